@@ -1,0 +1,152 @@
+# profd: one non-recursive Makefile. Everything built lands below build/.
+#   make            builds (never installs packages)        make check   installs what is missing, builds, tests
+#   make deps       installs missing packages               make demo    installs, builds, profiles a small fleet
+#   make lint bench fuzz install uninstall clean            V=1 shows the commands
+VERSION := 0.1.0
+PROTOCOL_ABI := 0
+
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+sbindir ?= $(prefix)/sbin
+libdir ?= $(prefix)/lib
+includedir ?= $(prefix)/include
+mandir ?= $(prefix)/share/man
+docdir ?= $(prefix)/share/doc/profd
+sysconfdir ?= /etc
+unitdir ?= /usr/lib/systemd/system
+sysusersdir ?= /usr/lib/sysusers.d
+tmpfilesdir ?= /usr/lib/tmpfiles.d
+
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+B ?= build/plain
+Q := $(if $(V),,@)
+SANITIZE ?=
+WERROR ?= -Werror
+
+# -ffp-contract=off: the reports' doubles must not depend on the machine's fused instructions.
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
+        -Wundef -Wvla -Wcast-qual -Wwrite-strings -Wimplicit-fallthrough $(WERROR)
+OPT ?= -O2 -g
+HARDEN := $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection)
+CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. -Idaemon -Iclient -I$(B)/gen $(OPT) -fPIC -ffp-contract=off -fvisibility=hidden \
+             -fno-omit-frame-pointer -pthread -MMD -MP $(HARDEN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) \
+             -DPROFD_VERSION='"$(VERSION)"' -DSYSCONFDIR='"$(sysconfdir)"'
+LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
+
+# --- rooms: sources, libraries, and whom each may link -------------------------------------------------------
+ROOMS := proto core compat elf ingest query render store net client
+DIR_proto := proto
+DIR_client := client
+$(foreach r,core compat elf ingest query render store net,$(eval DIR_$(r) := daemon/$(r)))
+SRC_client := $(filter-out client/profctl.c client/verb_%,$(wildcard client/*.c))
+$(foreach r,$(filter-out client,$(ROOMS)),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
+SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
+SRC_main := daemon/main.c
+SRC_profctl := $(wildcard client/profctl.c client/verb_*.c)
+
+NEEDS_proto := proto
+NEEDS_core := core proto
+NEEDS_compat := compat core proto
+NEEDS_elf := elf core proto
+NEEDS_store := store core proto
+NEEDS_ingest := ingest store core proto
+NEEDS_render := render compat core proto
+NEEDS_query := query render compat store core proto
+NEEDS_net := net core proto
+NEEDS_client := client elf core proto
+NEEDS_server := server query ingest render compat elf net store core proto
+
+LIBS_proto := -lprotobuf-c -lzstd
+LIBS_core := -lm
+LIBS_elf := -lcapstone -ldw -lelf -lnettle -lstdc++
+LIBS_store := -lsqlite3
+LIBS_render := -ljansson
+LIBS_net := -levent_core -lnettle
+LIBS_query := -lnettle
+libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
+archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
+
+.PHONY: all
+all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a
+
+# --- generated code (never in git; its own warning flags) -----------------------------------------------------
+PBC := $(B)/gen/proto/profd.pb-c
+$(PBC).c $(PBC).h &: proto/profd.proto
+	@mkdir -p $(B)/gen
+	$(Q)protoc-c --c_out=$(B)/gen proto/profd.proto
+$(B)/gen/proto/profd.pb-c.o: $(PBC).c
+	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
+$(B)/proto/message.o $(B)/proto/message_encode.o $(B)/proto/message_decode.o: $(PBC).h
+# SQL and static files become byte arrays.
+$(B)/gen/embed/%.c: % tests/embed.sh
+	@mkdir -p $(@D)
+	$(Q)sh tests/embed.sh $< > $@
+EMBED_store := $(wildcard schema/*.sql)
+EMBED_query := $(wildcard schema/*.json) $(wildcard daemon/web/*)
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC $<")
+	$(Q)$(CC) $(CFLAGS_ALL) $(WARN) $(CFLAGS) -c $< -o $@
+$(B)/gen/embed/%.o: $(B)/gen/embed/%.c
+	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
+
+define room
+OBJ_$(1) := $$(SRC_$(1):%.c=$$(B)/%.o) $$(EMBED_$(1):%=$$(B)/gen/embed/%.o)
+$$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb-c.o)
+	@mkdir -p $$(@D)
+	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS) server,$(eval $(call room,$(r))))
+
+$(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
+$(B)/profctl: $(SRC_profctl:%.c=$(B)/%.o) $(call archives_of,client)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(SRC_profctl:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
+$(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
+	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \
+	  -Wl,--whole-archive $(B)/libclient.a -Wl,--no-whole-archive -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
+$(B)/libprofd-static.a: $(call archives_of,client)
+	$(Q)rm -f $@ && (echo create $@; $(foreach a,$^,echo addlib $(a);) echo save; echo end) | $(AR) -M
+
+# --- tests --------------------------------------------------------------------------------------------------
+# tests/{unit,property,contract,golden}/ROOM_subject.c: Criterion, one program per folder and room, linked with what the room
+# may link. tests/fuzz/fuzz_ROOM_subject.c: libFuzzer targets.
+define suite
+SRC_$(1)_$(2) := $$(wildcard tests/$(1)/$(2)_*.c)
+ifneq ($$(SRC_$(1)_$(2)),)
+TESTS += $$(B)/tests/$(1)-$(2)
+$$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $$(call archives_of,$(2))
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) -Wl,--start-group $$(call archives_of,$(2)) -Wl,--end-group $$(call libs_of,$(2)) -lcriterion -lm
+endif
+endef
+SUITES := unit property contract golden
+$(foreach s,$(SUITES),$(foreach r,$(ROOMS) server,$(eval $(call suite,$(s),$(r)))))
+$(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
+
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
+fuzz_room = $(firstword $(subst _, ,$(1)))
+define fuzz_target
+$$(B)/tests/replay-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o $$(call archives_of,$$(call fuzz_room,$(1)))
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o -Wl,--start-group $$(call archives_of,$$(call fuzz_room,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_room,$(1)))
+$$(B)/tests/fuzz-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(call archives_of,$$(call fuzz_room,$(1)))
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o -Wl,--start-group $$(call archives_of,$$(call fuzz_room,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_room,$(1)))
+endef
+$(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
+
+.PHONY: tests unit-%
+tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%)
+# make unit-core: build and run all Criterion suites of one room.
+unit-%:
+	$(Q)$(MAKE) --no-print-directory B=$(B) $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*))
+	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*)); do $$t; done
+
+.PHONY: clean
+clean:
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

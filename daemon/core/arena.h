@@ -1,0 +1,31 @@
+/* Memory of one job: everything it computes lives here and goes at once. */
+#ifndef PROFD_CORE_ARENA_H
+#define PROFD_CORE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+/* A new arena that will never hold more than limit bytes (0: no limit). NULL when out of memory. */
+struct arena *arena_new(size_t limit);
+/* Frees all blocks. Accepts NULL. */
+void arena_free(struct arena *a);
+/* Keeps the blocks for the next job, forgets their contents. */
+void arena_reset(struct arena *a);
+
+/* size bytes, zeroed, aligned for any type (64 bytes for sizes from 64). NULL when memory or the limit is exhausted. */
+void *arena_take(struct arena *a, size_t size);
+/* count × size bytes with the multiplication checked. */
+void *arena_take_array(struct arena *a, size_t count, size_t size);
+/* A NUL-terminated copy of n bytes. */
+char *arena_copy(struct arena *a, const char *text, size_t n);
+/* printf into the arena. NULL when exhausted. */
+char *arena_format(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Bytes handed out since the last reset. */
+size_t arena_used(const struct arena *a);
+
+#define ARENA_NEW(a, type) ((type *)arena_take((a), sizeof(type)))
+#define ARENA_ARRAY(a, count, type) ((type *)arena_take_array((a), (count), sizeof(type)))
+
+#endif

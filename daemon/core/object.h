@@ -1,0 +1,94 @@
+/* What an ELF object says about itself: symbols, executable ranges, static arcs. Made by the sandboxed worker, stored per
+ * (build, variant), and believed only after object_decode has validated it: the worker may be owned by the file it read. */
+#ifndef PROFD_CORE_OBJECT_H
+#define PROFD_CORE_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "proto/buildid.h"
+#include "proto/status.h"
+
+enum object_bind { OBJECT_BIND_LOCAL, OBJECT_BIND_GLOBAL, OBJECT_BIND_WEAK, OBJECT_BIND_UNIQUE };
+enum object_type { OBJECT_TYPE_NONE, OBJECT_TYPE_DATA, OBJECT_TYPE_FUNCTION, OBJECT_TYPE_IFUNC, OBJECT_TYPE_OTHER };
+
+#define OBJECT_SYMBOL_EXECUTABLE 1u /* its section has SHF_EXECINSTR */
+#define OBJECT_SYMBOL_DYNAMIC 2u    /* from .dynsym */
+#define OBJECT_SYMBOL_DEBUG 4u      /* from the separate debug file */
+
+/* Symbols stand in the order of the symbol table. Left out: section and file symbols, undefined, common and absolute
+ * ones, except __executable_start and etext. Weak symbols are kept whatever their section (gprof.md S3). */
+struct object_symbol {
+    uint64_t address, size;
+    uint32_t name;      /* offset into names */
+    uint32_t demangled; /* offset into names; same as name where there is nothing to demangle */
+    uint32_t file;      /* offset of the source file's path, 0 (the empty string) if unknown */
+    uint32_t line;      /* 0 if unknown */
+    uint8_t bind, type, flags;
+};
+
+enum object_range_kind { OBJECT_RANGE_TEXT, OBJECT_RANGE_EXECUTABLE, OBJECT_RANGE_PLT, OBJECT_RANGE_SEGMENT };
+
+/* [low, high). TEXT: the section .text; EXECUTABLE: another SHF_EXECINSTR section; PLT: .plt, .plt.got, .plt.sec;
+ * SEGMENT: a PT_LOAD segment with execute permission. Ascending by (kind, low). */
+struct object_range {
+    uint64_t low, high;
+    uint8_t kind;
+};
+
+enum object_arc_kind { OBJECT_ARC_CALL, OBJECT_ARC_TAIL };
+
+/* A direct call or tail jump to another function's entry. to is the entry's address in this object, or 0 and
+ * import the name of the imported function when it goes through the PLT out of the object. Ascending by from. */
+struct object_arc {
+    uint64_t from, to;
+    uint32_t import; /* offset into names, 0 if none */
+    uint8_t kind;
+};
+
+/* A PLT slot: code at [address, address + size) jumps to the function of that name. Ascending by address. */
+struct object_plt {
+    uint64_t address;
+    uint32_t size;
+    uint32_t import; /* offset into names */
+};
+
+struct object {
+    struct buildid id;
+    char variant[65];      /* SHA-256 over symbols and text, hex: two contents under one id differ here */
+    uint16_t machine;      /* e_machine */
+    uint8_t bits;          /* 32 or 64 */
+    bool big_endian;
+    bool position_independent; /* ET_DYN */
+    bool has_names;        /* at least one function symbol from .symtab, .dynsym or the debug file */
+    bool only_dynamic;     /* .symtab was missing, .dynsym was used */
+    bool has_executable_start, has_etext; /* the symbols that bound a gmon.out (DECISIONS 13) */
+    uint64_t executable_start, etext;
+    uint32_t symbol_count, range_count, arc_count, plt_count;
+    struct object_symbol *symbols;
+    struct object_range *ranges;
+    struct object_arc *arcs;
+    struct object_plt *plt;
+    uint32_t name_bytes;
+    const char *names;     /* NUL-terminated strings; offset 0 is the empty string */
+    const char *note;      /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
+};
+
+/* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
+enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
+
+/* Decodes and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum values, low ≤ high,
+ * ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
+enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out, struct profd_error *e);
+
+static inline const char *object_name(const struct object *o, uint32_t offset)
+{
+    return o->names + offset;
+}
+
+/* True if the address lies in an executable range of any kind. O(ranges). */
+bool object_holds(const struct object *o, uint64_t address);
+
+#endif

@@ -1,0 +1,66 @@
+/* A profile: the sum of many uploads' histograms and arcs, in link-time addresses of builds.
+ * Summing is associative and commutative down to the bytes (DECISIONS 4). */
+#ifndef PROFD_CORE_PROFILE_H
+#define PROFD_CORE_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "proto/counts.h"
+#include "proto/status.h"
+
+/* Order of first arrival: commit sequence of the upload, then rank of the arc in it. */
+struct profile_order {
+    uint64_t commit;
+    uint32_t rank;
+};
+
+struct profile_histogram {
+    uint32_t build;
+    uint32_t bins;
+    uint64_t low, high;
+    uint32_t rate;
+    char dimension[16];
+    char abbreviation;
+    uint32_t used;            /* non-zero bins, ascending by index */
+    uint32_t *index;
+    uint64_t *ticks;
+    struct profile_order order;
+};
+
+struct profile_arc {
+    uint32_t from_build, to_build; /* indices into the profile's builds, or COUNTS_NOWHERE */
+    uint64_t from, to;
+    uint64_t calls;
+    struct profile_order order;    /* minimum over all uploads that brought it */
+};
+
+/* A finished sum. Arcs ascend by (from_build, from, to_build, to); histograms by (build, low, high, bins, rate,
+ * dimension, abbreviation). */
+struct profile {
+    uint32_t build_count;
+    const char *const *builds;     /* build-id texts, in the order they were introduced */
+    uint32_t histogram_count, arc_count;
+    struct profile_histogram *histograms;
+    struct profile_arc *arcs;
+    bool saturated;
+    uint64_t ticks, calls;         /* totals */
+};
+
+/* A sum in the making; lives in its arena. */
+struct profile_sum;
+
+/* NULL when memory is exhausted. */
+struct profile_sum *profile_sum_new(struct arena *a);
+/* Index of a build in this sum, introduced if new. O(1). NO_MEMORY or OK. */
+enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index);
+/* Adds an upload. map[i] is this sum's index of the upload's i-th build. arcs_only leaves histograms out
+ * (for the arcs ever observed). O(bins + arcs) expected. */
+enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
+                                  bool arcs_only, struct profd_error *e);
+/* Sorts and closes. The profile lives in the arena. O(n log n). */
+enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e);
+
+#endif

@@ -1,0 +1,109 @@
+/* The report: gprof's call graph in rows, in order, with ties decided. What a renderer prints and nothing else.
+ *
+ * Arithmetic (Graham, Kessler, McKusick, 1982): T_r = S_r + Σ T_e · C_e^r / C_e over callees e outside r's component;
+ * components collapse to one node; self arcs and arcs between members carry no time; arcs of count 0 carry none. */
+#ifndef PROFD_CORE_REPORT_H
+#define PROFD_CORE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/object.h"
+#include "core/profile.h"
+#include "proto/status.h"
+
+enum report_kind {
+    REPORT_FUNCTION, /* a symbol that owns addresses */
+    REPORT_PLT,      /* "[plt]": arcs through it were passed on; what remains is its own time */
+    REPORT_GAP,      /* "[gap]": executable bytes that no symbol owns */
+    REPORT_ADDRESS,  /* "0x401230": the build has no names */
+    REPORT_UNKNOWN,  /* "[unknown BUILD]": nobody has sent the executable; or "[outside]" for COUNTS_NOWHERE */
+};
+
+/* What to compute. */
+struct report_request {
+    const struct profile *profile;        /* counts of the window */
+    const struct profile *ever;           /* arcs of all stored time; they shape the cycles. NULL: same as profile */
+    const struct object *const *objects;  /* one per build of profile, in its order; NULL where unknown. ever's builds
+                                           * are found by id; builds only in ever are left out */
+    const char *const *names;             /* name of each build of profile (may be NULL entries) */
+    bool static_arcs;                     /* the 1982 mode: static arcs close cycles; else rows of count 0 only */
+    bool fold_clones;                     /* .part .isra .constprop into their function (.cold always is) */
+};
+
+/* A row under or above an entry. */
+struct report_arc {
+    uint32_t other;        /* position in functions of the other end; REPORT_SPONTANEOUS, or REPORT_CYCLE | n */
+    uint64_t calls;        /* along this arc; 0 for a static arc */
+    uint64_t of_calls;     /* calls of the callee (of its cycle, from outside) that share the time; 0 when no time flows */
+    double self, children; /* seconds that flow along it */
+    bool inside;           /* both ends in one cycle, or a self arc: carries no time */
+    bool by_name;          /* a static arc through the PLT, resolved by import name */
+};
+#define REPORT_SPONTANEOUS UINT32_MAX
+
+/* One function with its entry. Seconds are Σ ticks/rate by ascending rate. */
+struct report_function {
+    uint32_t index;                   /* 1… in gprof's order, cycles counted in between */
+    enum report_kind kind;
+    const char *name;                 /* demangled */
+    const char *raw;                  /* as in the symbol table */
+    const char *const *aliases;       /* other names at its address, strcmp order */
+    uint32_t alias_count;
+    uint32_t build;                   /* of the profile */
+    uint64_t address, size;           /* link-time */
+    const char *file;                 /* "" if unknown */
+    uint64_t ticks_total;             /* whole ticks of its bins where one rate is used, rounded; else 0 */
+    double self, children, percent;   /* percent of the report's total */
+    uint64_t calls;                   /* from others, inside and outside its cycle */
+    uint64_t calls_outside, calls_inside; /* of its cycle; equal to calls and 0 when it is in none */
+    uint64_t self_calls;              /* direct recursion */
+    uint32_t cycle;                   /* number, 0 if none */
+    bool spontaneous;                 /* no caller is known */
+    uint32_t caller_count, callee_count;
+    const struct report_arc *callers; /* least first, as gprof lists them above the entry */
+    const struct report_arc *callees; /* most first */
+    const struct report_arc *static_callees; /* in the machine code, never observed; count 0; not in callees */
+    uint32_t static_callee_count;
+    const struct report_arc *static_callers;
+    uint32_t static_caller_count;
+};
+
+/* A cycle as a whole. Rows of callers have the cycle as callee: other = function outside. */
+struct report_cycle {
+    uint32_t index, number;
+    double self, children, percent;
+    uint64_t calls_outside, calls_inside;
+    uint32_t member_count, caller_count, callee_count;
+    const struct report_arc *members; /* other = member, calls = its calls from members; of_calls 0; self, children its own */
+    const struct report_arc *callers; /* functions outside, summed over members */
+    const struct report_arc *callees; /* functions outside that members called */
+};
+
+struct report {
+    uint32_t function_count, cycle_count;
+    const struct report_function *functions; /* by (build, address, name): stable positions */
+    const struct report_cycle *cycles;       /* by number */
+    const uint32_t *order;      /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
+    uint32_t order_count;       /* function_count + cycle_count */
+    double total;               /* seconds of all samples */
+    uint64_t ticks, calls;
+    uint32_t rate_count;        /* distinct rates among the histograms */
+    const uint32_t *rates;      /* ascending */
+    const char *const *builds;  /* ids, of the profile */
+    const char *const *build_names;
+    uint32_t build_count;
+    uint32_t unnamed_builds;    /* builds whose names are missing */
+    bool static_arcs;
+    bool saturated;
+};
+#define REPORT_CYCLE 0x80000000u
+
+/* Computes the report in the arena: symbolize O((bins + arcs) log n) or better, the rest O(n + m) and sorts;
+ * no recursion. Same input, same bytes, whatever the order in which uploads arrived. */
+enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
+                               struct profd_error *e);
+
+#endif

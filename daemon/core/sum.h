@@ -1,0 +1,21 @@
+/* Sums that say when they overflow: they stop at 2^63−1, which SQLite and JSON can hold. */
+#ifndef PROFD_CORE_SUM_H
+#define PROFD_CORE_SUM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SUM_MAX ((uint64_t)INT64_MAX)
+
+/* *sum += value, stopping at SUM_MAX; *saturated becomes true when it stops, and never false. */
+static inline void sum_add(uint64_t *sum, uint64_t value, bool *saturated)
+{
+    uint64_t result;
+    if (__builtin_add_overflow(*sum, value, &result) || result > SUM_MAX) {
+        result = SUM_MAX;
+        *saturated = true;
+    }
+    *sum = result;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* Executables are read in a sandboxed child, forked by a broker that was itself forked before the database was opened:
+ * the child inherits nothing worth stealing, and a crash or a limit in it is a sentence. */
+#ifndef PROFD_ELF_BROKER_H
+#define PROFD_ELF_BROKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+
+struct broker;
+
+/* Forks the broker process. Call before any thread, database or secret exists. */
+enum profd_status broker_start(struct broker **out, struct profd_error *e);
+
+/* One executable: a descriptor of it and, or −1, of its debug file. Descriptors stay the caller's. Blocks until the worker
+ * has answered or was killed; may be called from one thread at a time. On OK *answer is a new block (caller
+ * frees) in core/object.h's encoding, NOT validated: the worker may be owned by the file. Otherwise: LIMIT (time,
+ * memory, size), MALFORMED (not ELF…), REFUSED (not a regular file or sealed memfd), INTERNAL (the worker was killed;
+ * the sentence says by what). */
+enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint8_t **answer, size_t *size,
+                                     struct profd_error *e);
+
+/* Ends the broker and waits for it. Accepts NULL. */
+void broker_stop(struct broker *b);
+
+#endif

@@ -1,0 +1,70 @@
+/* The HTTP door: a strict subset of HTTP/1.1 (RFC 9112) for clients that may be hostile. GET and HEAD only. */
+#ifndef PROFD_NET_HTTP_H
+#define PROFD_NET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/buffer.h"
+#include "proto/status.h"
+
+struct event_base;
+struct http_door;
+struct http_exchange;
+
+/* What a door admits. */
+struct http_door_config {
+    bool tcp;                 /* loopback TCP: Host allow-list with port, token unless open; false: Unix socket */
+    uint16_t port;            /* for the Host check */
+    bool open;                /* --http-open */
+    uint8_t token_sha256[32]; /* of the bearer token, when tcp and not open */
+    size_t connections_max;
+};
+
+/* Kernel facts about the other end of a Unix connection; zero for TCP. */
+struct http_peer {
+    uint32_t uid, gid;
+    bool may_read_all; /* root, the daemon's user, or in the read group: decided by the caller at accept */
+};
+
+/* A request that passed every check. Valid until answered. */
+struct http_request {
+    const char *target;        /* origin-form, validated, still percent-encoded */
+    const char *if_none_match; /* "" if absent */
+    bool head;
+    struct http_peer peer;
+    bool tcp;
+};
+
+/* Called on the loop thread; must end in http_answer, now or later, from the loop thread. */
+typedef void (*http_handler)(void *context, struct http_exchange *x, const struct http_request *request);
+
+/* Doors live on one loop. NULL when out of memory. */
+struct http_door *http_door_new(struct event_base *base, const struct http_door_config *config, http_handler handler,
+                                void *context);
+/* Takes the accepted, non-blocking descriptor. */
+void http_door_accept(struct http_door *door, int fd, const struct http_peer *peer);
+/* Connections open, requests answered by class 1xx–5xx, bytes sent. */
+struct http_door_counts {
+    size_t connections;
+    uint64_t answered[6];
+    uint64_t bytes;
+};
+void http_door_get_counts(const struct http_door *door, struct http_door_counts *out);
+/* Closes connections that are idle, answers the others, takes no more. */
+void http_door_stop(struct http_door *door);
+void http_door_free(struct http_door *door);
+
+/* The one answer. Takes over the body's memory (buffer is left empty). Large bodies go out chunked as the reader takes them.
+ * If the client is gone meanwhile the answer is dropped. */
+struct http_answer {
+    int status;
+    const char *content_type, *cache_control, *etag; /* etag may be "" */
+    const char *csp;                                 /* NULL: the strictest */
+    uint32_t retry_after_ms;                         /* 0: no header */
+    struct buffer *body;
+};
+void http_answer(struct http_exchange *x, const struct http_answer *answer);
+
+#endif

@@ -1,0 +1,61 @@
+/* A finished report becomes bytes: one file a format, one table of formats. */
+#ifndef PROFD_RENDER_RENDER_H
+#define PROFD_RENDER_RENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "core/object.h"
+#include "core/provenance.h"
+#include "core/report.h"
+#include "core/rows.h"
+#include "proto/counts.h"
+#include "proto/status.h"
+
+enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDER_SORT_CALLS };
+enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
+
+struct render_input {
+    const struct report *report;         /* NULL for formats that do not need it */
+    const struct provenance *provenance;
+    const char *build_id, *build_name;   /* what was asked for */
+    const char *scope;                   /* "program" | "build" | "everywhere" */
+    int64_t since, until;                /* as asked, 0 if open */
+    enum render_sort sort;
+    enum render_view view;
+    uint32_t limit;                      /* functions shown; 0: all. Indexes stay those of the whole report */
+    const char *focus;                   /* substring of names that must be in an entry; NULL: none */
+    /* for format gprof only */
+    const struct object *object;
+    const struct counts *counts;
+};
+
+struct render_format {
+    const char *name;         /* "json" */
+    const char *content_type;
+    bool wants_report;        /* true mode; else wants object and counts */
+    enum profd_status (*render)(const struct render_input *in, struct arena *a, struct buffer *out,
+                                struct profd_error *e);
+};
+
+/* The format of that name, or NULL. */
+const struct render_format *render_find(const char *name);
+/* Names of all formats, joined by ", ", for sentences. */
+const char *render_names(void);
+
+/* Lists. next is the cursor of the following page, NULL on the last. */
+void render_builds(const struct build_row *rows, size_t n, const char *next, struct buffer *out);
+void render_build(const struct build_row *row, const struct label_row *labels, size_t label_count,
+                  const char *const *companion_ids, const char *const *companion_names, size_t companion_count,
+                  uint32_t variants, struct buffer *out);
+/* RFC 9457 problem document for a status and a sentence. */
+void render_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
+/* A string as JSON: quotes included, bad UTF-8 replaced by U+FFFD, control characters, <, >, & escaped. */
+void render_json_string(struct buffer *out, const char *text);
+/* "2026-11-21T15:48:00.123456789Z" (fraction only when not zero); 32 bytes are enough. */
+void render_time(int64_t nanoseconds, char out[40]);
+
+#endif

@@ -1,0 +1,60 @@
+/* What was counted: histograms and arcs of one upload or of a sum, and their stored encoding.
+ * The same bytes travel, are validated by decoding them, and are stored (DECISIONS 18). */
+#ifndef PROFD_PROTO_COUNTS_H
+#define PROFD_PROTO_COUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+
+/* Geometry of a histogram and where its non-zero bins are. Bin i covers the addresses
+ * [low + i·(high−low)/bins, low + (i+1)·(high−low)/bins) of its build. */
+struct counts_histogram {
+    uint32_t build;     /* index into the upload's table of builds */
+    uint32_t bins;      /* number of bins, zero ones included; ≥ 1 */
+    uint64_t low, high; /* link-time addresses, low < high */
+    uint32_t rate;      /* ticks per second (gmon: prof_rate); ≥ 1 */
+    char dimension[16]; /* "seconds", NUL-terminated */
+    char abbreviation;  /* 's' */
+    uint32_t first;     /* its bins are bin_index[first … first+used) */
+    uint32_t used;
+};
+
+/* Structure of arrays. Bins of one histogram are in ascending index and non-zero; arcs are in order of first
+ * arrival and may repeat; a count of 0 is legal (an arc known only from the executable).
+ * An arc end whose build index is COUNTS_NOWHERE is outside every known build (its address is kept). */
+struct counts {
+    uint32_t histogram_count;
+    uint32_t bin_count;
+    uint32_t arc_count;
+    struct counts_histogram *histograms;
+    uint32_t *bin_index;
+    uint64_t *bin_ticks;
+    uint32_t *from_build, *to_build;
+    uint64_t *from, *to; /* link-time addresses: return address or call site of the caller; address in the callee */
+    uint64_t *calls;
+    void *block; /* owns all the arrays */
+};
+#define COUNTS_NOWHERE UINT32_MAX
+
+/* Takes one block for arrays of these sizes, zeroed. NO_MEMORY or OK. */
+enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, struct profd_error *e);
+/* Frees the block. Accepts a zeroed struct. */
+void counts_done(struct counts *c);
+
+/* Encodes into a new block that the caller frees. Layout (profd-protocol(7)): a format byte, the raw size, and one
+ * zstd-1 frame over the columns. Columns keep arrival order; addresses are signed deltas to the previous
+ * one of the same column, numbers are LEB128 varints. */
+enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
+
+/* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
+ * builds (or COUNTS_NOWHERE), no byte left over. Lengths are checked against the input before memory is taken.
+ * On failure nothing is allocated. O(bytes). */
+enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
+
+/* Σ ticks and Σ calls, saturating at 2^63−1. */
+void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls);
+
+#endif

@@ -1,0 +1,72 @@
+/* Frames of the Unix socket: a 12-byte little-endian header and a payload. Pure: bytes in, frames out.
+ * The layout is specified in profd-protocol(7). */
+#ifndef PROFD_PROTO_FRAME_H
+#define PROFD_PROTO_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+
+#define FRAME_HEADER_SIZE 12
+#define FRAME_VERSION 1        /* spoken by this program */
+#define FRAME_VERSION_OLDEST 1 /* still understood */
+
+/* X(name, number). Numbers are never reused. */
+#define FRAME_TYPE_LIST(X)                                                              \
+    X(HELLO, 1)       /* client → daemon: versions, name of the program */             \
+    X(WELCOME, 2)     /* daemon → client: version chosen, limits */                    \
+    X(UPLOAD, 3)      /* client → daemon: one upload */                                \
+    X(ACK, 4)         /* daemon → client: committed and fsynced */                     \
+    X(NACK, 5)        /* either way: status and sentence; tag 0 speaks of the connection */ \
+    X(WANT_OBJECT, 6) /* daemon → client: please send the executable of this build */  \
+    X(OBJECT, 7)      /* client → daemon: descriptors of it */                         \
+    X(DECLINE, 8)     /* client → daemon: cannot send it, and why */                   \
+    X(QUERY, 9)       /* client → daemon: path?parameters of the HTTP interface */     \
+    X(REPLY, 10)      /* daemon → client: a piece of the answer; LAST ends it */       \
+    X(SYNC, 11)       /* client → daemon: ACK when all before is durable and parsed */ \
+    X(ATTACH, 12)     /* reserved: live counting in shared memory */                   \
+    X(ADMIN, 13)      /* reserved: delete, verify, backup, pause, resume */
+
+enum frame_type {
+#define X(name, number) FRAME_##name = number,
+    FRAME_TYPE_LIST(X)
+#undef X
+};
+
+#define FRAME_FLAG_LAST 0x0001u       /* of a REPLY */
+#define FRAME_FLAG_COMPRESSED 0x0002u /* the payload is one zstd frame with its content size in the header */
+#define FRAME_FLAG_FDS_SHIFT 8        /* bits 8–11: number of descriptors that belong to the frame */
+#define FRAME_FLAG_FDS_MASK 0x0f00u
+#define FRAME_FLAGS_KNOWN (FRAME_FLAG_LAST | FRAME_FLAG_COMPRESSED | FRAME_FLAG_FDS_MASK)
+
+struct frame {
+    uint32_t length; /* of the payload, bytes */
+    uint8_t version;
+    uint8_t type;
+    uint16_t flags;
+    uint32_t tag; /* chosen by the asker, echoed in the answer */
+};
+
+static inline unsigned frame_fds(const struct frame *f)
+{
+    return (f->flags & FRAME_FLAG_FDS_MASK) >> FRAME_FLAG_FDS_SHIFT;
+}
+
+/* Writes the header. */
+void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE]);
+
+/* Reads and judges a header. OK, or: TOO_LARGE (length above LIMIT_FRAME_PAYLOAD), UNKNOWN_VERSION,
+ * UNKNOWN_TYPE, PROTOCOL (unknown flags, more than LIMIT_FRAME_FDS descriptors); the sentence names the value.
+ * *f is filled in every case, so that a NACK can echo the tag. */
+enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame *f, struct profd_error *e);
+
+/* Name of a type ("UPLOAD"), or NULL. */
+const char *frame_type_name(unsigned type);
+
+/* Inflates the payload of a COMPRESSED frame into a new block (*out, *out_size; the caller frees it).
+ * The stated content size must be there and at most limit, and must be exactly what comes out. */
+enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, uint8_t **out, size_t *out_size,
+                                struct profd_error *e);
+
+#endif

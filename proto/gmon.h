@@ -1,0 +1,28 @@
+/* gmon.out, as glibc and the BSDs write it (gprof's file format). Pure: bytes to counts and back. Used by clients only. */
+#ifndef PROFD_PROTO_GMON_H
+#define PROFD_PROTO_GMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/counts.h"
+
+struct gmon_format {
+    bool big_endian; /* of the target */
+    unsigned pointer_size; /* 4 or 8, by the class of the executable */
+};
+
+/* Reads a whole file of n bytes: header "gmon", version 0 or 1, then histogram, arc and (skipped) basic-block
+ * records. All ends get build index 0. Nothing is summed: records come out as they stand, several histograms with equal
+ * geometry stay apart. MALFORMED names the offset and the rule: bad magic, version, tag, truncation at any byte, more
+ * bins than the file holds, low ≥ high, no bins, rate 0. Takes at most 8 × n bytes. */
+enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_format *format, struct counts *c,
+                             struct profd_error *e);
+
+/* Writes a gmon.out into a new block (the caller frees it). Bins above 65,535 and arcs above 2^32−1 are carried
+ * by repeated records, which every reader adds up. REFUSED if there is more than one build, or an address does not fit. */
+enum profd_status gmon_format_file(const struct counts *c, const struct gmon_format *format, uint8_t **out,
+                                   size_t *out_size, struct profd_error *e);
+
+#endif

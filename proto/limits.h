@@ -1,0 +1,72 @@
+/* Every size, count and timeout that a peer can push on. One place, so that a reviewer can read the
+ * whole attack surface in a minute. A limit is checked before memory is taken for what it bounds. */
+#ifndef PROFD_PROTO_LIMITS_H
+#define PROFD_PROTO_LIMITS_H
+
+/* frames (DECISIONS 16) */
+#define LIMIT_FRAME_PAYLOAD (64u << 20)      /* bytes after the header */
+#define LIMIT_FRAME_SMALL (1u << 20)         /* a larger body waits for the daemon's global budget */
+#define LIMIT_BODIES_IN_FLIGHT (256u << 20)  /* bytes of bodies the daemon holds for all connections */
+#define LIMIT_FRAME_FDS 8u                   /* descriptors one frame may carry */
+#define LIMIT_HELLO_SECONDS 5                /* from accept to a whole HELLO */
+#define LIMIT_FRAME_HEADER_SECONDS 2         /* from the first byte of a header to its last */
+#define LIMIT_FRAME_SECONDS 10               /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
+#define LIMIT_FRAME_RATE (64u << 10)         /* bytes per second that a slow sender must reach */
+#define LIMIT_WRITE_SECONDS 10               /* a reader must take something within this time */
+#define LIMIT_IN_FLIGHT 256u                 /* unanswered frames of one connection; then it isn't read */
+
+/* connections */
+#define LIMIT_CONNECTIONS 12288u
+#define LIMIT_CONNECTIONS_PER_UID 10240u
+#define LIMIT_HTTP_CONNECTIONS 256u
+
+/* uploads */
+#define LIMIT_BUILDS 1024u                   /* builds one upload may speak of */
+#define LIMIT_BUILD_NAME 4096u               /* bytes of an object's name */
+#define LIMIT_LABELS 64u
+#define LIMIT_LABEL_NAME 128u                /* bytes */
+#define LIMIT_LABEL_VALUE 1024u              /* bytes */
+#define LIMIT_LABEL_BYTES 16384u             /* names and values of one upload together */
+#define LIMIT_HISTOGRAMS 4096u
+#define LIMIT_HISTOGRAM_BINS (1u << 30)      /* bins of one geometry, stored or not */
+#define LIMIT_BINS (16u << 20)               /* non-zero bins of one upload */
+#define LIMIT_ARCS (4u << 20)                /* arcs of one upload */
+#define LIMIT_RATE 1000000000u               /* ticks per second */
+#define LIMIT_COUNTS_RAW (512u << 20)        /* bytes of an upload's columns once decompressed */
+#define LIMIT_CLOCK_PAST_DAYS 7              /* DECISIONS 30: window claimed by the sender is believed */
+#define LIMIT_CLOCK_FUTURE_MINUTES 5         /* between these, else the time of receipt is used */
+#define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
+
+/* executables (DECISIONS 33) */
+#define LIMIT_OBJECT_BYTES (4ull << 30)      /* size of a file that is handed in */
+#define LIMIT_SYMBOLS 4000000u
+#define LIMIT_SYMBOL_NAME 4096u              /* bytes of one name, raw or demangled */
+#define LIMIT_NAME_BYTES (512u << 20)        /* of all names of one object */
+#define LIMIT_STATIC_ARCS 16000000u
+#define LIMIT_SECTIONS 65536u                /* executable sections and segments described */
+#define LIMIT_WORKER_CPU_SECONDS 5           /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
+#define LIMIT_WORKER_CPU_PER_MB_MS 200
+#define LIMIT_WORKER_MEMORY (512ull << 20)   /* plus twice text and symbols */
+
+/* queries */
+#define LIMIT_QUERY_BYTES 4096u              /* path and parameters on the Unix socket */
+#define LIMIT_MATCHERS 16u
+#define LIMIT_REPORT_BYTES (256u << 20)
+#define LIMIT_HTTP_ROWS 1000u                /* default limit= of a report over HTTP */
+#define LIMIT_PAGE_DEFAULT 100u
+#define LIMIT_PAGE 1000u
+
+/* HTTP (reference: RFC 9112, a strict subset) */
+#define LIMIT_HTTP_LINE 4096u                /* request line */
+#define LIMIT_HTTP_HEADERS 8192u             /* bytes of the header block */
+#define LIMIT_HTTP_FIELDS 64u
+#define LIMIT_HTTP_HEADER_SECONDS 2
+#define LIMIT_HTTP_REQUESTS 1000u            /* on one connection */
+#define LIMIT_HTTP_SECONDS 60                /* life of a connection */
+
+/* the sender's side (DECISIONS 21) */
+#define LIMIT_SPOOL_BYTES (64u << 20)
+#define LIMIT_SPOOL_DAYS 7
+#define LIMIT_EXIT_MS 250                    /* added to a host program's exit */
+
+#endif
