@@ -38,11 +38,11 @@ ROOMS := proto core compat elf ingest query render store net client
 DIR_proto := proto
 DIR_client := client
 $(foreach r,core compat elf ingest query render store net,$(eval DIR_$(r) := daemon/$(r)))
-SRC_client := $(filter-out client/profctl.c client/verb_%,$(wildcard client/*.c))
+SRC_client := $(filter-out client/profctl% client/verb_%,$(wildcard client/*.c))
 $(foreach r,$(filter-out client,$(ROOMS)),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
-SRC_profctl := $(wildcard client/profctl.c client/verb_*.c)
+SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c)
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -82,7 +82,8 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 	@mkdir -p $(@D)
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
-EMBED_query := $(wildcard schema/*.json) $(wildcard daemon/web/*)
+EMBED_query := $(wildcard schema/*.json)
+EMBED_server := $(wildcard daemon/web/*)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -102,9 +103,9 @@ $(foreach r,$(ROOMS) server,$(eval $(call room,$(r))))
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
 $(B)/profctl: $(SRC_profctl:%.c=$(B)/%.o) $(call archives_of,client)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(SRC_profctl:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(SRC_profctl:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client) -ljansson
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
-	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \
+	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,--as-needed -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \
 	  -Wl,--whole-archive $(B)/libclient.a -Wl,--no-whole-archive -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
 $(B)/libprofd-static.a: $(call archives_of,client)
 	$(Q)rm -f $@ && (echo create $@; $(foreach a,$^,echo addlib $(a);) echo save; echo end) | $(AR) -M
@@ -138,12 +139,92 @@ $$(B)/tests/fuzz-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(call archives_of,$$(call 
 endef
 $(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
 
+# gprof's listing by our own code, for tests/oracle/test_gprof_*.py.
+NEEDS_oracle := elf compat core proto
+$(B)/tests/gprof-local: $(B)/tests/oracle/gprof_local.o $(call archives_of,oracle)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,oracle) -Wl,--end-group $(call libs_of,oracle)
+TESTS += $(B)/tests/gprof-local
+
+# Threads under the thread sanitizer: plain programs, because Criterion does not run there (DECISIONS 39).
+TSAN_TESTS := $(B)/tests/tsan-work
+$(B)/tests/tsan-work: $(B)/tests/unit/tsan_work.o $(call archives_of,net)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,net) -Wl,--end-group $(call libs_of,net)
+
 .PHONY: tests unit-%
 tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%)
 # make unit-core: build and run all Criterion suites of one room.
 unit-%:
 	$(Q)$(MAKE) --no-print-directory B=$(B) $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*))
 	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*)); do $$t; done
+
+# --- what the README tells people to type -------------------------------------------------------------------
+JOBS := -j$(shell nproc 2>/dev/null || echo 2)
+SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
+
+.PHONY: deps demo check lint tsan bench fuzz
+deps:
+	$(Q)sh tests/deps.sh build
+demo:
+	$(Q)sh tests/deps.sh demo
+	$(SUB) all
+	$(Q)PROFD_BUILD=$(B) bash tests/demo/demo.sh
+# Everything is also built by clang, and the tests once more under the address, undefined-behaviour and thread sanitizers.
+check:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all tests
+	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g" tests
+	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g" tsan
+	$(SUB) B=$(B)-clang CC=clang all
+	$(Q)bash tests/run.sh $(B)
+tsan: $(TSAN_TESTS)
+lint:
+	$(Q)sh tests/deps.sh lint
+	$(Q)/usr/bin/python3 tests/lint/structure.py
+	$(Q)bash tests/lint/analyse.sh
+# make fuzz FUZZ_TIME=60: each target for so many seconds, with clang's libFuzzer.
+FUZZ_TIME ?= 60
+fuzz:
+	$(Q)sh tests/deps.sh check
+	$(SUB) B=$(B)-fuzz CC=clang SANITIZE=address,undefined,fuzzer-no-link OPT="-O1 -g" $(FUZZ_NAMES:%=$(B)-fuzz/tests/fuzz-%)
+	$(Q)set -e; for f in $(FUZZ_NAMES); do echo "== $$f"; mkdir -p $(B)-fuzz/corpus/$$f; \
+	  $(B)-fuzz/tests/fuzz-$$f -max_total_time=$(FUZZ_TIME) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	    -artifact_prefix=$(B)-fuzz/ $(B)-fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | grep -E 'ERROR|SUMMARY|stat::(number|average)|artifact' ; done
+bench: all
+	$(Q)bash tests/bench/bench.sh $(B)
+
+# --- installation ---------------------------------------------------------------------------------------------
+INSTALL ?= install
+.PHONY: install uninstall
+MANUALS := daemon/profd.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
+manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
+define INSTALLED
+$(sbindir)/profd $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
+$(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
+$(includedir)/profd.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
+$(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m)))
+endef
+install: all
+	$(INSTALL) -D -m 755 $(B)/profd $(DESTDIR)$(sbindir)/profd
+	$(INSTALL) -D -m 755 $(B)/profctl $(DESTDIR)$(bindir)/profctl
+	$(INSTALL) -D -m 644 $(B)/libprofd.so $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION)
+	ln -sf libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI)
+	ln -sf libprofd.so.$(PROTOCOL_ABI) $(DESTDIR)$(libdir)/libprofd.so
+	$(INSTALL) -D -m 644 $(B)/libprofd-static.a $(DESTDIR)$(libdir)/libprofd.a
+	$(INSTALL) -D -m 644 client/profd.h $(DESTDIR)$(includedir)/profd.h
+	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig
+	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' \
+	  client/libprofd.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd.pc
+	$(foreach m,$(MANUALS),$(INSTALL) -D -m 644 $(m) $(DESTDIR)$(call manual_path,$(m)) &&) true
+	$(INSTALL) -d $(DESTDIR)$(unitdir)
+	sed 's|/usr/sbin/profd|$(sbindir)/profd|' systemd/profd.service > $(DESTDIR)$(unitdir)/profd.service
+	$(INSTALL) -D -m 644 systemd/profd.socket $(DESTDIR)$(unitdir)/profd.socket
+	$(INSTALL) -D -m 644 systemd/profd-http.socket $(DESTDIR)$(unitdir)/profd-http.socket
+	$(INSTALL) -D -m 644 systemd/profd.sysusers $(DESTDIR)$(sysusersdir)/profd.conf
+	$(INSTALL) -D -m 644 systemd/profd.tmpfiles $(DESTDIR)$(tmpfilesdir)/profd.conf
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 
 .PHONY: clean
 clean:

@@ -3,6 +3,7 @@
 #ifndef PROFD_PROTO_FRAME_H
 #define PROFD_PROTO_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@
 #define FRAME_HEADER_SIZE 12
 #define FRAME_VERSION 1        /* spoken by this program */
 #define FRAME_VERSION_OLDEST 1 /* still understood */
+#define FRAME_VERSION_GREETING 1 /* HELLO, WELCOME and a NACK instead of it may carry this version for ever */
 
 /* X(name, number). Numbers are never reused. */
 #define FRAME_TYPE_LIST(X)                                                              \

@@ -47,10 +47,13 @@
 #define LIMIT_WORKER_CPU_SECONDS 5           /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
 #define LIMIT_WORKER_MEMORY (512ull << 20)   /* plus twice text and symbols */
+#define LIMIT_WORKER_MEMORY_MAX (2ull << 30) /* however large text and symbols are */
+#define LIMIT_OBJECT_ANSWER (1ull << 30)     /* bytes of a worker's answer */
 
 /* queries */
 #define LIMIT_QUERY_BYTES 4096u              /* path and parameters on the Unix socket */
 #define LIMIT_MATCHERS 16u
+#define LIMIT_QUERY_MEMORY (1536ull << 20)     /* bytes one query may compute with */
 #define LIMIT_REPORT_BYTES (256u << 20)
 #define LIMIT_HTTP_ROWS 1000u                /* default limit= of a report over HTTP */
 #define LIMIT_PAGE_DEFAULT 100u

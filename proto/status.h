@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#pragma GCC visibility push(default) /* part of libprofd's interface */
+
 /* X(name, wire code, retry the same request?, HTTP status, exit status, text)
  * Wire codes are never reused. Exit statuses are those of sysexits(3). */
 #define PROFD_STATUS_LIST(X)                                                    \
@@ -69,5 +71,7 @@ int profd_status_http(enum profd_status status);
 int profd_status_exit(enum profd_status status);
 /* True if code is in the list: for codes that come from a peer. */
 bool profd_status_known(unsigned code);
+
+#pragma GCC visibility pop
 
 #endif

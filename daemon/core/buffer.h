@@ -21,6 +21,8 @@ void buffer_add(struct buffer *b, const void *bytes, size_t n);
 void buffer_add_text(struct buffer *b, const char *text);
 void buffer_add_char(struct buffer *b, char c);
 void buffer_add_repeat(struct buffer *b, char c, size_t n);
+/* Adds n bytes for the caller to fill in at once; NULL (and failed) when there is no room. */
+char *buffer_room(struct buffer *b, size_t n);
 /* Left-aligned (width < 0) or right-aligned decimal, as %*llu. */
 void buffer_add_u64(struct buffer *b, uint64_t value, int width);
 /* As printf("%*.*f"): correctly rounded (half to even on the binary value), any double, infinities and NaN with sign as

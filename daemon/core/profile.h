@@ -42,6 +42,8 @@ struct profile_arc {
 struct profile {
     uint32_t build_count;
     const char *const *builds;     /* build-id texts, in the order they were introduced */
+    const struct profile_order *build_orders; /* commit and place in it of the upload that brought each first: the load
+                                    * order, whatever the order of introduction. {UINT64_MAX, …}: none is known */
     uint32_t histogram_count, arc_count;
     struct profile_histogram *histograms;
     struct profile_arc *arcs;
@@ -56,8 +58,11 @@ struct profile_sum;
 struct profile_sum *profile_sum_new(struct arena *a);
 /* Index of a build in this sum, introduced if new. O(1). NO_MEMORY or OK. */
 enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index);
+/* Tells the load order of an upload's builds, those without counts included; profile_sum_add alone learns only of builds
+ * that have some. Optional: it decides which library a by-name arc goes to, and the order of builds in a report. O(builds). */
+void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit);
 /* Adds an upload. map[i] is this sum's index of the upload's i-th build. arcs_only leaves histograms out
- * (for the arcs ever observed). O(bins + arcs) expected. */
+ * (for the arcs ever observed). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */
 enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
                                   bool arcs_only, struct profd_error *e);
 /* Sorts and closes. The profile lives in the arena. O(n log n). */

@@ -19,7 +19,12 @@ struct http_door_config {
     uint16_t port;            /* for the Host check */
     bool open;                /* --http-open */
     uint8_t token_sha256[32]; /* of the bearer token, when tcp and not open */
-    size_t connections_max;
+    size_t connections_max;   /* a new one then replaces the longest idle; 0 here and below: what limits.h says */
+    unsigned header_ms;       /* from a request's first byte to its last */
+    unsigned handle_ms;       /* from there to http_answer; then the door answers 504 itself */
+    unsigned write_ms;        /* a reader must take something in this time, and in all LIMIT_FRAME_RATE bytes a second more */
+    unsigned life_ms;         /* of a connection */
+    unsigned requests_max;    /* on one connection */
 };
 
 /* Kernel facts about the other end of a Unix connection; zero for TCP. */

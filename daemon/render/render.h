@@ -27,7 +27,9 @@ struct render_input {
     enum render_sort sort;
     enum render_view view;
     uint32_t limit;                      /* functions shown; 0: all. Indexes stay those of the whole report */
-    const char *focus;                   /* substring of names that must be in an entry; NULL: none */
+    const char *focus;                   /* only functions whose name (or raw name) contains it; NULL: all */
+    uint32_t only;                       /* 1 + the one function to show (its position); 0: all */
+    const bool *has_names;               /* one per build of the report, in its order; NULL: as the functions' kinds tell */
     /* for format gprof only */
     const struct object *object;
     const struct counts *counts;
@@ -48,9 +50,17 @@ const char *render_names(void);
 
 /* Lists. next is the cursor of the following page, NULL on the last. */
 void render_builds(const struct build_row *rows, size_t n, const char *next, struct buffer *out);
+/* variants: different contents under the id; 0: not known. */
 void render_build(const struct build_row *row, const struct label_row *labels, size_t label_count,
                   const char *const *companion_ids, const char *const *companion_names, size_t companion_count,
                   uint32_t variants, struct buffer *out);
+/* Names of labels: rows stand in ascending order of name and value, and become one row a name. */
+void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
+/* Values of one label; next as above. */
+void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
+/* Functions as flat rows (no callers, no callees): positions in the report. */
+void render_functions(const struct report *report, const uint32_t *positions, size_t n, const char *next,
+                      struct buffer *out);
 /* RFC 9457 problem document for a status and a sentence. */
 void render_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
 /* A string as JSON: quotes included, bad UTF-8 replaced by U+FFFD, control characters, <, >, & escaped. */

@@ -51,15 +51,26 @@ struct store_upload {
     uint64_t ticks, calls;
 };
 
-enum store_outcome { STORE_STORED, STORE_DUPLICATE };
+/* Of a sender's sequences a contiguous mark and at most STORE_ID_RANGES ranges above it are kept. An upload that would open one
+ * range more gets STORE_TOO_MANY_GAPS: it is not stored and its id stays new, so that a retry after the
+ * missing ones came is counted once (nothing is ever forgotten or counted on a guess). */
+#define STORE_ID_RANGES 1024u
+enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS };
 
 /* Stores n uploads in one durable transaction: on OK, all are fsynced and outcomes[i] says whether the id
- * (host, uid, sender, sequence) was new. The first content wins. FULL, IO, DAMAGED, NO_MEMORY: nothing is stored. */
+ * (host, uid, sender, sequence) was new. sequence ≥ 1. The first content wins. FULL, IO, DAMAGED, NO_MEMORY, BUSY: nothing is
+ * stored and outcomes mean nothing. After IO or DAMAGED the handle never writes again and says so; FULL and NO_MEMORY recover by themselves. */
 enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                     enum store_outcome *outcomes, struct profd_error *e);
 
+/* Was this id counted? Only host, uid, sender and sequence are looked at. For what is refused now but was accepted when it first
+ * came: a repeat gets the same answer. */
+enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
+                                   struct profd_error *e);
+
 /* One delivery of an executable (DECISIONS 11, 12). encoded is core/object.h's encoding, validated; empty when the worker
- * failed, and note says why. The same (build, variant) from another uid only adds the sender. */
+ * failed, and note says why. The same content from another uid only adds the sender. Equal variants with different bytes stay
+ * apart: a worker owned by a hostile file can claim any variant. */
 struct store_object {
     struct buildid id;
     char variant[65];         /* "" when the worker failed */
@@ -68,6 +79,8 @@ struct store_object {
     bool has_names;
     const uint8_t *encoded;
     size_t encoded_size;
+    const uint8_t *bounds;    /* what ingest checks addresses against (ingest/bounds.h); the store does not look into it */
+    size_t bounds_size;
     const char *name, *note;
     int64_t received;
 };
@@ -78,14 +91,20 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
 enum profd_status store_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
                                    struct profd_error *e);
 
-/* The encoded object that may name functions in a sum to which these uids (ascending) contributed: a trusted variant, else one
- * that all of them sent; with names before without, then the latest. NOT_FOUND if there is none. variants says how many
- * different contents the build has. *bytes is a new block that the caller frees. */
+/* The encoded object that may name functions in a sum to which these uids (ascending) contributed: a trusted variant or one
+ * that all of them sent; with names before without, then trusted before not, then the latest delivered. NOT_FOUND if
+ * there is none. variants says how many different contents the build has. *bytes is a new block that the caller frees. */
 enum profd_status store_get_object(struct store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e);
 
-/* Full id of the only visible build that text names: the exact id at any length, else a unique prefix of ≥ 4 characters.
- * NOT_FOUND, or AMBIGUOUS (the sentence names two of them), or REFUSED for a prefix that is too short. */
+/* The bounds of the object that store_get_object would give for this uid alone; *size is 0 when there is none. Borrowed until
+ * the next store_put_object or store_get_bounds. Cached by the writer. */
+enum profd_status store_get_bounds(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
+                                   size_t *size, struct profd_error *e);
+
+/* A build is visible when an upload in scope names it. No verb of the same handle may be called from inside an each.
+ * Full id of the only visible build that text names: the exact id at any length, else a unique prefix of ≥ 4 characters.
+ * NOT_FOUND, or AMBIGUOUS (the sentence names two of them), or REFUSED for what is neither an id nor a prefix of ≥ 4. */
 enum profd_status store_find_build(struct store *s, const struct store_scope *scope, const char *text,
                                    struct buildid *id, struct profd_error *e);
 
@@ -142,8 +161,8 @@ enum profd_status store_each_upload(struct store *s, const struct store_scope *s
                                                               struct profd_error *e),
                                     void *context, struct profd_error *e);
 
-/* A number that changes whenever a report on this build could change (uploads in scope, objects of it or its companions),
- * and not otherwise; for ETags. */
+/* A number that grows whenever a report on this build could change (uploads in scope, objects of it or its companions),
+ * and not otherwise; for ETags. 0 for an invisible build. Its high bits are random per database. O(log n). */
 enum profd_status store_epoch(struct store *s, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
                               struct profd_error *e);
 /* Likewise for the list of builds. */
@@ -157,12 +176,13 @@ struct store_totals {
 };
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
-/* Removes ids not seen since the given time. Called by the writer now and then. */
+/* Removes ids not seen since the given time, looking at the next 50,000 senders of a round; the writer calls it now and then. */
 enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd_error *e);
 
-/* Engines. sqlite: path of the file, created with migrations when writing; CONFIG/NEWER/DAMAGED/IO with a sentence, and the file
- * untouched, when it is a directory, not a database, damaged, or of a newer schema. Reading handles never
- * write or checkpoint. */
+/* Engines. sqlite: path of the file, created with migrations when writing; with a sentence and the file untouched: CONFIG
+ * (a directory, a device, a write-ahead log without its database), CANT_CREATE (no permission), DAMAGED (not a profd
+ * database, or damaged), NEWER, NO_INPUT (nothing there to read), IO. Reading handles never write or checkpoint. In one process
+ * the writer is opened before the readers. */
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e);
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e);
 enum profd_status store_memory_open(struct store **out, struct profd_error *e);

@@ -1,0 +1,48 @@
+/* The inside of struct profd_conn: a client, a socket and a clock. */
+#ifndef PROFD_CLIENT_CONN_H
+#define PROFD_CLIENT_CONN_H
+
+#include "client/address.h"
+#include "client/client.h"
+
+/* An executable to answer WANT_OBJECT with: open, or a path that is looked at when it is asked for. */
+struct conn_offer {
+    const struct profd_executable *executable; /* NULL: see path */
+    char *path, *build_id;
+};
+
+struct profd_conn {
+    struct address address;
+    char token[512]; /* for http; "" if none */
+    int fd;          /* −1 for http */
+    bool send_broken;
+    struct profd_client *client;
+    char daemon[128];
+    uint32_t connect_ms, answer_ms;
+    int64_t progress; /* ms on the monotonic clock when a byte last moved */
+    struct conn_offer *offers;
+    size_t offer_count, offer_room;
+    uint8_t input[65536];
+};
+
+/* Milliseconds of the monotonic clock. */
+int64_t conn_clock(void);
+/* From options (which may be NULL) the address, default or not. */
+enum profd_status conn_address(const struct profd_options *o, struct address *out, struct profd_error *e);
+/* Moves bytes until an event is there (*got), or the deadline (conn_clock) has passed (*got false). WANT_OBJECT is answered
+ * here. An event CLOSED and a lost connection come back as the status. */
+enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd_event *event, bool *got,
+                            struct profd_error *e);
+/* As conn_step, but waits until answer_ms passed without any byte moving: TIMEOUT. */
+enum profd_status conn_wait(struct profd_conn *c, struct profd_event *event, struct profd_error *e);
+/* Sends what is queued. */
+enum profd_status conn_flush(struct profd_conn *c, struct profd_error *e);
+/* Remembers a path; its file is offered only while it still has that build-id. A repeat is ignored. */
+enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, const char *path, struct profd_error *e);
+/* Non-blocking connect within the deadline. */
+enum profd_status conn_dial(const struct address *a, int64_t deadline, int *fd, struct profd_error *e);
+/* profd_query for an http address. */
+enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
+                                  void *context, struct profd_error *e);
+
+#endif

@@ -1,0 +1,22 @@
+/* The inside of struct profd_executable, for the rest of the library. */
+#ifndef PROFD_CLIENT_EXECUTABLE_H
+#define PROFD_CLIENT_EXECUTABLE_H
+
+#include "client/profd.h"
+#include "core/object.h"
+#include "proto/counts.h"
+
+/* What was read; lives as long as x. */
+const struct object *executable_object(const struct profd_executable *x);
+
+/* Duplicates of its descriptors: the executable and, if there is one, its debug file. The caller closes them. */
+enum profd_status executable_dup_fds(const struct profd_executable *x, int fds[2], size_t *fd_count, struct profd_error *e);
+void executable_close_fds(const int *fds, size_t fd_count);
+
+/* DECISIONS 13: WRONG_BUILD unless the counts of a gmon.out can be of this executable. The bounds of its histograms must be
+ * those that glibc derives from __executable_start and etext; where these symbols are missing, and for arcs always, addresses
+ * must lie in executable ranges (a caller may have been rounded down by 15 bytes). O((bins + arcs) × ranges). */
+enum profd_status executable_check_counts(const struct object *o, const char *path, const struct counts *c,
+                                          struct profd_error *e);
+
+#endif

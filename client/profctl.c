@@ -1,0 +1,115 @@
+/* profctl: the table of verbs. */
+#include "client/profctl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/profctl_parse.h"
+#include "client/terminal.h"
+
+static const struct profctl_verb *const verbs[] = {
+    &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_labels, &verb_status, &verb_spool,
+};
+#define VERB_COUNT (sizeof verbs / sizeof verbs[0])
+
+void profctl_clean(const char *text, char *out, size_t size)
+{
+    struct terminal_filter f = {.held_count = 0};
+    size_t n = strnlen(text, size > 5 ? size - 5 : 0);
+    size_t written = n ? terminal_filter_run(&f, text, n, out) : 0;
+    written += terminal_filter_run(&f, NULL, 0, out + written);
+    out[written] = '\0';
+    for (char *p = out; *p; p++) { /* one line stays one */
+        *p = *p == '\n' || *p == '\t' ? '?' : *p;
+    }
+}
+
+void profctl_complain(const char *format, ...)
+{
+    char text[2048], clean[2048];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    profctl_clean(text, clean, sizeof clean);
+    (void)fprintf(stderr, "profctl: %s\n", clean);
+}
+
+struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms)
+{
+    return (struct profd_options){.server = call->server, .token_file = call->token_file, .name = "profctl " PROFD_VERSION,
+                                  .connect_ms = 2000, .answer_ms = answer_ms};
+}
+
+static void usage_print(void)
+{
+    puts("usage: profctl VERB [options] [arguments]\n\nSends profiles to profd and shows what it makes of them.\n\nverbs:");
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    }
+    puts("  help       This text, or that of a verb\n  version    The version\n\nprofctl VERB --help says more.");
+}
+
+static const struct profctl_verb *verb_find(const char *name)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(verbs[i]->name, name) == 0) {
+            return verbs[i];
+        }
+    }
+    return NULL;
+}
+
+static enum profd_status verb_run(const struct profctl_verb *verb, int argc, char **argv, struct profd_error *e)
+{
+    struct profctl_call call;
+    bool help = false;
+    enum profd_status status = profctl_parse(verb, argc, argv, &call, &help, e);
+    if (status == PROFD_OK && help) {
+        profctl_print_help(verb);
+    } else if (status == PROFD_OK) {
+        status = verb->run(&call, e);
+    }
+    profctl_parse_done(&call);
+    return status;
+}
+
+static enum profd_status dispatch(int argc, char **argv, struct profd_error *e)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    bool help = strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
+        printf("profctl %s\n", profd_version());
+        return PROFD_OK;
+    }
+    if (help && argc == 2) {
+        usage_print();
+        return PROFD_OK;
+    }
+    if (argc < 2) {
+        return profd_error_set(e, PROFD_USAGE, "which verb? See profctl help");
+    }
+    const struct profctl_verb *verb = verb_find(help ? argv[2] : word);
+    if (!verb) {
+        return profd_error_set(e, PROFD_USAGE, "unknown verb \"%s\"; see profctl help", help ? argv[2] : word);
+    }
+    if (help) {
+        profctl_print_help(verb);
+        return PROFD_OK;
+    }
+    return verb_run(verb, argc - 1, argv + 1, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct profd_error e = {""};
+    enum profd_status status = dispatch(argc, argv, &e);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        status = status == PROFD_OK ? profd_error_set(&e, PROFD_IO, "cannot write to stdout") : status;
+    }
+    if (status != PROFD_OK && e.sentence[0]) { /* a verb that said it all leaves it empty */
+        profctl_complain("%s", e.sentence);
+    }
+    return profd_status_exit(status);
+}

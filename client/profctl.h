@@ -1,0 +1,55 @@
+/* What the verbs of profctl share: how one is described, and how it was called. */
+#ifndef PROFD_CLIENT_PROFCTL_H
+#define PROFD_CLIENT_PROFCTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/profd.h"
+
+struct profctl_option {
+    const char *name;     /* "since" of --since */
+    char letter;          /* 'l' of -l; 0 if none */
+    const char *argument; /* "T"; NULL if it takes none */
+    const char *help;
+};
+
+struct profctl_given {
+    const struct profctl_option *option;
+    const char *value; /* "" for an option without argument */
+};
+
+struct profctl_call {
+    const struct profctl_verb *verb;
+    const char *server;      /* NULL: the default */
+    const char *token_file;
+    bool json;
+    struct profctl_given *given; /* the verb's own options, in order */
+    size_t given_count;
+    char **arguments;
+    size_t argument_count;
+    char *server_text; /* owned */
+};
+
+struct profctl_verb {
+    const char *name, *arguments, *summary;
+    const char *details; /* paragraphs for --help; "" if none */
+    const struct profctl_option *options;
+    size_t option_count;
+    size_t arguments_least, arguments_most;
+    /* Does it; the status becomes the exit status. Its sentence is in *e. */
+    enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
+};
+
+extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_status, verb_spool;
+
+/* The last value of an option, NULL if it was not given. */
+const char *profctl_value(const struct profctl_call *call, const char *option);
+/* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
+void profctl_clean(const char *text, char *out, size_t size);
+/* "profctl: sentence" on stderr, control characters replaced. */
+void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Connection options for this call; answers may take answer_ms. */
+struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
+
+#endif

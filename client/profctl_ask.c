@@ -1,0 +1,162 @@
+#include "client/profctl_ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/profctl_rows.h"
+
+#define PROBLEM_MAX 65536
+
+static void target_put(struct ask_target *t, char c)
+{
+    if (t->size + 1 >= sizeof t->text) {
+        t->too_long = true;
+        return;
+    }
+    t->text[t->size++] = c;
+    t->text[t->size] = '\0';
+}
+
+static void target_encode(struct ask_target *t, const char *text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+                     strchr("-._~", *p) != NULL;
+        if (plain) {
+            target_put(t, (char)*p);
+        } else {
+            target_put(t, '%');
+            target_put(t, digits[*p >> 4]);
+            target_put(t, digits[*p & 15]);
+        }
+    }
+}
+
+void ask_target_init(struct ask_target *t, const char *path)
+{
+    *t = (struct ask_target){.size = 0};
+    for (; *path; path++) {
+        target_put(t, *path);
+    }
+}
+
+void ask_target_add_segment(struct ask_target *t, const char *segment)
+{
+    target_put(t, '/');
+    target_encode(t, segment);
+}
+
+void ask_target_add(struct ask_target *t, const char *name, const char *value)
+{
+    if (value) {
+        target_put(t, t->has_parameters ? '&' : '?');
+        t->has_parameters = true;
+        target_encode(t, name);
+        target_put(t, '=');
+        target_encode(t, value);
+    }
+}
+
+struct ask {
+    profd_sink sink;
+    void *context;
+    int http_status;
+    char problem[PROBLEM_MAX];
+    size_t problem_size;
+};
+
+static enum profd_status answer_take(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                     struct profd_error *e)
+{
+    struct ask *a = context;
+    a->http_status = answer->http_status;
+    if (answer->http_status < 400) {
+        return a->sink(a->context, answer, bytes, n, e);
+    }
+    size_t room = sizeof a->problem - 1 - a->problem_size, take = n < room ? n : room;
+    if (take > 0) {
+        memcpy(a->problem + a->problem_size, bytes, take);
+        a->problem_size += take;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
+                          struct profd_error *e)
+{
+    if (t->too_long) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "the question has more than %d bytes", ASK_TARGET_SIZE - 1);
+    }
+    struct ask *a = calloc(1, sizeof *a);
+    if (!a) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to ask");
+    }
+    a->sink = sink;
+    a->context = context;
+    enum profd_status status = profd_query(c, t->text, NULL, answer_take, a, e);
+    if (status == PROFD_OK && a->http_status >= 400) {
+        status = rows_problem(a->problem, a->problem_size, a->http_status, e);
+    }
+    free(a);
+    return status;
+}
+
+struct whole {
+    char *bytes;
+    size_t size, room, max;
+};
+
+static enum profd_status whole_take(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                    struct profd_error *e)
+{
+    struct whole *w = context;
+    (void)answer;
+    if (n > w->max - w->size) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the answer has more than %zu bytes", w->max);
+    }
+    if (w->size + n + 1 > w->room) {
+        size_t room = 2 * (w->size + n + 1);
+        char *grown = realloc(w->bytes, room);
+        if (!grown) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer of %zu bytes", w->size + n);
+        }
+        w->bytes = grown;
+        w->room = room;
+    }
+    if (n > 0) {
+        memcpy(w->bytes + w->size, bytes, n);
+    }
+    w->size += n;
+    w->bytes[w->size] = '\0';
+    return PROFD_OK;
+}
+
+enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
+                           struct profd_error *e)
+{
+    struct whole w = {.max = max};
+    enum profd_status status = ask_run(c, t, whole_take, &w, e);
+    if (status != PROFD_OK) {
+        free(w.bytes);
+        return status;
+    }
+    *out = w.bytes;
+    *size = w.size;
+    return PROFD_OK;
+}
+
+enum profd_status ask_build(const char *argument, char id[160], struct profd_error *e)
+{
+    struct stat s;
+    if (strchr(argument, '/') || (stat(argument, &s) == 0 && S_ISREG(s.st_mode))) {
+        return profd_executable_read_id(argument, id, 160, e);
+    }
+    size_t n = strlen(argument);
+    if (n == 0 || n >= 160) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is neither a build-id nor a file", argument);
+    }
+    memcpy(id, argument, n + 1);
+    return PROFD_OK;
+}

@@ -1,0 +1,31 @@
+/* Questions to the daemon. */
+#ifndef PROFD_CLIENT_PROFCTL_ASK_H
+#define PROFD_CLIENT_PROFCTL_ASK_H
+
+#include "client/profctl.h"
+
+#define ASK_TARGET_SIZE 4097
+#define ASK_ANSWER_MS 120000
+
+/* A path with parameters in the making. Too long is noticed at the end, by ask_open_sentence or profd_query. */
+struct ask_target {
+    char text[ASK_TARGET_SIZE];
+    size_t size;
+    bool has_parameters, too_long;
+};
+void ask_target_init(struct ask_target *t, const char *path);
+/* Appends a path segment, percent-encoded. */
+void ask_target_add_segment(struct ask_target *t, const char *segment);
+/* Appends name=value, percent-encoded. value NULL: nothing. */
+void ask_target_add(struct ask_target *t, const char *name, const char *value);
+
+/* Runs the query. Its body goes to sink; answers from 400 on become a status and a sentence instead. */
+enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
+                          struct profd_error *e);
+/* The whole body in a new NUL-terminated block. TOO_LARGE above max bytes. */
+enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
+                           struct profd_error *e);
+/* The build-id or prefix that an argument means: that of a file for one with '/' or one that exists. id has 160 bytes. */
+enum profd_status ask_build(const char *argument, char id[160], struct profd_error *e);
+
+#endif

@@ -1,0 +1,15 @@
+/* The command line of one verb, and its help. */
+#ifndef PROFD_CLIENT_PROFCTL_PARSE_H
+#define PROFD_CLIENT_PROFCTL_PARSE_H
+
+#include "client/profctl.h"
+
+/* Parses argv[1…] after the verb (argv[0]). *help: --help was given and nothing else matters. USAGE with the word that is
+ * wrong. profctl_parse_done frees. */
+enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call, bool *help,
+                                struct profd_error *e);
+void profctl_parse_done(struct profctl_call *call);
+/* Usage, summary and every option of the verb, on stdout. */
+void profctl_print_help(const struct profctl_verb *verb);
+
+#endif

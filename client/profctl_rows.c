@@ -1,0 +1,180 @@
+#include "client/profctl_rows.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/profctl_output.h"
+#include "client/terminal.h"
+
+#define PAGE_MAX ((size_t)64 << 20)
+#define PAGES_MAX 100000
+
+struct rows {
+    json_t *list;
+    char *single; /* the daemon's own bytes where one page was all */
+    size_t single_size;
+};
+
+static enum profd_status page_take(struct rows *r, const char *text, size_t n, char next[512], struct profd_error *e)
+{
+    json_error_t where;
+    json_t *page = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
+    json_t *rows = json_object_get(page, "rows");
+    if (!json_is_array(rows)) {
+        json_decref(page);
+        return profd_error_set(e, PROFD_MALFORMED, "the daemon's list is not one: %s", page ? "no rows" : where.text);
+    }
+    size_t count = json_array_size(rows);
+    bool good = json_array_extend(r->list, rows) == 0;
+    const char *cursor = json_string_value(json_object_get(page, "next"));
+    (void)snprintf(next, 512, "%s", cursor ? cursor : "");
+    json_decref(page);
+    if (count == 0) {
+        next[0] = '\0'; /* a cursor that leads nowhere */
+    }
+    return good ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", count);
+}
+
+/* Strings of a row are cleaned in place, once: what is printed later needs no more care. */
+static void row_clean(json_t *row)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(row, key, value) {
+        const char *text = json_string_value(value);
+        size_t n = json_string_length(value);
+        char *clean = text && n > 0 ? malloc(n + 4) : NULL;
+        if (clean) {
+            struct terminal_filter f = {.held_count = 0};
+            size_t size = terminal_filter_run(&f, text, n, clean);
+            for (size_t i = 0; i < size; i++) {
+                clean[i] = clean[i] == '\n' || clean[i] == '\t' || clean[i] == '\0' ? '?' : clean[i];
+            }
+            (void)json_string_setn(value, clean, size);
+            free(clean);
+        }
+    }
+}
+
+enum profd_status rows_read(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e)
+{
+    struct rows *r = calloc(1, sizeof *r);
+    if (!r || !(r->list = json_array())) {
+        free(r);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list");
+    }
+    enum profd_status status = PROFD_OK;
+    char next[512] = "";
+    for (int page = 0; status == PROFD_OK && (page == 0 || next[0]) && page < PAGES_MAX; page++) {
+        struct ask_target target = *t;
+        char *text = NULL;
+        size_t n = 0;
+        ask_target_add(&target, "cursor", next[0] ? next : NULL);
+        status = ask_read(c, &target, PAGE_MAX, &text, &n, e);
+        if (status == PROFD_OK) {
+            status = page_take(r, text ? text : "", n, next, e);
+        }
+        if (status == PROFD_OK && page == 0 && !next[0]) {
+            r->single = text;
+            r->single_size = n;
+            text = NULL;
+        }
+        free(text);
+    }
+    if (status != PROFD_OK) {
+        rows_free(r);
+        return status;
+    }
+    *out = r;
+    return PROFD_OK;
+}
+
+void rows_free(struct rows *r)
+{
+    if (r) {
+        json_decref(r->list);
+        free(r->single);
+        free(r);
+    }
+}
+
+size_t rows_count(const struct rows *r)
+{
+    return json_array_size(r->list);
+}
+
+const char *rows_text(const struct rows *r, size_t i, const char *field)
+{
+    json_t *row = json_array_get(r->list, i);
+    if (!json_object_get(row, "\ncleaned")) {
+        row_clean(row);
+        (void)json_object_set_new(row, "\ncleaned", json_true());
+    }
+    const char *text = json_string_value(json_object_get(row, field));
+    return text ? text : "";
+}
+
+uint64_t rows_number(const struct rows *r, size_t i, const char *field)
+{
+    json_int_t value = json_integer_value(json_object_get(json_array_get(r->list, i), field));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+double rows_real(const struct rows *r, size_t i, const char *field)
+{
+    return json_number_value(json_object_get(json_array_get(r->list, i), field));
+}
+
+bool rows_flag(const struct rows *r, size_t i, const char *field)
+{
+    return json_is_true(json_object_get(json_array_get(r->list, i), field));
+}
+
+enum profd_status rows_print_json(const struct rows *r, struct profd_error *e)
+{
+    struct output out;
+    json_t *whole = r->single ? NULL : json_pack("{s:O,s:n}", "rows", r->list, "next");
+    char *text = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
+    json_decref(whole);
+    if (!r->single && !text) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", rows_count(r));
+    }
+    enum profd_status status = output_open(NULL, &out, e);
+    if (status == PROFD_OK) {
+        status = r->single ? output_write(&out, r->single, r->single_size, e) : output_write(&out, text, strlen(text), e);
+        if (status == PROFD_OK && !r->single) {
+            status = output_write(&out, "\n", 1, e);
+        }
+        enum profd_status closed = output_close(&out, true, e);
+        status = status == PROFD_OK ? closed : status;
+    }
+    free(text);
+    return status;
+}
+
+enum profd_status rows_problem(const char *text, size_t n, int http_status, struct profd_error *e)
+{
+    json_t *problem = json_loadb(text, n, 0, NULL);
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    const char *code = json_string_value(json_object_get(problem, "code"));
+    enum profd_status status = PROFD_OK;
+    for (unsigned i = 1; code && profd_status_known(i); i++) {
+        if (strcmp(profd_status_name((enum profd_status)i), code) == 0) {
+            status = (enum profd_status)i;
+        }
+    }
+    for (unsigned i = 1; status == PROFD_OK && profd_status_known(i); i++) { /* an older or newer daemon */
+        if (profd_status_http((enum profd_status)i) == http_status) {
+            status = (enum profd_status)i;
+        }
+    }
+    status = status == PROFD_OK ? PROFD_INTERNAL : status;
+    if (detail) {
+        (void)profd_error_set(e, status, "%s", detail);
+    } else {
+        (void)profd_error_set(e, status, "the daemon answers with HTTP status %d", http_status);
+    }
+    json_decref(problem);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Lists and problems as the daemon's JSON says them. The only file of the client that knows a JSON library. */
+#ifndef PROFD_CLIENT_PROFCTL_ROWS_H
+#define PROFD_CLIENT_PROFCTL_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/profctl_ask.h"
+
+/* Rows of all pages of a list. */
+struct rows;
+
+/* Asks for page after page of the target. */
+enum profd_status rows_read(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e);
+/* Accepts NULL. */
+void rows_free(struct rows *r);
+size_t rows_count(const struct rows *r);
+/* Fields of row i; "", 0 or false where there is no such field. Text is fit for a terminal, and lives as long as r. */
+const char *rows_text(const struct rows *r, size_t i, const char *field);
+uint64_t rows_number(const struct rows *r, size_t i, const char *field);
+double rows_real(const struct rows *r, size_t i, const char *field);
+bool rows_flag(const struct rows *r, size_t i, const char *field);
+/* {"rows":[…]} with all rows to stdout: the daemon's own bytes where one page holds them. */
+enum profd_status rows_print_json(const struct rows *r, struct profd_error *e);
+
+/* The status and sentence of a problem document (RFC 9457); of the HTTP status alone where it cannot be read. */
+enum profd_status rows_problem(const char *text, size_t n, int http_status, struct profd_error *e);
+
+#endif

@@ -1,0 +1,15 @@
+/* Times and lists of builds as people read them. */
+#ifndef PROFD_CLIENT_PROFCTL_SHOW_H
+#define PROFD_CLIENT_PROFCTL_SHOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "12 s ago", "3 min ago", "5 h ago", "2 d ago" for a time before now (both in seconds since the epoch). */
+void show_age(int64_t then, int64_t now, char *out, size_t size);
+/* The same for "2026-11-21T15:48:00Z"; "-" if it is no time. */
+void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size);
+/* "812 B", "1.4 MB". */
+void show_bytes(uint64_t bytes, char *out, size_t size);
+
+#endif

@@ -1,0 +1,118 @@
+/* profctl report: the call graph of a build. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/profctl.h"
+#include "client/profctl_ask.h"
+#include "client/profctl_output.h"
+
+static const struct profctl_option options[] = {
+    {"format", 'f', "FORMAT", "text (default), json or gprof"},
+    {"output", 'o', "FILE", "write there; the file appears when it is whole"},
+    {"since", 0, "T", "RFC 3339, seconds since 1970, or now-1h, -30m, -7d"},
+    {"until", 0, "T", "end of the time range"},
+    {"label", 'l', "K=V", "only uploads with this label; may repeat"},
+    {"flat", 0, NULL, "only the flat profile"},
+    {"graph", 0, NULL, "only the call graph"},
+    {"focus", 0, "NAME", "only entries that have this in a name"},
+    {"limit", 0, "N", "show the first N functions"},
+    {"sort", 0, "KEY", "index (default), self, total or calls"},
+    {"scope", 0, "S", "program, build or everywhere"},
+    {"static", 0, NULL, "let calls that are only in the machine code close cycles"},
+    {"geometry", 0, "N", "for -f gprof: which of several histograms"},
+    {"uid", 0, "UID", "only uploads of this user"},
+};
+
+/* Options that are parameters of the same name. */
+static bool is_parameter(const char *name)
+{
+    static const char *const names[] = {"since", "until", "focus", "limit", "sort", "scope", "geometry", "uid"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum profd_status label_add(struct ask_target *t, const char *text, struct profd_error *e)
+{
+    const char *equals = strchr(text, '=');
+    char name[160];
+    if (!equals || equals == text || (size_t)(equals - text) > 128) {
+        return profd_error_set(e, PROFD_USAGE, "report: -l %s is not NAME=VALUE", text);
+    }
+    (void)snprintf(name, sizeof name, "label.%.*s", (int)(equals - text), text);
+    ask_target_add(t, name, equals + 1);
+    return PROFD_OK;
+}
+
+static enum profd_status target_build(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
+{
+    char id[160];
+    const char *format = profctl_value(call, "format");
+    enum profd_status status = ask_build(call->arguments[0], id, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (call->json && format && strcmp(format, "json") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "report: --json and -f %s", format);
+    }
+    if (profctl_value(call, "flat") && profctl_value(call, "graph")) {
+        return profd_error_set(e, PROFD_USAGE, "report: --flat and --graph; without either both are shown");
+    }
+    ask_target_init(t, "/api/v1/builds");
+    ask_target_add_segment(t, id);
+    ask_target_add_segment(t, "report");
+    ask_target_add(t, "format", call->json ? "json" : format ? format : "text");
+    ask_target_add(t, "view", profctl_value(call, "flat") ? "flat" : profctl_value(call, "graph") ? "graph" : NULL);
+    ask_target_add(t, "static", profctl_value(call, "static") ? "1" : NULL);
+    for (size_t i = 0; i < call->given_count && status == PROFD_OK; i++) {
+        const struct profctl_given *g = &call->given[i];
+        if (strcmp(g->option->name, "label") == 0) {
+            status = label_add(t, g->value, e);
+        } else if (is_parameter(g->option->name) && profctl_value(call, g->option->name) == g->value) {
+            ask_target_add(t, g->option->name, g->value);
+        }
+    }
+    return status;
+}
+
+static enum profd_status piece_write(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                     struct profd_error *e)
+{
+    (void)answer;
+    return output_write(context, bytes, n, e);
+}
+
+static enum profd_status report_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct ask_target target;
+    struct profd_conn *conn = NULL;
+    struct output out;
+    enum profd_status status = target_build(call, &target, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    status = profd_conn_open(&o, &conn, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = output_open(profctl_value(call, "output"), &out, e);
+    if (status == PROFD_OK) {
+        status = ask_run(conn, &target, piece_write, &out, e);
+        enum profd_status closed = output_close(&out, status == PROFD_OK, status == PROFD_OK ? e : NULL);
+        status = status == PROFD_OK ? closed : status;
+    }
+    profd_conn_close(conn);
+    return status;
+}
+
+const struct profctl_verb verb_report = {
+    .name = "report", .arguments = "BUILD|EXE", .summary = "Show the call graph of a build",
+    .details = "BUILD is a build-id or the first four or more of its characters; EXE is an executable file\n"
+               "(an argument with a / or that names a file).\n",
+    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
+    .run = report_run,
+};

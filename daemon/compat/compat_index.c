@@ -1,0 +1,68 @@
+#include "compat/compat_index.h"
+
+#include <string.h>
+
+#include "compat/compat_label.h"
+#include "compat/compat_sort.h"
+
+static int name_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct compat_run *r = context;
+    return strcmp(r->symbols.raw[x], r->symbols.raw[y]);
+}
+
+/* gprof counts a column's bytes without the blanks around the index. */
+static size_t item_print(const struct compat_run *r, uint32_t node, size_t column, size_t start, struct buffer *out)
+{
+    char text[COMPAT_LABEL_INDEX];
+    column += compat_label_index(text, r->graph.index[node], r->graph.shown[node]);
+    for (; column < start + 5; column++)
+        buffer_add_char(out, ' ');
+    buffer_add_char(out, ' ');
+    buffer_add_text(out, text);
+    buffer_add_char(out, ' ');
+    if (node >= r->graph.symbols) {
+        size_t before = out->size;
+        buffer_add_text(out, "<cycle ");
+        buffer_add_u64(out, node - r->graph.symbols + 1, 0);
+        buffer_add_char(out, '>');
+        return column + out->size - before;
+    }
+    buffer_add_text(out, r->symbols.name[node]);
+    column += strlen(r->symbols.name[node]);
+    const char *file = r->symbols.file[node];
+    if ((r->symbols.flags[node] & COMPAT_SYMBOL_STATIC) == 0 || file[0] == '\0')
+        return column;
+    const char *slash = strrchr(file, '/');
+    file = slash != NULL ? slash + 1 : file;
+    buffer_add_text(out, " (");
+    buffer_add_text(out, file);
+    buffer_add_char(out, ')');
+    return column + strlen(file) + 3;
+}
+
+enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
+{
+    const struct compat_graph *g = &r->graph;
+    uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t), *scratch = ARENA_ARRAY(a, g->nodes, uint32_t);
+    if (list == NULL || scratch == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an index of %u symbols", g->symbols);
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < g->symbols; v++)
+        if (r->options.all_symbols || g->calls[v] != 0 || g->time[v] != 0.0)
+            list[n++] = v;
+    compat_sort(list, scratch, n, name_compare, r);
+    for (uint32_t node = g->symbols; node < g->nodes; node++)
+        list[n++] = node;
+
+    buffer_add_text(out, "Index by function name\n\n");
+    size_t width = ((r->options.width == 0 ? 80u : (size_t)r->options.width) - 1) / 3;
+    uint32_t rows = n / 3 + (n % 3 != 0);
+    for (uint32_t row = 0; row < rows; row++) {
+        size_t column = 0, start = 0;
+        for (uint64_t i = row; i < n; i += rows, start += width)
+            column = item_print(r, list[i], column, start, out);
+        buffer_add_char(out, '\n');
+    }
+    return PROFD_OK;
+}

@@ -1,0 +1,34 @@
+/* What a node is called in the call graph: name, cycle, index. Built once, because most names are printed many times. */
+#ifndef PROFD_COMPAT_COMPAT_LABEL_H
+#define PROFD_COMPAT_COMPAT_LABEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compat/compat_run.h"
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "proto/status.h"
+
+#define COMPAT_LABEL_INDEX 16
+
+/* Labels of all symbols: "f <cycle 1> [3]", the index in round brackets where the symbol has no entry. */
+struct compat_labels {
+    const char *text;
+    size_t *first; /* label v: text[first[v] … first[v + 1]) */
+};
+
+/* "[3]", or "(3)" for what is not shown, into text. Returns its length. */
+size_t compat_label_index(char text[COMPAT_LABEL_INDEX], uint32_t index, bool shown);
+
+/* O(bytes of names). */
+enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,
+                                      struct profd_error *e);
+
+static inline void compat_label_print(const struct compat_labels *l, uint32_t symbol, struct buffer *out)
+{
+    buffer_add(out, l->text + l->first[symbol], l->first[symbol + 1] - l->first[symbol]);
+}
+
+#endif

@@ -1,0 +1,171 @@
+#include "compat/compat_symbols.h"
+
+#include <string.h>
+
+#include "compat/compat_sort.h"
+
+/* Where the digits must begin that follow the dot at p. */
+static const char *dot_suffix(const char *p)
+{
+    static const char *const marks[] = {".clone.", ".constprop."};
+    for (unsigned i = 0; i < 2; i++) {
+        size_t n = strlen(marks[i]);
+        /* The bare mark at the end of a name does not count as one. */
+        if (strncmp(p, marks[i], n) == 0 && p[n] != '\0')
+            return p + n;
+    }
+    return p + 1;
+}
+
+bool compat_symbols_local_name_counts(const char *name)
+{
+    if (name[0] == '\0' || strncmp(name, "__gnu_compiled", 14) == 0 || strncmp(name, "___gnu_compiled", 15) == 0)
+        return false;
+    const char *p = name;
+    while (*p != '\0') {
+        if (*p == '$')
+            return false;
+        if (*p != '.') {
+            p++;
+            continue;
+        }
+        p = dot_suffix(p);
+        const char *digits = p;
+        while (*p >= '0' && *p <= '9')
+            p++;
+        if (*p != '\0' && (*p != '.' || p == digits))
+            return false;
+    }
+    return true;
+}
+
+/* S2–S4. */
+static bool symbol_counts(const struct object *o, const struct object_symbol *s)
+{
+    if ((s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0)
+        return false;
+    if (s->type == OBJECT_TYPE_IFUNC || s->bind == OBJECT_BIND_UNIQUE)
+        return false;
+    if (s->bind == OBJECT_BIND_WEAK)
+        return s->type != OBJECT_TYPE_DATA;
+    if ((s->flags & OBJECT_SYMBOL_EXECUTABLE) == 0)
+        return false;
+    return s->bind == OBJECT_BIND_GLOBAL || compat_symbols_local_name_counts(object_name(o, s->name));
+}
+
+static bool is_function(const struct object_symbol *s)
+{
+    return s->type == OBJECT_TYPE_FUNCTION;
+}
+
+static bool is_static(const struct object_symbol *s)
+{
+    return s->bind == OBJECT_BIND_LOCAL;
+}
+
+static int symbol_compare(const void *context, uint32_t a, uint32_t b)
+{
+    const struct object *o = context;
+    const struct object_symbol *x = &o->symbols[a], *y = &o->symbols[b];
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    if (is_function(x) != is_function(y))
+        return is_function(x) ? -1 : 1;
+    if (is_static(x) != is_static(y))
+        return is_static(x) ? 1 : -1;
+    return 0;
+}
+
+/* S6: does the newcomer take the place of the one kept so far at its address? */
+static bool symbol_replaces(const struct object *o, const struct object_symbol *newcomer, const struct object_symbol *kept)
+{
+    if (is_static(newcomer) != is_static(kept))
+        return is_static(kept);
+    if (is_function(newcomer) != is_function(kept))
+        return is_function(newcomer);
+    const char *n = object_name(o, newcomer->name), *k = object_name(o, kept->name);
+    if (n[0] != '_' || k[0] != '_')
+        return n[0] != '_' && k[0] == '_';
+    return n[1] != '_' && k[1] == '_';
+}
+
+/* Sorts and leaves one symbol an address. Returns how many are left. */
+static uint32_t symbols_unique(const struct object *o, uint32_t *list, uint32_t *scratch, uint32_t n)
+{
+    compat_sort(list, scratch, n, symbol_compare, o);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct object_symbol *s = &o->symbols[list[i]];
+        if (kept == 0 || o->symbols[list[kept - 1]].address != s->address)
+            list[kept++] = list[i];
+        else if (symbol_replaces(o, s, &o->symbols[list[kept - 1]]))
+            list[kept - 1] = list[i];
+    }
+    return kept;
+}
+
+static enum profd_status symbols_fill(const struct object *o, const uint32_t *list, uint32_t n, uint64_t text_end,
+                                      struct arena *a, struct compat_symbols *out)
+{
+    struct compat_symbols s = {.count = n};
+    s.address = ARENA_ARRAY(a, n, uint64_t);
+    s.end = ARENA_ARRAY(a, n, uint64_t);
+    s.raw = ARENA_ARRAY(a, n, const char *);
+    s.name = ARENA_ARRAY(a, n, const char *);
+    s.file = ARENA_ARRAY(a, n, const char *);
+    s.flags = ARENA_ARRAY(a, n, uint8_t);
+    if (s.address == NULL || s.end == NULL || s.raw == NULL || s.name == NULL || s.file == NULL || s.flags == NULL)
+        return PROFD_NO_MEMORY;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct object_symbol *from = &o->symbols[list[i]];
+        s.address[i] = from->address;
+        s.end[i] = (i + 1 < n ? o->symbols[list[i + 1]].address : text_end) - 1;
+        s.raw[i] = object_name(o, from->name);
+        s.name[i] = object_name(o, from->demangled);
+        s.file[i] = object_name(o, from->file);
+        s.flags[i] = (uint8_t)((is_function(from) ? COMPAT_SYMBOL_FUNCTION : 0) | (is_static(from) ? COMPAT_SYMBOL_STATIC : 0));
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+enum profd_status compat_symbols_choose(const struct object *object, struct arena *a, struct compat_symbols *out,
+                                        struct profd_error *e)
+{
+    const struct object_range *text = NULL;
+    for (uint32_t i = 0; i < object->range_count && text == NULL; i++)
+        if (object->ranges[i].kind == OBJECT_RANGE_TEXT)
+            text = &object->ranges[i];
+    if (text == NULL)
+        return profd_error_set(e, PROFD_REFUSED, "executable %s has no .text section, which gprof's listing needs",
+                               object->id.text);
+    uint32_t *list = ARENA_ARRAY(a, object->symbol_count, uint32_t);
+    uint32_t *scratch = ARENA_ARRAY(a, object->symbol_count, uint32_t);
+    if (object->symbol_count > 0 && (list == NULL || scratch == NULL))
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u symbols", object->symbol_count);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < object->symbol_count; i++)
+        if (symbol_counts(object, &object->symbols[i]))
+            list[n++] = i;
+    if (n == 0)
+        return profd_error_set(e, PROFD_REFUSED,
+                               "executable %s has no symbols: .symtab names no function, and gprof reads nothing else",
+                               object->id.text);
+    n = symbols_unique(object, list, scratch, n);
+    if (symbols_fill(object, list, n, text->high, a, out) != PROFD_OK)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", n);
+    return PROFD_OK;
+}
+
+uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address)
+{
+    if (s->count == 0 || address < s->address[0])
+        return COMPAT_NONE;
+    uint32_t low = 0, n = s->count; /* the owner is in [low, low + n) */
+    while (n > 1) {
+        uint32_t half = n / 2;
+        low = s->address[low + half] <= address ? low + half : low;
+        n -= half;
+    }
+    return address <= s->end[low] ? low : COMPAT_NONE;
+}

@@ -1,0 +1,40 @@
+/* gprof's table of symbols (reference rules S1–S8): which symbols of .symtab count, which of several at one address is kept,
+ * where each ends. "Table order" is ascending by address. */
+#ifndef PROFD_COMPAT_COMPAT_SYMBOLS_H
+#define PROFD_COMPAT_COMPAT_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/object.h"
+#include "proto/status.h"
+
+#define COMPAT_NONE UINT32_MAX
+
+#define COMPAT_SYMBOL_FUNCTION 1u /* STT_FUNC: may be called */
+#define COMPAT_SYMBOL_STATIC 2u   /* local */
+
+/* Parallel arrays of count entries. Symbol sizes play no part: an entry ends where the next begins. */
+struct compat_symbols {
+    uint32_t count;
+    uint64_t *address;      /* strictly ascending */
+    uint64_t *end;          /* last address it owns; the last entry's is the end of .text and may lie below its address */
+    const char **raw;       /* name in the symbol table */
+    const char **name;      /* name shown: demangled */
+    const char **file;      /* source path, "" if unknown */
+    uint8_t *flags;
+};
+
+/* Chooses from the symbols of .symtab. Strings are borrowed from the object. REFUSED if it has no .text or no symbol
+ * that gprof would take. O(symbols log symbols). */
+enum profd_status compat_symbols_choose(const struct object *object, struct arena *a, struct compat_symbols *out,
+                                        struct profd_error *e);
+
+/* The entry that owns the address, or COMPAT_NONE. O(log count). */
+uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address);
+
+/* Rule S4 for local names: no '$', and after each '.' only "clone." or "constprop." and digits. */
+bool compat_symbols_local_name_counts(const char *name);
+
+#endif

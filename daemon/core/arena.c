@@ -1,0 +1,160 @@
+#include "core/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h> /* vsnprintf only: formatting into memory, no stream */
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_CHUNK ((size_t)64 << 10)
+#define ARENA_LINE ((size_t)64)
+
+/* Bytes beyond dirty were never handed out since calloc gave them, so they are still zero (and perhaps not even mapped). */
+struct arena_block {
+    struct arena_block *next;
+    unsigned char *bytes;
+    size_t size, used, dirty;
+};
+
+struct arena {
+    struct arena_block *first, *current;
+    size_t limit, held, used;
+};
+
+struct arena *arena_new(size_t limit)
+{
+    struct arena *a = calloc(1, sizeof *a);
+    if (a != NULL)
+        a->limit = limit == 0 ? SIZE_MAX : limit;
+    return a;
+}
+
+void arena_free(struct arena *a)
+{
+    if (a == NULL)
+        return;
+    struct arena_block *next;
+    for (struct arena_block *b = a->first; b != NULL; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(a);
+}
+
+void arena_reset(struct arena *a)
+{
+    for (struct arena_block *b = a->first; b != NULL; b = b->next)
+        b->used = 0;
+    a->current = a->first;
+    a->used = 0;
+}
+
+/* Where size bytes would start in the block; SIZE_MAX if they do not fit. */
+static size_t arena_place(const struct arena_block *b, size_t size)
+{
+    size_t align = size >= ARENA_LINE ? ARENA_LINE : alignof(max_align_t);
+    size_t start = (b->used + align - 1) & ~(align - 1);
+    return start <= b->size && size <= b->size - start ? start : SIZE_MAX;
+}
+
+/* A further block behind the current one. Each is at least a quarter of what is held, so that there are few. */
+static struct arena_block *arena_grow(struct arena *a, size_t size)
+{
+    size_t extra = sizeof(struct arena_block) + ARENA_LINE;
+    size_t room = a->limit - a->held;
+    if (size > room || room - size < extra)
+        return NULL;
+    size_t want = a->held / 4 > ARENA_CHUNK ? a->held / 4 : ARENA_CHUNK;
+    want = want > room - extra ? room - extra : want;
+    want = want < size ? size : want;
+    struct arena_block *b = calloc(1, extra + want);
+    if (b == NULL && want > size) {
+        want = size;
+        b = calloc(1, extra + want);
+    }
+    if (b == NULL)
+        return NULL;
+    size_t past = ((uintptr_t)(b + 1)) & (ARENA_LINE - 1);
+    b->bytes = (unsigned char *)(b + 1) + (past == 0 ? 0 : ARENA_LINE - past);
+    b->size = want;
+    a->held += extra + want;
+    b->next = a->current == NULL ? a->first : a->current->next;
+    if (a->current == NULL)
+        a->first = b;
+    else
+        a->current->next = b;
+    return b;
+}
+
+static void *arena_take_from(struct arena *a, struct arena_block *b, size_t start, size_t size)
+{
+    unsigned char *p = b->bytes + start;
+    if (start < b->dirty)
+        memset(p, 0, (b->dirty - start < size) ? b->dirty - start : size);
+    b->used = start + size;
+    if (b->used > b->dirty)
+        b->dirty = b->used;
+    a->used += size;
+    return p;
+}
+
+void *arena_take(struct arena *a, size_t size)
+{
+    if (size == 0)
+        size = 1;
+    /* A block too full for this request is left behind for good; kept blocks after a reset are found again in order. */
+    for (struct arena_block *b = a->current; b != NULL; b = b->next) {
+        size_t start = arena_place(b, size);
+        if (start != SIZE_MAX) {
+            if (b->size - b->used >= a->current->size - a->current->used)
+                a->current = b;
+            return arena_take_from(a, b, start, size);
+        }
+    }
+    struct arena_block *b = arena_grow(a, size);
+    if (b == NULL)
+        return NULL;
+    if (a->current == NULL || b->size - size > a->current->size - a->current->used)
+        a->current = b;
+    return arena_take_from(a, b, 0, size);
+}
+
+void *arena_take_array(struct arena *a, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        return NULL;
+    return arena_take(a, total);
+}
+
+char *arena_copy(struct arena *a, const char *text, size_t n)
+{
+    if (n == SIZE_MAX)
+        return NULL;
+    char *copy = arena_take(a, n + 1);
+    if (copy != NULL && n > 0)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+char *arena_format(struct arena *a, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n < 0)
+        return NULL;
+    char *text = arena_take(a, (size_t)n + 1);
+    if (text == NULL)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(text, (size_t)n + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+size_t arena_used(const struct arena *a)
+{
+    return a->used;
+}

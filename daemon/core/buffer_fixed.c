@@ -1,0 +1,93 @@
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/buffer.h"
+#include "core/buffer_number.h"
+
+static const uint64_t fixed_power[10] = {1,      10,      100,      1000,      10000,
+                                         100000, 1000000, 10000000, 100000000, 1000000000};
+
+/* Digits of mantissa × 2^exponent, exponent ≥ 11: up to 309 of them, by dividing a large integer by 10^9 again and again. */
+static char *fixed_digits_huge(char *end, struct buffer_parts p)
+{
+    uint32_t limbs[34] = {0};
+    size_t at = (size_t)p.exponent / 32;
+    buffer_u128 shifted = (buffer_u128)p.mantissa << ((unsigned)p.exponent % 32);
+    for (size_t i = 0; i < 3; i++)
+        limbs[at + i] = (uint32_t)(shifted >> (32 * i));
+    size_t n = at + 3;
+    for (;;) {
+        uint64_t rest = 0;
+        for (size_t i = n; i-- > 0;) {
+            uint64_t part = rest << 32 | limbs[i];
+            limbs[i] = (uint32_t)(part / 1000000000u);
+            rest = part % 1000000000u;
+        }
+        while (n > 0 && limbs[n - 1] == 0)
+            n--;
+        char *first = buffer_digits(end, rest);
+        if (n == 0)
+            return first;
+        end -= 9;
+        if (first > end)
+            memset(end, '0', (size_t)(first - end));
+    }
+}
+
+/* Splits below 2^63 into whole and the decimals as an integer, rounded half to even on the exact binary value. */
+static uint64_t fixed_round(struct buffer_parts p, unsigned decimals, uint64_t *whole)
+{
+    if (p.exponent >= 0) {
+        *whole = p.mantissa << p.exponent;
+        return 0;
+    }
+    unsigned shift = (unsigned)-p.exponent;
+    if (shift > 127) { /* below 2^-74: rounds to zero in nine decimals */
+        *whole = 0;
+        return 0;
+    }
+    uint64_t below = shift < 64 ? p.mantissa & ((UINT64_C(1) << shift) - 1) : p.mantissa;
+    *whole = shift < 64 ? p.mantissa >> shift : 0;
+    buffer_u128 scaled = (buffer_u128)below * fixed_power[decimals];
+    uint64_t fraction = (uint64_t)(scaled >> shift);
+    buffer_u128 rest = scaled & (((buffer_u128)1 << shift) - 1);
+    buffer_u128 half = (buffer_u128)1 << (shift - 1);
+    bool odd = ((decimals == 0 ? *whole : fraction) & 1) != 0;
+    if (rest > half || (rest == half && odd))
+        fraction++;
+    if (fraction == fixed_power[decimals]) {
+        ++*whole;
+        fraction = 0;
+    }
+    return fraction;
+}
+
+void buffer_add_fixed(struct buffer *b, double value, int width, int decimals)
+{
+    char text[336];
+    char *end = text + sizeof text;
+    char *first = end;
+    unsigned places = decimals < 0 ? 0 : decimals > 9 ? 9 : (unsigned)decimals;
+    if (!isfinite(value)) {
+        first -= 3;
+        memcpy(first, isnan(value) ? "nan" : "inf", 3);
+    } else {
+        struct buffer_parts p = buffer_split(value);
+        uint64_t whole = 0;
+        uint64_t fraction = p.exponent > 10 ? 0 : fixed_round(p, places, &whole);
+        if (places > 0) {
+            char *point = end - places - 1;
+            first = buffer_digits(end, fraction);
+            while (first > point + 1)
+                *--first = '0';
+            first = point;
+            *first = '.';
+        }
+        first = p.exponent > 10 ? fixed_digits_huge(first, p) : buffer_digits(first, whole);
+    }
+    if (signbit(value))
+        *--first = '-';
+    buffer_add_padded(b, first, (size_t)(end - first), width);
+}

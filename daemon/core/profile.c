@@ -1,0 +1,313 @@
+#include "core/profile.h"
+
+#include <string.h>
+
+#include "core/profile_bins.h"
+#include "core/sort.h"
+#include "core/sum.h"
+#include "core/table.h"
+
+struct profile_rows { /* a histogram's identity and what is added up in it */
+    struct profile_histogram head;
+    struct profile_bins bins;
+};
+
+struct profile_sum {
+    struct arena *arena;
+    uint64_t seed; /* where the arena lies: differs between runs, and nothing that comes out depends on it */
+    struct table build_table, arc_table, histogram_table;
+    const char **builds;
+    struct profile_order *build_orders;
+    uint32_t build_count, build_capacity;
+    struct profile_arc *arcs;
+    uint32_t arc_count, arc_capacity;
+    struct profile_rows *histograms;
+    uint32_t histogram_count, histogram_capacity;
+    bool saturated;
+};
+
+struct profile_sum *profile_sum_new(struct arena *a)
+{
+    struct profile_sum *s = ARENA_NEW(a, struct profile_sum);
+    if (s != NULL) {
+        s->arena = a;
+        s->seed = table_mix((uintptr_t)s, (uintptr_t)a);
+    }
+    return s;
+}
+
+/* rows moved to an array twice as long; false when memory is exhausted. */
+static bool profile_grow(struct arena *a, void **rows, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return true;
+    uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
+    void *moved = more > *capacity ? arena_take_array(a, more, size) : NULL;
+    if (moved == NULL)
+        return false;
+    if (count > 0)
+        memcpy(moved, *rows, count * size);
+    *rows = moved;
+    *capacity = more;
+    return true;
+}
+
+static bool profile_order_less(struct profile_order a, struct profile_order b)
+{
+    return a.commit < b.commit || (a.commit == b.commit && a.rank < b.rank);
+}
+
+static void profile_order_lower(struct profile_order *order, struct profile_order other)
+{
+    if (profile_order_less(other, *order))
+        *order = other;
+}
+
+static uint64_t profile_hash_build(const void *context, uint32_t i)
+{
+    const struct profile_sum *s = context;
+    return table_hash_text(s->builds[i], '\0', s->seed);
+}
+
+enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index)
+{
+    void *builds = s->builds, *orders = s->build_orders;
+    if (!table_reserve(&s->build_table, s->arena, profile_hash_build, s))
+        return PROFD_NO_MEMORY;
+    uint32_t at = table_slot(&s->build_table, table_hash_text(build_id, '\0', s->seed));
+    for (; s->build_table.slots[at] != 0; at = (at + 1) & s->build_table.mask)
+        if (strcmp(s->builds[s->build_table.slots[at] - 1], build_id) == 0) {
+            *index = s->build_table.slots[at] - 1;
+            return PROFD_OK;
+        }
+    uint32_t capacity = s->build_capacity;
+    const char *copy = arena_copy(s->arena, build_id, strlen(build_id));
+    if (copy == NULL || !profile_grow(s->arena, &builds, s->build_count, &capacity, sizeof *s->builds))
+        return PROFD_NO_MEMORY;
+    if (!profile_grow(s->arena, &orders, s->build_count, &s->build_capacity, sizeof *s->build_orders))
+        return PROFD_NO_MEMORY;
+    s->builds = builds;
+    s->build_orders = orders;
+    s->builds[s->build_count] = copy;
+    s->build_orders[s->build_count] = (struct profile_order){UINT64_MAX, UINT32_MAX};
+    *index = s->build_count;
+    s->build_table.slots[at] = ++s->build_count;
+    s->build_table.used++;
+    return PROFD_OK;
+}
+
+void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit)
+{
+    for (uint32_t i = 0; i < builds; i++)
+        profile_order_lower(&s->build_orders[map[i]], (struct profile_order){commit, i});
+}
+
+static uint64_t profile_hash_histogram(const void *context, uint32_t i)
+{
+    const struct profile_sum *s = context;
+    const struct profile_histogram *h = &s->histograms[i].head;
+    return table_mix(table_mix(h->low ^ s->seed, h->high), (uint64_t)h->build << 32 | h->bins);
+}
+
+static bool profile_same_geometry(const struct profile_histogram *a, const struct profile_histogram *b)
+{
+    return a->build == b->build && a->low == b->low && a->high == b->high && a->bins == b->bins && a->rate == b->rate &&
+           a->abbreviation == b->abbreviation && strncmp(a->dimension, b->dimension, sizeof a->dimension) == 0;
+}
+
+/* The rows of this geometry, introduced if new; NULL when memory is exhausted. */
+static struct profile_rows *profile_find_histogram(struct profile_sum *s, const struct profile_histogram *key)
+{
+    if (!table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s))
+        return NULL;
+    uint64_t hash = table_mix(table_mix(key->low ^ s->seed, key->high), (uint64_t)key->build << 32 | key->bins);
+    uint32_t at = table_slot(&s->histogram_table, hash);
+    for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask)
+        if (profile_same_geometry(&s->histograms[s->histogram_table.slots[at] - 1].head, key))
+            return &s->histograms[s->histogram_table.slots[at] - 1];
+    void *rows = s->histograms;
+    if (!profile_grow(s->arena, &rows, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms))
+        return NULL;
+    s->histograms = rows;
+    struct profile_rows *row = &s->histograms[s->histogram_count];
+    row->head = *key;
+    row->bins = (struct profile_bins){.bins = key->bins, .seed = s->seed};
+    s->histogram_table.slots[at] = ++s->histogram_count;
+    s->histogram_table.used++;
+    return row;
+}
+
+static bool profile_add_histogram(struct profile_sum *s, const struct counts *c, uint32_t i, const uint32_t *map,
+                                  uint64_t commit)
+{
+    const struct counts_histogram *in = &c->histograms[i];
+    struct profile_histogram key = {.build = map[in->build], .bins = in->bins, .low = in->low, .high = in->high,
+                                    .rate = in->rate, .abbreviation = in->abbreviation, .order = {commit, i}};
+    for (size_t k = 0; k + 1 < sizeof key.dimension && in->dimension[k] != '\0'; k++)
+        key.dimension[k] = in->dimension[k];
+    struct profile_rows *row = profile_find_histogram(s, &key);
+    if (row == NULL)
+        return false;
+    profile_order_lower(&row->head.order, key.order);
+    profile_order_lower(&s->build_orders[key.build], (struct profile_order){commit, in->build});
+    return profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
+                            &s->saturated);
+}
+
+static uint64_t profile_hash_key(const struct profile_arc *k, uint64_t seed)
+{
+    return table_mix(table_mix(k->from ^ seed, k->to), (uint64_t)k->from_build << 32 | k->to_build);
+}
+
+static uint64_t profile_hash_arc(const void *context, uint32_t i)
+{
+    const struct profile_sum *s = context;
+    return profile_hash_key(&s->arcs[i], s->seed);
+}
+
+static bool profile_same_arc(const struct profile_arc *a, const struct profile_arc *b)
+{
+    return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
+}
+
+/* Position of the arc, introduced with 0 calls if new; UINT32_MAX when memory is exhausted. */
+static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc *key)
+{
+    if (!table_reserve(&s->arc_table, s->arena, profile_hash_arc, s))
+        return UINT32_MAX;
+    uint32_t at = table_slot(&s->arc_table, profile_hash_key(key, s->seed));
+    for (; s->arc_table.slots[at] != 0; at = (at + 1) & s->arc_table.mask)
+        if (profile_same_arc(&s->arcs[s->arc_table.slots[at] - 1], key))
+            return s->arc_table.slots[at] - 1;
+    void *rows = s->arcs;
+    if (!profile_grow(s->arena, &rows, s->arc_count, &s->arc_capacity, sizeof *s->arcs))
+        return UINT32_MAX;
+    s->arcs = rows;
+    s->arcs[s->arc_count] = *key;
+    s->arc_table.slots[at] = ++s->arc_count;
+    s->arc_table.used++;
+    return s->arc_count - 1;
+}
+
+/* The profile's index of an arc's end, whose build is thereby known to be loaded. */
+static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uint32_t *map, uint64_t commit)
+{
+    if (build == COUNTS_NOWHERE)
+        return COUNTS_NOWHERE;
+    profile_order_lower(&s->build_orders[map[build]], (struct profile_order){commit, build});
+    return map[build];
+}
+
+enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
+                                  bool arcs_only, struct profd_error *e)
+{
+    for (uint32_t i = 0; i < c->histogram_count && !arcs_only; i++)
+        if (!profile_add_histogram(s, c, i, map, commit))
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u histograms", c->histogram_count);
+    uint32_t at = UINT32_MAX; /* uploads of one program often bring the same arcs in the same order: guess the next */
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        struct profile_arc key = {.from_build = profile_map_end(s, c->from_build[i], map, commit),
+                                  .to_build = profile_map_end(s, c->to_build[i], map, commit),
+                                  .from = c->from[i], .to = c->to[i], .order = {commit, i}};
+        at++;
+        if (at >= s->arc_count || !profile_same_arc(&s->arcs[at], &key))
+            at = profile_find_arc(s, &key);
+        if (at == UINT32_MAX)
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
+        sum_add(&s->arcs[at].calls, c->calls[i], &s->saturated);
+        profile_order_lower(&s->arcs[at].order, key.order);
+    }
+    return PROFD_OK;
+}
+
+static int profile_compare_histograms(const void *context, uint32_t x, uint32_t y)
+{
+    const struct profile_rows *rows = context;
+    const struct profile_histogram *a = &rows[x].head, *b = &rows[y].head;
+    if (a->build != b->build)
+        return a->build < b->build ? -1 : 1;
+    if (a->low != b->low)
+        return a->low < b->low ? -1 : 1;
+    if (a->high != b->high)
+        return a->high < b->high ? -1 : 1;
+    if (a->bins != b->bins)
+        return a->bins < b->bins ? -1 : 1;
+    if (a->rate != b->rate)
+        return a->rate < b->rate ? -1 : 1;
+    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
+    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+}
+
+static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)
+{
+    uint32_t n = s->histogram_count;
+    uint32_t *order = ARENA_ARRAY(s->arena, (size_t)n * 2, uint32_t);
+    p->histograms = ARENA_ARRAY(s->arena, n, struct profile_histogram);
+    if (order == NULL || p->histograms == NULL)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = i;
+    sort_merge(order, order + n, n, profile_compare_histograms, s->histograms);
+    for (uint32_t i = 0; i < n; i++) {
+        struct profile_histogram *h = &p->histograms[i];
+        *h = s->histograms[order[i]].head;
+        if (!profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used))
+            return false;
+        for (uint32_t k = 0; k < h->used; k++)
+            sum_add(&p->ticks, h->ticks[k], &p->saturated);
+    }
+    p->histogram_count = n;
+    return true;
+}
+
+/* The four keys of an arc, least important first. */
+static uint64_t profile_arc_key(const struct profile_arc *arc, int key)
+{
+    switch (key) {
+    case 0:
+        return arc->to;
+    case 1:
+        return arc->to_build;
+    case 2:
+        return arc->from;
+    default:
+        return arc->from_build;
+    }
+}
+
+static bool profile_finish_arcs(struct profile_sum *s, struct profile *p)
+{
+    uint32_t n = s->arc_count;
+    struct sort_item *items = ARENA_ARRAY(s->arena, (size_t)n * 2, struct sort_item);
+    p->arcs = ARENA_ARRAY(s->arena, n, struct profile_arc);
+    if (items == NULL || p->arcs == NULL)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        items[i].value = i;
+    for (int key = 0; key < 4; key++) {
+        for (uint32_t i = 0; i < n; i++)
+            items[i].key = profile_arc_key(&s->arcs[items[i].value], key);
+        sort_radix(items, items + n, n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        p->arcs[i] = s->arcs[items[i].value];
+        sum_add(&p->calls, p->arcs[i].calls, &p->saturated);
+    }
+    p->arc_count = n;
+    return true;
+}
+
+enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e)
+{
+    struct profile *p = ARENA_NEW(s->arena, struct profile);
+    if (p == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
+    p->build_count = s->build_count;
+    p->builds = s->builds;
+    p->build_orders = s->build_orders;
+    p->saturated = s->saturated;
+    if (!profile_finish_histograms(s, p) || !profile_finish_arcs(s, p))
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", s->arc_count);
+    *out = p;
+    return PROFD_OK;
+}

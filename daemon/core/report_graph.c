@@ -1,0 +1,159 @@
+#include "core/report_graph.h"
+
+#include <math.h>
+
+#include "core/report_arcs.h"
+#include "core/sum.h"
+
+static enum profd_status graph_no_memory(const struct report_graph *g, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report of %u functions", g->node_count);
+}
+
+/* Numbers the owners that occur, and moves the arcs' ends to these numbers. */
+static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct report_arcs *arcs, uint32_t *node_of_owner)
+{
+    uint32_t owners = g->builds.first[g->builds.count + 1];
+    for (uint32_t i = 0; i < owners; i++)
+        if (arcs->seen[i] != 0)
+            g->node_count++;
+    g->owner = ARENA_ARRAY(a, g->node_count, uint32_t);
+    g->entry = ARENA_ARRAY(a, g->node_count, bool);
+    if (g->owner == NULL || g->entry == NULL)
+        return false;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < owners; i++)
+        if (arcs->seen[i] != 0) {
+            g->owner[n] = i;
+            g->entry[n] = (arcs->seen[i] & REPORT_ENTRY) != 0;
+            node_of_owner[i] = n++;
+        }
+    for (uint32_t i = 0; i < arcs->count; i++) {
+        arcs->rows[i].from = node_of_owner[arcs->rows[i].from];
+        arcs->rows[i].to = node_of_owner[arcs->rows[i].to];
+    }
+    return true;
+}
+
+/* Seconds of components with several members are Σ ticks / rate of the whole, not a sum of rounded quotients. */
+static void graph_add_component_rate(struct report_graph *g, uint32_t rate, const uint32_t *touched, uint32_t n,
+                                     uint64_t *whole, double *part)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = touched[i];
+        g->component_seconds[c] += report_tick_seconds(&g->ticks, whole[c], part[c], rate);
+        whole[c] = 0;
+        part[c] = 0;
+    }
+}
+
+static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uint32_t *node_of_owner)
+{
+    const struct report_ticks *t = &g->ticks;
+    bool saturated = false;
+    uint64_t *whole = ARENA_ARRAY(a, g->scc->count, uint64_t);
+    double *part = ARENA_ARRAY(a, g->scc->count, double);
+    uint32_t *touched = ARENA_ARRAY(a, g->scc->count, uint32_t), n = 0;
+    g->node_seconds = ARENA_ARRAY(a, g->node_count, double);
+    g->component_seconds = ARENA_ARRAY(a, g->scc->count, double);
+    g->node_ticks = ARENA_ARRAY(a, g->node_count, uint64_t);
+    if (whole == NULL || part == NULL || touched == NULL || g->node_seconds == NULL || g->component_seconds == NULL ||
+        g->node_ticks == NULL)
+        return false;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct report_tick *row = &t->rows[i];
+        uint32_t node = node_of_owner[row->owner], c = g->scc->component[node];
+        g->node_seconds[node] += report_tick_seconds(t, row->whole, row->part, row->rate);
+        if (t->rate_count == 1)
+            g->node_ticks[node] = row->whole + (row->part < 9e18 ? (uint64_t)llround(row->part) : 0);
+        if (whole[c] == 0 && !(part[c] > 0))
+            touched[n++] = c;
+        sum_add(&whole[c], row->whole, &saturated);
+        part[c] += row->part;
+        if (i + 1 == t->count || row[1].rate != row->rate) {
+            graph_add_component_rate(g, row->rate, touched, n, whole, part);
+            n = 0;
+        }
+    }
+    for (uint32_t i = 0; i < t->rate_count; i++)
+        g->total += (double)t->totals[i] / (double)t->rates[i];
+    return true;
+}
+
+/* Components of several functions with an entry among them are the report's cycles, numbered by their first member. */
+static bool graph_number_cycles(struct arena *a, struct report_graph *g)
+{
+    bool *shown = ARENA_ARRAY(a, g->scc->count, bool);
+    g->cycle = ARENA_ARRAY(a, g->scc->count, uint32_t);
+    g->cycle_component = ARENA_ARRAY(a, g->scc->count, uint32_t);
+    if (shown == NULL || g->cycle == NULL || g->cycle_component == NULL)
+        return false;
+    for (uint32_t v = 0; v < g->node_count; v++)
+        if (g->entry[v] && scc_size(g->scc, g->scc->component[v]) > 1)
+            shown[g->scc->component[v]] = true;
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        uint32_t c = g->scc->component[v];
+        if (shown[c] && g->cycle[c] == 0) {
+            g->cycle_component[g->cycle_count] = c;
+            g->cycle[c] = ++g->cycle_count;
+        }
+    }
+    return true;
+}
+
+/* Shown are entries, members of cycles, and the other ends of entries' static arcs. */
+static bool graph_choose_functions(struct arena *a, struct report_graph *g)
+{
+    const struct callgraph *graph = g->graph;
+    bool *shown = ARENA_ARRAY(a, g->node_count, bool);
+    g->position = ARENA_ARRAY(a, g->node_count, uint32_t);
+    g->node_of = ARENA_ARRAY(a, g->node_count, uint32_t);
+    if (shown == NULL || g->position == NULL || g->node_of == NULL)
+        return false;
+    for (uint32_t v = 0; v < g->node_count; v++)
+        shown[v] = g->entry[v] || g->cycle[g->scc->component[v]] != 0;
+    for (uint32_t i = 0; i < graph->arc_count; i++)
+        if (graph->calls[i] == 0 && (graph->flags[i] & CALLGRAPH_STATIC) != 0 &&
+            (g->entry[graph->from[i]] || g->entry[graph->to[i]]))
+            shown[graph->from[i]] = shown[graph->to[i]] = true;
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        g->position[v] = REPORT_NOWHERE;
+        if (shown[v]) {
+            g->node_of[g->function_count] = v;
+            g->position[v] = g->function_count++;
+        }
+    }
+    return true;
+}
+
+enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,
+                                    struct profd_error *e)
+{
+    *g = (struct report_graph){0};
+    enum profd_status status = report_builds_make(a, request, &g->builds, e);
+    if (status == PROFD_OK)
+        status = report_ticks_collect(a, request->profile, &g->builds, &g->ticks, e);
+    if (status != PROFD_OK)
+        return status;
+    uint32_t owners = g->builds.first[g->builds.count + 1];
+    struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t)};
+    uint32_t *node_of_owner = ARENA_ARRAY(a, owners, uint32_t);
+    if (arcs.seen == NULL || node_of_owner == NULL)
+        return graph_no_memory(g, e);
+    for (uint32_t i = 0; i < g->ticks.count; i++)
+        arcs.seen[g->ticks.rows[i].owner] |= REPORT_SEEN | REPORT_ENTRY;
+    status = report_arcs_collect(a, request, &g->builds, &arcs, e);
+    if (status == PROFD_OK && !graph_number_nodes(a, g, &arcs, node_of_owner))
+        return graph_no_memory(g, e);
+    if (status == PROFD_OK)
+        status = callgraph_build(a, g->node_count, arcs.rows, arcs.count, &g->graph, e);
+    if (status == PROFD_OK)
+        status = scc_find(a, g->graph, &g->scc, e);
+    if (status == PROFD_OK && !graph_add_seconds(a, g, node_of_owner))
+        return graph_no_memory(g, e);
+    if (status == PROFD_OK)
+        status = propagate_run(a, g->graph, g->scc, g->component_seconds, &g->flow, e);
+    if (status == PROFD_OK && (!graph_number_cycles(a, g) || !graph_choose_functions(a, g)))
+        return graph_no_memory(g, e);
+    return status;
+}

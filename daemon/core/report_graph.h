@@ -1,0 +1,44 @@
+/* Everything a report is made from, computed but not yet in rows. Nodes are the owners that occur, ascending: that is the
+ * order (build, address) in which all sums run and ties fall. */
+#ifndef PROFD_CORE_REPORT_GRAPH_H
+#define PROFD_CORE_REPORT_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/callgraph.h"
+#include "core/propagate.h"
+#include "core/report.h"
+#include "core/report_builds.h"
+#include "core/report_ticks.h"
+#include "core/scc.h"
+#include "proto/status.h"
+
+#define REPORT_NOWHERE UINT32_MAX
+
+struct report_graph {
+    struct report_builds builds;
+    struct report_ticks ticks;
+    uint32_t node_count;
+    uint32_t *owner;           /* of each node, as builds numbers them */
+    bool *entry;               /* of each node: has samples or calls in the window */
+    struct callgraph *graph;
+    struct scc *scc;
+    struct propagate *flow;
+    double *node_seconds;      /* self */
+    double *component_seconds;
+    uint64_t *node_ticks;      /* rounded, where there is one rate */
+    double total;
+    uint32_t *cycle;           /* of each component: its cycle's number, 0 if it is none or has no entry */
+    uint32_t cycle_count;
+    uint32_t *cycle_component; /* of cycle number − 1 */
+    uint32_t function_count;
+    uint32_t *position;        /* of each node in the report's functions; REPORT_NOWHERE if it is not shown */
+    uint32_t *node_of;         /* node of each position */
+};
+
+enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,
+                                    struct profd_error *e);
+
+#endif

@@ -1,0 +1,200 @@
+#include "elf/broker_loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "elf/broker_wire.h"
+#include "elf/sandbox.h"
+
+/* A worker that waits for a slow file system has this long for the headers; then its budget of CPU seconds counts, twice. */
+#define WAIT_FIRST_MS 10000
+
+/* How a worker ended. */
+struct outcome {
+    int wait_status;
+    bool timed_out;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Reads the answer's head as it is now. False if none was written. */
+static bool read_head(int answer, struct worker_answer *head)
+{
+    if (pread(answer, head, sizeof *head, 0) != (ssize_t)sizeof *head || head->magic != WORKER_MAGIC)
+        return false;
+    head->sentence[sizeof head->sentence - 1] = '\0';
+    return true;
+}
+
+/* Waits for the end of the worker; kills it at its deadline. */
+static void await(pid_t worker, int answer, const struct worker_limits *limits, struct outcome *out)
+{
+    int handle = pidfd_open(worker, 0);
+    int64_t start = now_ms(), deadline = start + WAIT_FIRST_MS;
+    bool extended = false;
+    for (;;) {
+        struct pollfd p = {handle, POLLIN, 0};
+        int64_t left = deadline - now_ms();
+        /* Without a pidfd (a kernel that forbids it) look every 20 ms. */
+        int n = left <= 0 ? 0 : poll(&p, handle < 0 ? 0 : 1, handle < 0 ? 20 : (int)left);
+        if (n > 0 || (handle < 0 && waitpid(worker, &out->wait_status, WNOHANG) == worker))
+            break;
+        if (now_ms() < deadline)
+            continue;
+        struct worker_answer head;
+        if (!extended && read_head(answer, &head) && head.budget_seconds != 0) {
+            uint64_t budget = head.budget_seconds < limits->cpu_seconds ? head.budget_seconds : limits->cpu_seconds;
+            deadline = start + WAIT_FIRST_MS + 2000 * (int64_t)budget;
+            extended = true;
+            continue;
+        }
+        out->timed_out = true;
+        kill(worker, SIGKILL);
+        break;
+    }
+    if (handle >= 0)
+        close(handle);
+    while (waitpid(worker, &out->wait_status, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* A signal in words that an operator understands. */
+static enum profd_status describe_signal(int number, struct profd_error *e)
+{
+    switch (number) {
+    case SIGXCPU:
+        return profd_error_set(e, PROFD_LIMIT, "the worker reached its limit of CPU time");
+    case SIGXFSZ:
+        return profd_error_set(e, PROFD_LIMIT, "the worker's answer reached its limit of bytes");
+    case SIGSYS:
+        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: it made a system call that the sandbox forbids", number);
+    case SIGSEGV:
+    case SIGBUS:
+        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: a memory fault", number);
+    case SIGKILL:
+        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: by the kernel, for time or memory, or by an operator",
+                               number);
+    default:
+        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d", number);
+    }
+}
+
+/* From how the worker ended and what it wrote to the reply. */
+static enum profd_status judge(const struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
+                               struct profd_error *e)
+{
+    if (o->timed_out)
+        return profd_error_set(e, PROFD_LIMIT, "the worker took too long and was killed");
+    if (WIFSIGNALED(o->wait_status))
+        return describe_signal(WTERMSIG(o->wait_status), e);
+    struct worker_answer head;
+    if (!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0)
+        return profd_error_set(e, PROFD_INTERNAL, "the worker ended with status %d", WEXITSTATUS(o->wait_status));
+    if (!read_head(answer, &head) || head.done != 1 || !profd_status_known(head.status))
+        return profd_error_set(e, PROFD_INTERNAL, "the worker ended without an answer");
+    if (head.status != PROFD_OK)
+        return profd_error_set(e, (enum profd_status)head.status, "%s", head.sentence);
+    if (head.size > limits->answer_bytes)
+        return profd_error_set(e, PROFD_LIMIT, "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64, limits->answer_bytes, head.size);
+    *size = head.size;
+    return PROFD_OK;
+}
+
+/* One worker for one attempt. On OK *answer is open. */
+static enum profd_status attempt(const struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer, uint64_t *size,
+                                 struct profd_error *e)
+{
+    int memory = memfd_create("profd-answer", MFD_CLOEXEC);
+    if (memory < 0)
+        return profd_error_set(e, PROFD_INTERNAL, "the broker has no memory for an answer: %s", strerror(errno));
+    pid_t worker = fork();
+    if (worker == 0)
+        worker_run(job, fds[0], fds[1], memory, act);
+    if (worker < 0) {
+        close(memory);
+        return profd_error_set(e, PROFD_INTERNAL, "the broker could not start a worker: %s", strerror(errno));
+    }
+    struct outcome o = {0};
+    await(worker, memory, &job->limits, &o);
+    enum profd_status status = judge(&o, memory, &job->limits, size, e);
+    if (status == PROFD_OK)
+        *answer = memory;
+    else
+        close(memory);
+    return status;
+}
+
+/* Source lines and demangling read the most baroque data: if a worker died of something, the symbols may still be had without. */
+static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer, uint64_t *size,
+                               struct profd_error *e)
+{
+    enum profd_status status = attempt(job, fds, act, answer, size, e);
+    if (status != PROFD_INTERNAL && status != PROFD_LIMIT)
+        return status;
+    job->options.lines = job->options.demangle = false;
+    snprintf(job->left_out, sizeof job->left_out, "Source lines and demangled names were left out: %.150s.", e->sentence);
+    struct profd_error second;
+    return attempt(job, fds, act, answer, size, &second) == PROFD_OK ? PROFD_OK : status;
+}
+
+static void become_broker(void)
+{
+    prctl(PR_SET_NAME, "profd-elf", 0, 0, 0);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    /* The daemon ends it by closing the socket; a terminal's or systemd's signal to the group must not come first. */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+_Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limits *limits)
+{
+    become_broker();
+    for (;;) {
+        struct broker_request request;
+        int fds[BROKER_FDS];
+        int got = broker_receive(socket, &request, sizeof request, fds);
+        if (got == 0)
+            _exit(0);
+        struct profd_error e = {""};
+        struct broker_reply reply = {.magic = BROKER_MAGIC, .status = PROFD_INTERNAL};
+        struct worker_job job = {.options = {true, true, true}, .limits = *limits};
+        int answer = -1;
+        if (got < 0 || request.magic != BROKER_MAGIC || fds[0] < 0) {
+            profd_error_set(&e, PROFD_INTERNAL, "the broker did not understand the request");
+        } else {
+            job.has_debug = request.descriptors == 2 && fds[1] >= 0;
+            reply.status = serve(&job, fds, act, &answer, &reply.size, &e);
+        }
+        snprintf(reply.sentence, sizeof reply.sentence, "%s", e.sentence);
+        int sent = broker_send(socket, &reply, sizeof reply, &answer, answer >= 0 ? 1 : 0);
+        for (int i = 0; i < BROKER_FDS; i++)
+            if (fds[i] >= 0)
+                close(fds[i]);
+        if (answer >= 0)
+            close(answer);
+        if (!sent)
+            _exit(0);
+    }
+}

@@ -1,0 +1,12 @@
+/* The broker process. */
+#ifndef PROFD_ELF_BROKER_LOOP_H
+#define PROFD_ELF_BROKER_LOOP_H
+
+#include "elf/worker.h"
+
+#define BROKER_MAGIC 0x62726f6bu
+
+/* Serves requests from the socket until its other end is closed, then exits. */
+_Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limits *limits);
+
+#endif

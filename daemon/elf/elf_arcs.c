@@ -1,0 +1,192 @@
+#include "elf/elf_arcs.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "elf/elf_ranges.h"
+#include "elf/elf_scan.h"
+#include "proto/limits.h"
+
+static void add_arc(struct elf_arcs *a, const struct object_arc *arc)
+{
+    if (a->count == LIMIT_STATIC_ARCS) {
+        a->full = true;
+        return;
+    }
+    if (a->count == a->capacity) {
+        uint32_t capacity = a->capacity == 0 ? 1024 : a->capacity * 2;
+        struct object_arc *more = realloc(a->arcs, (size_t)capacity * sizeof *more);
+        if (more == NULL) {
+            a->full = a->no_memory = true;
+            return;
+        }
+        a->arcs = more;
+        a->capacity = capacity;
+    }
+    a->arcs[a->count++] = *arc;
+}
+
+/* capstone decides what the bytes are: only a call or jump of that length counts. */
+static bool confirm(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
+{
+    size_t size = branch->length;
+    uint64_t address = branch->from;
+    if (!cs_disasm_iter(a->capstone, &bytes, &size, &address, a->instruction) || size != 0)
+        return false;
+    unsigned id = a->instruction->id;
+    if (a->file->machine == EM_AARCH64)
+        return branch->call ? id == ARM64_INS_BL
+                            : id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ || id == ARM64_INS_TBNZ;
+    return branch->call ? id == X86_INS_CALL : id >= X86_INS_JAE && id <= X86_INS_JS;
+}
+
+/* True if the cold part belongs to the function at this address: name before ".cold" equals one of its names. */
+static bool is_cold_part_of(const struct elf_arcs *a, const struct elf_function *cold, const struct elf_function *entry)
+{
+    const struct object *o = a->build->object;
+    const char *names = a->build->names.data;
+    const uint32_t *symbols = a->functions->symbols;
+    const char *name = names + o->symbols[symbols[cold->first]].name;
+    const char *cut = strstr(name, ".cold");
+    size_t n = cut == NULL ? 0 : (size_t)(cut - name);
+    for (uint32_t i = 0; i < entry->aliases; i++) {
+        const char *whole = names + o->symbols[symbols[entry->first + i]].name;
+        if (n != 0 && strncmp(name, whole, n) == 0 && whole[n] == '\0')
+            return true;
+    }
+    return false;
+}
+
+/* A jump is a tail call unless it stays in the function it is in, or returns there from its cold part. */
+static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b, const struct elf_function *entry)
+{
+    const struct elf_function *own = elf_functions_holding(a->functions, b->from);
+    if (own == NULL)
+        return true;
+    if (own == entry || (entry->address >= own->address && entry->address < own->end))
+        return false;
+    return !own->cold || !is_cold_part_of(a, own, entry);
+}
+
+/* The arc's callee side. False if the branch goes to no entry. */
+static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct object_arc *arc)
+{
+    struct elf_import *import = b->through_word ? elf_plt_import_at(a->plt, b->to) : elf_plt_slot_at(a->plt, b->to);
+    if (import != NULL) {
+        arc->import = elf_plt_import_name(a->build, import);
+        if (arc->import != 0)
+            return true;
+        if (elf_functions_at(a->functions, import->target) == NULL)
+            return false;
+        arc->to = import->target;
+        return true;
+    }
+    if (b->through_word)
+        return false;
+    const struct elf_function *entry = elf_functions_at(a->functions, b->to);
+    if (entry == NULL || entry->cold || (!b->call && !leaves_function(a, b, entry)))
+        return false;
+    arc->to = b->to;
+    return true;
+}
+
+void elf_scan_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
+{
+    struct object_arc arc = {.from = branch->from, .kind = branch->call ? OBJECT_ARC_CALL : OBJECT_ARC_TAIL};
+    if (resolve(a, branch, &arc) && confirm(a, branch, bytes))
+        add_arc(a, &arc);
+}
+
+static bool choose_machine(uint16_t machine, cs_arch *arch, cs_mode *mode)
+{
+    switch (machine) {
+    case EM_X86_64:
+        *arch = CS_ARCH_X86;
+        *mode = CS_MODE_64;
+        return true;
+    case EM_386:
+        *arch = CS_ARCH_X86;
+        *mode = CS_MODE_32;
+        return true;
+    case EM_AARCH64:
+        *arch = CS_ARCH_ARM64;
+        *mode = CS_MODE_LITTLE_ENDIAN;
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum profd_status elf_arcs_new(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
+                               struct elf_plt *plt, struct elf_arcs **out, struct profd_error *e)
+{
+    cs_arch arch;
+    cs_mode mode;
+    if (!choose_machine(f->machine, &arch, &mode)) {
+        elf_build_note(b, "Static arcs are known for x86 and AArch64 only; the machine is number %u.", f->machine);
+        *out = NULL;
+        return PROFD_OK;
+    }
+    struct elf_arcs *a = calloc(1, sizeof *a);
+    if (a == NULL || cs_open(arch, mode, &a->capstone) != CS_ERR_OK) {
+        free(a);
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the disassembler");
+    }
+    a->build = b;
+    a->file = f;
+    a->functions = functions;
+    a->plt = plt;
+    a->instruction = cs_malloc(a->capstone);
+    if (a->instruction == NULL) {
+        elf_arcs_free(a);
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the disassembler");
+    }
+    *out = a;
+    return PROFD_OK;
+}
+
+void elf_arcs_free(struct elf_arcs *a)
+{
+    if (a == NULL)
+        return;
+    if (a->instruction != NULL)
+        cs_free(a->instruction, 1);
+    cs_close(&a->capstone);
+    free(a->arcs);
+    free(a);
+}
+
+enum profd_status elf_arcs_scan(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes, struct profd_error *e)
+{
+    if (elf_ranges_is_plt(a->file, s) || a->full)
+        return PROFD_OK;
+    if (s->address < a->end || s->size > UINT64_MAX - s->address) {
+        a->overlapping++;
+        return PROFD_OK;
+    }
+    a->end = s->address + s->size;
+    if (a->file->machine == EM_AARCH64)
+        elf_scan_arm64(a, s, bytes);
+    else
+        elf_scan_x86(a, s, bytes);
+    if (a->no_memory)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->capacity);
+    return PROFD_OK;
+}
+
+enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
+{
+    struct object *o = a->build->object;
+    o->arcs = ARENA_ARRAY(a->build->out, (size_t)a->count + 1, struct object_arc);
+    if (o->arcs == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->count);
+    if (a->count != 0)
+        memcpy(o->arcs, a->arcs, a->count * sizeof *a->arcs);
+    o->arc_count = a->count;
+    if (a->full)
+        elf_build_note(a->build, "Static arcs above %u were left out.", LIMIT_STATIC_ARCS);
+    if (a->overlapping != 0)
+        elf_build_note(a->build, "Static arcs of %" PRIu32 " overlapping sections were left out.", a->overlapping);
+    return PROFD_OK;
+}

@@ -1,0 +1,35 @@
+/* The object while it is being made: where its memory comes from, its names and its note. */
+#ifndef PROFD_ELF_ELF_BUILD_H
+#define PROFD_ELF_ELF_BUILD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "core/object.h"
+#include "proto/status.h"
+
+struct elf_build {
+    struct arena *out;     /* the caller's: what the object keeps */
+    struct arena *scratch; /* gone when the object is made */
+    struct object *object;
+    struct buffer names; /* begins with the empty string */
+    struct buffer note;
+    uint64_t names_cut; /* longer than LIMIT_SYMBOL_NAME */
+};
+
+/* The offset of a copy of n bytes; 0 for the empty name, and when memory or LIMIT_NAME_BYTES is exhausted (names.failed, which
+ * elf_build_finish looks at). Cut at LIMIT_SYMBOL_NAME. */
+uint32_t elf_build_name(struct elf_build *b, const char *text, size_t n);
+
+/* Adds one sentence to the object's note. */
+void elf_build_note(struct elf_build *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* LIMIT or NO_MEMORY if names did not fit; otherwise moves names and note into the object. */
+enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e);
+
+/* The sentence for names.failed. */
+enum profd_status elf_build_names_full(struct profd_error *e);
+
+#endif

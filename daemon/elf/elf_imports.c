@@ -1,0 +1,187 @@
+#include "elf/elf_imports.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "elf/elf_symbols.h"
+#include "proto/limits.h"
+
+#define PIECE 128 /* relocations read at once */
+
+/* The relocation types of one machine. */
+struct machine {
+    uint16_t machine;
+    uint32_t slot, data, relative; /* JUMP_SLOT, GLOB_DAT, IRELATIVE */
+};
+
+static const struct machine machines[] = {
+    {EM_X86_64, R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE},
+    {EM_386, R_386_JMP_SLOT, R_386_GLOB_DAT, R_386_IRELATIVE},
+    {EM_AARCH64, R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_IRELATIVE},
+};
+
+/* Being read: one relocation section, in pieces, because tables of relative relocations are long and not wanted. */
+struct reader {
+    const struct elf_file *f;
+    const struct machine *machine;
+    const struct elf_symtab *symbols; /* NULL: the table has none */
+    struct elf_plt *out;
+    uint32_t capacity;
+    bool with_addend;
+    uint32_t entry;
+};
+
+static enum profd_status add_import(struct reader *r, const struct elf_import *i, struct profd_error *e)
+{
+    struct elf_plt *p = r->out;
+    if (p->import_count == r->capacity) {
+        if (p->import_count >= LIMIT_SYMBOLS)
+            return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u imported functions", LIMIT_SYMBOLS);
+        uint32_t capacity = r->capacity == 0 ? 256 : r->capacity * 2;
+        struct elf_import *more = realloc(p->imports, (size_t)capacity * sizeof *more);
+        if (more == NULL)
+            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", capacity);
+        p->imports = more;
+        r->capacity = capacity;
+    }
+    p->imports[p->import_count++] = *i;
+    return PROFD_OK;
+}
+
+static enum profd_status read_one(struct reader *r, const uint8_t *p, struct profd_error *e)
+{
+    const struct elf_file *f = r->f;
+    bool wide = f->bits == 64;
+    uint64_t info = elf_word(f, p + (wide ? 8 : 4));
+    uint32_t type = wide ? (uint32_t)info : (uint32_t)(info & 0xff);
+    uint64_t number = wide ? info >> 32 : info >> 8;
+    struct elf_import i = {.word = elf_word(f, p)};
+    if (type == r->machine->relative && r->with_addend) {
+        i.target = elf_word(f, p + (wide ? 16 : 8));
+        return add_import(r, &i, e);
+    }
+    if ((type != r->machine->slot && type != r->machine->data) || r->symbols == NULL || number == 0 || number >= r->symbols->count)
+        return PROFD_OK;
+    struct elf_symbol s;
+    elf_symtab_get(r->symbols, (uint32_t)number, &s);
+    if (s.type == STT_OBJECT || s.type == STT_TLS || s.type == STT_SECTION || s.name[0] == '\0')
+        return PROFD_OK;
+    i.text = s.name;
+    return add_import(r, &i, e);
+}
+
+static enum profd_status read_section(struct reader *r, const struct elf_section *s, struct profd_error *e)
+{
+    uint8_t raw[sizeof(Elf64_Rela) * PIECE];
+    uint64_t count = s->size / r->entry;
+    for (uint64_t i = 0; i < count; i += PIECE) {
+        uint64_t n = count - i < PIECE ? count - i : PIECE;
+        enum profd_status status = elf_file_read(r->f, s->offset + i * r->entry, raw, n * r->entry, e);
+        for (uint64_t k = 0; k < n && status == PROFD_OK; k++)
+            status = read_one(r, raw + k * r->entry, e);
+        if (status != PROFD_OK)
+            return status;
+    }
+    return PROFD_OK;
+}
+
+static int compare_imports(const void *x, const void *y)
+{
+    const struct elf_import *a = x, *b = y;
+    if (a->word != b->word)
+        return a->word < b->word ? -1 : 1;
+    if (a->text == NULL || b->text == NULL)
+        return a->text != NULL ? -1 : b->text != NULL;
+    return strcmp(a->text, b->text);
+}
+
+/* Sorts, keeps one import a word and moves the list into scratch. */
+static enum profd_status settle(struct elf_build *b, struct elf_plt *p, struct profd_error *e)
+{
+    qsort(p->imports, p->import_count, sizeof *p->imports, compare_imports);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->import_count; i++)
+        if (kept == 0 || p->imports[kept - 1].word != p->imports[i].word)
+            p->imports[kept++] = p->imports[i];
+    struct elf_import *list = ARENA_ARRAY(b->scratch, (size_t)kept + 1, struct elf_import);
+    if (list == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", kept);
+    memcpy(list, p->imports, kept * sizeof *list);
+    free(p->imports);
+    p->imports = list;
+    p->import_count = kept;
+    return PROFD_OK;
+}
+
+static bool section_usable(const struct elf_file *f, const struct elf_section *s)
+{
+    if ((s->type != SHT_RELA && s->type != SHT_REL) || !(s->flags & SHF_ALLOC) || s->flags & SHF_COMPRESSED)
+        return false;
+    return s->offset <= f->size && s->size <= f->size - s->offset;
+}
+
+/* Symbols of the table's own section; the same .dynsym is loaded once. */
+static enum profd_status use_symbols(struct reader *r, struct elf_build *b, uint32_t link, uint32_t *loaded, struct elf_symtab **kept)
+{
+    const struct elf_file *f = r->f;
+    r->symbols = NULL;
+    if (link == 0 || link >= f->section_count || f->sections[link].type != SHT_DYNSYM)
+        return PROFD_OK;
+    if (*loaded != link) {
+        struct elf_symtab *t;
+        struct profd_error why;
+        enum profd_status status = elf_symtab_load(f, link, b->scratch, &t, &why);
+        if (status == PROFD_NO_MEMORY)
+            return status;
+        if (status != PROFD_OK) {
+            elf_build_note(b, "Imported functions have no names: %s.", why.sentence);
+            return PROFD_OK;
+        }
+        *kept = t;
+        *loaded = link;
+    }
+    r->symbols = *kept;
+    return PROFD_OK;
+}
+
+static enum profd_status read_all(struct reader *r, struct elf_build *b, struct profd_error *e)
+{
+    const struct elf_file *f = r->f;
+    uint32_t loaded = 0, words = f->bits / 8;
+    uint64_t budget = f->size; /* headers that share bytes don't count twice */
+    struct elf_symtab *kept = NULL;
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        const struct elf_section *s = &f->sections[i];
+        if (!section_usable(f, s) || s->size > budget)
+            continue;
+        budget -= s->size;
+        r->with_addend = s->type == SHT_RELA;
+        r->entry = r->with_addend ? 3 * words : 2 * words;
+        enum profd_status status = use_symbols(r, b, s->link, &loaded, &kept);
+        if (status != PROFD_OK)
+            return profd_error_set(e, status, "out of memory for the dynamic symbols");
+        status = read_section(r, s, e);
+        if (status != PROFD_OK)
+            return status;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_plt *out, struct profd_error *e)
+{
+    struct elf_plt p = {0};
+    struct reader r = {.f = f, .out = &p};
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+        if (machines[i].machine == f->machine)
+            r.machine = &machines[i];
+    enum profd_status status = r.machine == NULL ? PROFD_OK : read_all(&r, b, e);
+    if (status == PROFD_OK && p.import_count != 0)
+        status = settle(b, &p, e);
+    if (status != PROFD_OK) {
+        free(p.imports);
+        return status;
+    }
+    *out = p;
+    return PROFD_OK;
+}

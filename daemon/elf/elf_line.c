@@ -1,0 +1,167 @@
+#include "elf/elf_line.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "elf/elf_line_table.h"
+#include "proto/limits.h"
+
+/* A table larger than this belongs to no compiler. */
+#define UNIT_MAX (UINT64_C(64) << 20)
+
+/* A symbol that wants its line. */
+struct wanted {
+    uint64_t address;
+    uint32_t symbol;
+};
+
+/* All of them, and where the rows are just now: rows ascend, so that the next one is near. */
+struct search {
+    struct elf_build *build;
+    struct line_table table;
+    struct wanted *list;
+    uint32_t count, cursor;
+    uint32_t damaged; /* tables that could not be read */
+};
+
+static int compare_wanted(const void *x, const void *y)
+{
+    const struct wanted *a = x, *b = y;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
+}
+
+static void collect(struct search *s)
+{
+    const struct object *o = s->build->object;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *symbol = &o->symbols[i];
+        if (symbol->bind == OBJECT_BIND_LOCAL && symbol->flags & OBJECT_SYMBOL_EXECUTABLE)
+            s->list[s->count++] = (struct wanted){symbol->address, i};
+    }
+    qsort(s->list, s->count, sizeof *s->list, compare_wanted);
+}
+
+/* Moves the cursor to the first wanted address at or above low. */
+static void seek(struct search *s, uint64_t low)
+{
+    uint32_t i = s->cursor;
+    if ((i == 0 || s->list[i - 1].address < low) && (i == s->count || s->list[i].address >= low))
+        return;
+    uint32_t first = 0, last = s->count;
+    while (first < last) {
+        uint32_t middle = first + (last - first) / 2;
+        if (s->list[middle].address < low)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    s->cursor = first;
+}
+
+static void settle_row(void *context, const struct line_row *row)
+{
+    struct search *s = context;
+    seek(s, row->low);
+    for (; s->cursor < s->count && s->list[s->cursor].address < row->high; s->cursor++) {
+        struct object_symbol *symbol = &s->build->object->symbols[s->list[s->cursor].symbol];
+        struct line_name *file = line_table_file(&s->table, row->file);
+        if (symbol->line != 0 || file == NULL || row->line == 0 || row->line > UINT32_MAX)
+            continue;
+        if (file->cached == 0) {
+            char path[LIMIT_SYMBOL_NAME];
+            size_t n = line_table_path(&s->table, file, path, sizeof path);
+            file->cached = elf_build_name(s->build, path, n);
+        }
+        if (file->cached == 0)
+            continue;
+        symbol->file = file->cached;
+        symbol->line = (uint32_t)row->line;
+    }
+}
+
+/* Reads one unit into *room (grown as needed) and runs it. */
+static enum profd_status read_unit(struct search *s, uint64_t offset, uint64_t size, uint8_t offset_size, uint8_t **room,
+                                   uint64_t *room_size, struct profd_error *e)
+{
+    if (size > *room_size) {
+        uint8_t *more = realloc(*room, (size_t)size);
+        if (more == NULL)
+            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a line table of %" PRIu64 " bytes", size);
+        *room = more;
+        *room_size = size;
+    }
+    enum profd_status status = elf_file_read(s->table.file, offset, *room, size, e);
+    if (status != PROFD_OK)
+        return status;
+    if (!line_table_open(&s->table, *room, size, offset_size) || !line_table_run(&s->table, settle_row, s))
+        s->damaged++;
+    return PROFD_OK;
+}
+
+static enum profd_status read_units(struct search *s, const struct elf_section *lines, struct profd_error *e)
+{
+    const struct elf_file *f = s->table.file;
+    uint8_t *room = NULL;
+    uint64_t room_size = 0, at = 0;
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && lines->size - at > 4) {
+        uint8_t raw[12] = {0};
+        uint64_t left = lines->size - at;
+        status = elf_file_read(f, lines->offset + at, raw, left < sizeof raw ? left : sizeof raw, e);
+        if (status != PROFD_OK)
+            break;
+        uint64_t length = elf_u32(f, raw);
+        bool wide = length == UINT32_MAX; /* the 64-bit format of DWARF */
+        if (wide)
+            length = elf_u64(f, raw + 4);
+        uint64_t head = wide ? 12 : 4;
+        if (head > left || length > left - head || length > UNIT_MAX) {
+            s->damaged++;
+            break;
+        }
+        status = read_unit(s, lines->offset + at + head, length, wide ? 8 : 4, &room, &room_size, e);
+        at += head + length;
+    }
+    free(room);
+    return status;
+}
+
+static bool has_compressed(const struct elf_file *f)
+{
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        const char *name = elf_file_section_name(f, &f->sections[i]);
+        if (strcmp(name, ".zdebug_line") == 0 || (f->sections[i].flags & SHF_COMPRESSED && strcmp(name, ".debug_line") == 0))
+            return true;
+    }
+    return false;
+}
+
+enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, struct profd_error *e)
+{
+    const struct elf_file *from = f;
+    const struct elf_section *lines = elf_file_find(f, ".debug_line");
+    if (lines == NULL && debug != NULL) {
+        from = debug;
+        lines = elf_file_find(debug, ".debug_line");
+    }
+    if (lines == NULL) {
+        if (has_compressed(f) || (debug != NULL && has_compressed(debug)))
+            elf_build_note(b, "Source lines are compressed and were not read.");
+        return PROFD_OK;
+    }
+    struct search s = {.build = b, .table = {.file = from}};
+    s.table.line_strings = elf_file_find(from, ".debug_line_str");
+    s.table.strings = elf_file_find(from, ".debug_str");
+    s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
+    if (s.list == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols", b->object->symbol_count);
+    collect(&s);
+    enum profd_status status = s.count == 0 ? PROFD_OK : read_units(&s, lines, e);
+    line_table_done(&s.table);
+    if (s.damaged != 0)
+        elf_build_note(b, "%" PRIu32 " tables of source lines are damaged.", s.damaged);
+    return status;
+}

@@ -1,0 +1,54 @@
+/* One unit of .debug_line: its header's names and its program's rows. */
+#ifndef PROFD_ELF_ELF_LINE_TABLE_H
+#define PROFD_ELF_ELF_LINE_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elf/elf_file.h"
+
+/* Where a string is: in the unit's bytes (section NULL), or at an offset of another section. */
+struct line_string {
+    const struct elf_section *section;
+    uint64_t offset;
+};
+
+struct line_name {
+    struct line_string text;
+    uint64_t directory; /* of a file: index */
+    uint32_t cached;    /* for the caller: offset of the whole path, 0 before */
+};
+
+struct line_table {
+    const struct elf_file *file;
+    const uint8_t *bytes; /* the unit, without its length; borrowed */
+    uint64_t size, program;
+    uint16_t version;
+    uint8_t offset_size, address_size, minimum, line_range, opcode_base;
+    int8_t line_base;
+    const uint8_t *operand_counts;
+    const struct elf_section *line_strings, *strings; /* .debug_line_str and .debug_str, NULL if there are none */
+    struct line_name *directories, *files;            /* malloc'd, kept from table to table */
+    uint32_t directory_count, file_count, directory_room, file_room;
+};
+
+/* A stretch of addresses that came from one line. */
+struct line_row {
+    uint64_t low, high, file, line;
+};
+
+/* Parses the header of a unit whose version to last byte stand at bytes. False if it breaks DWARF's rules or uses a form that line tables
+ * don't have, or memory is out. */
+bool line_table_open(struct line_table *t, const uint8_t *bytes, uint64_t size, uint8_t offset_size);
+void line_table_done(struct line_table *t);
+
+/* Runs the program; each() gets every stretch that isn't empty. False if the program is damaged. */
+bool line_table_run(const struct line_table *t, void (*each)(void *context, const struct line_row *row), void *context);
+
+/* The name of a file as the row numbers it (from 1 before version 5, else from 0); NULL if there is none. */
+struct line_name *line_table_file(const struct line_table *t, uint64_t number);
+
+/* Copies the path (directory/file) into out, NUL-terminated, cut at size. Length, 0 if it can't be read. */
+size_t line_table_path(const struct line_table *t, const struct line_name *file, char *out, size_t size);
+
+#endif

@@ -1,0 +1,160 @@
+#include "elf/elf_symbols.h"
+
+#include <elf.h>
+#include <inttypes.h>
+
+#include "proto/limits.h"
+
+static uint8_t object_bind(uint8_t bind)
+{
+    switch (bind) {
+    case STB_GLOBAL:
+        return OBJECT_BIND_GLOBAL;
+    case STB_WEAK:
+        return OBJECT_BIND_WEAK;
+    case STB_GNU_UNIQUE:
+        return OBJECT_BIND_UNIQUE;
+    default:
+        return OBJECT_BIND_LOCAL;
+    }
+}
+
+static uint8_t object_type(uint8_t type)
+{
+    switch (type) {
+    case STT_NOTYPE:
+        return OBJECT_TYPE_NONE;
+    case STT_OBJECT:
+    case STT_COMMON:
+    case STT_TLS:
+        return OBJECT_TYPE_DATA;
+    case STT_FUNC:
+        return OBJECT_TYPE_FUNCTION;
+    case STT_GNU_IFUNC:
+        return OBJECT_TYPE_IFUNC;
+    default:
+        return OBJECT_TYPE_OTHER;
+    }
+}
+
+static bool is_executable(const struct elf_file *f, const struct elf_symbol *s)
+{
+    return !s->special && s->section < f->section_count && f->sections[s->section].flags & SHF_EXECINSTR;
+}
+
+/* $x, $d, $a, $t: the assembler's marks for code and data, one for nearly every function. */
+static bool is_mapping_mark(const struct elf_file *f, const struct elf_symbol *s)
+{
+    if (f->machine != EM_AARCH64 && f->machine != EM_ARM && f->machine != EM_RISCV)
+        return false;
+    const char *n = s->name;
+    return s->bind == STB_LOCAL && s->type == STT_NOTYPE && n[0] == '$' && n[1] != '\0' && (n[2] == '\0' || n[2] == '.' || n[1] == 'x');
+}
+
+static bool is_bound_name(const struct elf_symbol *s)
+{
+    return s->bind != STB_LOCAL && (strcmp(s->name, "__executable_start") == 0 || strcmp(s->name, "etext") == 0);
+}
+
+/* object.h's rule for what is left out. */
+static bool is_wanted(const struct elf_file *f, const struct elf_symbol *s)
+{
+    if (s->type == STT_SECTION || s->type == STT_FILE || s->name[0] == '\0')
+        return false;
+    if (is_bound_name(s) && !(s->special && s->section == SHN_UNDEF))
+        return true;
+    if (s->special || is_mapping_mark(f, s))
+        return false;
+    return is_executable(f, s) || (s->bind == STB_WEAK && object_type(s->type) != OBJECT_TYPE_DATA);
+}
+
+static void note_bounds(struct object *o, const struct elf_symbol *s, uint64_t address)
+{
+    if (!is_bound_name(s))
+        return;
+    if (s->name[0] == 'e') {
+        o->has_etext = true;
+        o->etext = address;
+    } else {
+        o->has_executable_start = true;
+        o->executable_start = address;
+    }
+}
+
+static void add_symbol(struct elf_build *b, const struct elf_file *f, const struct elf_symbol *s, uint8_t flags)
+{
+    struct object *o = b->object;
+    uint64_t address = s->value;
+    if (f->machine == EM_ARM && (s->type == STT_FUNC || s->type == STT_GNU_IFUNC))
+        address &= ~UINT64_C(1); /* the bit says Thumb */
+    struct object_symbol *out = &o->symbols[o->symbol_count++];
+    *out = (struct object_symbol){.address = address, .size = s->size, .bind = object_bind(s->bind), .type = object_type(s->type), .flags = flags};
+    if (out->size > UINT64_MAX - address)
+        out->size = 0;
+    if (is_executable(f, s)) {
+        out->flags |= OBJECT_SYMBOL_EXECUTABLE;
+        if (out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC)
+            o->has_names = true;
+    }
+    out->name = elf_build_name(b, s->name, strnlen(s->name, LIMIT_SYMBOL_NAME + 1));
+    out->demangled = out->name;
+    note_bounds(o, s, address);
+}
+
+static enum profd_status read_table(struct elf_build *b, const struct elf_symtab *t, uint8_t flags, struct profd_error *e)
+{
+    struct elf_symbol s;
+    uint32_t wanted = 0;
+    for (uint32_t i = 1; i < t->count; i++) {
+        elf_symtab_get(t, i, &s);
+        wanted += is_wanted(t->file, &s);
+    }
+    b->object->symbols = ARENA_ARRAY(b->out, (size_t)wanted + 1, struct object_symbol);
+    if (b->object->symbols == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " symbols", wanted);
+    for (uint32_t i = 1; i < t->count; i++) {
+        elf_symtab_get(t, i, &s);
+        if (is_wanted(t->file, &s))
+            add_symbol(b, t->file, &s, flags);
+        /* At once: millions of symbols may share one long name. */
+        if (b->names.failed)
+            return elf_build_names_full(e);
+    }
+    return PROFD_OK;
+}
+
+/* Number of the first section of that type with at least one symbol, 0 if none. */
+static uint32_t find_table(const struct elf_file *f, uint32_t type)
+{
+    uint64_t entry = f->bits == 64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    for (uint32_t i = 1; i < f->section_count; i++)
+        if (f->sections[i].type == type && !(f->sections[i].flags & SHF_COMPRESSED) && f->sections[i].size > entry)
+            return i;
+    return 0;
+}
+
+enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, struct profd_error *e)
+{
+    const struct elf_file *from = f;
+    uint8_t flags = 0;
+    uint32_t index = find_table(f, SHT_SYMTAB);
+    if (index == 0 && debug != NULL && (index = find_table(debug, SHT_SYMTAB)) != 0) {
+        from = debug;
+        flags = OBJECT_SYMBOL_DEBUG;
+    }
+    if (index == 0 && (index = find_table(f, SHT_DYNSYM)) != 0) {
+        b->object->only_dynamic = true;
+        flags = OBJECT_SYMBOL_DYNAMIC;
+    }
+    if (index == 0) {
+        elf_build_note(b, "It has no symbol table, so that functions have no names.");
+        return PROFD_OK;
+    }
+    struct elf_symtab *t;
+    enum profd_status status = elf_symtab_load(from, index, b->scratch, &t, e);
+    if (status == PROFD_OK)
+        status = read_table(b, t, flags, e);
+    if (status == PROFD_OK && b->object->only_dynamic)
+        elf_build_note(b, "It is stripped: only exported functions have names.");
+    return status;
+}

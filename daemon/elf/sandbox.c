@@ -1,0 +1,102 @@
+#include "elf/sandbox.h"
+
+#include <errno.h>
+#include <linux/landlock.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "elf/sandbox_filter.h"
+
+/* The kernel's structure as of version 6; older kernels take its beginning. */
+struct landlock_rules {
+    uint64_t files, network, scoped;
+};
+
+static const struct {
+    uint64_t files, network, scoped;
+    size_t size;
+} landlock_versions[] = {
+    {0, 0, 0, 0},
+    {(UINT64_C(1) << 13) - 1, 0, 0, 8},  /* execute … make_sym */
+    {(UINT64_C(1) << 14) - 1, 0, 0, 8},  /* refer */
+    {(UINT64_C(1) << 15) - 1, 0, 0, 8},  /* truncate */
+    {(UINT64_C(1) << 15) - 1, 3, 0, 16}, /* bind and connect TCP */
+    {(UINT64_C(1) << 16) - 1, 3, 0, 16}, /* ioctl_dev */
+    {(UINT64_C(1) << 16) - 1, 3, 3, 24}, /* abstract sockets, signals */
+};
+
+int sandbox_landlock_version(void)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, LANDLOCK_CREATE_RULESET_VERSION);
+    return version > 0 ? (int)version : 0;
+}
+
+/* Rules that allow nothing. A kernel without Landlock is no error: seccomp stands before it. */
+static enum profd_status deny_files(struct profd_error *e)
+{
+    int version = sandbox_landlock_version();
+    int known = (int)(sizeof landlock_versions / sizeof *landlock_versions) - 1;
+    if (version == 0)
+        return PROFD_OK;
+    if (version > known)
+        version = known;
+    struct landlock_rules rules = {landlock_versions[version].files, landlock_versions[version].network, landlock_versions[version].scoped};
+    int set = (int)syscall(SYS_landlock_create_ruleset, &rules, landlock_versions[version].size, 0u);
+    long done = set < 0 ? -1 : syscall(SYS_landlock_restrict_self, set, 0u);
+    int error = errno;
+    if (set >= 0)
+        close(set);
+    if (done != 0)
+        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's Landlock rules: %s", strerror(error));
+    return PROFD_OK;
+}
+
+static int set_limit(int resource, uint64_t soft, uint64_t hard)
+{
+    struct rlimit limit = {soft, hard};
+    return setrlimit((__rlimit_resource_t)resource, &limit);
+}
+
+static enum profd_status set_limits(const struct sandbox_limits *l, struct profd_error *e)
+{
+    /* Memory last: setting it leaves nothing to spare for the others. At the soft CPU limit the signal says why, one second before the kill. */
+    if (set_limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1) != 0 || set_limit(RLIMIT_FSIZE, l->file_bytes, l->file_bytes) != 0 ||
+        set_limit(RLIMIT_CORE, 0, 0) != 0 || set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
+        set_limit(RLIMIT_MSGQUEUE, 0, 0) != 0 || set_limit(RLIMIT_AS, l->memory, l->memory) != 0)
+        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
+    return PROFD_OK;
+}
+
+void sandbox_lower(const struct sandbox_limits *limits)
+{
+    if (!SANDBOX_POSSIBLE)
+        return;
+    struct rlimit now;
+    if (getrlimit(RLIMIT_AS, &now) == 0 && limits->memory < now.rlim_max)
+        set_limit(RLIMIT_AS, limits->memory, limits->memory);
+    if (getrlimit(RLIMIT_CPU, &now) == 0 && limits->cpu_seconds < now.rlim_cur)
+        set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1);
+}
+
+enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output, struct profd_error *e)
+{
+    if (close_range(descriptors, ~0u, 0) != 0)
+        return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not close descriptors: %s", strerror(errno));
+    if (!SANDBOX_POSSIBLE)
+        return PROFD_OK;
+    clearenv();
+    /* The allocator draws its random key now, not behind the wall. */
+    free(malloc(1));
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));
+    enum profd_status status = deny_files(e);
+    if (status == PROFD_OK && set_limit(RLIMIT_NOFILE, 0, 0) != 0)
+        status = profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
+    if (status == PROFD_OK)
+        status = set_limits(limits, e);
+    return status == PROFD_OK ? sandbox_filter_install(output, e) : status;
+}

@@ -1,0 +1,238 @@
+#include "ingest/believe.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sum.h"
+#include "ingest/belong.h"
+#include "proto/counts.h"
+#include "proto/limits.h"
+
+#define SECOND INT64_C(1000000000)
+
+static enum profd_status believe_id(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
+{
+    static const uint8_t nobody[UPLOAD_SENDER_SIZE];
+    if (m->sender.size != UPLOAD_SENDER_SIZE)
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size, UPLOAD_SENDER_SIZE);
+    if (memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0)
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id is all zeros, not random");
+    if (m->sequence == 0)
+        return profd_error_set(e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
+    memcpy(u->sender, m->sender.data, UPLOAD_SENDER_SIZE);
+    u->sequence = m->sequence;
+    return PROFD_OK;
+}
+
+static enum profd_status believe_host(const char *host, struct store_upload *u, struct profd_error *e)
+{
+    size_t n = strlen(host);
+    bool hex = n == 32 && strspn(host, "0123456789abcdefABCDEF") == n;
+    if (n != 0 && !hex)
+        return profd_error_set(e, PROFD_REFUSED, "host \"%s\" is not a machine-id of 32 hexadecimal digits", host);
+    for (size_t i = 0; i <= n; i++) /* one spelling, or one upload would have two ids */
+        u->host[i] = (char)(host[i] >= 'A' && host[i] <= 'F' ? host[i] - 'A' + 'a' : host[i]);
+    return PROFD_OK;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp((*(const struct store_build *const *)a)->id.text, (*(const struct store_build *const *)b)->id.text);
+}
+
+static enum profd_status refuse_twins(const struct store_build *builds, size_t n, struct arena *a, struct profd_error *e)
+{
+    const struct store_build **sorted = ARENA_ARRAY(a, n, const struct store_build *);
+    if (!sorted)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &builds[i];
+    qsort(sorted, n, sizeof *sorted, compare_ids);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(sorted[i - 1]->id.text, sorted[i]->id.text) == 0)
+            return profd_error_set(e, PROFD_REFUSED, "build %s is named twice", sorted[i]->id.text);
+    return PROFD_OK;
+}
+
+static enum profd_status believe_builds(const struct message_upload *m, struct arena *a, struct store_upload *u,
+                                        struct store_build **out, struct profd_error *e)
+{
+    if (m->build_count == 0 || m->build_count > LIMIT_BUILDS)
+        return profd_error_set(e, m->build_count == 0 ? PROFD_REFUSED : PROFD_TOO_LARGE,
+                               "an upload speaks of 1 to %u builds, this of %zu", LIMIT_BUILDS, m->build_count);
+    if (m->program >= m->build_count)
+        return profd_error_set(e, PROFD_REFUSED, "the program is build number %" PRIu32 ", but there are only %zu", m->program,
+                               m->build_count);
+    struct store_build *builds = ARENA_ARRAY(a, m->build_count, struct store_build);
+    if (!builds)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    for (size_t i = 0; i < m->build_count; i++) {
+        const struct message_build *b = &m->builds[i];
+        enum profd_status status = buildid_parse(b->build_id, strlen(b->build_id), &builds[i].id, e);
+        if (status != PROFD_OK)
+            return profd_error_wrap(e, status, "build number %zu", i);
+        if (strlen(b->name) > LIMIT_BUILD_NAME)
+            return profd_error_set(e, PROFD_TOO_LARGE, "the name of build %s has %zu bytes; at most %u are allowed",
+                                   builds[i].id.text, strlen(b->name), LIMIT_BUILD_NAME);
+        builds[i].name = b->name;
+    }
+    *out = builds;
+    u->builds = builds;
+    u->build_count = m->build_count;
+    u->program = m->program;
+    return refuse_twins(builds, m->build_count, a, e);
+}
+
+/* Prometheus's rule for label names. */
+static bool is_label_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    if (name[0] == 0 || !strchr(letters, name[0]) || (name[0] == '_' && name[1] == '_'))
+        return false;
+    for (const char *p = name + 1; *p; p++)
+        if (!strchr(letters, *p) && (*p < '0' || *p > '9'))
+            return false;
+    return true;
+}
+
+static enum profd_status check_label(const struct message_label *l, size_t *bytes, struct profd_error *e)
+{
+    size_t name = strlen(l->name), value = strlen(l->value);
+    if (name > LIMIT_LABEL_NAME)
+        return profd_error_set(e, PROFD_TOO_LARGE, "a label's name has %zu bytes; at most %u are allowed", name,
+                               LIMIT_LABEL_NAME);
+    if (!is_label_name(l->name))
+        return profd_error_set(e, PROFD_REFUSED,
+                               "\"%s\" is not a label name: letters, digits and _, no digit first, not __ first", l->name);
+    if (value > LIMIT_LABEL_VALUE)
+        return profd_error_set(e, PROFD_TOO_LARGE, "the value of label \"%s\" has %zu bytes; at most %u are allowed", l->name,
+                               value, LIMIT_LABEL_VALUE);
+    *bytes += name + value;
+    return PROFD_OK;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct store_label *)a)->name, ((const struct store_label *)b)->name);
+}
+
+static enum profd_status believe_labels(const struct message_upload *m, struct arena *a, struct store_upload *u,
+                                        struct profd_error *e)
+{
+    size_t bytes = 0, kept = 0;
+    if (m->label_count > LIMIT_LABELS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "an upload has at most %u labels, this has %zu", LIMIT_LABELS,
+                               m->label_count);
+    struct store_label *labels = ARENA_ARRAY(a, m->label_count + 1, struct store_label);
+    if (!labels)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    for (size_t i = 0; i < m->label_count; i++) {
+        enum profd_status status = check_label(&m->labels[i], &bytes, e);
+        if (status != PROFD_OK)
+            return status;
+        labels[i] = (struct store_label){.name = m->labels[i].name, .value = m->labels[i].value};
+    }
+    if (bytes > LIMIT_LABEL_BYTES)
+        return profd_error_set(e, PROFD_TOO_LARGE, "the labels have %zu bytes; at most %u are allowed", bytes,
+                               LIMIT_LABEL_BYTES);
+    qsort(labels, m->label_count, sizeof *labels, compare_labels);
+    for (size_t i = 1; i < m->label_count; i++)
+        if (strcmp(labels[i - 1].name, labels[i].name) == 0)
+            return profd_error_set(e, PROFD_REFUSED, "label \"%s\" is given twice", labels[i].name);
+    for (size_t i = 0; i < m->label_count; i++)
+        if (labels[i].value[0] != 0)
+            labels[kept++] = labels[i];
+    u->labels = labels;
+    u->label_count = kept;
+    return PROFD_OK;
+}
+
+/* DECISIONS 30: the sender's clock is believed when its end is near the receipt. An unknown start is the end. */
+static void judge_window(const struct message_upload *m, struct store_upload *u)
+{
+    int64_t past = u->received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
+    int64_t future = u->received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
+    if (m->end > INT64_MAX || (int64_t)m->end < past || (int64_t)m->end > future) {
+        u->start = u->end = u->received;
+        u->inexact |= INEXACT_CLOCK;
+        return;
+    }
+    u->end = (int64_t)m->end;
+    u->start = m->start == 0 || m->start > m->end ? u->end : (int64_t)m->start;
+    if (m->start > m->end)
+        u->inexact |= INEXACT_CLOCK;
+}
+
+enum profd_status believe_upload(const struct ingest_item *item, const struct message_upload *m, struct arena *a,
+                                 struct store_upload *u, struct store_build **builds, struct profd_error *e)
+{
+    *u = (struct store_upload){.uid = item->uid,
+                               .received = item->received,
+                               .inexact = m->inexact,
+                               .processes_started = m->processes_started,
+                               .counts = m->counts.data,
+                               .counts_size = m->counts.size};
+    enum profd_status status = believe_id(m, u, e);
+    if (status == PROFD_OK)
+        status = believe_host(m->host, u, e);
+    if (status == PROFD_OK)
+        status = believe_builds(m, a, u, builds, e);
+    if (status == PROFD_OK)
+        status = believe_labels(m, a, u, e);
+    if (status != PROFD_OK)
+        return status;
+    if (m->inexact & ~(uint32_t)INEXACT_ALL)
+        return profd_error_set(e, PROFD_REFUSED, "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
+                               m->inexact, (unsigned)INEXACT_ALL);
+    if (m->processes_started > 1)
+        return profd_error_set(e, PROFD_REFUSED, "one process cannot have started %" PRIu32 " processes", m->processes_started);
+    judge_window(m, u);
+    return PROFD_OK;
+}
+
+/* ticks at a rate as nanoseconds, stopping at 2^63−1. rate is within limits.h, so nothing else can overflow. */
+static uint64_t to_nanoseconds(uint64_t ticks, uint32_t rate)
+{
+    uint64_t whole;
+    bool saturated = false;
+    if (__builtin_mul_overflow(ticks / rate, (uint64_t)SECOND, &whole))
+        return SUM_MAX;
+    sum_add(&whole, ticks % rate * (uint64_t)SECOND / rate, &saturated);
+    return whole;
+}
+
+/* Adds up what the counts say of each build. True if a sum reached its end. */
+static bool share_counts(const struct counts *c, struct store_build *builds)
+{
+    bool saturated = false;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        uint64_t ticks = 0;
+        for (uint32_t k = h->first; k < h->first + h->used; k++)
+            sum_add(&ticks, c->bin_ticks[k], &saturated);
+        if (strcmp(h->dimension, "seconds") == 0) /* ticks of anything else are not time */
+            sum_add(&builds[h->build].nanoseconds, to_nanoseconds(ticks, h->rate), &saturated);
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++)
+        if (c->to_build[i] != COUNTS_NOWHERE)
+            sum_add(&builds[c->to_build[i]].calls, c->calls[i], &saturated);
+    return saturated;
+}
+
+enum profd_status believe_counts(struct store *s, struct store_build *builds, struct store_upload *u,
+                                 struct profd_error *e)
+{
+    struct counts c;
+    enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
+    if (status != PROFD_OK)
+        return status;
+    status = belong_check(s, u, &c, e);
+    if (status == PROFD_OK) {
+        counts_totals(&c, &u->ticks, &u->calls);
+        if (share_counts(&c, builds) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX)
+            u->inexact |= INEXACT_SATURATED;
+    }
+    counts_done(&c);
+    return status;
+}

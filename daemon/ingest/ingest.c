@@ -1,0 +1,203 @@
+#include "ingest/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/object.h"
+#include "ingest/believe.h"
+#include "ingest/bounds.h"
+#include "proto/frame.h"
+
+#define WANTED_MAX 64                  /* builds one upload may ask executables for */
+#define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
+
+/* A batch in work: the believed items' uploads stand together, as the store wants them. */
+struct batch {
+    struct arena *arena;
+    struct ingest_item **items; /* of uploads[i] */
+    struct message *messages;   /* keep the strings */
+    struct store_upload *uploads;
+    enum store_outcome *outcomes;
+    size_t count;
+};
+
+/* Decodes and believes one item into the batch's next place. */
+static enum profd_status take_item(struct store *s, struct batch *b, struct ingest_item *item)
+{
+    struct message *m = &b->messages[b->count];
+    struct store_upload *u = &b->uploads[b->count];
+    struct store_build *builds;
+    enum profd_status status = message_decode(FRAME_UPLOAD, item->payload, item->size, m, &item->error);
+    if (status != PROFD_OK)
+        return status;
+    status = believe_upload(item, &m->as.upload, b->arena, u, &builds, &item->error);
+    if (status == PROFD_OK)
+        status = believe_counts(s, builds, u, &item->error);
+    /* An executable that came since the first delivery must not turn its answer around. */
+    if (status == PROFD_WRONG_BUILD && store_has_upload(s, u, &item->duplicate, NULL) == PROFD_OK && item->duplicate) {
+        item->error.sentence[0] = 0;
+        message_done(m);
+        return PROFD_OK;
+    }
+    if (status != PROFD_OK) {
+        message_done(m);
+        return status;
+    }
+    b->items[b->count++] = item;
+    return PROFD_OK;
+}
+
+/* Copies a name, cut between two characters if it is too long. */
+static void copy_name(char *out, size_t size, const char *name)
+{
+    size_t n = strlen(name);
+    if (n >= size) {
+        n = size - 1;
+        while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
+            n--;
+    }
+    memcpy(out, name, n);
+    out[n] = 0;
+}
+
+/* Lists the builds of a stored upload whose executables are unknown. The upload is durable, so nothing here may fail it: what
+ * cannot be found out is asked for with the next one. */
+static void list_wanted(struct store *s, const struct store_upload *u, struct ingest_item *item)
+{
+    for (size_t i = 0; i < u->build_count && item->wanted_count < WANTED_MAX; i++) {
+        bool known = true;
+        if (store_has_object(s, u->uid, u->builds[i].id.text, &known, NULL) != PROFD_OK || known)
+            continue;
+        if (!item->wanted)
+            item->wanted = calloc(u->build_count < WANTED_MAX ? u->build_count : WANTED_MAX, sizeof *item->wanted);
+        if (!item->wanted)
+            return;
+        struct wanted_build *w = &item->wanted[item->wanted_count++];
+        w->id = u->builds[i].id;
+        copy_name(w->name, sizeof w->name, u->builds[i].name);
+    }
+}
+
+static void settle_item(struct store *s, struct batch *b, size_t i)
+{
+    struct ingest_item *item = b->items[i];
+    if (b->outcomes[i] == STORE_TOO_MANY_GAPS) {
+        item->status = profd_error_set(&item->error, PROFD_BUSY,
+                                       "upload %u of its sender would leave more than %u gaps before it; send what is missing first",
+                                       (unsigned)b->uploads[i].sequence, STORE_ID_RANGES);
+        return;
+    }
+    item->status = PROFD_OK;
+    item->duplicate = b->outcomes[i] == STORE_DUPLICATE;
+    item->ticks = item->duplicate ? 0 : b->uploads[i].ticks;
+    item->calls = item->duplicate ? 0 : b->uploads[i].calls;
+    list_wanted(s, &b->uploads[i], item);
+}
+
+static void run_batch(struct store *s, struct batch *b, struct ingest_item *items, size_t n)
+{
+    struct profd_error error = {.sentence = ""};
+    for (size_t i = 0; i < n; i++)
+        items[i].status = take_item(s, b, &items[i]);
+    enum profd_status status = store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
+    for (size_t i = 0; i < b->count; i++) {
+        if (status == PROFD_OK) {
+            settle_item(s, b, i);
+        } else {
+            b->items[i]->status = status;
+            b->items[i]->error = error;
+        }
+        message_done(&b->messages[i]);
+    }
+}
+
+void ingest_batch(struct store *s, struct ingest_item *items, size_t n)
+{
+    struct batch b = {.arena = arena_new(0)};
+    for (size_t i = 0; i < n; i++) {
+        items[i].duplicate = false;
+        items[i].ticks = items[i].calls = 0;
+        items[i].wanted_count = 0;
+        items[i].wanted = NULL;
+        items[i].error.sentence[0] = 0;
+    }
+    if (b.arena) {
+        b.items = ARENA_ARRAY(b.arena, n, struct ingest_item *);
+        b.messages = ARENA_ARRAY(b.arena, n, struct message);
+        b.uploads = ARENA_ARRAY(b.arena, n, struct store_upload);
+        b.outcomes = ARENA_ARRAY(b.arena, n, enum store_outcome);
+    }
+    if (b.items && b.messages && b.uploads && b.outcomes) {
+        run_batch(s, &b, items, n);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            items[i].status = profd_error_set(&items[i].error, PROFD_NO_MEMORY, "no memory for a batch of uploads");
+    }
+    arena_free(b.arena);
+}
+
+void ingest_item_done(struct ingest_item *item)
+{
+    free(item->wanted);
+    item->wanted = NULL;
+    item->wanted_count = 0;
+}
+
+/* The worker had no answer: what is remembered is why, so that the executable isn't asked for again and again. */
+static enum profd_status store_failure(struct store *s, const struct ingest_object *o, struct profd_error *e)
+{
+    struct store_object stored = {.uid = o->uid,
+                                  .trusted = o->trusted,
+                                  .name = o->name,
+                                  .note = o->failure && o->failure[0] ? o->failure : "the executable could not be read",
+                                  .received = o->received};
+    if (o->build_id[0] == 0)
+        return profd_error_set(e, PROFD_MALFORMED, "%s", stored.note);
+    enum profd_status status = buildid_parse(o->build_id, strlen(o->build_id), &stored.id, e);
+    return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
+}
+
+static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a, struct profd_error *e)
+{
+    struct object *object;
+    struct store_object stored = {.uid = o->uid,
+                                  .trusted = o->trusted,
+                                  .encoded = o->answer,
+                                  .encoded_size = o->answer_size,
+                                  .name = o->name,
+                                  .received = o->received};
+    enum profd_status status = object_decode(a, o->answer, o->answer_size, &object, e);
+    if (status != PROFD_OK)
+        return profd_error_wrap(e, status, "what the worker said about %s", o->name[0] ? o->name : "an executable");
+    if (o->build_id[0] != 0) {
+        struct buildid asked;
+        status = buildid_parse(o->build_id, strlen(o->build_id), &asked, e);
+        if (status != PROFD_OK)
+            return status;
+        if (strcmp(asked.text, object->id.text) != 0)
+            return profd_error_set(e, PROFD_WRONG_BUILD, "asked for build %s, but \"%s\" is build %s", asked.text, o->name,
+                                   object->id.text);
+    }
+    stored.id = object->id;
+    memcpy(stored.variant, object->variant, sizeof stored.variant);
+    stored.has_names = object->has_names;
+    stored.note = object->note;
+    status = bounds_encode(object, a, &stored.bounds, &stored.bounds_size, e);
+    return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
+}
+
+enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e)
+{
+    if (strlen(object->name) > LIMIT_BUILD_NAME)
+        return profd_error_set(e, PROFD_TOO_LARGE, "the executable's name has %zu bytes; at most %u are allowed",
+                               strlen(object->name), LIMIT_BUILD_NAME);
+    if (!object->answer)
+        return store_failure(s, object, e);
+    struct arena *a = arena_new(OBJECT_MEMORY);
+    if (!a)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable's symbols");
+    enum profd_status status = store_answer(s, object, a, e);
+    arena_free(a);
+    return status;
+}

@@ -1,0 +1,7 @@
+/* A doorbell: everything else can be linked into tests. */
+#include "server.h"
+
+int main(int argc, char *argv[])
+{
+    return server_main(argc, argv);
+}

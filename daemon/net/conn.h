@@ -1,0 +1,123 @@
+/* The Unix socket's connections: frames in, frames out, deadlines, limits. What a frame means is the handlers' business.
+ * Everything here belongs to the loop's thread. */
+#ifndef PROFD_NET_CONN_H
+#define PROFD_NET_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/peer.h"
+#include "proto/frame.h"
+#include "proto/limits.h"
+#include "proto/message.h"
+#include "proto/status.h"
+
+struct event_base;
+struct conn;
+struct conn_group;
+
+/* Names a connection for ever: never reused, so an answer that comes late finds nobody instead of somebody else. */
+typedef uint64_t conn_id;
+
+/* Allowed moves: GREETING → OPEN → DRAINING → CLOSED, and from each straight to CLOSED or DRAINING. */
+enum conn_state { CONN_GREETING, CONN_OPEN, CONN_DRAINING, CONN_CLOSED };
+
+/* A body that counts against the budget until it is freed. */
+struct conn_body {
+    uint8_t *data;
+    size_t size;
+    uint32_t uid;
+    size_t charge;
+};
+
+/* A whole frame. A handler that keeps body or descriptors takes them (conn_frame_take_…); the rest is freed and closed
+ * when it returns. */
+struct conn_frame {
+    struct frame header;
+    struct conn_body body;
+    int fds[LIMIT_FRAME_FDS];
+    unsigned fd_count;
+};
+
+struct conn_handler {
+    uint8_t type;
+    bool answered;              /* counts as in flight until conn_answer, conn_nack or the end of conn_stream */
+    uint8_t fds_min, fds_max;
+    /* Anything but OK is answered by a NACK with the sentence, and the connection goes on. */
+    enum profd_status (*handle)(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+};
+
+struct conn_config {
+    struct event_base *base;
+    const struct conn_handler *handlers; /* of open connections; HELLO is answered here */
+    size_t handler_count;
+    const char *daemon;          /* for WELCOME: "profd 0.1" */
+    void *context;
+    /* A connection said HELLO: its user pointer. NULL means out of memory. May be NULL. */
+    void *(*opened)(void *context, struct conn *c);
+    /* The connection ends; user is what opened returned. May be NULL. */
+    void (*closed)(void *context, void *user);
+    /* Something for the log, at most one sentence. May be NULL. */
+    void (*note)(void *context, const char *category, const char *sentence);
+
+    /* Limits; conn_config_init sets those of limits.h. Milliseconds and bytes. */
+    unsigned hello_ms, header_ms, body_ms, write_ms;
+    size_t body_rate;            /* bytes per second beyond body_ms */
+    size_t budget;               /* of bodies, all connections; one user may hold half */
+    size_t output_high;          /* bytes waiting to be written above which a connection is not read */
+    size_t in_flight_max, connections_max, connections_max_uid;
+};
+void conn_config_init(struct conn_config *config);
+
+/* NULL when out of memory. */
+struct conn_group *conn_group_new(const struct conn_config *config);
+/* Takes over the descriptor (non-blocking). Refuses with a NACK(BUSY) when a limit is reached. */
+void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer);
+/* Reads once what has arrived, then no more; connections close when everything is answered and written. */
+void conn_group_drain(struct conn_group *g);
+/* Closes all at once and frees. Bodies taken by handlers must have been freed before. Accepts NULL. */
+void conn_group_free(struct conn_group *g);
+
+struct conn_counts {
+    size_t connections, bodies; /* now; bodies in bytes */
+    uint64_t accepted, refused, frames, failed;
+};
+void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out);
+
+/* The connection, or NULL if it has gone. */
+struct conn *conn_find(struct conn_group *g, conn_id id);
+conn_id conn_get_id(const struct conn *c);
+const struct peer *conn_get_peer(const struct conn *c);
+void *conn_get_user(const struct conn *c);
+
+/* Moves the body out of the frame; it must come back by conn_body_free. */
+void conn_frame_take_body(struct conn_frame *f, struct conn_body *body);
+void conn_body_free(struct conn_group *g, struct conn_body *body);
+/* Moves the i-th descriptor out of the frame (−1 if there is none); the caller closes it. */
+int conn_frame_take_fd(struct conn_frame *f, unsigned i);
+
+/* Sends a message that is not an answer. After a failure to encode or store the connection is closed: no frame is
+ * ever left out silently. */
+void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
+/* Sends the answer to one frame in flight. */
+void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
+/* Answers one frame in flight by NACK. retry_after_ms counts only for statuses that may be retried. */
+void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence, uint32_t retry_after_ms);
+/* NACKs (not as an answer), reads no more, closes when what is in flight has been answered. */
+void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence);
+
+/* An answer in pieces that are made when the reader has taken the earlier ones. */
+struct conn_source {
+    struct conn_source *next; /* for the connection's use */
+    /* The next piece as a whole frame in a block of malloc; *size 0 ends the answer. False: out of memory. */
+    bool (*make)(struct conn_source *s, uint8_t **block, size_t *size);
+    /* Once, at the end or when the connection is gone. */
+    void (*free)(struct conn_source *s);
+};
+void conn_stream(struct conn *c, struct conn_source *s);
+
+/* A NACK frame with tag 0 for those who cannot be let in; at most 512 bytes into out. Returns its size, 0 if none. */
+size_t conn_format_refusal(enum profd_status status, const char *sentence, uint8_t out[512]);
+
+#endif

@@ -1,0 +1,64 @@
+/* Descriptors that come with frames. The kernel may hand earlier bytes and later descriptors out in one recvmsg, never
+ * the other way round: a FIFO keeps them until their frame is whole (DECISIONS 17). */
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/conn_inside.h"
+
+void conn_fds_close(int *fds, unsigned *count)
+{
+    for (unsigned i = 0; i < *count; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    *count = 0;
+}
+
+/* Takes what fits; closes the rest. False if something did not fit. */
+static bool conn_fds_append(struct conn *c, const struct cmsghdr *h)
+{
+    const size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    bool fits = true;
+
+    for (size_t i = 0; i < n; i++) {
+        int fd;
+
+        memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+        if (c->fd_count < CONN_FDS_MAX) {
+            c->fds[c->fd_count++] = fd;
+        } else {
+            close(fd);
+            fits = false;
+        }
+    }
+    return fits;
+}
+
+enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_error *e)
+{
+    bool fits = true;
+
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h))
+        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && !conn_fds_append(c, h))
+            fits = false;
+    if (m->msg_flags & MSG_CTRUNC)
+        return profd_error_set(e, PROFD_BUSY, "the daemon has no room for the descriptors that were sent");
+    if (!fits)
+        return profd_error_set(e, PROFD_PROTOCOL, "more than %d descriptors wait for the frame they belong to",
+                               CONN_FDS_MAX);
+    return PROFD_OK;
+}
+
+enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e)
+{
+    unsigned allowed = 0;
+
+    /* Descriptors that arrived belong to bytes that arrived: to the frame that has begun, if there is one. */
+    if (c->header_got == FRAME_HEADER_SIZE)
+        allowed = frame_fds(&c->frame);
+    else if (c->header_got)
+        allowed = LIMIT_FRAME_FDS;
+    if (c->fd_count <= allowed)
+        return PROFD_OK;
+    return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors came that no frame announced", c->fd_count - allowed);
+}

@@ -1,0 +1,179 @@
+/* The set of connections: who is let in, under which name, and how all of them end. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/conn.h"
+#include "net/conn_inside.h"
+
+void conn_config_init(struct conn_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->daemon = "profd";
+    config->hello_ms = LIMIT_HELLO_SECONDS * 1000;
+    config->header_ms = LIMIT_FRAME_HEADER_SECONDS * 1000;
+    config->body_ms = LIMIT_FRAME_SECONDS * 1000;
+    config->write_ms = LIMIT_WRITE_SECONDS * 1000;
+    config->body_rate = LIMIT_FRAME_RATE;
+    config->budget = LIMIT_BODIES_IN_FLIGHT;
+    config->output_high = LIMIT_FRAME_SMALL;
+    config->in_flight_max = LIMIT_IN_FLIGHT;
+    config->connections_max = LIMIT_CONNECTIONS;
+    config->connections_max_uid = LIMIT_CONNECTIONS_PER_UID;
+}
+
+struct conn_group *conn_group_new(const struct conn_config *config)
+{
+    struct conn_group *g = calloc(1, sizeof *g);
+
+    if (g)
+        g->config = *config;
+    return g;
+}
+
+size_t conn_format_refusal(enum profd_status status, const char *sentence, uint8_t out[512])
+{
+    struct message m = {.type = FRAME_NACK};
+    uint8_t *block;
+    size_t size;
+
+    m.as.nack.status = (uint32_t)status;
+    m.as.nack.retry = profd_status_retry(status);
+    m.as.nack.retry_after_ms = m.as.nack.retry ? 1000 : 0;
+    m.as.nack.sentence = sentence;
+    if (message_encode(&m, 0, 0, &block, &size, NULL))
+        return 0;
+    if (size > 512)
+        size = 0;
+    else
+        memcpy(out, block, size);
+    free(block);
+    return size;
+}
+
+static void conn_group_refuse(struct conn_group *g, int fd, const char *sentence)
+{
+    uint8_t out[512];
+    size_t size = conn_format_refusal(PROFD_BUSY, sentence, out);
+
+    g->counts.refused++;
+    if (size) {
+        ssize_t sent = send(fd, out, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)sent;
+    }
+    close(fd);
+    if (g->config.note)
+        g->config.note(g->config.context, "refused", sentence);
+}
+
+/* Index of a free slot; false when out of memory. */
+static bool conn_group_take_slot(struct conn_group *g, uint32_t *index)
+{
+    if (!g->slot_free) {
+        const uint32_t count = g->slot_count ? g->slot_count * 2 : 64;
+        struct conn_slot *slots = realloc(g->slots, count * sizeof *slots);
+
+        if (!slots)
+            return false;
+        for (uint32_t i = g->slot_count; i < count; i++)
+            slots[i] = (struct conn_slot){.generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
+        g->slots = slots;
+        g->slot_free = g->slot_count + 1;
+        g->slot_count = count;
+    }
+    *index = g->slot_free - 1;
+    g->slot_free = g->slots[*index].next_free;
+    return true;
+}
+
+/* Who may not be let in, and why; NULL if all is well. */
+static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct tally_entry *tally,
+                                    struct profd_error *e)
+{
+    if (g->draining)
+        profd_error_set(e, PROFD_STOPPING, "the daemon is stopping");
+    else if (g->counts.connections >= g->config.connections_max)
+        profd_error_set(e, PROFD_BUSY, "%zu connections are open, at most %zu are", g->counts.connections,
+                        g->config.connections_max);
+    else if (!tally)
+        profd_error_set(e, PROFD_NO_MEMORY, "out of memory");
+    else if (tally->connections >= g->config.connections_max_uid)
+        profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, at most %zu are allowed", peer->uid,
+                        tally->connections, g->config.connections_max_uid);
+    else
+        return NULL;
+    return e->sentence;
+}
+
+void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
+{
+    struct tally_entry *tally = tally_open(&g->tally, peer->uid);
+    struct profd_error e;
+    const char *refusal = conn_group_judge(g, peer, tally, &e);
+    struct conn *c = refusal ? NULL : calloc(1, sizeof *c);
+    uint32_t index;
+
+    if (!c || !conn_group_take_slot(g, &index)) {
+        conn_group_refuse(g, fd, refusal ? refusal : "out of memory");
+        free(c);
+        if (tally)
+            tally_release(&g->tally, tally);
+        return;
+    }
+    c->group = g;
+    c->peer = *peer;
+    c->tally = tally;
+    c->fd = fd;
+    c->id = (uint64_t)g->slots[index].generation << 32 | index;
+    g->slots[index].conn = c;
+    tally->connections++;
+    g->counts.connections++;
+    g->counts.accepted++;
+    conn_start(c);
+}
+
+struct conn *conn_find(struct conn_group *g, conn_id id)
+{
+    const uint32_t index = (uint32_t)id;
+
+    if (index >= g->slot_count || !g->slots[index].conn || g->slots[index].conn->id != id)
+        return NULL;
+    return g->slots[index].conn;
+}
+
+void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out)
+{
+    *out = g->counts;
+    out->bodies = g->bodies;
+}
+
+void conn_group_drain(struct conn_group *g)
+{
+    g->draining = true;
+    for (uint32_t i = 0; i < g->slot_count; i++) {
+        struct conn *c = g->slots[i].conn;
+
+        if (!c)
+            continue;
+        conn_enter(c);
+        if (conn_may_read(c))
+            conn_read(c);
+        conn_move(c, CONN_DRAINING);
+        conn_set_read_deadline(c, 0);
+        conn_leave(c);
+    }
+}
+
+void conn_group_free(struct conn_group *g)
+{
+    if (!g)
+        return;
+    g->draining = true;
+    for (uint32_t i = 0; i < g->slot_count; i++)
+        if (g->slots[i].conn)
+            conn_free(g->slots[i].conn);
+    tally_done(&g->tally);
+    free(g->slots);
+    free(g);
+}

@@ -1,0 +1,210 @@
+/* Frames out. Blocks are written as soon as the socket takes them; pieces of a long answer are made one at a time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "net/conn_inside.h"
+#include "net/loop.h"
+
+#define BLOCKS_PER_WRITE 64
+
+void conn_output_clear(struct conn *c)
+{
+    struct conn_output *o = c->output_first, *next_output;
+    struct conn_source *s = c->source_first, *next_source;
+
+    for (; o; o = next_output) {
+        next_output = o->next;
+        free(o->block);
+        free(o);
+    }
+    for (; s; s = next_source) {
+        next_source = s->next;
+        s->free(s);
+    }
+    c->output_first = c->output_last = NULL;
+    c->source_first = c->source_last = NULL;
+    c->output_bytes = 0;
+}
+
+/* Takes over the block. */
+static void conn_output_append(struct conn *c, uint8_t *block, size_t size)
+{
+    struct conn_output *o = c->broken ? NULL : malloc(sizeof *o);
+
+    if (!o) {
+        free(block);
+        c->broken = true;
+        return;
+    }
+    *o = (struct conn_output){.block = block, .size = size};
+    if (c->output_last)
+        c->output_last->next = o;
+    else
+        c->output_first = o;
+    c->output_last = o;
+    c->output_bytes += size;
+    if (!c->write_deadline)
+        conn_set_write_deadline(c, loop_now() + c->group->config.write_ms);
+}
+
+/* Makes the next piece of the first long answer. Their order is that of conn_stream; other frames may pass between. */
+static void conn_output_make(struct conn *c)
+{
+    struct conn_source *s = c->source_first;
+    uint8_t *block = NULL;
+    size_t size = 0;
+
+    if (!s->make(s, &block, &size)) {
+        c->broken = true;
+        return;
+    }
+    if (size) {
+        conn_output_append(c, block, size);
+        return;
+    }
+    c->source_first = s->next;
+    if (!c->source_first)
+        c->source_last = NULL;
+    s->free(s);
+    c->in_flight--;
+}
+
+static void conn_output_advance(struct conn *c, size_t n)
+{
+    c->output_bytes -= n;
+    while (n) {
+        struct conn_output *o = c->output_first;
+        const size_t left = o->size - o->sent;
+
+        if (n < left) {
+            o->sent += n;
+            return;
+        }
+        n -= left;
+        c->output_first = o->next;
+        if (!c->output_first)
+            c->output_last = NULL;
+        free(o->block);
+        free(o);
+    }
+}
+
+/* One sendmsg. False when the socket takes no more. */
+static bool conn_output_send(struct conn *c)
+{
+    struct iovec io[BLOCKS_PER_WRITE];
+    struct msghdr m = {.msg_iov = io};
+    ssize_t n;
+
+    for (struct conn_output *o = c->output_first; o && m.msg_iovlen < BLOCKS_PER_WRITE; o = o->next) {
+        io[m.msg_iovlen].iov_base = o->block + o->sent;
+        io[m.msg_iovlen++].iov_len = o->size - o->sent;
+    }
+    do
+        n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != ENOBUFS)
+            c->broken = true;
+        return false;
+    }
+    conn_output_advance(c, (size_t)n);
+    conn_set_write_deadline(c, c->output_first ? loop_now() + c->group->config.write_ms : 0);
+    return true;
+}
+
+void conn_write(struct conn *c)
+{
+    while (!c->broken) {
+        if (c->output_first) {
+            if (!conn_output_send(c))
+                return;
+        } else if (c->source_first) {
+            conn_output_make(c);
+        } else {
+            return;
+        }
+    }
+}
+
+/* Continues from the loop, so that the answers of one batch leave in one system call and nobody's connection is freed
+ * under his hands. */
+void conn_touch(struct conn *c)
+{
+    if (!c->busy)
+        event_active(&c->write_event, EV_WRITE, 0);
+}
+
+static void conn_queue_message(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
+{
+    uint8_t *block;
+    size_t size;
+
+    if (message_encode(m, flags, tag, &block, &size, NULL))
+        c->broken = true;
+    else
+        conn_output_append(c, block, size);
+}
+
+void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
+{
+    conn_queue_message(c, m, flags, tag);
+    conn_touch(c);
+}
+
+void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
+{
+    c->in_flight--;
+    conn_queue_message(c, m, flags, tag);
+    conn_touch(c);
+}
+
+static void conn_queue_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
+                            uint32_t retry_after_ms)
+{
+    struct message m = {.type = FRAME_NACK};
+
+    m.as.nack.status = (uint32_t)status;
+    m.as.nack.retry = profd_status_retry(status);
+    m.as.nack.retry_after_ms = m.as.nack.retry ? retry_after_ms : 0;
+    m.as.nack.sentence = sentence;
+    conn_queue_message(c, &m, 0, tag);
+}
+
+void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence, uint32_t retry_after_ms)
+{
+    c->in_flight--;
+    conn_queue_nack(c, tag, status, sentence, retry_after_ms);
+    conn_touch(c);
+}
+
+void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence)
+{
+    struct conn_group *g = c->group;
+
+    if (c->failed)
+        return;
+    c->failed = true;
+    g->counts.failed++;
+    conn_fds_close(c->fds, &c->fd_count);
+    conn_set_read_deadline(c, 0);
+    conn_queue_nack(c, tag, status, sentence, 1000);
+    conn_move(c, CONN_DRAINING);
+    if (g->config.note)
+        g->config.note(g->config.context, "connection failed", sentence);
+    conn_touch(c);
+}
+
+void conn_stream(struct conn *c, struct conn_source *s)
+{
+    s->next = NULL;
+    if (c->source_last)
+        c->source_last->next = s;
+    else
+        c->source_first = s;
+    c->source_last = s;
+    conn_touch(c);
+}

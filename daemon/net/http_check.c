@@ -1,0 +1,79 @@
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+#include <string.h>
+#include <strings.h>
+
+#include "net/http_inside.h"
+#include "net/http_target.h"
+
+static bool check_is(const char *data, struct http_span s, const char *wanted)
+{
+    return strlen(wanted) == s.size && strncasecmp(data + s.at, wanted, s.size) == 0;
+}
+
+/* On TCP a name that is not ours means DNS rebinding. A Unix socket cannot be reached through a browser. */
+static bool check_host(const struct http_door_config *config, const struct http_head *h, const char *data)
+{
+    return !config->tcp || http_host_local(data + h->host.at, h->host.size, config->port);
+}
+
+/* A page of another origin must not make a browser ask here. */
+static bool check_site(const struct http_head *h, const char *data)
+{
+    return h->fetch_site.at == 0 || check_is(data, h->fetch_site, "same-origin") || check_is(data, h->fetch_site, "none");
+}
+
+static bool check_origin(const struct http_head *h, const char *data)
+{
+    static const char scheme[] = "http://";
+    size_t skip = sizeof scheme - 1;
+    if (h->origin.at == 0)
+        return true;
+    return h->origin.size == skip + h->host.size && strncasecmp(data + h->origin.at, scheme, skip) == 0 &&
+           strncasecmp(data + h->origin.at + skip, data + h->host.at, h->host.size) == 0;
+}
+
+/* "Bearer", one or more spaces, token. Only hashes are compared, in constant time. */
+static bool check_token(const struct http_door_config *config, const struct http_head *h, const char *data)
+{
+    static const char scheme[] = "bearer";
+    const char *text = data + h->authorization.at;
+    size_t n = h->authorization.size, at = sizeof scheme - 1;
+    if (h->authorization.at == 0 || n <= at || strncasecmp(text, scheme, at) != 0 || text[at] != ' ')
+        return false;
+    while (at < n && text[at] == ' ')
+        at++;
+    struct sha256_ctx context;
+    uint8_t hash[SHA256_DIGEST_SIZE];
+    sha256_init(&context);
+    sha256_update(&context, n - at, (const uint8_t *)text + at);
+    sha256_digest(&context, sizeof hash, hash);
+    return memeql_sec(hash, config->token_sha256, sizeof hash) != 0;
+}
+
+static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data, struct http_span value)
+{
+    out->status = status;
+    if (value.at == 0)
+        profd_error_set(&out->error, PROFD_REFUSED, "%s", rule);
+    else
+        profd_error_set(&out->error, PROFD_REFUSED, "%s: '%.*s'", rule, value.size > 100 ? 100 : value.size, data + value.at);
+}
+
+void http_check(const struct http_door_config *config, const struct http_head *head, const char *data, struct http_refusal *out)
+{
+    static const struct http_span none = {0, 0};
+    out->status = 0;
+    if (!check_host(config, head, data))
+        check_refuse(out, 421, "the Host is not one of this server's names", data, head->host);
+    else if (!check_site(head, data))
+        check_refuse(out, 403, "requests from pages of other sites are not answered; Sec-Fetch-Site", data, head->fetch_site);
+    else if (!check_origin(head, data))
+        check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
+    else if (head->method == HTTP_METHOD_OTHER)
+        check_refuse(out, 405, "only GET and HEAD are answered here", data, none);
+    else if (head->body != 0)
+        check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
+    else if (config->tcp && !config->open && !check_token(config, head, data))
+        check_refuse(out, 401, "the request has no valid bearer token in Authorization", data, none);
+}

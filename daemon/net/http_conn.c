@@ -1,0 +1,281 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/http_inside.h"
+#include "proto/limits.h"
+
+#define HTTP_LINGER_MS 1000
+#define HTTP_LINGER_BYTES (256u << 10)
+#define HTTP_WRITE_PIECE (256 << 10) /* at once, so that a large report does not hold up the loop */
+
+static void conn_arm(struct http_conn *c, int64_t end)
+{
+    int64_t left = end - http_now_ms();
+    left = left < 0 ? 0 : left;
+    struct timeval wait = {.tv_sec = left / 1000, .tv_usec = (left % 1000) * 1000};
+    event_add(c->timer, &wait);
+}
+
+void http_conn_close(struct http_conn *c)
+{
+    http_door_unlink(c->door, c);
+    if (c->exchange != NULL)
+        c->exchange->conn = NULL;
+    event_free(c->readable);
+    event_free(c->writable);
+    event_free(c->timer);
+    evbuffer_free(c->output);
+    free(c->input);
+    close(c->fd);
+    free(c);
+}
+
+static void conn_linger(struct http_conn *c)
+{
+    c->state = HTTP_LINGERING;
+    c->lingered = 0;
+    shutdown(c->fd, SHUT_WR);
+    event_del(c->writable);
+    event_add(c->readable, NULL);
+    conn_arm(c, http_now_ms() + HTTP_LINGER_MS);
+}
+
+static void conn_rest(struct http_conn *c)
+{
+    free(c->input);
+    c->input = NULL;
+    c->input_size = 0;
+    c->parser = (struct http_parser){0};
+    c->state = HTTP_IDLE;
+    http_door_move_last(c->door, c);
+    event_del(c->writable);
+    event_add(c->readable, NULL);
+    conn_arm(c, c->born + c->door->config.life_ms);
+}
+
+/* Writes what the socket takes. The connection may be gone afterwards. */
+static void conn_flush(struct http_conn *c)
+{
+    int n = evbuffer_write_atmost(c->output, c->fd, HTTP_WRITE_PIECE);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        http_conn_close(c);
+        return;
+    }
+    c->door->counts.bytes += n > 0 ? (uint64_t)n : 0;
+    if (evbuffer_get_length(c->output) > 0)
+        event_add(c->writable, NULL);
+    else if (c->last)
+        conn_linger(c);
+    else
+        conn_rest(c);
+}
+
+/* The answer is in output: begins to write it. */
+static void conn_start_writing(struct http_conn *c, int status)
+{
+    const struct http_door_config *config = &c->door->config;
+    int64_t now = http_now_ms();
+    c->state = HTTP_WRITING;
+    c->unwritten = evbuffer_get_length(c->output);
+    c->write_end = now + config->write_ms + (int64_t)(c->unwritten / (LIMIT_FRAME_RATE / 1000));
+    event_del(c->readable);
+    conn_arm(c, now + config->write_ms);
+    if (status >= 100 && status < 600)
+        c->door->counts.answered[status / 100]++;
+    conn_flush(c);
+}
+
+void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only)
+{
+    c->last = c->last || c->door->stopping || ++c->requests >= c->door->config.requests_max ||
+              http_now_ms() - c->born >= c->door->config.life_ms;
+    if (!http_write_answer(c->output, answer, head_only, c->last))
+        http_conn_close(c);
+    else
+        conn_start_writing(c, answer->status);
+}
+
+/* After a refusal nothing that this client sends is looked at again. */
+static void conn_refuse(struct http_conn *c, const struct http_refusal *refusal)
+{
+    c->last = true;
+    if (!http_write_refusal(c->output, refusal, c->parser.head.method == HTTP_METHOD_HEAD))
+        http_conn_close(c);
+    else
+        conn_start_writing(c, refusal->status);
+}
+
+static char *conn_copy(struct http_conn *c, struct http_span s, char *to)
+{
+    memcpy(to, c->input + s.at, s.size);
+    to[s.size] = '\0';
+    return to + s.size + 1;
+}
+
+/* The request passed every check. The handler may answer, and the connection be gone, before this returns. */
+static void conn_handle(struct http_conn *c)
+{
+    const struct http_head *h = &c->parser.head;
+    struct http_exchange *x = calloc(1, sizeof *x + h->target.size + h->if_none_match.size + 2u);
+    if (x == NULL) {
+        http_conn_close(c);
+        return;
+    }
+    char *etag = conn_copy(c, h->target, x->text);
+    conn_copy(c, h->if_none_match, etag);
+    x->conn = c;
+    x->request = (struct http_request){.target = x->text, .if_none_match = etag, .head = h->method == HTTP_METHOD_HEAD,
+                                       .peer = c->peer, .tcp = c->door->config.tcp};
+    /* Bytes behind the request could be a smuggled second one: they are never read. */
+    c->last = c->last || h->close || c->input_size > c->parser.at;
+    c->exchange = x;
+    c->state = HTTP_HANDLING;
+    event_del(c->readable);
+    conn_arm(c, http_now_ms() + c->door->config.handle_ms);
+    c->door->handler(c->door->context, x, &x->request);
+}
+
+static void conn_parse(struct http_conn *c)
+{
+    struct http_refusal refusal = {0};
+    enum http_parse_result result = http_parse(&c->parser, c->input, c->input_size);
+    if (result == HTTP_PARSE_MORE)
+        return;
+    if (result == HTTP_PARSE_BAD) {
+        refusal.status = c->parser.status;
+        profd_error_set(&refusal.error, PROFD_REFUSED, "%s (byte %zu of the request)", c->parser.reason, c->parser.at);
+    } else {
+        http_check(&c->door->config, &c->parser.head, c->input, &refusal);
+    }
+    if (refusal.status != 0)
+        conn_refuse(c, &refusal);
+    else
+        conn_handle(c);
+}
+
+static void conn_read_on(struct http_conn *c)
+{
+    if (c->input == NULL)
+        c->input = malloc(HTTP_INPUT_MAX);
+    if (c->input == NULL) {
+        http_conn_close(c);
+        return;
+    }
+    ssize_t n = read(c->fd, c->input + c->input_size, HTTP_INPUT_MAX - c->input_size);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        http_conn_close(c);
+        return;
+    }
+    if (c->state == HTTP_IDLE) {
+        c->state = HTTP_READING;
+        conn_arm(c, http_now_ms() + c->door->config.header_ms);
+    }
+    c->input_size += (size_t)n;
+    conn_parse(c);
+}
+
+static void conn_drop(struct http_conn *c)
+{
+    char waste[4096];
+    ssize_t n = read(c->fd, waste, sizeof waste);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    c->lingered += n > 0 ? (size_t)n : 0;
+    if (n <= 0 || c->lingered > HTTP_LINGER_BYTES)
+        http_conn_close(c);
+}
+
+static void conn_on_readable(evutil_socket_t fd, short what, void *context)
+{
+    struct http_conn *c = context;
+    (void)fd;
+    (void)what;
+    if (c->state == HTTP_LINGERING)
+        conn_drop(c);
+    else if (c->state == HTTP_IDLE || c->state == HTTP_READING)
+        conn_read_on(c);
+}
+
+static void conn_on_writable(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    conn_flush(context);
+}
+
+static void conn_time_out(struct http_conn *c, int status, const char *sentence)
+{
+    struct http_refusal refusal = {.status = status};
+    profd_error_set(&refusal.error, PROFD_TIMEOUT, "%s", sentence);
+    if (c->exchange != NULL)
+        c->exchange->conn = NULL;
+    c->exchange = NULL;
+    conn_refuse(c, &refusal);
+}
+
+/* A reader that took nothing since the last look, or is too slow in all, is left alone. */
+static void conn_judge_reader(struct http_conn *c)
+{
+    int64_t now = http_now_ms();
+    size_t unwritten = evbuffer_get_length(c->output);
+    if (unwritten >= c->unwritten || now >= c->write_end) {
+        http_conn_close(c);
+        return;
+    }
+    c->unwritten = unwritten;
+    conn_arm(c, now + c->door->config.write_ms);
+}
+
+static void conn_on_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct http_conn *c = context;
+    (void)fd;
+    (void)what;
+    if (c->state == HTTP_READING)
+        conn_time_out(c, 408, "the request was not complete in time");
+    else if (c->state == HTTP_HANDLING)
+        conn_time_out(c, 504, "the answer was not ready in time");
+    else if (c->state == HTTP_WRITING)
+        conn_judge_reader(c);
+    else
+        http_conn_close(c);
+}
+
+struct http_conn *http_conn_new(struct http_door *door, int fd, const struct http_peer *peer)
+{
+    struct http_conn *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->door = door;
+    c->fd = fd;
+    c->born = http_now_ms();
+    if (peer != NULL)
+        c->peer = *peer;
+    if (door->config.tcp)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* only slower without */
+    c->readable = event_new(door->base, fd, EV_READ | EV_PERSIST, conn_on_readable, c);
+    c->writable = event_new(door->base, fd, EV_WRITE, conn_on_writable, c);
+    c->timer = evtimer_new(door->base, conn_on_timer, c);
+    c->output = evbuffer_new();
+    if (c->readable != NULL && c->writable != NULL && c->timer != NULL && c->output != NULL && event_add(c->readable, NULL) == 0) {
+        conn_arm(c, c->born + door->config.life_ms);
+        return c;
+    }
+    if (c->readable != NULL)
+        event_free(c->readable);
+    if (c->writable != NULL)
+        event_free(c->writable);
+    if (c->timer != NULL)
+        event_free(c->timer);
+    if (c->output != NULL)
+        evbuffer_free(c->output);
+    free(c);
+    return NULL;
+}

@@ -1,0 +1,112 @@
+#include "net/listen.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ACCEPTS_PER_WAKE 64
+
+struct listener {
+    struct listener_config config;
+    struct event *readable, *resume;
+    int spare; /* given up for a moment when descriptors run out, so that a caller can be told */
+};
+
+static int listener_open_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Without the spare descriptor the caller would hang in the backlog and the loop would spin on it. */
+static void listener_refuse_one(struct listener *l)
+{
+    int fd;
+
+    if (l->spare < 0)
+        return;
+    close(l->spare);
+    fd = accept4(l->config.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        if (l->config.refusal) {
+            ssize_t sent = send(fd, l->config.refusal, l->config.refusal_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+            (void)sent;
+        }
+        close(fd);
+    }
+    l->spare = listener_open_spare();
+}
+
+static void listener_pause(struct listener *l, int why)
+{
+    struct timeval tv = {.tv_sec = l->config.pause_ms / 1000, .tv_usec = l->config.pause_ms % 1000 * 1000};
+
+    listener_refuse_one(l);
+    event_del(l->readable);
+    evtimer_add(l->resume, &tv);
+    if (l->config.exhausted)
+        l->config.exhausted(l->config.context, strerror(why));
+}
+
+static void listener_on_readable(evutil_socket_t fd, short what, void *context)
+{
+    struct listener *l = context;
+
+    (void)what;
+    for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
+        int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (got >= 0) {
+            l->config.accepted(l->config.context, got);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            listener_pause(l, errno);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
+            return; /* EAGAIN: nobody is waiting */
+        }
+    }
+}
+
+static void listener_on_resume(evutil_socket_t fd, short what, void *context)
+{
+    struct listener *l = context;
+
+    (void)fd;
+    (void)what;
+    if (l->spare < 0)
+        l->spare = listener_open_spare();
+    event_add(l->readable, NULL);
+}
+
+struct listener *listener_new(struct event_base *base, const struct listener_config *config)
+{
+    struct listener *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return NULL;
+    l->config = *config;
+    l->spare = listener_open_spare();
+    l->readable = event_new(base, config->fd, EV_READ | EV_PERSIST, listener_on_readable, l);
+    l->resume = evtimer_new(base, listener_on_resume, l);
+    if (!l->readable || !l->resume || event_add(l->readable, NULL)) {
+        listener_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void listener_free(struct listener *l)
+{
+    if (!l)
+        return;
+    if (l->readable)
+        event_free(l->readable);
+    if (l->resume)
+        event_free(l->resume);
+    if (l->spare >= 0)
+        close(l->spare);
+    free(l);
+}

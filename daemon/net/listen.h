@@ -1,0 +1,60 @@
+/* Listening sockets: made here or passed in by a supervisor, and the loop that accepts from them. */
+#ifndef PROFD_NET_LISTEN_H
+#define PROFD_NET_LISTEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/status.h"
+
+struct event_base;
+struct listener;
+
+#define LISTEN_NO_GROUP UINT32_MAX
+
+/* CONFIG when a path is empty or does not fit into sun_path (the sentence says the limit). */
+enum profd_status listen_parse_unix(const char *path, struct profd_error *e);
+
+/* Binds and listens on a Unix stream socket, non-blocking and close-on-exec. The file has the mode (and group) from the first
+ * moment anybody may use it. A stale socket is removed. BUSY when somebody answers there; CONFIG as above; CANT_CREATE
+ * otherwise. */
+enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group, int *fd, struct profd_error *e);
+/* Removes the file if it is still this socket's. */
+void listen_remove_unix(const char *path, int fd);
+
+/* Judges ADDR:PORT without opening anything. */
+enum profd_status listen_parse_tcp(const char *text, uint16_t *port, struct profd_error *e);
+/* ADDR:PORT, ADDR being 127.x.y.z, [::1] or localhost; anything else is CONFIG. Port 0 lets the kernel choose; *port is
+ * the one bound. */
+enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, struct profd_error *e);
+
+/* Descriptors passed in (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES), −1 where none. The variables are unset. CONFIG with the
+ * value for an unknown name, a name given twice, or a descriptor that is not such a listening socket. */
+struct listen_passed {
+    int upload;   /* "upload", or the only one without a name */
+    int http;     /* "http": Unix */
+    int http_tcp; /* "http-tcp": loopback */
+    uint16_t http_port;
+};
+enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e);
+
+struct listener_config {
+    int fd;                  /* stays the caller's */
+    const void *refusal;     /* bytes for those who cannot be served because descriptors ran out; may be NULL */
+    size_t refusal_size;
+    unsigned pause_ms;       /* how long not to accept then */
+    /* Takes over the accepted descriptor, non-blocking and close-on-exec. */
+    void (*accepted)(void *context, int fd);
+    /* Says that descriptors ran out. May be NULL. */
+    void (*exhausted)(void *context, const char *why);
+    void *context;
+};
+
+/* Accepts from now on. NULL when out of memory. */
+struct listener *listener_new(struct event_base *base, const struct listener_config *config);
+/* Accepts no more. Accepts NULL. */
+void listener_free(struct listener *l);
+
+#endif

@@ -1,0 +1,232 @@
+#include "net/loop.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIGNALS_MAX 8
+
+struct loop_signal {
+    struct event *event;
+    void (*f)(void *context, int number);
+    void *context;
+};
+
+struct loop {
+    struct event_base *base;
+    int wake_fd;
+    struct event *wake;
+    pthread_mutex_t lock; /* guards first and last */
+    struct loop_task *first, *last;
+    struct loop_signal signals[SIGNALS_MAX];
+    unsigned signal_count;
+};
+
+struct loop_timer {
+    struct event *event;
+    void (*f)(void *context);
+    void *context;
+};
+
+uint64_t loop_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+static void loop_on_wake(evutil_socket_t fd, short what, void *context)
+{
+    struct loop *l = context;
+    struct loop_task *task, *next;
+    uint64_t n;
+    ssize_t got = read(fd, &n, sizeof n);
+
+    (void)what;
+    (void)got; /* the list says what there is to do */
+    pthread_mutex_lock(&l->lock);
+    task = l->first;
+    l->first = l->last = NULL;
+    pthread_mutex_unlock(&l->lock);
+    for (; task; task = next) {
+        next = task->next;
+        task->run(task);
+    }
+}
+
+static enum profd_status loop_init(struct loop *l, struct profd_error *e)
+{
+    struct event_config *config = event_config_new();
+
+    /* Precise timers: the default rounds to the last wake-up. */
+    if (config)
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER);
+    l->base = config ? event_base_new_with_config(config) : NULL;
+    if (config)
+        event_config_free(config);
+    if (!l->base)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+    l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (l->wake_fd < 0)
+        return profd_error_set(e, PROFD_IO, "eventfd: %s", strerror(errno));
+    l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, loop_on_wake, l);
+    if (!l->wake || event_add(l->wake, NULL))
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+    return PROFD_OK;
+}
+
+enum profd_status loop_new(struct loop **out, struct profd_error *e)
+{
+    struct loop *l = calloc(1, sizeof *l);
+    enum profd_status status;
+
+    if (!l)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+    l->wake_fd = -1;
+    pthread_mutex_init(&l->lock, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    status = loop_init(l, e);
+    if (status) {
+        loop_free(l);
+        return status;
+    }
+    *out = l;
+    return PROFD_OK;
+}
+
+void loop_free(struct loop *l)
+{
+    if (!l)
+        return;
+    for (unsigned i = 0; i < l->signal_count; i++)
+        event_free(l->signals[i].event);
+    if (l->wake)
+        event_free(l->wake);
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
+    if (l->base)
+        event_base_free(l->base);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+struct event_base *loop_get_base(struct loop *l)
+{
+    return l->base;
+}
+
+void loop_run(struct loop *l)
+{
+    event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+}
+
+void loop_stop(struct loop *l)
+{
+    event_base_loopbreak(l->base);
+}
+
+static void loop_on_signal(evutil_socket_t number, short what, void *context)
+{
+    struct loop_signal *s = context;
+
+    (void)what;
+    s->f(s->context, (int)number);
+}
+
+enum profd_status loop_watch_signal(struct loop *l, int number, void (*f)(void *context, int number), void *context,
+                                    struct profd_error *e)
+{
+    struct loop_signal *s = &l->signals[l->signal_count];
+
+    if (l->signal_count == SIGNALS_MAX)
+        return profd_error_set(e, PROFD_INTERNAL, "more than %d signals are watched", SIGNALS_MAX);
+    s->f = f;
+    s->context = context;
+    s->event = evsignal_new(l->base, number, loop_on_signal, s);
+    if (!s->event)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to watch signal %d", number);
+    l->signal_count++;
+    if (event_add(s->event, NULL))
+        return profd_error_set(e, PROFD_INTERNAL, "signal %d cannot be watched", number);
+    return PROFD_OK;
+}
+
+static void loop_on_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct loop_timer *t = context;
+
+    (void)fd;
+    (void)what;
+    t->f(t->context);
+}
+
+struct loop_timer *loop_timer_new(struct loop *l, void (*f)(void *context), void *context)
+{
+    struct loop_timer *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    t->f = f;
+    t->context = context;
+    t->event = evtimer_new(l->base, loop_on_timer, t);
+    if (!t->event) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void loop_timer_set(struct loop_timer *t, uint64_t milliseconds)
+{
+    struct timeval tv = {.tv_sec = (time_t)(milliseconds / 1000u),
+                         .tv_usec = (suseconds_t)(milliseconds % 1000u * 1000u)};
+
+    evtimer_add(t->event, &tv);
+}
+
+void loop_timer_clear(struct loop_timer *t)
+{
+    evtimer_del(t->event);
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+    if (!t)
+        return;
+    event_free(t->event);
+    free(t);
+}
+
+void loop_post(struct loop *l, struct loop_task *task)
+{
+    const uint64_t one = 1;
+    bool first;
+
+    task->next = NULL;
+    pthread_mutex_lock(&l->lock);
+    first = !l->first;
+    if (first)
+        l->first = task;
+    else
+        l->last->next = task;
+    l->last = task;
+    pthread_mutex_unlock(&l->lock);
+    /* Only the first of a burst wakes: the loop takes the whole list. */
+    if (first) {
+        ssize_t put = write(l->wake_fd, &one, sizeof one);
+        (void)put; /* fails only when the counter is full, and then the loop is awake */
+    }
+}
+
+void loop_redirect_log(void (*f)(int severity, const char *text))
+{
+    event_set_log_callback(f);
+}

@@ -1,0 +1,72 @@
+#include "net/peer.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define GROUPS_FIRST 64
+
+enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_error *e)
+{
+    struct group entry, *found = NULL;
+    char space[16384], *end;
+    unsigned long long number;
+
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && !*end) {
+        if (errno || number >= UINT32_MAX)
+            return profd_error_set(e, PROFD_NOT_FOUND, "group number %s is not below 4294967295", text);
+        *gid = (uint32_t)number;
+        return PROFD_OK;
+    }
+    if (!*text || getgrnam_r(text, &entry, space, sizeof space, &found) || !found)
+        return profd_error_set(e, PROFD_NOT_FOUND, "there is no group \"%s\"", text);
+    *gid = found->gr_gid;
+    return PROFD_OK;
+}
+
+static bool peer_groups_hold(const gid_t *groups, socklen_t bytes, uint32_t gid)
+{
+    for (size_t i = 0; i < bytes / sizeof *groups; i++)
+        if (groups[i] == gid)
+            return true;
+    return false;
+}
+
+/* The supplementary groups at the time of connect. A peer whose groups cannot be read is in none. */
+static bool peer_in_group(int fd, uint32_t gid)
+{
+    gid_t few[GROUPS_FIRST], *many;
+    socklen_t bytes = sizeof few;
+    bool found = false;
+
+    if (!getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &bytes))
+        return peer_groups_hold(few, bytes, gid);
+    if (errno != ERANGE)
+        return false;
+    many = malloc(bytes);
+    if (many && !getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, many, &bytes))
+        found = peer_groups_hold(many, bytes, gid);
+    free(many);
+    return found;
+}
+
+enum profd_status peer_read(int fd, const struct peer_policy *policy, struct peer *peer, struct profd_error *e)
+{
+    struct ucred cred;
+    socklen_t size = sizeof cred;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size))
+        return profd_error_set(e, PROFD_IO, "the kernel does not tell who connected: %s", strerror(errno));
+    peer->uid = cred.uid;
+    peer->gid = cred.gid;
+    peer->pid = (uint32_t)cred.pid;
+    peer->may_read_all = cred.uid == 0 || cred.uid == policy->own_uid ||
+                         (policy->has_read_group &&
+                          (cred.gid == policy->read_group || peer_in_group(fd, policy->read_group)));
+    return PROFD_OK;
+}

@@ -1,0 +1,28 @@
+/* Who is at the other end of a Unix socket: facts of the kernel, never of the client (reliability U7). */
+#ifndef PROFD_NET_PEER_H
+#define PROFD_NET_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+
+struct peer {
+    uint32_t uid, gid, pid;
+    bool may_read_all; /* root, the daemon's own user, or a member of the read group */
+};
+
+/* Resolved once at start, because a name service may block. */
+struct peer_policy {
+    uint32_t own_uid;
+    bool has_read_group;
+    uint32_t read_group;
+};
+
+/* The group called so, or with that number. NOT_FOUND names it. Asks the name service: not for the loop. */
+enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_error *e);
+
+/* SO_PEERCRED and SO_PEERGROUPS of a connected Unix socket. IO if the kernel does not tell. */
+enum profd_status peer_read(int fd, const struct peer_policy *policy, struct peer *peer, struct profd_error *e);
+
+#endif

@@ -1,0 +1,28 @@
+/* What each user holds of things that are limited per user. Loop thread only. */
+#ifndef PROFD_NET_TALLY_H
+#define PROFD_NET_TALLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TALLY_BUCKETS 1024
+
+struct tally_entry {
+    struct tally_entry *next;
+    uint32_t uid;
+    size_t connections;
+    size_t bytes; /* of bodies */
+};
+
+struct tally {
+    struct tally_entry *buckets[TALLY_BUCKETS];
+};
+
+/* The user's entry, made if need be; NULL when out of memory. O(1) expected. */
+struct tally_entry *tally_open(struct tally *t, uint32_t uid);
+/* Forgets the entry if it holds nothing. */
+void tally_release(struct tally *t, struct tally_entry *entry);
+/* Frees all entries. */
+void tally_done(struct tally *t);
+
+#endif

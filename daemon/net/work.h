@@ -1,0 +1,56 @@
+/* Bounded queues with threads behind them. Items are put by the loop's thread, run on a worker, and done on the
+ * loop's thread again. Queues are fair: workers take one item of each user in turn (DECISIONS 33). */
+#ifndef PROFD_NET_WORK_H
+#define PROFD_NET_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+
+struct loop;
+struct work;
+
+/* Embedded in a job. */
+struct work_item {
+    struct work_item *next; /* for the queue's use */
+    uint32_t uid;           /* whose turn it takes */
+    size_t weight;          /* bytes: a batch ends when it holds more than batch_weight */
+};
+
+struct work_config {
+    const char *name;       /* of the threads, at most 15 bytes */
+    unsigned threads;       /* 1–16 */
+    void *const *contexts;  /* one per thread, or NULL; copied */
+    size_t queue_max;       /* items waiting */
+    size_t queue_max_uid;   /* items of one user waiting */
+    size_t batch_max;       /* items of one run, ≤ 4096 */
+    size_t batch_weight;
+    /* On a worker thread. A batch is what is there, at least one item, in the queue's order. */
+    void (*run)(void *context, struct work_item *const *items, size_t n);
+    /* On the loop's thread, once for each item, in the order of the batch. */
+    void (*done)(void *done_context, struct work_item *item);
+    void *done_context;
+};
+
+/* Starts the threads (all signals blocked in them). */
+enum profd_status work_new(struct loop *l, const struct work_config *config, struct work **out, struct profd_error *e);
+
+/* False at once when the queue, or this user's part of it, is full, or the work was stopped: answer BUSY. */
+bool work_put(struct work *w, struct work_item *item);
+
+/* Items put and not yet done. */
+size_t work_pending(const struct work *w);
+/* Batches finished so far: does it still move? Any thread. */
+uint64_t work_batches(struct work *w);
+
+/* Takes no more items. Those waiting are still run. */
+void work_stop(struct work *w);
+/* Takes the waiting items out and gives each to drop (on the caller's thread). */
+void work_drop(struct work *w, void (*drop)(void *context, struct work_item *item), void *context);
+/* Joins the threads once the queue is empty; finished items that the loop has not seen are given to done first.
+ * Accepts NULL. */
+void work_free(struct work *w);
+
+#endif

@@ -1,0 +1,15 @@
+/* Messages to the service manager (sd_notify(3)'s datagrams), and its watchdog. */
+#ifndef PROFD_DAEMON_NOTIFY_H
+#define PROFD_DAEMON_NOTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads and unsets NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. True if there is a manager. */
+bool notify_open(void);
+/* "READY=1" and the like; lost silently when there is no manager. */
+void notify_send(const char *text);
+/* Milliseconds between two pings that keep the watchdog quiet, 0 if there is none. */
+uint64_t notify_watchdog_ms(void);
+
+#endif

@@ -1,0 +1,161 @@
+/* /api/v1/builds and /api/v1/builds/{id} */
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/handlers.h"
+#include "query/query.h"
+#include "render/render.h"
+#include "store/store.h"
+
+struct build_page {
+    struct job *job;
+    struct build_row *rows;
+    size_t count;
+    bool failed;
+};
+
+static struct build_row copy_row(struct job *job, const struct build_row *row, bool *failed)
+{
+    struct build_row copy = *row;
+    copy.name = job_copy(job, row->name, failed);
+    copy.note = job_copy(job, row->note, failed);
+    return copy;
+}
+
+static bool take_build(void *context, const struct build_row *row)
+{
+    struct build_page *page = context;
+    page->rows[page->count++] = copy_row(page->job, row, &page->failed);
+    return !page->failed;
+}
+
+enum profd_status builds_list(struct job *job, struct profd_error *e)
+{
+    unsigned long long limit;
+    bool fresh;
+    struct buildid after = {""};
+    const char *cursor = params_find(job->params, "cursor");
+    enum profd_status status = job_parse_page(job, &limit, e);
+    if (status == PROFD_OK && cursor != NULL && buildid_parse(cursor, strlen(cursor), &after, NULL) != PROFD_OK) {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not one that a list gave", cursor);
+    }
+    if (status == PROFD_OK) {
+        status = job_set_list_etag(job, &fresh, e);
+    }
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    struct build_page page = {job, ARENA_ARRAY(job->arena, limit + 1, struct build_row), 0, false};
+    if (page.rows == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %llu builds", limit);
+    }
+    status = store_each_build(job->store, &job->request->scope, after.text, limit + 1, take_build, &page, e);
+    if (status == PROFD_OK && page.failed) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %llu builds", limit);
+    }
+    if (status == PROFD_OK) {
+        bool more = page.count > limit;
+        size_t n = more ? limit : page.count;
+        render_builds(page.rows, n, more ? page.rows[n - 1].build_id.text : NULL, &job->answer->body);
+    }
+    return status;
+}
+
+/* What /builds/{id} gathers; lists stop at LIMIT_PAGE rows. */
+struct build_detail {
+    struct job *job;
+    struct build_row row;
+    struct label_row *labels;
+    size_t label_count;
+    const char **companions, **names;
+    size_t companion_count;
+    bool failed;
+};
+
+static void take_row(void *context, const struct build_row *row)
+{
+    struct build_detail *d = context;
+    d->row = copy_row(d->job, row, &d->failed);
+}
+
+static bool take_label(void *context, const struct label_row *row)
+{
+    struct build_detail *d = context;
+    if (d->label_count == LIMIT_PAGE) {
+        return false;
+    }
+    struct label_row *copy = &d->labels[d->label_count++];
+    copy->name = job_copy(d->job, row->name, &d->failed);
+    copy->value = job_copy(d->job, row->value, &d->failed);
+    copy->uploads = row->uploads;
+    return !d->failed;
+}
+
+static bool take_companion(void *context, const char *companion, const char *name)
+{
+    struct build_detail *d = context;
+    if (d->companion_count == LIMIT_PAGE) {
+        return false;
+    }
+    d->companions[d->companion_count] = job_copy(d->job, companion, &d->failed);
+    d->names[d->companion_count++] = job_copy(d->job, name, &d->failed);
+    return !d->failed;
+}
+
+/* How many contents the id has that may name functions for this asker. */
+static enum profd_status count_variants(struct job *job, const char *id, uint32_t *variants, struct profd_error *e)
+{
+    const struct store_scope *scope = &job->request->scope;
+    uint8_t *bytes = NULL;
+    size_t size;
+    enum profd_status status =
+        store_get_object(job->store, &scope->uid, scope->all ? 0 : 1, id, &bytes, &size, variants, e);
+    if (status == PROFD_OK) {
+        free(bytes);
+    }
+    return status == PROFD_NOT_FOUND ? PROFD_OK : status;
+}
+
+static enum profd_status gather(struct build_detail *d, const char *id, uint32_t *variants, struct profd_error *e)
+{
+    struct store *s = d->job->store;
+    const struct store_scope *scope = &d->job->request->scope;
+    enum profd_status status = store_get_build(s, scope, id, take_row, d, e);
+    if (status == PROFD_OK) {
+        status = store_each_label(s, scope, id, take_label, d, e);
+    }
+    if (status == PROFD_OK) {
+        status = store_each_companion(s, scope, id, take_companion, d, e);
+    }
+    if (status == PROFD_OK) {
+        status = count_variants(d->job, id, variants, e);
+    }
+    return status == PROFD_OK && d->failed ? profd_error_set(e, PROFD_NO_MEMORY, "no memory for build %s", id) : status;
+}
+
+enum profd_status builds_show(struct job *job, struct profd_error *e)
+{
+    struct buildid id;
+    bool fresh;
+    uint32_t variants = 0;
+    enum profd_status status = store_find_build(job->store, &job->request->scope, job->params->segments[3], &id, e);
+    if (status == PROFD_OK) {
+        status = job_set_list_etag(job, &fresh, e);
+    }
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    struct build_detail d = {.job = job};
+    d.labels = ARENA_ARRAY(job->arena, LIMIT_PAGE, struct label_row);
+    d.companions = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
+    d.names = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
+    if (d.labels == NULL || d.companions == NULL || d.names == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for build %s", id.text);
+    }
+    status = gather(&d, id.text, &variants, e);
+    if (status == PROFD_OK) {
+        render_build(&d.row, d.labels, d.label_count, d.companions, d.names, d.companion_count, variants,
+                     &job->answer->body);
+    }
+    return status;
+}

@@ -1,0 +1,17 @@
+/* Who answers which path; the table is in route.c. Contract: job_handler. */
+#ifndef PROFD_QUERY_HANDLERS_H
+#define PROFD_QUERY_HANDLERS_H
+
+#include "proto/status.h"
+#include "query/job.h"
+
+enum profd_status builds_list(struct job *job, struct profd_error *e);
+enum profd_status builds_show(struct job *job, struct profd_error *e);
+enum profd_status labels_list(struct job *job, struct profd_error *e);
+enum profd_status labels_list_values(struct job *job, struct profd_error *e);
+enum profd_status report_show(struct job *job, struct profd_error *e);
+enum profd_status function_show(struct job *job, struct profd_error *e);
+enum profd_status function_search(struct job *job, struct profd_error *e);
+enum profd_status openapi_show(struct job *job, struct profd_error *e);
+
+#endif

@@ -1,0 +1,57 @@
+#include "query/job.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "proto/limits.h"
+#include "query/etag.h"
+#include "query/query.h"
+
+bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epoch)
+{
+    const struct query_request *r = job->request;
+    struct buffer b;
+    bool fresh = false;
+    buffer_init(&b, 65536);
+    buffer_add_format(&b, "%s %s %" PRIu32 "\n", PROFD_VERSION, r->scope.all ? "all" : "uid",
+                      r->scope.all ? 0 : r->scope.uid);
+    buffer_add(&b, canonical, n);
+    if (!b.failed) { /* without a validator the answer is still right */
+        etag_make(b.data, b.size, epoch, job->answer->etag);
+        fresh = r->if_none_match != NULL && etag_match(r->if_none_match, job->answer->etag);
+    }
+    buffer_done(&b);
+    if (fresh) {
+        job->answer->http_status = 304;
+    }
+    return fresh;
+}
+
+enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e)
+{
+    uint64_t epoch;
+    enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
+    if (status == PROFD_OK) {
+        *fresh = job_set_etag(job, job->request->target, strlen(job->request->target), epoch);
+    }
+    return status;
+}
+
+enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e)
+{
+    unsigned long long value = LIMIT_PAGE_DEFAULT;
+    enum profd_status status = params_parse_number(job->params, "limit", 1, LIMIT_PAGE, &value, e);
+    if (status == PROFD_OK) {
+        *limit = value;
+    }
+    return status;
+}
+
+const char *job_copy(struct job *job, const char *text, bool *failed)
+{
+    const char *copy = text == NULL ? "" : arena_copy(job->arena, text, strlen(text));
+    if (copy == NULL) {
+        *failed = true;
+    }
+    return copy;
+}

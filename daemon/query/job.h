@@ -1,0 +1,38 @@
+/* One request on its way through the corridor. */
+#ifndef PROFD_QUERY_JOB_H
+#define PROFD_QUERY_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "proto/status.h"
+#include "query/params.h"
+#include "store/store.h"
+
+struct query_request;
+struct query_answer;
+
+struct job {
+    struct store *store;
+    const struct query_request *request;
+    const struct params *params;
+    struct arena *arena;          /* everything the job computes */
+    struct query_answer *answer;  /* body, content type and ETag are the handler's */
+};
+
+/* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). */
+typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e);
+
+/* Sets the answer's ETag for a question that canonical (n bytes) states in full, on data of that epoch. True if the asker holds
+ * this answer: the status is then 304 and nothing remains to be done. Version and visibility are added here. */
+bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epoch);
+/* The same for lists: the target itself is the question, the state that of all builds. */
+enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e);
+/* limit= of a list. */
+enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e);
+/* A copy in the arena; *failed becomes true when it is exhausted. NULL is "". */
+const char *job_copy(struct job *job, const char *text, bool *failed);
+
+#endif

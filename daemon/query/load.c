@@ -1,0 +1,212 @@
+#include "query/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/counts.h"
+#include "query/set.h"
+
+struct loading {
+    const struct load_request *request;
+    struct arena *arena;
+    struct profile_sum *sum;
+    struct set series, hosts, users;
+    const uint32_t **maps;    /* per series: the sum's index of each build of its uploads */
+    uint32_t map_capacity;
+    const char **names;       /* per build of the sum */
+    uint32_t name_capacity;
+    struct provenance provenance;
+};
+
+/* Room for element at in an array of pointers of the arena; NULL when exhausted. */
+static void *grow_pointers(struct arena *a, void *old, uint32_t *capacity, uint32_t at)
+{
+    uint32_t wanted = *capacity == 0 ? 64 : *capacity;
+    while (wanted <= at) {
+        wanted *= 2;
+    }
+    if (wanted == *capacity) {
+        return old;
+    }
+    void *fresh = arena_take_array(a, wanted, sizeof(void *));
+    if (fresh != NULL && *capacity > 0) {
+        memcpy(fresh, old, *capacity * sizeof(void *));
+    }
+    *capacity = fresh != NULL ? wanted : *capacity;
+    return fresh;
+}
+
+static enum profd_status add_build(struct loading *l, const struct store_build *build, uint32_t *index)
+{
+    enum profd_status status = profile_sum_build(l->sum, build->id.text, index);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    void *names = grow_pointers(l->arena, l->names, &l->name_capacity, *index);
+    if (names == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    l->names = names;
+    if (l->names[*index] == NULL) {
+        const char *name = build->name != NULL ? build->name : "";
+        l->names[*index] = arena_copy(l->arena, name, strlen(name));
+    }
+    return l->names[*index] != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+}
+
+/* When only one build is wanted, nothing may point at the others any more: they get the index COUNTS_NOWHERE. */
+static enum profd_status make_map(struct loading *l, const struct store_row *row, const uint32_t **out)
+{
+    uint32_t *map = ARENA_ARRAY(l->arena, row->build_count + 1, uint32_t);
+    if (map == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    for (size_t i = 0; i < row->build_count; i++) {
+        map[i] = COUNTS_NOWHERE;
+        if (l->request->alone && strcmp(row->builds[i].id.text, l->request->filter.build_id) != 0) {
+            continue;
+        }
+        enum profd_status status = add_build(l, &row->builds[i], &map[i]);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
+    *out = map;
+    return PROFD_OK;
+}
+
+static enum profd_status find_map(struct loading *l, const struct store_row *row, const uint32_t **map)
+{
+    uint32_t number;
+    bool added;
+    enum profd_status status = set_add(&l->series, &row->series, sizeof row->series, &number, &added);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    void *maps = grow_pointers(l->arena, l->maps, &l->map_capacity, number);
+    if (maps == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    l->maps = maps;
+    if (added) {
+        status = make_map(l, row, &l->maps[number]);
+        if (status == PROFD_OK && !l->request->alone) { /* the first upload of a series is its earliest */
+            profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->commit);
+        }
+    }
+    *map = l->maps[number];
+    return status;
+}
+
+/* Drops what does not touch the wanted build, in place; ends elsewhere lose their addresses, so that they add up. */
+static void counts_keep_alone(struct counts *c, const uint32_t *map)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        if (map[c->histograms[i].build] != COUNTS_NOWHERE) {
+            c->histograms[n++] = c->histograms[i];
+        }
+    }
+    c->histogram_count = n;
+    n = 0;
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        bool from = c->from_build[i] != COUNTS_NOWHERE && map[c->from_build[i]] != COUNTS_NOWHERE;
+        bool to = c->to_build[i] != COUNTS_NOWHERE && map[c->to_build[i]] != COUNTS_NOWHERE;
+        if (!from && !to) {
+            continue;
+        }
+        c->from_build[n] = from ? c->from_build[i] : COUNTS_NOWHERE;
+        c->to_build[n] = to ? c->to_build[i] : COUNTS_NOWHERE;
+        c->from[n] = from ? c->from[i] : 0;
+        c->to[n] = to ? c->to[i] : 0;
+        c->calls[n++] = c->calls[i];
+    }
+    c->arc_count = n;
+}
+
+static enum profd_status add_source(struct loading *l, const struct store_row *row)
+{
+    struct provenance *p = &l->provenance;
+    uint32_t number;
+    bool added;
+    p->uploads++;
+    p->processes += row->processes_started;
+    p->inexact |= row->inexact;
+    p->first = p->uploads == 1 || row->start < p->first ? row->start : p->first;
+    p->last = p->uploads == 1 || row->end > p->last ? row->end : p->last;
+    enum profd_status status = set_add(&l->users, &row->uid, sizeof row->uid, &number, &added);
+    if (status == PROFD_OK && row->host != NULL && row->host[0] != '\0') {
+        status = set_add(&l->hosts, row->host, strlen(row->host), &number, &added);
+    }
+    return status;
+}
+
+static enum profd_status take_upload(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct loading *l = context;
+    const uint32_t *map;
+    struct counts c = {0};
+    if (add_source(l, row) != PROFD_OK || find_map(l, row, &map) != PROFD_OK) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
+    }
+    enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored upload %llu",
+                                (unsigned long long)row->commit);
+    }
+    if (l->request->alone) {
+        counts_keep_alone(&c, map);
+    }
+    status = profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only, e);
+    counts_done(&c);
+    return status;
+}
+
+static int uid_compare(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static enum profd_status finish_users(struct loading *l)
+{
+    uint32_t *uids = ARENA_ARRAY(l->arena, (size_t)l->users.count + 1, uint32_t);
+    if (uids == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < l->users.count; i++) {
+        memcpy(&uids[i], l->users.keys[i].bytes, sizeof *uids);
+    }
+    qsort(uids, l->users.count, sizeof *uids, uid_compare);
+    l->provenance.uids = uids;
+    l->provenance.uid_count = l->users.count;
+    l->provenance.hosts = l->hosts.count;
+    return PROFD_OK;
+}
+
+enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
+                               struct profd_error *e)
+{
+    struct loading l = {.request = request, .arena = a, .sum = profile_sum_new(a)};
+    set_init(&l.series, a);
+    set_init(&l.hosts, a);
+    set_init(&l.users, a);
+    if (l.sum == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
+    }
+    enum profd_status status =
+        store_each_upload(request->store, &request->scope, &request->filter, take_upload, &l, e);
+    struct load result = {0};
+    if (status == PROFD_OK) {
+        status = profile_sum_finish(l.sum, &result.profile, e);
+    }
+    if (status == PROFD_OK && finish_users(&l) != PROFD_OK) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
+    }
+    if (status == PROFD_OK) {
+        result.names = l.names;
+        result.provenance = l.provenance;
+        *out = result;
+    }
+    return status;
+}

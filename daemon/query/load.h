@@ -1,0 +1,31 @@
+/* Stored uploads become one profile. */
+#ifndef PROFD_QUERY_LOAD_H
+#define PROFD_QUERY_LOAD_H
+
+#include <stdbool.h>
+
+#include "core/arena.h"
+#include "core/profile.h"
+#include "core/provenance.h"
+#include "proto/status.h"
+#include "store/store.h"
+
+struct load_request {
+    struct store *store;
+    struct store_scope scope;
+    struct store_filter filter;
+    bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become COUNTS_NOWHERE */
+    bool arcs_only; /* for the arcs ever observed */
+};
+
+struct load {
+    struct profile *profile;
+    const char *const *names; /* one per build of the profile, as first delivered */
+    struct provenance provenance;
+};
+
+/* Sums every matching upload, one at a time. Everything lives in the arena. O(bins + arcs) of all uploads. */
+enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
+                               struct profd_error *e);
+
+#endif

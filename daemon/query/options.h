@@ -1,0 +1,52 @@
+/* The parameters of a report, understood. */
+#ifndef PROFD_QUERY_OPTIONS_H
+#define PROFD_QUERY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/buffer.h"
+#include "proto/limits.h"
+#include "proto/status.h"
+#include "query/params.h"
+#include "render/render.h"
+#include "store/store.h"
+
+enum options_scope {
+    OPTIONS_SCOPE_DEFAULT,    /* program if the build ever was a main executable, else everywhere */
+    OPTIONS_SCOPE_PROGRAM,    /* uploads of this program, all builds together */
+    OPTIONS_SCOPE_BUILD,      /* the same uploads, this build alone */
+    OPTIONS_SCOPE_EVERYWHERE, /* uploads of every process that had the build, this build alone */
+};
+
+struct options {
+    int64_t since, until; /* 0: open */
+    size_t matcher_count;
+    struct store_matcher matchers[LIMIT_MATCHERS];
+    enum options_scope scope;
+    bool static_arcs;
+    const char *focus; /* NULL: none */
+    enum render_sort sort;
+    enum render_view view;
+    uint32_t limit; /* 0: none */
+    const struct render_format *format;
+    uint32_t geometry; /* 1…, 0: not given */
+    struct store_scope visible; /* of the asker, narrowed by uid= */
+};
+
+/* http: a limit applies unless asked otherwise. Strings lie in the params or in the arena. BAD_QUERY with the value;
+ * FORBIDDEN for uid= of somebody else. */
+enum profd_status options_parse(const struct params *p, const struct store_scope *scope, bool http, int64_t now,
+                                struct arena *a, struct options *out, struct profd_error *e);
+
+/* Appends every option in a fixed order, defaults included: two questions with the same text have the same answer. */
+void options_add_canonical(const struct options *o, struct buffer *out);
+
+/* True for a Prometheus label name within LIMIT_LABEL_NAME. */
+bool options_name_valid(const char *name);
+/* One matcher, K="V" or K!="V" with \" and \\ inside. */
+enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
+                                      struct profd_error *e);
+
+#endif

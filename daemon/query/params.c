@@ -1,0 +1,200 @@
+#include "query/params.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* pchar, '/' and '?' of RFC 3986. */
+static bool byte_allowed(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           (c != '\0' && strchr("-._~!$&'()*+,;=:@/?", c) != NULL);
+}
+
+/* Decodes n bytes at target + offset to *out and ends them with NUL; *out moves behind it. */
+static enum profd_status decode_piece(const char *target, size_t offset, size_t n, char **out, struct profd_error *e)
+{
+    char *start = *out, *to = *out;
+    for (size_t i = 0; i < n; i++) {
+        const char *at = target + offset + i;
+        if (*at != '%') {
+            *to++ = *at;
+            continue;
+        }
+        int high = n - i > 2 ? hex_value(at[1]) : -1, low = n - i > 2 ? hex_value(at[2]) : -1;
+        if (high < 0 || low < 0) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "%% at offset %zu is not followed by two hexadecimal digits",
+                                   offset + i);
+        }
+        unsigned byte = (unsigned)high * 16 + (unsigned)low;
+        if (byte < 0x20 || byte == 0x7f) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "control character %%%02X at offset %zu is not allowed", byte,
+                                   offset + i);
+        }
+        *to++ = (char)byte;
+        i += 2;
+    }
+    if (!utf8_valid((const uint8_t *)start, (size_t)(to - start))) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "the text at offset %zu is not UTF-8", offset);
+    }
+    *to++ = '\0';
+    *out = to;
+    return PROFD_OK;
+}
+
+/* target[0 … n) is the path. */
+static enum profd_status parse_path(const char *target, size_t n, struct params *p, char **out, struct profd_error *e)
+{
+    size_t at = 1;
+    while (at <= n) {
+        const char *slash = memchr(target + at, '/', n - at);
+        size_t end = slash != NULL ? (size_t)(slash - target) : n;
+        if (p->segment_count == PARAMS_SEGMENTS) {
+            return profd_error_set(e, PROFD_NOT_FOUND, "there is nothing at a path of more than %d segments",
+                                   PARAMS_SEGMENTS);
+        }
+        p->segments[p->segment_count++] = *out;
+        enum profd_status status = decode_piece(target, at, end - at, out, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        at = end + 1;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status parse_item(const char *target, size_t at, size_t end, struct params *p, char **out,
+                                    struct profd_error *e)
+{
+    const char *equals = memchr(target + at, '=', end - at);
+    if (equals == NULL || equals == target + at) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%.*s' at offset %zu is not name=value",
+                               (int)(end - at < 64 ? end - at : 64), target + at, at);
+    }
+    if (p->count == PARAMS_COUNT) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "more than %d parameters", PARAMS_COUNT);
+    }
+    size_t middle = (size_t)(equals - target);
+    struct param *item = &p->items[p->count++];
+    item->name = *out;
+    enum profd_status status = decode_piece(target, at, middle - at, out, e);
+    if (status == PROFD_OK) {
+        item->value = *out;
+        status = decode_piece(target, middle + 1, end - middle - 1, out, e);
+    }
+    return status;
+}
+
+static enum profd_status parse_query(const char *target, size_t at, size_t n, struct params *p, char **out,
+                                     struct profd_error *e)
+{
+    while (at < n) {
+        const char *ampersand = memchr(target + at, '&', n - at);
+        size_t end = ampersand != NULL ? (size_t)(ampersand - target) : n;
+        enum profd_status status = parse_item(target, at, end, p, out, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        at = end + 1;
+        if (at == n && ampersand != NULL) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "the query ends with '&'");
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e)
+{
+    size_t n = strnlen(target, LIMIT_QUERY_BYTES + 1);
+    p->segment_count = 0;
+    p->count = 0;
+    if (n > LIMIT_QUERY_BYTES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the target is longer than %u bytes", LIMIT_QUERY_BYTES);
+    }
+    if (n == 0 || target[0] != '/') {
+        return profd_error_set(e, PROFD_BAD_QUERY, "the target must begin with '/'");
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (target[i] != '%' && !byte_allowed(target[i])) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "byte 0x%02x at offset %zu must be percent-encoded",
+                                   (unsigned char)target[i], i);
+        }
+    }
+    const char *mark = memchr(target, '?', n);
+    size_t path = mark != NULL ? (size_t)(mark - target) : n;
+    char *out = p->text; /* every piece shrinks by its separator, so that the NULs fit, plus one for the last */
+    enum profd_status status = parse_path(target, path, p, &out, e);
+    return status == PROFD_OK && mark != NULL ? parse_query(target, path + 1, n, p, &out, e) : status;
+}
+
+static bool name_allowed(const char *name, const char *const *allowed)
+{
+    for (size_t i = 0; allowed[i] != NULL; i++) {
+        size_t n = strlen(allowed[i]);
+        bool prefix = allowed[i][n - 1] == '*';
+        if (prefix ? strncmp(name, allowed[i], n - 1) == 0 && name[n - 1] != '\0' : strcmp(name, allowed[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const char *name = p->items[i].name;
+        if (!name_allowed(name, allowed)) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
+        }
+        bool repeats = strcmp(name, "match") == 0 || strncmp(name, "label.", 6) == 0;
+        for (size_t j = 0; j < i && !repeats; j++) {
+            if (strcmp(p->items[j].name, name) == 0) {
+                return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%s' is given twice", name);
+            }
+        }
+    }
+    return PROFD_OK;
+}
+
+const char *params_find(const struct params *p, const char *name)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (strcmp(p->items[i].name, name) == 0) {
+            return p->items[i].value;
+        }
+    }
+    return NULL;
+}
+
+enum profd_status params_parse_number(const struct params *p, const char *name, unsigned long long low,
+                                      unsigned long long high, unsigned long long *out, struct profd_error *e)
+{
+    const char *text = params_find(p, name);
+    if (text == NULL) {
+        return PROFD_OK;
+    }
+    unsigned long long value = 0;
+    bool ok = *text != '\0';
+    for (const char *c = text; ok && *c != '\0'; c++) {
+        ok = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(value, 10ull, &value) &&
+             !__builtin_add_overflow(value, (unsigned long long)(*c - '0'), &value);
+    }
+    if (!ok || value < low || value > high) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "%s=%s is not a whole number from %llu to %llu", name, text, low,
+                               high);
+    }
+    *out = value;
+    return PROFD_OK;
+}

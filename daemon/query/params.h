@@ -1,0 +1,44 @@
+/* The target of a request taken apart: path segments and parameters, percent-decoded, nothing guessed. */
+#ifndef PROFD_QUERY_PARAMS_H
+#define PROFD_QUERY_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/limits.h"
+#include "proto/status.h"
+
+#define PARAMS_SEGMENTS 8
+#define PARAMS_COUNT 64
+
+struct param {
+    const char *name, *value;
+};
+
+/* Strings point into text. Not to be copied. */
+struct params {
+    size_t segment_count;
+    const char *segments[PARAMS_SEGMENTS];
+    size_t count;
+    struct param items[PARAMS_COUNT];
+    char text[LIMIT_QUERY_BYTES + 2];
+};
+
+/* target is origin-form: '/' segments, then optionally '?' and name=value joined by '&'. Bytes outside RFC 3986's
+ * path and query characters must be percent-encoded; '+' is itself. What comes out is UTF-8 without control
+ * characters. TOO_LARGE beyond LIMIT_QUERY_BYTES; NOT_FOUND beyond PARAMS_SEGMENTS; else BAD_QUERY with the offset or
+ * the name. O(n). */
+enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e);
+
+/* BAD_QUERY unless every parameter is one of allowed (ended by NULL) and stands once. An entry "label.*" allows
+ * every name with that prefix; "match" and "label.…" may repeat. */
+enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e);
+
+/* Value of the first parameter of that name, or NULL. */
+const char *params_find(const struct params *p, const char *name);
+
+/* A whole decimal number within [low, high]; *out keeps its value when the parameter is absent. BAD_QUERY otherwise. */
+enum profd_status params_parse_number(const struct params *p, const char *name, unsigned long long low,
+                                      unsigned long long high, unsigned long long *out, struct profd_error *e);
+
+#endif

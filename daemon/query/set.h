@@ -1,0 +1,29 @@
+/* Numbers for distinct keys, in order of arrival. Lives in an arena. */
+#ifndef PROFD_QUERY_SET_H
+#define PROFD_QUERY_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "proto/status.h"
+
+struct set {
+    struct arena *arena;
+    uint32_t count;
+    uint32_t slot_count;  /* a power of two */
+    uint32_t capacity;    /* of keys */
+    uint32_t *slots;      /* number + 1, 0: free */
+    struct set_key {
+        const void *bytes;
+        size_t size;
+        uint64_t hash;
+    } *keys;
+};
+
+void set_init(struct set *s, struct arena *a);
+/* The key's number, 0…; a new key is copied and *added is true. O(size) expected. NO_MEMORY or OK. */
+enum profd_status set_add(struct set *s, const void *key, size_t size, uint32_t *number, bool *added);
+
+#endif

@@ -1,0 +1,212 @@
+#include "query/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/query.h"
+#include "query/set.h"
+
+static void take_row(void *context, const struct build_row *row)
+{
+    struct work *w = ((void **)context)[0];
+    struct job *job = ((void **)context)[1];
+    w->is_program = row->is_program;
+    w->name = arena_copy(job->arena, row->name != NULL ? row->name : "", row->name != NULL ? strlen(row->name) : 0);
+}
+
+static enum profd_status choose_scope(struct job *job, struct work *w, struct profd_error *e)
+{
+    void *context[] = {w, job};
+    enum profd_status status = store_get_build(job->store, &w->options.visible, w->id.text, take_row, context, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (w->name == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for build %s", w->id.text);
+    }
+    w->scope = w->options.scope;
+    if (w->scope == OPTIONS_SCOPE_DEFAULT) {
+        w->scope = w->is_program ? OPTIONS_SCOPE_PROGRAM : OPTIONS_SCOPE_EVERYWHERE;
+    } else if (w->scope != OPTIONS_SCOPE_EVERYWHERE && !w->is_program) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "scope=%s wants a main executable, and build %s never was one: scope=everywhere",
+                               w->scope == OPTIONS_SCOPE_PROGRAM ? "program" : "build", w->id.text);
+    }
+    return PROFD_OK;
+}
+
+/* The epoch is read before the data: a tag may be older than its answer, never newer. */
+static enum profd_status set_etag(struct job *job, const char *kind, const struct work *w, bool *fresh,
+                                  struct profd_error *e)
+{
+    uint64_t epoch;
+    struct buffer b;
+    enum profd_status status = store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    buffer_init(&b, 65536);
+    buffer_add_format(&b, "%s %s ", kind, w->id.text);
+    options_add_canonical(&w->options, &b);
+    *fresh = !b.failed && job_set_etag(job, b.data, b.size, epoch);
+    buffer_done(&b);
+    return PROFD_OK;
+}
+
+enum profd_status work_begin(struct job *job, const char *kind, struct work *w, bool *fresh, struct profd_error *e)
+{
+    const struct query_request *r = job->request;
+    memset(w, 0, sizeof *w);
+    enum profd_status status =
+        options_parse(job->params, &r->scope, r->http, r->now, job->arena, &w->options, e);
+    if (status == PROFD_OK) {
+        status = store_find_build(job->store, &w->options.visible, job->params->segments[3], &w->id, e);
+    }
+    if (status == PROFD_OK) {
+        status = set_etag(job, kind, w, fresh, e);
+    }
+    return status == PROFD_OK && !*fresh ? choose_scope(job, w, e) : status;
+}
+
+static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
+{
+    return (struct load_request){
+        .store = job->store,
+        .scope = job->request->scope,
+        .filter = {.build_id = w->id.text, .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE},
+        .alone = alone || w->scope != OPTIONS_SCOPE_PROGRAM,
+    };
+}
+
+enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e)
+{
+    struct load_request request = load_everything(job, w, alone);
+    const struct options *o = &w->options;
+    request.scope = o->visible;
+    request.filter.since = o->since;
+    request.filter.until = o->until;
+    request.filter.matcher_count = o->matcher_count;
+    request.filter.matchers = o->matchers;
+    return load_profile(&request, job->arena, &w->load, e);
+}
+
+static enum profd_status find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
+                                     struct profd_error *e)
+{
+    uint8_t *bytes = NULL;
+    size_t size;
+    uint32_t variants;
+    const struct provenance *p = &w->load.provenance;
+    struct object *object = NULL;
+    enum profd_status status = store_get_object(job->store, p->uids, p->uid_count, id, &bytes, &size, &variants, NULL);
+    if (status == PROFD_NOT_FOUND) {
+        *out = NULL;
+        return PROFD_OK;
+    }
+    if (status != PROFD_OK) {
+        return profd_error_set(e, status, "the symbols of build %s cannot be read", id);
+    }
+    status = size > 0 ? object_decode(job->arena, bytes, size, &object, e) : PROFD_OK;
+    free(bytes);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
+                                id);
+    }
+    *out = object;
+    return PROFD_OK;
+}
+
+enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e)
+{
+    const struct profile *p = w->load.profile;
+    const struct object **objects = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const struct object *);
+    if (objects == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u builds", p->build_count);
+    }
+    for (uint32_t i = 0; i < p->build_count; i++) {
+        enum profd_status status = find_object(job, w, p->builds[i], &objects[i], e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
+    w->objects = objects;
+    return PROFD_OK;
+}
+
+/* The report lists the profile's builds in an order of its own. */
+static enum profd_status find_names(struct job *job, struct work *w, struct profd_error *e)
+{
+    const struct report *r = w->report;
+    struct set ids;
+    uint32_t number;
+    bool added;
+    bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool);
+    set_init(&ids, job->arena);
+    enum profd_status status = has_names != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+    for (uint32_t i = 0; status == PROFD_OK && i < w->load.profile->build_count; i++) {
+        const char *id = w->load.profile->builds[i];
+        status = set_add(&ids, id, strlen(id), &number, &added);
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < r->build_count; i++) {
+        status = set_add(&ids, r->builds[i], strlen(r->builds[i]), &number, &added);
+        has_names[i] = !added && w->objects[number] != NULL && w->objects[number]->has_names;
+    }
+    w->has_names = has_names;
+    return status == PROFD_OK ? status : profd_error_set(e, status, "no memory for %u builds", r->build_count);
+}
+
+/* Cycles are the same in every query of the build: over the arcs of all stored time (DECISIONS 1). */
+static enum profd_status load_ever(struct job *job, const struct work *w, const struct profile **ever,
+                                   struct profd_error *e)
+{
+    const struct options *o = &w->options;
+    const struct store_scope *asker = &job->request->scope;
+    bool narrowed = o->visible.all != asker->all || (!asker->all && o->visible.uid != asker->uid);
+    *ever = NULL;
+    if (o->since == 0 && o->until == 0 && o->matcher_count == 0 && !narrowed) {
+        return PROFD_OK;
+    }
+    struct load load;
+    struct load_request request = load_everything(job, w, false);
+    request.arcs_only = true;
+    enum profd_status status = load_profile(&request, job->arena, &load, e);
+    if (status == PROFD_OK) {
+        *ever = load.profile;
+    }
+    return status;
+}
+
+enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
+{
+    struct report_request request = {
+        .profile = w->load.profile,
+        .objects = w->objects,
+        .names = w->load.names,
+        .static_arcs = w->options.static_arcs,
+    };
+    enum profd_status status = load_ever(job, w, &request.ever, e);
+    if (status == PROFD_OK) {
+        status = report_build(job->arena, &request, &w->report, e);
+    }
+    return status == PROFD_OK ? find_names(job, w, e) : status;
+}
+
+struct render_input work_make_input(const struct work *w)
+{
+    static const char *const SCOPES[] = {"", "program", "build", "everywhere"};
+    const struct options *o = &w->options;
+    return (struct render_input){
+        .report = w->report,
+        .provenance = &w->load.provenance,
+        .build_id = w->id.text,
+        .build_name = w->name,
+        .scope = SCOPES[w->scope],
+        .since = o->since,
+        .until = o->until,
+        .sort = o->sort,
+        .view = o->view,
+        .limit = o->limit,
+        .focus = o->focus,
+        .has_names = w->has_names,
+    };
+}

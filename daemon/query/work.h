@@ -1,0 +1,40 @@
+/* From a report's parameters to what a renderer needs: load → symbolize → graph → cycles → propagate. */
+#ifndef PROFD_QUERY_WORK_H
+#define PROFD_QUERY_WORK_H
+
+#include <stdbool.h>
+
+#include "core/object.h"
+#include "core/report.h"
+#include "proto/buildid.h"
+#include "proto/status.h"
+#include "query/job.h"
+#include "query/load.h"
+#include "query/options.h"
+#include "render/render.h"
+
+struct work {
+    struct options options;
+    struct buildid id;
+    const char *name;            /* of the build */
+    bool is_program;
+    enum options_scope scope;    /* never the default */
+    struct load load;
+    const struct object *const *objects; /* one per build of the profile, NULL where nobody sent it */
+    struct report *report;
+    const bool *has_names;       /* one per build of the report, whose order is not the profile's */
+};
+
+/* Reads the options, finds the build and sets the ETag, which holds kind beside them. *fresh: the asker has the answer already, and
+ * nothing was loaded. */
+enum profd_status work_begin(struct job *job, const char *kind, struct work *w, bool *fresh, struct profd_error *e);
+/* Loads the sum. alone: one build whatever the scope says. */
+enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
+/* Fetches what names functions. */
+enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e);
+/* Loads the arcs ever observed and computes the report. */
+enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
+/* What renderers are given. Points into w. */
+struct render_input work_make_input(const struct work *w);
+
+#endif

@@ -1,0 +1,220 @@
+/* format=json: schema/report.schema.json says what every field means. */
+#include <string.h>
+
+#include "render/formats.h"
+#include "render/json_columns.h"
+#include "render/json_function.h"
+#include "render/json_write.h"
+#include "render/select.h"
+
+static const char *sort_name(enum render_sort sort)
+{
+    static const char *const NAMES[] = {"index", "self", "total", "calls"};
+    return NAMES[sort];
+}
+
+static const char *view_name(enum render_view view)
+{
+    static const char *const NAMES[] = {"both", "flat", "graph"};
+    return NAMES[view];
+}
+
+static void add_question(struct buffer *out, const struct render_input *in)
+{
+    JSON_ADD(out, "{\"schema\":\"profd-report-1\"");
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "build_name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_time(out, "since", in->since);
+    json_add_time(out, "until", in->until);
+    json_add_text(out, "mode", "true");
+    json_add_flag(out, "static", in->report->static_arcs);
+    json_add_text(out, "sort", sort_name(in->sort));
+    json_add_text(out, "view", view_name(in->view));
+    json_add_count(out, "limit", in->limit);
+    json_add_text(out, "focus", in->focus);
+}
+
+static void add_provenance(struct buffer *out, const struct provenance *p)
+{
+    JSON_ADD(out, ",\"provenance\":{\"uids\":[");
+    for (uint32_t i = 0; i < p->uid_count; i++) {
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        buffer_add_u64(out, p->uids[i], 0);
+    }
+    JSON_ADD(out, "]");
+    json_add_count(out, "uploads", p->uploads);
+    json_add_count(out, "processes_started", p->processes);
+    json_add_count(out, "hosts", p->hosts);
+    json_add_time(out, "first", p->first);
+    json_add_time(out, "last", p->last);
+    json_add_exact(out, p->inexact);
+    JSON_ADD(out, "}");
+}
+
+static uint32_t count_entries(const struct report *r, bool cycles)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        n += ((r->order[i] & REPORT_CYCLE) != 0) == cycles;
+    }
+    return n;
+}
+
+static void add_totals(struct buffer *out, const struct report *r)
+{
+    JSON_ADD(out, ",\"totals\":{\"rates\":[");
+    for (uint32_t i = 0; i < r->rate_count; i++) {
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        buffer_add_u64(out, r->rates[i], 0);
+    }
+    JSON_ADD(out, "]");
+    json_add_text(out, "dimension", r->dimension != NULL ? r->dimension : "seconds");
+    json_add_number(out, "seconds", r->total);
+    json_add_count(out, "ticks", r->ticks);
+    json_add_count(out, "calls", r->calls);
+    json_add_count(out, "functions", count_entries(r, false));
+    json_add_count(out, "cycles", count_entries(r, true));
+    json_add_flag(out, "saturated", r->saturated);
+    JSON_ADD(out, "}");
+}
+
+/* Without has_names from the caller: addresses instead of functions mean that names are missing. */
+static bool build_named(const struct render_input *in, uint32_t build)
+{
+    const struct report *r = in->report;
+    if (in->has_names != NULL) {
+        return in->has_names[build];
+    }
+    for (uint32_t i = 0; r->unnamed_builds > 0 && i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        if (f->build == build && (f->kind == REPORT_ADDRESS || f->kind == REPORT_UNKNOWN)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_builds(struct buffer *out, const struct render_input *in)
+{
+    JSON_ADD(out, ",\"builds\":[");
+    for (uint32_t i = 0; i < in->report->build_count; i++) {
+        buffer_add_text(out, i > 0 ? ",{\"build_id\":" : "{\"build_id\":");
+        render_json_string(out, in->report->builds[i]);
+        const char *name = in->report->build_names[i];
+        json_add_text(out, "name", name == NULL ? "" : name);
+        json_add_flag(out, "has_names", build_named(in, i));
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+}
+
+static void add_truncated(struct buffer *out, const struct render_input *in, const struct selection *s)
+{
+    if (s->hidden == 0) {
+        JSON_ADD(out, ",\"truncated\":null}\n");
+        return;
+    }
+    bool narrowed = in->focus != NULL || in->only != 0;
+    bool limited = in->limit != 0 && s->function_count == in->limit;
+    JSON_ADD(out, ",\"truncated\":{\"reason\":");
+    render_json_string(out, in->only != 0 ? "function" : !narrowed ? "limit" : limited ? "focus and limit" : "focus");
+    json_add_count(out, "functions", s->hidden);
+    json_add_number(out, "seconds", s->hidden_seconds);
+    JSON_ADD(out, "}}\n");
+}
+
+/* Functions that rows refer to and that have neither samples nor calls in the window. */
+static void add_not_called(struct buffer *out, const struct render_input *in, const struct json_names *names)
+{
+    const struct report *r = in->report;
+    uint32_t n = 0;
+    JSON_ADD(out, ",\"not_called\":[");
+    for (uint32_t i = 0; in->only == 0 && i < r->function_count && (in->limit == 0 || n < in->limit); i++) {
+        const struct report_function *f = &r->functions[i];
+        if (f->index != 0 || (in->focus != NULL && strstr(f->name, in->focus) == NULL && strstr(f->raw, in->focus) == NULL)) {
+            continue;
+        }
+        buffer_add_text(out, n++ > 0 ? ",{\"name\":" : "{\"name\":");
+        json_add_name(out, names, i);
+        json_add_text(out, "raw_name", f->raw);
+        json_add_text(out, "build_id", json_find_build(r, f->build));
+        json_add_address(out, "address", f->address);
+        json_add_text(out, "file", f->file == NULL ? "" : f->file);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+}
+
+/* Functions and cycles stand in lists of their own, each in the order of the entries. */
+static void add_entries(struct buffer *out, const struct render_input *in, const struct json_names *names,
+                        const struct selection *s)
+{
+    const char *comma = "";
+    JSON_ADD(out, ",\"functions\":[");
+    for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
+        if (!(s->entries[i] & REPORT_CYCLE)) {
+            buffer_add_text(out, comma);
+            json_add_function(out, in->report, names, s->entries[i], true);
+            comma = ",";
+        }
+    }
+    comma = "";
+    JSON_ADD(out, "],\"cycles\":[");
+    for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
+        if (s->entries[i] & REPORT_CYCLE) {
+            buffer_add_text(out, comma);
+            json_add_cycle(out, in->report, names, s->entries[i] & ~REPORT_CYCLE);
+            comma = ",";
+        }
+    }
+    JSON_ADD(out, "]");
+    add_not_called(out, in, names);
+}
+
+static enum profd_status add_columns(struct buffer *out, const struct render_input *in, const struct selection *s,
+                                     struct arena *a, struct profd_error *e)
+{
+    uint32_t *list = ARENA_ARRAY(a, (size_t)s->function_count + 1, uint32_t), n = 0;
+    if (list == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", s->function_count);
+    }
+    for (uint32_t i = 0; i < s->entry_count; i++) {
+        if (!(s->entries[i] & REPORT_CYCLE)) {
+            list[n++] = s->entries[i];
+        }
+    }
+    JSON_ADD(out, ",\"columns\":");
+    json_add_columns(out, in->report, list, n);
+    return PROFD_OK;
+}
+
+enum profd_status json_render_report(const struct render_input *in, struct arena *a, struct buffer *out,
+                                     struct profd_error *e)
+{
+    struct selection s;
+    enum profd_status status = selection_make(in, a, &s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    add_question(out, in);
+    add_provenance(out, in->provenance);
+    add_totals(out, in->report);
+    add_builds(out, in);
+    if (in->view == RENDER_VIEW_FLAT) {
+        status = add_columns(out, in, &s, a, e);
+    } else {
+        struct json_names names;
+        status = json_names_make(in->report, a, &names, e);
+        if (status == PROFD_OK) {
+            add_entries(out, in, &names, &s);
+        }
+        json_names_done(&names);
+    }
+    add_truncated(out, in, &s);
+    return status;
+}

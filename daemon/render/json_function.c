@@ -1,0 +1,183 @@
+#include "render/json_function.h"
+
+#include "render/json_write.h"
+#include "render/render.h"
+
+#define NAMES_BYTES_MAX ((size_t)4 << 30)
+
+enum profd_status json_names_make(const struct report *report, struct arena *a, struct json_names *names,
+                                  struct profd_error *e)
+{
+    size_t *start = ARENA_ARRAY(a, (size_t)report->function_count + 1, size_t);
+    buffer_init(&names->text, NAMES_BYTES_MAX);
+    for (uint32_t i = 0; start != NULL && i < report->function_count; i++) {
+        start[i] = names->text.size;
+        render_json_string(&names->text, report->functions[i].name);
+    }
+    if (start == NULL || names->text.failed) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", report->function_count);
+    }
+    start[report->function_count] = names->text.size;
+    names->start = start;
+    return PROFD_OK;
+}
+
+void json_names_done(struct json_names *names)
+{
+    buffer_done(&names->text);
+}
+
+const char *json_find_build(const struct report *report, uint32_t build)
+{
+    return build < report->build_count ? report->builds[build] : "";
+}
+
+void json_add_name(struct buffer *out, const struct json_names *names, uint32_t position)
+{
+    buffer_add(out, names->text.data + names->start[position], names->start[position + 1] - names->start[position]);
+}
+
+/* index, name, and where they differ from what a reader would assume, build and cycle of the other end. */
+static void add_other(struct buffer *out, const struct report *r, const struct json_names *names, uint32_t other,
+                      uint32_t build)
+{
+    JSON_ADD(out, "{\"index\":");
+    if (other == REPORT_SPONTANEOUS) {
+        JSON_ADD(out, "0,\"name\":\"<spontaneous>\"");
+        return;
+    }
+    if (other & REPORT_CYCLE) {
+        const struct report_cycle *c = &r->cycles[other & ~REPORT_CYCLE];
+        buffer_add_u64(out, c->index, 0);
+        buffer_add_format(out, ",\"name\":\"<cycle %u as a whole>\",\"cycle\":%u", c->number, c->number);
+        return;
+    }
+    const struct report_function *f = &r->functions[other];
+    buffer_add_u64(out, f->index, 0);
+    JSON_ADD(out, ",\"name\":");
+    json_add_name(out, names, other);
+    if (f->build != build) {
+        json_add_text(out, "build_id", json_find_build(r, f->build));
+    }
+    if (f->cycle != 0) {
+        JSON_ADD(out, ",\"cycle\":");
+        buffer_add_u64(out, f->cycle, 0);
+    }
+}
+
+static void add_rows(struct buffer *out, const struct report *r, const struct json_names *names, const char *key,
+                     const struct report_arc *arcs, uint32_t count, uint32_t build, bool is_static)
+{
+    buffer_add_text(out, key);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct report_arc *arc = &arcs[i];
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        add_other(out, r, names, arc->other, build);
+        json_add_count(out, "calls", arc->calls);
+        json_add_count(out, "of_calls", arc->of_calls);
+        json_add_number(out, "self", arc->self);
+        json_add_number(out, "children", arc->children);
+        if (arc->inside) {
+            JSON_ADD(out, ",\"inside\":true");
+        }
+        if (is_static) {
+            JSON_ADD(out, ",\"static\":true");
+        }
+        if (arc->by_name) {
+            JSON_ADD(out, ",\"by_name\":true");
+        }
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
+}
+
+static const char *kind_name(enum report_kind kind)
+{
+    switch (kind) {
+    case REPORT_FUNCTION:
+        return "function";
+    case REPORT_PLT:
+        return "plt";
+    case REPORT_GAP:
+        return "gap";
+    case REPORT_ADDRESS:
+        return "address";
+    case REPORT_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}
+
+static void add_aliases(struct buffer *out, const struct report_function *f)
+{
+    JSON_ADD(out, ",\"aliases\":[");
+    for (uint32_t i = 0; i < f->alias_count; i++) {
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        render_json_string(out, f->aliases[i]);
+    }
+    JSON_ADD(out, "]");
+}
+
+static void add_function_rows(struct buffer *out, const struct report *r, const struct json_names *names,
+                              const struct report_function *f)
+{
+    add_rows(out, r, names, ",\"callers\":[", f->callers, f->caller_count, f->build, false);
+    add_rows(out, r, names, ",\"callees\":[", f->callees, f->callee_count, f->build, false);
+    add_rows(out, r, names, ",\"static_callers\":[", f->static_callers, f->static_caller_count, f->build, true);
+    add_rows(out, r, names, ",\"static_callees\":[", f->static_callees, f->static_callee_count, f->build, true);
+}
+
+void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
+                       uint32_t position, bool rows)
+{
+    const struct report_function *f = &report->functions[position];
+    JSON_ADD(out, "{\"index\":");
+    buffer_add_u64(out, f->index, 0);
+    JSON_ADD(out, ",\"name\":");
+    json_add_name(out, names, position);
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(report, f->build));
+    json_add_address(out, "address", f->address);
+    json_add_count(out, "size", f->size);
+    json_add_text(out, "kind", kind_name(f->kind));
+    json_add_text(out, "file", f->file == NULL ? "" : f->file);
+    json_add_count(out, "ticks", f->ticks_total);
+    json_add_number(out, "self", f->self);
+    json_add_number(out, "children", f->children);
+    json_add_number(out, "total", f->self + f->children);
+    json_add_number(out, "percent", f->percent);
+    json_add_count(out, "calls", f->calls);
+    json_add_count(out, "calls_outside", f->calls_outside);
+    json_add_count(out, "calls_inside", f->calls_inside);
+    json_add_count(out, "self_calls", f->self_calls);
+    json_add_count(out, "cycle", f->cycle);
+    json_add_flag(out, "spontaneous", f->spontaneous);
+    add_aliases(out, f);
+    if (rows) {
+        add_function_rows(out, report, names, f);
+    }
+    JSON_ADD(out, "}");
+}
+
+void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position)
+{
+    const struct report_cycle *c = &report->cycles[position];
+    JSON_ADD(out, "{\"index\":");
+    buffer_add_u64(out, c->index, 0);
+    json_add_count(out, "number", c->number);
+    json_add_number(out, "percent", c->percent);
+    json_add_number(out, "self", c->self);
+    json_add_number(out, "children", c->children);
+    json_add_number(out, "total", c->self + c->children);
+    json_add_count(out, "calls_outside", c->calls_outside);
+    json_add_count(out, "calls_inside", c->calls_inside);
+    uint32_t build = c->member_count > 0 ? report->functions[c->members[0].other].build : 0;
+    add_rows(out, report, names, ",\"members\":[", c->members, c->member_count, build, false);
+    add_rows(out, report, names, ",\"callers\":[", c->callers, c->caller_count, build, false);
+    add_rows(out, report, names, ",\"callees\":[", c->callees, c->callee_count, build, false);
+    JSON_ADD(out, "}");
+}

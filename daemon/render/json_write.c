@@ -1,0 +1,143 @@
+#include "render/json_write.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "proto/message.h"
+#include "proto/utf8.h"
+#include "render/render.h"
+
+#define JSON_EXACT_MAX (UINT64_C(1) << 53)
+
+static void add_key(struct buffer *out, const char *key)
+{
+    JSON_ADD(out, ",\"");
+    buffer_add_text(out, key);
+    JSON_ADD(out, "\":");
+}
+
+void json_add_count(struct buffer *out, const char *key, uint64_t value)
+{
+    add_key(out, key);
+    buffer_add_u64(out, value, 0);
+    if (value > JSON_EXACT_MAX) {
+        JSON_ADD(out, ",\"");
+        buffer_add_text(out, key);
+        JSON_ADD(out, "_str\":\"");
+        buffer_add_u64(out, value, 0);
+        JSON_ADD(out, "\"");
+    }
+}
+
+void json_add_number(struct buffer *out, const char *key, double value)
+{
+    add_key(out, key);
+    buffer_add_shortest(out, value);
+}
+
+void json_add_text(struct buffer *out, const char *key, const char *text)
+{
+    add_key(out, key);
+    if (text == NULL) {
+        JSON_ADD(out, "null");
+    } else {
+        render_json_string(out, text);
+    }
+}
+
+void json_add_flag(struct buffer *out, const char *key, bool value)
+{
+    add_key(out, key);
+    buffer_add_text(out, value ? "true" : "false");
+}
+
+void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds)
+{
+    char text[40];
+    if (nanoseconds == 0) {
+        json_add_text(out, key, NULL);
+        return;
+    }
+    render_time(nanoseconds, text);
+    json_add_text(out, key, text);
+}
+
+void json_add_address(struct buffer *out, const char *key, uint64_t address)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    char text[20] = "\"0x";
+    size_t n = 3;
+    int shift = 60;
+    while (shift > 0 && (address >> shift & 15) == 0) {
+        shift -= 4;
+    }
+    for (; shift >= 0; shift -= 4) {
+        text[n++] = DIGITS[address >> shift & 15];
+    }
+    text[n++] = '"';
+    add_key(out, key);
+    buffer_add(out, text, n);
+}
+
+void json_add_exact(struct buffer *out, uint32_t inexact)
+{
+    json_add_flag(out, "exact", inexact == 0);
+    add_key(out, "inexact_reasons");
+    const char *comma = "[";
+    for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
+        const char *name = (inexact & bit) != 0 ? message_inexact_name(bit) : NULL;
+        if (name != NULL) {
+            buffer_add_text(out, comma);
+            render_json_string(out, name);
+            comma = ",";
+        }
+    }
+    buffer_add_text(out, *comma == '[' ? "[]" : "]");
+}
+
+/* Bytes that go out as they are: printable ASCII but ", \, and what HTML gives a meaning. */
+static bool byte_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+}
+
+static size_t add_special(struct buffer *out, const uint8_t *p, size_t n)
+{
+    if (*p < 0x80) {
+        buffer_add_format(out, *p == '"' || *p == '\\' ? "\\%c" : "\\u%04x", *p);
+        return 1;
+    }
+    size_t length = utf8_length(p, n);
+    if (length == 0) {
+        JSON_ADD(out, "\xef\xbf\xbd");
+        return 1;
+    }
+    if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] & 0xfe) == 0xa8) { /* U+2028, U+2029: line ends to JavaScript */
+        buffer_add_format(out, "\\u20%02x", p[2] - 0x80);
+    } else if (p[0] == 0xc2 && p[1] < 0xa0) { /* C1 */
+        buffer_add_format(out, "\\u%04x", p[1]);
+    } else {
+        buffer_add(out, p, length);
+    }
+    return length;
+}
+
+void render_json_string(struct buffer *out, const char *text)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    size_t n = strlen(text);
+    buffer_add_char(out, '"');
+    while (n > 0) {
+        size_t run = 0;
+        while (run < n && byte_plain(p[run])) {
+            run++;
+        }
+        buffer_add(out, p, run);
+        if (run < n) {
+            run += add_special(out, p + run, n - run);
+        }
+        p += run;
+        n -= run;
+    }
+    buffer_add_char(out, '"');
+}

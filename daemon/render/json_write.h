@@ -1,0 +1,23 @@
+/* Pieces of JSON written straight into a buffer: a tree of values costs more than the whole report. Internal to render. */
+#ifndef PROFD_RENDER_JSON_WRITE_H
+#define PROFD_RENDER_JSON_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/buffer.h"
+
+/* Appends a string literal. */
+#define JSON_ADD(out, literal) buffer_add((out), (literal), sizeof(literal) - 1)
+
+/* Each appends `,"key":value`; a key is plain ASCII. */
+void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and "key_str" beyond 2^53 (DECISIONS 5) */
+void json_add_number(struct buffer *out, const char *key, double value);
+void json_add_text(struct buffer *out, const char *key, const char *text); /* NULL becomes null */
+void json_add_flag(struct buffer *out, const char *key, bool value);
+void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds); /* 0 becomes null */
+void json_add_address(struct buffer *out, const char *key, uint64_t address); /* "0x401230" */
+/* `,"exact":…,"inexact_reasons":[…]` from message_inexact bits. */
+void json_add_exact(struct buffer *out, uint32_t inexact);
+
+#endif

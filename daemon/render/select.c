@@ -1,0 +1,130 @@
+#include "render/select.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sorter {
+    const struct report *report;
+    enum render_sort sort;
+};
+
+static double sort_key(const struct report_function *f, enum render_sort sort)
+{
+    switch (sort) {
+    case RENDER_SORT_SELF:
+        return f->self;
+    case RENDER_SORT_TOTAL:
+        return f->self + f->children;
+    case RENDER_SORT_CALLS:
+    case RENDER_SORT_INDEX:
+        break;
+    }
+    return 0;
+}
+
+/* Most first; ties in index order, so that the order is total. */
+static int function_compare(const void *left, const void *right, void *context)
+{
+    const struct sorter *s = context;
+    const struct report_function *a = &s->report->functions[*(const uint32_t *)left];
+    const struct report_function *b = &s->report->functions[*(const uint32_t *)right];
+    if (s->sort == RENDER_SORT_CALLS && a->calls != b->calls) {
+        return a->calls > b->calls ? -1 : 1;
+    }
+    double x = sort_key(a, s->sort), y = sort_key(b, s->sort);
+    if (x > y || x < y) {
+        return x > y ? -1 : 1;
+    }
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static bool function_wanted(const struct render_input *in, uint32_t position)
+{
+    const struct report_function *f = &in->report->functions[position];
+    if (in->only != 0) {
+        return position == in->only - 1;
+    }
+    return in->focus == NULL || strstr(f->name, in->focus) != NULL || strstr(f->raw, in->focus) != NULL;
+}
+
+/* Candidates in index order, then sorted and cut. *entries: functions that are entries at all. */
+static uint32_t function_choose(const struct render_input *in, uint32_t *list, uint32_t *entries)
+{
+    const struct report *r = in->report;
+    uint32_t n = 0;
+    *entries = 0;
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        uint32_t position = r->order[i];
+        if (position & REPORT_CYCLE) {
+            continue;
+        }
+        ++*entries;
+        if (function_wanted(in, position)) {
+            list[n++] = position;
+        }
+    }
+    if (in->sort != RENDER_SORT_INDEX) {
+        struct sorter s = {r, in->sort};
+        qsort_r(list, n, sizeof *list, function_compare, &s);
+    }
+    return in->limit != 0 && n > in->limit ? in->limit : n;
+}
+
+static uint32_t entries_by_index(const struct report *r, const bool *shown, const bool *cycle_shown, uint32_t *entries)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        uint32_t entry = r->order[i];
+        if (entry & REPORT_CYCLE ? cycle_shown[entry & ~REPORT_CYCLE] : shown[entry]) {
+            entries[n++] = entry;
+        }
+    }
+    return n;
+}
+
+/* Puts each cycle before the first of its members; uses cycle_shown up. */
+static uint32_t entries_by_list(const struct report *r, const uint32_t *list, uint32_t count, bool *cycle_shown,
+                                uint32_t *entries)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t cycle = r->functions[list[i]].cycle;
+        if (cycle != 0 && cycle_shown[cycle - 1]) {
+            entries[n++] = REPORT_CYCLE | (cycle - 1);
+            cycle_shown[cycle - 1] = false;
+        }
+        entries[n++] = list[i];
+    }
+    return n;
+}
+
+enum profd_status selection_make(const struct render_input *in, struct arena *a, struct selection *out,
+                                 struct profd_error *e)
+{
+    const struct report *r = in->report;
+    uint32_t *list = ARENA_ARRAY(a, (size_t)r->function_count + 1, uint32_t);
+    uint32_t *entries = ARENA_ARRAY(a, (size_t)r->order_count + 1, uint32_t);
+    bool *shown = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
+    bool *cycle_shown = ARENA_ARRAY(a, (size_t)r->cycle_count + 1, bool);
+    if (list == NULL || entries == NULL || shown == NULL || cycle_shown == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to order %u functions", r->function_count);
+    }
+    struct selection s = {.entries = entries};
+    uint32_t all;
+    s.function_count = function_choose(in, list, &all);
+    for (uint32_t i = 0; i < s.function_count; i++) {
+        shown[list[i]] = true;
+        uint32_t cycle = r->functions[list[i]].cycle;
+        if (cycle != 0) {
+            cycle_shown[cycle - 1] = true;
+        }
+    }
+    s.hidden = all - s.function_count;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        s.hidden_seconds += shown[i] ? 0 : r->functions[i].self;
+    }
+    s.entry_count = in->sort == RENDER_SORT_INDEX ? entries_by_index(r, shown, cycle_shown, entries)
+                                                  : entries_by_list(r, list, s.function_count, cycle_shown, entries);
+    *out = s;
+    return PROFD_OK;
+}

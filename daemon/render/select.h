@@ -1,0 +1,25 @@
+/* Which entries of a report are shown, and in which order (DECISIONS 8). Internal to render. */
+#ifndef PROFD_RENDER_SELECT_H
+#define PROFD_RENDER_SELECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "proto/status.h"
+#include "render/render.h"
+
+struct selection {
+    uint32_t entry_count;
+    const uint32_t *entries; /* position in functions, or REPORT_CYCLE | position in cycles */
+    uint32_t function_count; /* functions among them */
+    uint32_t hidden;         /* other functions that are entries of the report: limit, focus or only left them out */
+    double hidden_seconds;   /* their self seconds */
+};
+
+/* Applies focus, only, sort and limit. A cycle is shown when one of its members is: in its own place when
+ * sorted by index, else before its first member. O(n log n). NO_MEMORY or OK. */
+enum profd_status selection_make(const struct render_input *in, struct arena *a, struct selection *out,
+                                struct profd_error *e);
+
+#endif

@@ -1,0 +1,127 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "render/text_parts.h"
+
+struct flat_layout {
+    int cumulative, self, calls, per_call;
+    double scale;        /* calls of this many seconds are shown as 1 */
+    const char *unit;    /* "ms/call" */
+};
+
+/* Self seconds, calls, name: the order of gprof's flat profile, and at last the position. */
+static int flat_compare(const void *left, const void *right, void *context)
+{
+    const struct text_parts *t = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    const struct report_function *x = &t->in->report->functions[a], *y = &t->in->report->functions[b];
+    if (x->self > y->self || x->self < y->self) {
+        return x->self > y->self ? -1 : 1;
+    }
+    if (x->calls != y->calls) {
+        return x->calls > y->calls ? -1 : 1;
+    }
+    int by_name = strcmp(x->name, y->name);
+    return by_name != 0 ? by_name : a < b ? -1 : a > b;
+}
+
+/* The unit that brings the longest call between 1 and 1000. */
+static void flat_choose_unit(const struct text_parts *t, const uint32_t *list, uint32_t n, struct flat_layout *l)
+{
+    static const struct {
+        double scale;
+        const char *unit;
+    } UNITS[] = {{1, "s/call"}, {1e3, "ms/call"}, {1e6, "us/call"}, {1e9, "ns/call"}};
+    double longest = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_function *f = &t->in->report->functions[list[i]];
+        double each = f->calls > 0 ? (f->self + f->children) / (double)f->calls : 0;
+        longest = each > longest ? each : longest;
+    }
+    size_t u = 0;
+    while (longest > 0 && longest * UNITS[u].scale < 1 && u + 1 < sizeof UNITS / sizeof *UNITS) {
+        u++;
+    }
+    l->scale = UNITS[u].scale;
+    l->unit = UNITS[u].unit;
+    int width = text_width_seconds(longest * l->scale);
+    l->per_call = width > 8 ? width : 8;
+}
+
+static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
+{
+    struct flat_layout l = {.cumulative = 9, .self = 8, .calls = 8};
+    int seconds = text_width_seconds(t->in->report->total);
+    l.cumulative = seconds > l.cumulative ? seconds : l.cumulative;
+    l.self = seconds > l.self ? seconds : l.self;
+    for (uint32_t i = 0; i < n; i++) {
+        int width = text_width_count(t->in->report->functions[list[i]].calls);
+        l.calls = width > l.calls ? width : l.calls;
+    }
+    flat_choose_unit(t, list, n, &l);
+    return l;
+}
+
+static void flat_add_header(struct buffer *out, const struct flat_layout *l)
+{
+    buffer_add_format(out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l->cumulative + 1, "cumulative", l->self, "self  ",
+                      l->calls, "", l->per_call, "self  ", l->per_call - 1, "total"); /* each over its column, none ends in blanks */
+    buffer_add_format(out, "%5s %*s  %*s %*s %*s %*s  name\n", "time", l->cumulative, "seconds", l->self, "seconds",
+                      l->calls, "calls", l->per_call, l->unit, l->per_call, l->unit);
+}
+
+static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
+{
+    const struct report_function *f = &t->in->report->functions[position];
+    double total = t->in->report->total;
+    struct buffer *out = t->out;
+    buffer_add_fixed(out, total > 0 ? 100 * f->self / total : 0, 6, 2);
+    buffer_add_char(out, ' ');
+    buffer_add_fixed(out, cumulative, l->cumulative, 2);
+    buffer_add_char(out, ' ');
+    buffer_add_fixed(out, f->self, l->self, 2);
+    if (f->calls > 0) {
+        double calls = (double)f->calls;
+        buffer_add_char(out, ' ');
+        buffer_add_u64(out, f->calls, l->calls);
+        buffer_add_char(out, ' ');
+        buffer_add_fixed(out, l->scale * f->self / calls, l->per_call, 2);
+        buffer_add_char(out, ' ');
+        buffer_add_fixed(out, l->scale * (f->self + f->children) / calls, l->per_call, 2);
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)(l->calls + 2 * l->per_call + 3));
+    }
+    buffer_add(out, "  ", 2);
+    buffer_add(out, t->names->text[position], t->names->length[position]);
+    buffer_add_char(out, '\n');
+}
+
+enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e)
+{
+    const struct selection *s = t->shown;
+    uint32_t *list = ARENA_ARRAY(t->arena, (size_t)s->function_count + 1, uint32_t), n = 0;
+    if (list == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", s->function_count);
+    }
+    for (uint32_t i = 0; i < s->entry_count; i++) {
+        if (!(s->entries[i] & REPORT_CYCLE)) {
+            list[n++] = s->entries[i];
+        }
+    }
+    if (t->in->sort == RENDER_SORT_INDEX) {
+        struct text_parts context = *t;
+        qsort_r(list, n, sizeof *list, flat_compare, &context);
+    }
+    struct flat_layout l = flat_measure(t, list, n);
+    buffer_add_text(t->out, "\nFlat profile:\n\n");
+    if (!(t->in->report->total > 0)) {
+        buffer_add_text(t->out, " no time accumulated\n\n");
+    }
+    flat_add_header(t->out, &l);
+    double cumulative = 0;
+    for (uint32_t i = 0; i < n && !t->out->failed; i++) {
+        cumulative += t->in->report->functions[list[i]].self;
+        flat_add_line(t, &l, list[i], cumulative);
+    }
+    return PROFD_OK;
+}

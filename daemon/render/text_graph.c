@@ -1,0 +1,261 @@
+#include <stdbool.h>
+
+#include "render/text_parts.h"
+
+#define DASHES 47 /* as gprof and the readers of its listing have them */
+#define LABELS_BYTES_MAX ((size_t)4 << 30)
+
+struct graph {
+    const struct report *report;
+    struct buffer *out;
+    int index, self, children, count, of; /* widths of the columns */
+    struct buffer labels;
+    const size_t *start; /* function_count + 1 offsets into labels */
+};
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t count_inside(const struct report_function *f)
+{
+    /* no overflow: both are at most 2^63−1 */
+    return (f->cycle != 0 ? f->calls_inside : 0) + f->self_calls;
+}
+
+static void graph_measure(struct graph *g)
+{
+    const struct report *r = g->report;
+    uint64_t most = 0, most_inside = 0;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        uint64_t inside = count_inside(f);
+        most = f->calls > most ? f->calls : most;
+        most_inside = inside > most_inside ? inside : most_inside;
+    }
+    for (uint32_t i = 0; i < r->cycle_count; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        most = c->calls_outside > most ? c->calls_outside : most;
+        most_inside = c->calls_inside > most_inside ? c->calls_inside : most_inside;
+    }
+    int seconds = text_width_seconds(r->total);
+    g->index = max_int(6, text_width_count(r->order_count) + 3);
+    g->self = g->children = max_int(7, seconds);
+    g->count = g->of = max_int(7, text_width_count(most > most_inside ? most : most_inside));
+}
+
+/* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the functions themselves do
+ * not fit a cache. "(0)" for one without an entry, as gprof puts what it does not list in round brackets. */
+static void graph_make_labels(struct graph *g, const struct name_list *names, size_t *start)
+{
+    const struct report *r = g->report;
+    struct buffer *labels = &g->labels;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        start[i] = labels->size;
+        buffer_add(labels, names->text[i], names->length[i]);
+        if (f->cycle != 0) {
+            buffer_add(labels, " <cycle ", 8);
+            buffer_add_u64(labels, f->cycle, 0);
+            buffer_add_char(labels, '>');
+        }
+        buffer_add(labels, f->index == 0 ? " (" : " [", 2);
+        buffer_add_u64(labels, f->index, 0);
+        buffer_add(labels, f->index == 0 ? ")\n" : "]\n", 2);
+    }
+    start[r->function_count] = labels->size;
+    g->start = start;
+}
+
+static void add_label(const struct graph *g, uint32_t other)
+{
+    if (other & REPORT_CYCLE) {
+        const struct report_cycle *c = &g->report->cycles[other & ~REPORT_CYCLE];
+        buffer_add_format(g->out, "<cycle %u as a whole> [%u]\n", c->number, c->index);
+        return;
+    }
+    buffer_add(g->out, g->labels.data + g->start[other], g->start[other + 1] - g->start[other]);
+}
+
+static void add_spontaneous(const struct graph *g)
+{
+    buffer_add_repeat(g->out, ' ', (size_t)(g->index + 6 + g->self + g->children + g->count + g->of + 9));
+    buffer_add_text(g->out, "<spontaneous>\n");
+}
+
+/* A row above or below an entry. of: calls of the callee among which the time is shared; 0 prints none. */
+static void add_row(const struct graph *g, const struct report_arc *arc, bool timed,
+                    bool counted, uint64_t of)
+{
+    struct buffer *out = g->out;
+    if (arc->other == REPORT_SPONTANEOUS) {
+        add_spontaneous(g);
+        return;
+    }
+    if (timed) {
+        buffer_add_repeat(out, ' ', (size_t)(g->index + 7));
+        buffer_add_fixed(out, arc->self, g->self, 2);
+        buffer_add_char(out, ' ');
+        buffer_add_fixed(out, arc->children, g->children, 2);
+        buffer_add_char(out, ' ');
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 9));
+    }
+    buffer_add_u64(out, arc->calls, g->count);
+    if (counted) {
+        buffer_add_char(out, '/');
+        buffer_add_u64(out, of, -g->of - 5);
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)(g->of + 6));
+    }
+    add_label(g, arc->other);
+}
+
+/* Calls of the callee as a reader of the fraction expects them, where no time flows and the report has no divisor. */
+static uint64_t callee_calls(const struct report *r, uint32_t callee)
+{
+    if (callee == REPORT_SPONTANEOUS) {
+        return 0;
+    }
+    if (callee & REPORT_CYCLE) {
+        return r->cycles[callee & ~REPORT_CYCLE].calls_outside;
+    }
+    const struct report_function *f = &r->functions[callee];
+    return f->cycle != 0 ? r->cycles[f->cycle - 1].calls_outside : f->calls;
+}
+
+/* Rows; entry is the callee of all of them, or REPORT_SPONTANEOUS when the other end is. */
+static void add_rows(const struct graph *g, const struct report_arc *arcs,
+                     uint32_t count, uint32_t entry)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct report_arc *arc = &arcs[i];
+        uint64_t of = arc->of_calls;
+        if (of == 0 && !arc->inside) {
+            of = callee_calls(g->report, entry == REPORT_SPONTANEOUS ? arc->other : entry);
+        }
+        add_row(g, arc, !arc->inside, !arc->inside, of);
+    }
+}
+
+/* The line of the entry itself, up to its name. */
+static void add_primary(const struct graph *g, uint32_t index, double percent,
+                        double self, double children)
+{
+    struct buffer *out = g->out;
+    int used = text_width_count(index) + 2;
+    buffer_add_char(out, '[');
+    buffer_add_u64(out, index, 0);
+    buffer_add_char(out, ']');
+    buffer_add_repeat(out, ' ', (size_t)(g->index > used ? g->index - used : 1));
+    buffer_add_fixed(out, percent, 6, 2);
+    buffer_add_char(out, ' ');
+    buffer_add_fixed(out, self, g->self, 2);
+    buffer_add_char(out, ' ');
+    buffer_add_fixed(out, children, g->children, 2);
+    buffer_add_char(out, ' ');
+}
+
+static void add_called(const struct graph *g, uint64_t outside, uint64_t inside,
+                       bool plus)
+{
+    if (outside == 0 && inside == 0) {
+        buffer_add_repeat(g->out, ' ', (size_t)(g->count + g->of + 2));
+        return;
+    }
+    buffer_add_u64(g->out, outside, g->count);
+    if (plus) {
+        buffer_add_char(g->out, '+');
+        buffer_add_u64(g->out, inside, -g->of);
+        buffer_add_char(g->out, ' ');
+    } else {
+        buffer_add_repeat(g->out, ' ', (size_t)(g->of + 2));
+    }
+}
+
+static bool has_spontaneous(const struct report_function *f)
+{
+    for (uint32_t i = 0; i < f->caller_count; i++) {
+        if (f->callers[i].other == REPORT_SPONTANEOUS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_function(const struct graph *g, uint32_t position)
+{
+    const struct report_function *f = &g->report->functions[position];
+    uint64_t inside = count_inside(f);
+    if (f->spontaneous && !has_spontaneous(f)) {
+        add_spontaneous(g);
+    }
+    add_rows(g, f->static_callers, f->static_caller_count, position);
+    add_rows(g, f->callers, f->caller_count, position);
+    add_primary(g, f->index, f->percent, f->self, f->children);
+    add_called(g, f->cycle != 0 ? f->calls_outside : f->calls, inside, f->cycle != 0 || inside > 0);
+    add_label(g, position);
+    add_rows(g, f->callees, f->callee_count, REPORT_SPONTANEOUS);
+    add_rows(g, f->static_callees, f->static_callee_count, REPORT_SPONTANEOUS);
+}
+
+/* gprof's entry for a cycle shows members only; ours has callers above and callees outside below, as the manual promised. */
+static void add_cycle(const struct graph *g, uint32_t position)
+{
+    const struct report_cycle *c = &g->report->cycles[position];
+    if (c->caller_count == 0) {
+        add_spontaneous(g);
+    }
+    add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position);
+    add_primary(g, c->index, c->percent, c->self, c->children);
+    add_called(g, c->calls_outside, c->calls_inside, true);
+    add_label(g, REPORT_CYCLE | position);
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        add_row(g, &c->members[i], true, false, 0);
+    }
+    add_rows(g, c->callees, c->callee_count, REPORT_SPONTANEOUS);
+}
+
+static void add_header(const struct graph *g, enum render_view view)
+{
+    buffer_add_text(g->out, view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
+    buffer_add_text(g->out, "\t\t\tCall graph\n\n");
+    buffer_add_format(g->out, "index%*s%*s  %*s%*s%*s\n", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
+                      "children", g->count + 3, "called", g->of + 2, "name");
+}
+
+static void add_entries(const struct graph *g, const struct selection *shown)
+{
+    for (uint32_t i = 0; i < shown->entry_count && !g->out->failed; i++) {
+        uint32_t entry = shown->entries[i];
+        if (entry & REPORT_CYCLE) {
+            add_cycle(g, entry & ~REPORT_CYCLE);
+        } else {
+            add_function(g, entry);
+        }
+        buffer_add_repeat(g->out, '-', DASHES);
+        buffer_add_char(g->out, '\n');
+    }
+    buffer_add_text(g->out, "\f\n"); /* readers of gprof's listing take this for the end of the graph */
+}
+
+enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e)
+{
+    struct graph g = {.report = t->in->report, .out = t->out};
+    size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
+    enum profd_status status = PROFD_OK;
+    buffer_init(&g.labels, LABELS_BYTES_MAX);
+    if (start != NULL) {
+        graph_make_labels(&g, t->names, start);
+    }
+    if (start == NULL || g.labels.failed) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", g.report->function_count);
+    } else {
+        graph_measure(&g);
+        add_header(&g, t->in->view);
+        add_entries(&g, t->shown);
+    }
+    buffer_done(&g.labels);
+    return status;
+}

@@ -1,0 +1,125 @@
+/* Answers that need no query: health, metrics, and the dashboard's static files. */
+#include <string.h>
+
+#include "log.h"
+#include "server_parts.h"
+
+#define PAGE_MAX (1u << 20)
+
+extern const unsigned char embed_daemon_web_index_html[], embed_daemon_web_app_js[], embed_daemon_web_style_css[];
+extern const size_t embed_daemon_web_index_html_size, embed_daemon_web_app_js_size, embed_daemon_web_style_css_size;
+
+static const char server_dashboard_csp[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+static void server_page_init(struct server_page *page, int status, const char *content_type)
+{
+    *page = (struct server_page){.status = status, .content_type = content_type, .cache_control = "no-store", .etag = ""};
+    buffer_init(&page->body, PAGE_MAX);
+}
+
+static void server_page_static(struct server_page *page, const char *type, const unsigned char *bytes, size_t n)
+{
+    server_page_init(page, 200, type);
+    page->csp = server_dashboard_csp;
+    page->cache_control = "no-cache";
+    buffer_add(&page->body, bytes, n);
+}
+
+/* Text inside a JSON string. */
+static void server_page_add_json(struct buffer *out, const char *text)
+{
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+
+        if (c == '"' || c == '\\')
+            buffer_add_char(out, '\\');
+        if (c < 0x20)
+            buffer_add_format(out, "\\u%04x", c);
+        else
+            buffer_add_char(out, *text);
+    }
+}
+
+void server_page_problem(struct server_page *page, int http_status, const char *title, const char *detail)
+{
+    server_page_init(page, http_status, "application/problem+json");
+    if (http_status == 503)
+        page->retry_after_ms = 1000;
+    buffer_add_format(&page->body, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":\"", title,
+                      http_status);
+    server_page_add_json(&page->body, detail);
+    buffer_add_text(&page->body, "\"}\n");
+}
+
+static void server_page_ready(struct server *s, struct server_page *page)
+{
+    if (s->stopping) {
+        server_page_problem(page, 503, "stopping", "the daemon is stopping");
+    } else if (s->write_failed) {
+        server_page_problem(page, 503, "read only", s->write_error.sentence);
+    } else {
+        server_page_init(page, 200, "application/json; charset=utf-8");
+        buffer_add_text(&page->body, "{\"status\":\"ready\"}\n");
+    }
+}
+
+bool server_page_find(struct server *s, const char *target, struct server_page *page)
+{
+    const size_t n = strcspn(target, "?");
+    const struct {
+        const char *path, *type;
+        const unsigned char *bytes;
+        size_t size;
+    } files[] = {
+        {"/", "text/html; charset=utf-8", embed_daemon_web_index_html, embed_daemon_web_index_html_size},
+        {"/app.js", "text/javascript; charset=utf-8", embed_daemon_web_app_js, embed_daemon_web_app_js_size},
+        {"/style.css", "text/css; charset=utf-8", embed_daemon_web_style_css, embed_daemon_web_style_css_size},
+    };
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strlen(files[i].path) == n && !memcmp(files[i].path, target, n)) {
+            server_page_static(page, files[i].type, files[i].bytes, files[i].size);
+            return true;
+        }
+    if (n == 8 && !memcmp(target, "/healthz", 8)) {
+        server_page_init(page, 200, "application/json; charset=utf-8");
+        buffer_add_format(&page->body, "{\"status\":\"ok\",\"version\":\"%s\",\"writable\":%s}\n", PROFD_VERSION,
+                          s->write_failed ? "false" : "true");
+        return true;
+    }
+    if (n == 7 && !memcmp(target, "/readyz", 7)) {
+        server_page_ready(s, page);
+        return true;
+    }
+    return false;
+}
+
+void server_page_metrics(struct server *s, const struct store_totals *totals, struct server_page *page)
+{
+    struct metrics_view v = {.totals = *totals};
+
+    conn_group_get_counts(s->conns, &v.conns);
+    for (int i = SERVER_HTTP; i < SERVER_DOORS; i++) {
+        struct http_door_counts counts;
+
+        if (!s->doors[i])
+            continue;
+        memset(&counts, 0, sizeof counts);
+        http_door_get_counts(s->doors[i], &counts);
+        v.http.connections += counts.connections;
+        v.http.bytes += counts.bytes;
+        for (unsigned class = 0; class < 6; class++)
+            v.http.answered[class] += counts.answered[class];
+    }
+    v.writer_pending = work_pending(s->writer);
+    v.reader_pending = work_pending(s->readers);
+    v.object_pending = work_pending(s->objects);
+    v.lines_suppressed = log_suppressed();
+    v.answer_bytes = s->answer_bytes;
+    v.writable = !s->write_failed;
+    v.start = s->start;
+    server_page_init(page, 200, "text/plain; version=0.0.4; charset=utf-8");
+    metrics_format(&s->metrics, &v, &page->body);
+}

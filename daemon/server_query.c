@@ -1,0 +1,201 @@
+/* Questions, from whichever door, to a reading thread and back. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "server_parts.h"
+
+static void server_query_free(struct server_query *q)
+{
+    free(q->target);
+    free(q->if_none_match);
+    free(q);
+}
+
+/* Gives the page to who asked, and frees the question. The body is taken over. */
+static void server_query_answer(struct server *s, struct server_query *q, struct server_page *page)
+{
+    if (page->body.failed) {
+        buffer_done(&page->body);
+        server_page_problem(page, 503, "out of memory", "the answer does not fit into memory or its limit");
+    }
+    metrics_add_seconds(&s->metrics.query_seconds[metrics_find_endpoint(q->target)],
+                        (double)(loop_now() - q->began) / 1000.0);
+    if (q->conn) {
+        struct conn *c = conn_find(s->conns, q->conn);
+
+        if (c) {
+            server_reply(s, c, q->tag, page);
+            server_end_job(c, q->job);
+        } else {
+            buffer_done(&page->body);
+        }
+    } else {
+        struct http_answer answer = {.status = page->status, .content_type = page->content_type};
+
+        answer.cache_control = page->cache_control;
+        answer.etag = page->etag ? page->etag : "";
+        answer.csp = page->csp;
+        answer.retry_after_ms = page->retry_after_ms;
+        answer.body = &page->body;
+        s->http_pending--;
+        http_answer(q->exchange, &answer);
+        buffer_done(&page->body);
+    }
+    server_query_free(q);
+}
+
+void server_query_run(void *context, struct work_item *const *items, size_t n)
+{
+    struct store *store = context;
+
+    for (size_t i = 0; i < n; i++) {
+        struct server_query *q = (struct server_query *)(void *)items[i];
+
+        if (q->metrics)
+            q->totals_status = store_get_totals(store, &q->totals, NULL);
+        else
+            query_run(store, &q->request, &q->answer);
+    }
+}
+
+void server_query_done(void *context, struct work_item *item)
+{
+    struct server_query *q = (struct server_query *)(void *)item;
+    struct server *s = context;
+    struct server_page page = {.status = 0};
+
+    if (q->metrics) {
+        if (q->totals_status)
+            server_page_problem(&page, 500, "store failed", "the store could not be read");
+        else
+            server_page_metrics(s, &q->totals, &page);
+        server_query_answer(s, q, &page);
+        return;
+    }
+    page.status = q->answer.http_status;
+    page.content_type = q->answer.content_type;
+    page.cache_control = q->answer.cache_control;
+    page.etag = q->answer.etag;
+    page.body = q->answer.body;
+    buffer_init(&q->answer.body, 0); /* moved */
+    query_answer_done(&q->answer);
+    server_query_answer(s, q, &page);
+}
+
+void server_query_drop(void *context, struct work_item *item)
+{
+    struct server_page page;
+
+    server_page_problem(&page, 503, "stopping", "the daemon is stopping");
+    server_query_answer(context, (struct server_query *)(void *)item, &page);
+}
+
+/* Which way a question goes: a page at once, or a reading thread. */
+static void server_query_route(struct server *s, struct server_query *q)
+{
+    struct server_page page = {.status = 0};
+
+    q->metrics = !strncmp(q->target, "/metrics", 8) && (!q->target[8] || q->target[8] == '?');
+    if (server_page_find(s, q->target, &page)) {
+        /* found */
+    } else if (q->metrics && !q->request.scope.all) {
+        server_page_problem(&page, 403, "not allowed", "/metrics is for those who may read everybody's profiles");
+    } else if (!q->metrics && !query_owns(q->target)) {
+        server_page_problem(&page, 404, "not found", "there is no such path; see /openapi.json");
+    } else if (s->answer_bytes > SERVER_ANSWERS_MAX || !work_put(s->readers, &q->item)) {
+        server_page_problem(&page, 503, "busy", "too many questions wait for their answers");
+    } else {
+        return;
+    }
+    server_query_answer(s, q, &page);
+}
+
+/* A question with copies of its texts; NULL when out of memory. */
+static struct server_query *server_query_new(struct server *s, const char *target, const char *if_none_match)
+{
+    struct server_query *q = calloc(1, sizeof *q);
+
+    if (!q)
+        return NULL;
+    q->target = strdup(target);
+    q->if_none_match = strdup(if_none_match);
+    if (!q->target || !q->if_none_match) {
+        server_query_free(q);
+        return NULL;
+    }
+    q->server = s;
+    q->began = loop_now();
+    q->request.target = q->target;
+    q->request.if_none_match = q->if_none_match;
+    q->request.now = server_clock();
+    return q;
+}
+
+static enum profd_status server_query_judge(const struct message_query *m, struct profd_error *e)
+{
+    const size_t n = strlen(m->target), tag = strlen(m->if_none_match);
+
+    if (n > LIMIT_QUERY_BYTES || tag > LIMIT_QUERY_BYTES)
+        return profd_error_set(e, PROFD_TOO_LARGE, "a query of %zu bytes, at most %u", n > tag ? n : tag, LIMIT_QUERY_BYTES);
+    if (*m->target != '/')
+        return profd_error_set(e, PROFD_BAD_QUERY, "the target of a query begins with \"/\", this is \"%.100s\"", m->target);
+    for (const char *p = m->target; *p; p++)
+        if (*p <= ' ' || *p > '~' || *p == '#')
+            return profd_error_set(e, PROFD_BAD_QUERY, "byte %zu of the target is not allowed there: percent-encode it",
+                                   (size_t)(p - m->target) + 1);
+    return PROFD_OK;
+}
+
+enum profd_status server_take_query(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    const struct peer *peer = conn_get_peer(c);
+    struct server *s = context;
+    struct server_query *q = NULL;
+    struct message m;
+    enum profd_status status = server_decode(f, &m, e);
+
+    if (status)
+        return status;
+    status = server_query_judge(&m.as.query, e);
+    if (!status) {
+        q = server_query_new(s, m.as.query.target, m.as.query.if_none_match);
+        if (!q)
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    }
+    message_done(&m);
+    if (status)
+        return status;
+    q->item.uid = q->request.scope.uid = peer->uid;
+    q->request.scope.all = peer->may_read_all;
+    q->conn = conn_get_id(c);
+    q->tag = f->header.tag;
+    q->job = session_begin(conn_get_user(c));
+    server_query_route(s, q);
+    return PROFD_OK;
+}
+
+void server_http_request(void *context, struct http_exchange *x, const struct http_request *request)
+{
+    struct server *s = context;
+    struct server_query *q = server_query_new(s, request->target, request->if_none_match);
+
+    s->http_pending++;
+    if (!q) {
+        struct buffer empty;
+        struct http_answer answer = {.status = 503, .content_type = "text/plain", .cache_control = "no-store", .etag = ""};
+
+        buffer_init(&empty, 0);
+        answer.retry_after_ms = 1000;
+        answer.body = &empty;
+        s->http_pending--;
+        http_answer(x, &answer);
+        return;
+    }
+    /* Whoever passed the TCP door's token, or the operator's word that it is open, may read all. */
+    q->item.uid = q->request.scope.uid = request->tcp ? UINT32_MAX : request->peer.uid;
+    q->request.scope.all = request->tcp || request->peer.may_read_all;
+    q->request.http = true;
+    q->exchange = x;
+    server_query_route(s, q);
+}

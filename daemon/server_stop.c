@@ -1,0 +1,101 @@
+/* The end: what was received is finished, everything else is refused, and nothing takes longer than 5 s. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "notify.h"
+#include "server_parts.h"
+
+#define STOP_MS 4000 /* then the loop ends with what is still open */
+#define LOOK_MS 10
+
+static bool server_is_idle(const struct server *s)
+{
+    struct conn_counts conns;
+    size_t http = 0;
+
+    conn_group_get_counts(s->conns, &conns);
+    for (int i = SERVER_HTTP; i < SERVER_DOORS; i++) {
+        struct http_door_counts counts = {.connections = 0};
+
+        if (s->doors[i])
+            http_door_get_counts(s->doors[i], &counts);
+        http += counts.connections;
+    }
+    return !conns.connections && !http && !s->http_pending && !work_pending(s->writer) && !work_pending(s->readers) &&
+           !work_pending(s->objects);
+}
+
+void server_stop_look(void *context)
+{
+    struct server *s = context;
+
+    if (server_is_idle(s) || loop_now() >= s->stop_deadline)
+        loop_stop(s->loop);
+    else
+        loop_timer_set(s->stopping_timer, LOOK_MS);
+}
+
+void server_stop(struct server *s, int exit_status)
+{
+    if (s->stopping) {
+        loop_stop(s->loop); /* said twice: at once */
+        return;
+    }
+    s->stopping = true;
+    s->exit_status = exit_status;
+    s->stop_deadline = loop_now() + STOP_MS;
+    notify_send("STOPPING=1");
+    log_write(LOG_LEVEL_NOTICE, NULL, "stopping");
+    server_close_listeners(s);
+    conn_group_drain(s->conns);
+    /* Reading an executable may take longer than is left: only the one at hand may finish. */
+    work_drop(s->objects, server_object_drop, s);
+    for (int i = SERVER_HTTP; i < SERVER_DOORS; i++)
+        if (s->doors[i])
+            http_door_stop(s->doors[i]);
+    loop_timer_set(s->stopping_timer, LOOK_MS);
+}
+
+/* Everything a job may still need goes after the thread that ran it. */
+static void server_end_threads(struct server *s)
+{
+    if (s->objects && work_pending(s->objects)) {
+        /* Stuck in the sandbox: the process ends without waiting for it. What is committed stays. */
+        work_free(s->writer);
+        store_close(s->write_store);
+        log_write(LOG_LEVEL_NOTICE, NULL, "stopped while an executable was being read");
+        _exit(s->exit_status);
+    }
+    /* After a stop that ran out of time something may wait: nobody would hear its answer, and its sender asks again. */
+    if (s->writer && s->readers) {
+        work_drop(s->readers, server_query_drop, s);
+        work_drop(s->writer, server_writer_drop, s);
+    }
+    work_free(s->objects);
+    work_free(s->writer);
+    work_free(s->readers);
+    s->objects = s->writer = s->readers = NULL;
+}
+
+void server_end(struct server *s)
+{
+    server_close_listeners(s);
+    server_end_threads(s);
+    for (int i = SERVER_HTTP; i < SERVER_DOORS; i++)
+        if (s->doors[i])
+            http_door_free(s->doors[i]);
+    conn_group_free(s->conns);
+    for (unsigned i = 0; i < SERVER_READERS; i++)
+        store_close(s->read_stores[i]);
+    store_close(s->object_store);
+    store_close(s->write_store);
+    loop_timer_free(s->ping);
+    loop_timer_free(s->daily);
+    loop_timer_free(s->log_timer);
+    loop_timer_free(s->stopping_timer);
+    loop_free(s->loop);
+    broker_stop(s->broker);
+    if (s->lock_fd >= 0)
+        close(s->lock_fd);
+}

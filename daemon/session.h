@@ -1,0 +1,29 @@
+/* What the server remembers of a connection: which answers a SYNC waits for, and which executables were asked for. */
+#ifndef PROFD_DAEMON_SESSION_H
+#define PROFD_DAEMON_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/buildid.h"
+
+struct session;
+
+/* NULL when out of memory. */
+struct session *session_new(void);
+void session_free(struct session *s);
+
+/* A job of the connection begins; the number is given back to session_end. */
+uint64_t session_begin(struct session *s);
+void session_end(struct session *s, uint64_t job);
+
+/* A SYNC arrived: it is due when every job begun before it has ended. False when out of memory. */
+bool session_sync(struct session *s, uint32_t tag);
+/* Takes out a SYNC that is due; call until false. */
+bool session_take_due(struct session *s, uint32_t *tag);
+
+/* True the first time for a build-id: ask the client for it. At most 4,096 are remembered, then none is asked. O(log n). */
+bool session_ask(struct session *s, const struct buildid *id);
+
+#endif

@@ -1,0 +1,35 @@
+/* Labels of a series as the engines keep them: name NUL value NUL …, ascending by name. */
+#ifndef PROFD_STORE_LABELS_H
+#define PROFD_STORE_LABELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/buffer.h"
+#include "core/rows.h"
+#include "store/intern.h"
+#include "store/store.h"
+
+/* Appends the labels' text. */
+void labels_encode(const struct store_label *labels, size_t n, struct buffer *out);
+
+/* Takes the next pair from [*text, end). False at the end (or where the text breaks off). */
+bool labels_next(const char **text, const char *end, struct store_label *pair);
+
+/* True if the labels satisfy every matcher. An absent label equals "". */
+bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
+
+/* Counts uploads by pair. */
+struct label_tally {
+    struct intern pairs; /* key: name NUL value NUL; value: uint64_t */
+};
+void label_tally_init(struct label_tally *t);
+void label_tally_done(struct label_tally *t);
+enum profd_status label_tally_add(struct label_tally *t, const char *text, size_t n, uint64_t uploads,
+                                  struct profd_error *e);
+/* Pairs ascending by name and value. O(n log n). */
+enum profd_status label_tally_each(const struct label_tally *t, bool (*each)(void *context, const struct label_row *row),
+                                   void *context, struct profd_error *e);
+
+#endif

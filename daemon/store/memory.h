@@ -1,0 +1,131 @@
+/* The engine for tests' own names: the same answers as SQLite's, from plain arrays that are searched from end to end. */
+#ifndef PROFD_STORE_MEMORY_H
+#define PROFD_STORE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/sequence.h"
+#include "store/store_ops.h"
+
+/* A copy of an upload; everything is owned. */
+struct memory_upload {
+    uint64_t number, series;
+    char host[33];
+    uint32_t uid, inexact, processes_started, program;
+    int64_t start, end;
+    struct store_build *builds; /* names are this user's first */
+    size_t build_count;
+    char *labels;
+    size_t labels_size;
+    uint8_t *counts;
+    size_t counts_size;
+};
+
+struct memory_sender {
+    char host[33];
+    uint32_t uid;
+    uint8_t sender[UPLOAD_SENDER_SIZE];
+    int64_t seen;
+    struct sequence_set set;
+};
+
+/* A build as one user sees it. */
+struct memory_build {
+    struct buildid id;
+    uint32_t uid;
+    char *name;
+    uint64_t added, epoch;
+    struct build_row sums;
+};
+
+struct memory_object {
+    struct buildid id;
+    char variant[65];
+    bool has_names;
+    uint8_t *encoded, *bounds;
+    size_t encoded_size, bounds_size;
+};
+
+struct memory_object_sender {
+    size_t object; /* index */
+    uint32_t uid;
+    bool trusted;
+    uint64_t delivered;
+    char *note;
+};
+
+struct memory_user {
+    uint32_t uid;
+    uint64_t epoch;
+};
+
+/* Arrays with room for capacity elements. */
+struct memory_store {
+    struct store base;
+    uint64_t number, list_epoch, series;
+    uint64_t uploads_total, ticks, calls;
+    struct memory_upload *uploads;
+    struct memory_sender **senders;
+    struct memory_build *builds;
+    struct memory_object *objects;
+    struct memory_object_sender *object_senders;
+    struct memory_user *users;
+    size_t upload_count, upload_capacity, sender_count, sender_capacity, build_count, build_capacity;
+    size_t object_count, object_capacity, object_sender_count, object_sender_capacity, user_count, user_capacity;
+};
+
+static inline struct memory_store *memory_self(struct store *s)
+{
+    return (struct memory_store *)s;
+}
+static inline bool memory_visible(const struct store_scope *scope, uint32_t uid)
+{
+    return scope->all || scope->uid == uid;
+}
+
+/* Makes room for n more elements; the array is unchanged on failure. */
+enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size, struct profd_error *e);
+/* The user's epoch, NULL if he has none. */
+struct memory_user *memory_find_user(struct memory_store *s, uint32_t uid);
+
+/* The object of a build that may name functions for these uids, as in sqlite_choose.c; object is −1 if there is none. */
+struct memory_choice {
+    ptrdiff_t object;
+    const char *note;
+};
+struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id, const uint32_t *uids,
+                                          size_t uid_count);
+
+enum profd_status memory_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
+                                     enum store_outcome *outcomes, struct profd_error *e);
+enum profd_status memory_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
+                                    struct profd_error *e);
+enum profd_status memory_put_object(struct store *s, const struct store_object *object, struct profd_error *e);
+enum profd_status memory_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
+                                    struct profd_error *e);
+enum profd_status memory_get_object(struct store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
+                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e);
+enum profd_status memory_get_bounds(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
+                                    size_t *size, struct profd_error *e);
+enum profd_status memory_find_builds(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
+                                     struct buildid found[2], size_t *count, struct profd_error *e);
+enum profd_status memory_each_build(struct store *s, const struct store_scope *scope, const char *after, size_t limit,
+                                    bool (*each)(void *context, const struct build_row *row), void *context,
+                                    struct profd_error *e);
+enum profd_status memory_get_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                   void (*each)(void *context, const struct build_row *row), void *context,
+                                   struct profd_error *e);
+enum profd_status memory_each_label(struct store *s, const struct store_scope *scope, const char *build_id,
+                                    bool (*each)(void *context, const struct label_row *row), void *context,
+                                    struct profd_error *e);
+enum profd_status memory_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
+                                        bool (*each)(void *context, const char *companion, const char *name),
+                                        void *context, struct profd_error *e);
+enum profd_status memory_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                     enum profd_status (*each)(void *context, const struct store_row *row,
+                                                               struct profd_error *e),
+                                     void *context, struct profd_error *e);
+
+#endif

@@ -1,0 +1,217 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/memory.h"
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
+}
+
+static bool contains(const uint32_t *uids, size_t n, uint32_t uid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (uids[i] == uid)
+            return true;
+    return false;
+}
+
+/* What the senders make of one object for these uids. */
+struct verdict {
+    bool trusted;
+    size_t matched;
+    uint64_t delivered;
+    const char *note;
+};
+
+static struct verdict judge_object(const struct memory_store *s, size_t object, const uint32_t *uids, size_t uid_count)
+{
+    struct verdict v = {.note = ""};
+    for (size_t i = 0; i < s->object_sender_count; i++) {
+        const struct memory_object_sender *sender = &s->object_senders[i];
+        if (sender->object != object)
+            continue;
+        bool member = contains(uids, uid_count, sender->uid);
+        v.trusted |= sender->trusted;
+        v.matched += member;
+        if ((sender->trusted || member) && sender->delivered > v.delivered) {
+            v.delivered = sender->delivered;
+            v.note = sender->note;
+        }
+    }
+    return v;
+}
+
+struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id, const uint32_t *uids,
+                                          size_t uid_count)
+{
+    struct memory_choice best = {.object = -1, .note = ""};
+    uint64_t best_rank = 0, failure = 0;
+    for (size_t i = 0; i < s->object_count; i++) {
+        const struct memory_object *o = &s->objects[i];
+        if (strcmp(o->id.text, build_id) != 0)
+            continue;
+        struct verdict v = judge_object(s, i, uids, uid_count);
+        bool eligible = v.trusted || (uid_count > 0 && v.matched == uid_count);
+        uint64_t rank = (uint64_t)o->has_names << 63 | (uint64_t)v.trusted << 62 | v.delivered;
+        if (o->variant[0] != 0 && eligible && (best.object < 0 || rank > best_rank)) {
+            best = (struct memory_choice){.object = (ptrdiff_t)i, .note = v.note};
+            best_rank = rank;
+        } else if (o->variant[0] == 0 && best.object < 0 && v.delivered > failure) {
+            best.note = v.note;
+            failure = v.delivered;
+        }
+    }
+    return best;
+}
+
+static bool same_content(const struct memory_object *o, const struct store_object *n)
+{
+    return strcmp(o->id.text, n->id.text) == 0 && strcmp(o->variant, n->variant) == 0 &&
+           o->encoded_size == n->encoded_size &&
+           (n->encoded_size == 0 || memcmp(o->encoded, n->encoded, n->encoded_size) == 0);
+}
+
+static bool upload_has(const struct memory_upload *u, const char *build_id)
+{
+    for (size_t i = 0; i < u->build_count; i++)
+        if (strcmp(u->builds[i].id.text, build_id) == 0)
+            return true;
+    return false;
+}
+
+static void touch_epochs(struct memory_store *s, const char *build_id, uint32_t uid, bool everybody)
+{
+    for (size_t i = 0; i < s->upload_count; i++) {
+        const struct memory_upload *u = &s->uploads[i];
+        if ((!everybody && u->uid != uid) || !upload_has(u, build_id))
+            continue;
+        for (size_t k = 0; k < s->build_count; k++)
+            if (s->builds[k].uid == u->uid && upload_has(u, s->builds[k].id.text))
+                s->builds[k].epoch = s->number;
+        memory_find_user(s, u->uid)->epoch = s->list_epoch = s->number;
+    }
+}
+
+static uint64_t latest_delivery(const struct memory_store *s, const char *build_id)
+{
+    uint64_t latest = 0;
+    for (size_t i = 0; i < s->object_sender_count; i++)
+        if (strcmp(s->objects[s->object_senders[i].object].id.text, build_id) == 0 &&
+            s->object_senders[i].delivered > latest)
+            latest = s->object_senders[i].delivered;
+    return latest;
+}
+
+/* Enters the sender; takes the note. True if anybody's answer may differ from now on. */
+static bool put_sender(struct memory_store *s, size_t object, const struct store_object *o, char *note, bool *trusted)
+{
+    struct memory_object_sender *sender = NULL;
+    for (size_t i = 0; i < s->object_sender_count; i++)
+        if (s->object_senders[i].object == object && s->object_senders[i].uid == o->uid)
+            sender = &s->object_senders[i];
+    *trusted = o->trusted || (sender && sender->trusted);
+    if (sender && sender->trusted == *trusted && strcmp(sender->note, note) == 0 &&
+        sender->delivered == latest_delivery(s, o->id.text)) {
+        free(note);
+        return false;
+    }
+    if (!sender) {
+        sender = &s->object_senders[s->object_sender_count++];
+        *sender = (struct memory_object_sender){.object = object, .uid = o->uid};
+    }
+    free(sender->note);
+    sender->note = note;
+    sender->trusted = *trusted;
+    sender->delivered = ++s->number;
+    return true;
+}
+
+static size_t find_or_add(struct memory_store *s, const struct store_object *o, struct memory_object *fresh)
+{
+    for (size_t i = 0; i < s->object_count; i++)
+        if (same_content(&s->objects[i], o))
+            return i;
+    fresh->id = o->id;
+    memcpy(fresh->variant, o->variant, sizeof fresh->variant);
+    fresh->has_names = o->has_names;
+    fresh->encoded_size = o->encoded_size;
+    fresh->bounds_size = o->bounds_size;
+    if (o->encoded_size > 0)
+        memcpy(fresh->encoded, o->encoded, o->encoded_size);
+    if (o->bounds_size > 0)
+        memcpy(fresh->bounds, o->bounds, o->bounds_size);
+    s->objects[s->object_count] = *fresh;
+    *fresh = (struct memory_object){.encoded = NULL};
+    return s->object_count++;
+}
+
+enum profd_status memory_put_object(struct store *base, const struct store_object *o, struct profd_error *e)
+{
+    struct memory_store *s = memory_self(base);
+    struct memory_object fresh = {.encoded = malloc(o->encoded_size + 1), .bounds = malloc(o->bounds_size + 1)};
+    char *note = strdup(o->note);
+    bool trusted;
+    enum profd_status status = fresh.encoded && fresh.bounds && note ? PROFD_OK : no_memory(e);
+    if (status == PROFD_OK)
+        status = memory_reserve(&s->objects, s->object_count, &s->object_capacity, 1, sizeof *s->objects, e);
+    if (status == PROFD_OK)
+        status = memory_reserve(&s->object_senders, s->object_sender_count, &s->object_sender_capacity, 1,
+                                sizeof *s->object_senders, e);
+    if (status == PROFD_OK) {
+        size_t object = find_or_add(s, o, &fresh);
+        if (put_sender(s, object, o, note, &trusted))
+            touch_epochs(s, o->id.text, o->uid, trusted);
+    } else {
+        free(note);
+    }
+    free(fresh.encoded);
+    free(fresh.bounds);
+    return status;
+}
+
+enum profd_status memory_has_object(struct store *base, uint32_t uid, const char *build_id, bool *known,
+                                    struct profd_error *e)
+{
+    (void)e;
+    const struct memory_store *s = memory_self(base);
+    bool found = false;
+    for (size_t i = 0; i < s->object_sender_count && !found; i++) {
+        const struct memory_object_sender *sender = &s->object_senders[i];
+        const struct memory_object *o = &s->objects[sender->object];
+        found = strcmp(o->id.text, build_id) == 0 && (sender->uid == uid || (sender->trusted && o->variant[0] != 0));
+    }
+    *known = found;
+    return PROFD_OK;
+}
+
+enum profd_status memory_get_object(struct store *base, const uint32_t *uids, size_t uid_count, const char *build_id,
+                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e)
+{
+    const struct memory_store *s = memory_self(base);
+    struct memory_choice choice = memory_choose_object(s, build_id, uids, uid_count);
+    if (choice.object < 0)
+        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s", build_id);
+    const struct memory_object *o = &s->objects[choice.object];
+    uint8_t *block = malloc(o->encoded_size + 1);
+    if (!block)
+        return no_memory(e);
+    memcpy(block, o->encoded, o->encoded_size);
+    *variants = 0;
+    for (size_t i = 0; i < s->object_count; i++)
+        *variants += s->objects[i].variant[0] != 0 && strcmp(s->objects[i].id.text, build_id) == 0;
+    *bytes = block;
+    *size = o->encoded_size;
+    return PROFD_OK;
+}
+
+enum profd_status memory_get_bounds(struct store *base, uint32_t uid, const char *build_id, const uint8_t **bytes,
+                                    size_t *size, struct profd_error *e)
+{
+    (void)e;
+    const struct memory_store *s = memory_self(base);
+    struct memory_choice choice = memory_choose_object(s, build_id, &uid, 1);
+    *size = choice.object < 0 ? 0 : s->objects[choice.object].bounds_size;
+    *bytes = choice.object < 0 ? NULL : s->objects[choice.object].bounds;
+    return PROFD_OK;
+}

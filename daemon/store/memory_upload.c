@@ -1,0 +1,247 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buffer.h"
+#include "core/sum.h"
+#include "proto/limits.h"
+#include "store/labels.h"
+#include "store/memory.h"
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
+}
+
+static struct memory_sender *find_sender(struct memory_store *s, const struct store_upload *u)
+{
+    for (size_t i = s->sender_count; i-- > 0;) /* the latest are asked for most */
+        if (s->senders[i]->uid == u->uid && memcmp(s->senders[i]->sender, u->sender, sizeof u->sender) == 0 &&
+            strcmp(s->senders[i]->host, u->host) == 0)
+            return s->senders[i];
+    return NULL;
+}
+
+enum profd_status memory_has_upload(struct store *base, const struct store_upload *upload, bool *counted,
+                                    struct profd_error *e)
+{
+    (void)e;
+    const struct memory_sender *sender = find_sender(memory_self(base), upload);
+    *counted = sender && sequence_holds(&sender->set, upload->sequence);
+    return PROFD_OK;
+}
+
+static struct memory_build *find_build(struct memory_store *s, const char *build_id, uint32_t uid)
+{
+    for (size_t i = 0; i < s->build_count; i++)
+        if (s->builds[i].uid == uid && strcmp(s->builds[i].id.text, build_id) == 0)
+            return &s->builds[i];
+    return NULL;
+}
+
+static bool same_series(const struct memory_upload *a, const struct memory_upload *b)
+{
+    if (a->uid != b->uid || a->program != b->program || a->build_count != b->build_count ||
+        a->labels_size != b->labels_size || (a->labels_size > 0 && memcmp(a->labels, b->labels, a->labels_size) != 0))
+        return false;
+    for (size_t i = 0; i < a->build_count; i++)
+        if (strcmp(a->builds[i].id.text, b->builds[i].id.text) != 0)
+            return false;
+    return true;
+}
+
+static void free_copy(struct memory_upload *c)
+{
+    free(c->builds);
+    free(c->labels);
+    free(c->counts);
+}
+
+/* Copies an upload; nothing else can fail afterwards. */
+static enum profd_status copy_upload(const struct store_upload *u, struct memory_upload *c, struct profd_error *e)
+{
+    struct buffer labels;
+    buffer_init(&labels, 2 * LIMIT_LABEL_BYTES + 2 * LIMIT_LABELS);
+    labels_encode(u->labels, u->label_count, &labels);
+    *c = (struct memory_upload){.uid = u->uid,
+                                .inexact = u->inexact,
+                                .processes_started = u->processes_started,
+                                .program = u->program,
+                                .start = u->start,
+                                .end = u->end,
+                                .builds = calloc(u->build_count, sizeof *c->builds),
+                                .build_count = u->build_count,
+                                .labels = malloc(labels.size + 1),
+                                .labels_size = labels.size,
+                                .counts = malloc(u->counts_size + 1),
+                                .counts_size = u->counts_size};
+    bool good = c->builds && c->labels && c->counts && !labels.failed;
+    if (good) {
+        memcpy(c->host, u->host, sizeof c->host);
+        memcpy(c->builds, u->builds, u->build_count * sizeof *c->builds);
+        if (labels.size > 0)
+            memcpy(c->labels, labels.data, labels.size);
+        if (u->counts_size > 0)
+            memcpy(c->counts, u->counts, u->counts_size);
+    } else {
+        free_copy(c);
+    }
+    buffer_done(&labels);
+    return good ? PROFD_OK : no_memory(e);
+}
+
+/* Everything a batch may need, taken before anything changes. */
+struct spares {
+    struct memory_upload *copies;
+    struct memory_sender **senders;
+    char **names;          /* one per build of all uploads */
+    size_t name_count, n;
+};
+
+static void spares_done(struct spares *p)
+{
+    for (size_t i = 0; p->copies && i < p->n; i++)
+        free_copy(&p->copies[i]);
+    for (size_t i = 0; p->senders && i < p->n; i++)
+        free(p->senders[i]);
+    for (size_t i = 0; p->names && i < p->name_count; i++)
+        free(p->names[i]);
+    free(p->copies);
+    free(p->senders);
+    free(p->names);
+}
+
+static enum profd_status spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
+                                     struct spares *p, struct profd_error *e)
+{
+    size_t builds = 0, k = 0;
+    for (size_t i = 0; i < n; i++)
+        builds += uploads[i].build_count;
+    *p = (struct spares){.copies = calloc(n, sizeof *p->copies),
+                         .senders = calloc(n, sizeof(struct memory_sender *)),
+                         .names = calloc(builds, sizeof(char *)),
+                         .name_count = builds,
+                         .n = n};
+    if (!p->copies || !p->senders || !p->names)
+        return no_memory(e);
+    enum profd_status status = memory_reserve(&s->uploads, s->upload_count, &s->upload_capacity, n, sizeof *s->uploads, e);
+    if (status == PROFD_OK)
+        status = memory_reserve(&s->senders, s->sender_count, &s->sender_capacity, n, sizeof(struct memory_sender *), e);
+    if (status == PROFD_OK)
+        status = memory_reserve(&s->builds, s->build_count, &s->build_capacity, builds, sizeof *s->builds, e);
+    if (status == PROFD_OK)
+        status = memory_reserve(&s->users, s->user_count, &s->user_capacity, n, sizeof *s->users, e);
+    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
+        status = copy_upload(&uploads[i], &p->copies[i], e);
+        p->senders[i] = malloc(sizeof **p->senders);
+        if (!p->senders[i])
+            status = no_memory(e);
+        for (size_t b = 0; status == PROFD_OK && b < uploads[i].build_count; b++)
+            if (!(p->names[k++] = strdup(uploads[i].builds[b].name)))
+                status = no_memory(e);
+    }
+    return status;
+}
+
+static enum store_outcome take_id(struct memory_store *s, const struct store_upload *u, struct memory_sender **spare)
+{
+    struct memory_sender *sender = find_sender(s, u);
+    if (!sender) {
+        sender = *spare;
+        *spare = NULL;
+        *sender = (struct memory_sender){.uid = u->uid};
+        memcpy(sender->host, u->host, sizeof sender->host);
+        memcpy(sender->sender, u->sender, sizeof sender->sender);
+        s->senders[s->sender_count++] = sender;
+    }
+    if (u->received > sender->seen)
+        sender->seen = u->received;
+    switch (sequence_add(&sender->set, u->sequence)) {
+    case SEQUENCE_NEW:
+        return STORE_STORED;
+    case SEQUENCE_SEEN:
+        return STORE_DUPLICATE;
+    case SEQUENCE_FULL:
+        break;
+    }
+    return STORE_TOO_MANY_GAPS;
+}
+
+static void add_sums(struct memory_build *b, const struct store_upload *u, const struct store_build *share, bool program)
+{
+    bool saturated = false;
+    struct build_row *r = &b->sums;
+    if (r->uploads == 0 || u->start < r->first_seen)
+        r->first_seen = u->start;
+    if (r->uploads == 0 || u->end > r->last_seen)
+        r->last_seen = u->end;
+    sum_add(&r->uploads, 1, &saturated);
+    sum_add(&r->processes, u->processes_started, &saturated);
+    sum_add(&r->nanoseconds, share->nanoseconds, &saturated);
+    sum_add(&r->calls, share->calls, &saturated);
+    r->inexact |= u->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
+    r->is_program |= program;
+}
+
+static void put_upload(struct memory_store *s, const struct store_upload *u, struct memory_upload *copy, char **names)
+{
+    bool saturated = false;
+    copy->number = ++s->number;
+    for (size_t i = 0; i < u->build_count; i++) {
+        struct memory_build *b = find_build(s, u->builds[i].id.text, u->uid);
+        if (!b) {
+            b = &s->builds[s->build_count++];
+            *b = (struct memory_build){.id = u->builds[i].id, .uid = u->uid, .name = names[i], .added = s->number};
+            names[i] = NULL;
+        }
+        b->epoch = s->number;
+        add_sums(b, u, &u->builds[i], i == u->program);
+        copy->builds[i] = (struct store_build){.id = u->builds[i].id, .name = b->name};
+    }
+    struct memory_user *user = memory_find_user(s, u->uid);
+    if (!user) {
+        user = &s->users[s->user_count++];
+        user->uid = u->uid;
+    }
+    user->epoch = s->list_epoch = s->number;
+    sum_add(&s->uploads_total, 1, &saturated);
+    sum_add(&s->ticks, u->ticks, &saturated);
+    sum_add(&s->calls, u->calls, &saturated);
+    for (size_t i = 0; i < s->upload_count && copy->series == 0; i++)
+        if (same_series(&s->uploads[i], copy))
+            copy->series = s->uploads[i].series;
+    if (copy->series == 0)
+        copy->series = ++s->series;
+    s->uploads[s->upload_count++] = *copy;
+    *copy = (struct memory_upload){.number = 0}; /* owned by the store now */
+}
+
+/* A batch is one event: what it touched carries its last number. */
+static void level_epochs(struct memory_store *s, uint64_t before)
+{
+    for (size_t i = 0; i < s->build_count; i++)
+        if (s->builds[i].epoch > before)
+            s->builds[i].epoch = s->number;
+    for (size_t i = 0; i < s->user_count; i++)
+        if (s->users[i].epoch > before)
+            s->users[i].epoch = s->number;
+}
+
+enum profd_status memory_put_uploads(struct store *base, const struct store_upload *uploads, size_t n,
+                                     enum store_outcome *outcomes, struct profd_error *e)
+{
+    struct memory_store *s = memory_self(base);
+    struct spares spares;
+    size_t names = 0;
+    uint64_t before = s->number;
+    enum profd_status status = spares_take(s, uploads, n, &spares, e);
+    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
+        outcomes[i] = take_id(s, &uploads[i], &spares.senders[i]);
+        if (outcomes[i] == STORE_STORED)
+            put_upload(s, &uploads[i], &spares.copies[i], spares.names + names);
+        names += uploads[i].build_count;
+    }
+    if (status == PROFD_OK)
+        level_epochs(s, before);
+    spares_done(&spares);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* Which of a sender's uploads were counted (DECISIONS 15): all up to a mark, and a short list of ranges above it, because
+ * deliveries overtake each other and a spool may have lost some for good. */
+#ifndef PROFD_STORE_SEQUENCE_H
+#define PROFD_STORE_SEQUENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEQUENCE_RANGES 1024u
+#define SEQUENCE_BYTES (8u * SEQUENCE_RANGES)
+
+struct sequence_range {
+    uint32_t low, high; /* both in it */
+};
+
+/* Ranges ascend, do not touch each other nor the mark. {0} is a sender never seen. */
+struct sequence_set {
+    uint32_t mark; /* 1 … mark were counted */
+    uint32_t count;
+    struct sequence_range ranges[SEQUENCE_RANGES];
+};
+
+enum sequence_outcome { SEQUENCE_NEW, SEQUENCE_SEEN, SEQUENCE_FULL };
+
+/* Adds a sequence ≥ 1. FULL: it would open one range too many; the set is unchanged. O(log ranges) to find. */
+enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence);
+
+bool sequence_holds(const struct sequence_set *set, uint32_t sequence);
+
+/* The ranges as pairs of 32-bit little-endian numbers. Returns the number of bytes. */
+size_t sequence_encode(const struct sequence_set *set, uint8_t out[SEQUENCE_BYTES]);
+/* False, and the set unspecified, if the bytes break the rules above. */
+bool sequence_decode(struct sequence_set *set, uint32_t mark, const uint8_t *bytes, size_t n);
+
+#endif

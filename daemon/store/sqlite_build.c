@@ -1,0 +1,276 @@
+/* Builds: found by name, listed with their sums. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/sum.h"
+#include "proto/message.h"
+#include "store/sqlite.h"
+
+enum profd_status sqlite_find_builds(struct store *base, const struct store_scope *scope, const char *prefix, bool exact,
+                                     struct buildid found[2], size_t *count, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum sqlite_sql which = exact ? (scope->all ? SQL_FIND_EXACT_ALL : SQL_FIND_EXACT_UID)
+                                  : (scope->all ? SQL_FIND_PREFIX_ALL : SQL_FIND_PREFIX_UID);
+    sqlite3_stmt *q;
+    bool row = false;
+    size_t n = 0;
+    /* The statements that look at everybody's builds have one parameter. */
+    const struct sqlite_value values[] = {TEXT(prefix), INTEGER(scope->uid)};
+    enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
+    if (status != PROFD_OK)
+        return status;
+    while (n < 2 && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row)
+        snprintf(found[n++].text, sizeof found[0].text, "%s", sqlite_text(q, 0));
+    if (row)
+        sqlite_finish(q);
+    if (status == PROFD_OK)
+        *count = n;
+    return status;
+}
+
+/* One build while its users' rows are added up. */
+struct building {
+    int64_t row_id;
+    struct build_row row;
+    char *name;
+    int64_t added;   /* number of the upload that brought the name */
+    uint32_t *uids;  /* ascending */
+    size_t uid_count, uid_capacity;
+};
+
+static void building_done(struct building *b)
+{
+    free(b->name);
+    free(b->uids);
+    *b = (struct building){.row_id = 0};
+}
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of builds");
+}
+
+static enum profd_status add_uid(struct building *b, uint32_t uid, struct profd_error *e)
+{
+    if (b->uid_count == b->uid_capacity) {
+        size_t capacity = b->uid_capacity == 0 ? 8 : 2 * b->uid_capacity;
+        uint32_t *uids = realloc(b->uids, capacity * sizeof *uids);
+        if (!uids)
+            return no_memory(e);
+        b->uids = uids;
+        b->uid_capacity = capacity;
+    }
+    b->uids[b->uid_count++] = uid;
+    return PROFD_OK;
+}
+
+/* Adds one user's row (columns of BUILD_COLUMNS). */
+static enum profd_status add_user_row(struct building *b, sqlite3_stmt *q, struct profd_error *e)
+{
+    struct build_row *r = &b->row;
+    bool saturated = false, first = b->uid_count == 0;
+    int64_t start = sqlite3_column_int64(q, 5), end = sqlite3_column_int64(q, 6), added = sqlite3_column_int64(q, 12);
+    if (first) {
+        b->row_id = sqlite3_column_int64(q, 1);
+        snprintf(r->build_id.text, sizeof r->build_id.text, "%s", sqlite_text(q, 0));
+    }
+    if (first || start < r->first_seen)
+        r->first_seen = start;
+    if (first || end > r->last_seen)
+        r->last_seen = end;
+    if (first || added < b->added) {
+        free(b->name);
+        b->added = added;
+        b->name = strdup(sqlite_text(q, 3));
+        if (!b->name)
+            return no_memory(e);
+    }
+    r->is_program |= sqlite3_column_int(q, 4) != 0;
+    sum_add(&r->uploads, (uint64_t)sqlite3_column_int64(q, 7), &saturated);
+    sum_add(&r->processes, (uint64_t)sqlite3_column_int64(q, 8), &saturated);
+    sum_add(&r->nanoseconds, (uint64_t)sqlite3_column_int64(q, 9), &saturated);
+    sum_add(&r->calls, (uint64_t)sqlite3_column_int64(q, 10), &saturated);
+    r->inexact |= (uint32_t)sqlite3_column_int64(q, 11) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
+    return add_uid(b, (uint32_t)sqlite3_column_int64(q, 2), e);
+}
+
+/* Who gets the rows: one of the two. */
+struct build_sink {
+    bool (*each)(void *context, const struct build_row *row);
+    void (*once)(void *context, const struct build_row *row);
+    void *context;
+    size_t left;
+};
+
+/* Gives the finished row to the caller. *more: whether he wants another. */
+static enum profd_status emit(struct sqlite_store *s, struct building *b, struct build_sink *sink, bool *more,
+                              struct profd_error *e)
+{
+    struct sqlite_choice choice = {.object = 0};
+    enum profd_status status = sqlite_choose_object(s, b->row_id, b->uids, b->uid_count, &choice, e);
+    if (status != PROFD_OK)
+        return status;
+    b->row.name = b->name;
+    b->row.has_names = choice.object != 0 && choice.has_names;
+    b->row.note = choice.note ? choice.note : "";
+    sink->left--;
+    if (sink->once)
+        sink->once(sink->context, &b->row);
+    *more = (!sink->each || sink->each(sink->context, &b->row)) && sink->left > 0;
+    free(choice.note);
+    return PROFD_OK;
+}
+
+static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql which, const char *text,
+                                     const struct store_scope *scope, struct build_sink *sink, size_t *emitted,
+                                     struct profd_error *e)
+{
+    struct building b = {.row_id = 0};
+    sqlite3_stmt *q;
+    bool row = true, more = true;
+    const struct sqlite_value values[] = {TEXT(text), INTEGER(scope->uid)};
+    enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
+    if (status != PROFD_OK)
+        return status;
+    while (status == PROFD_OK && more && row) {
+        status = sqlite_next(s, q, &row, e);
+        bool other = status == PROFD_OK && b.uid_count > 0 && (!row || sqlite3_column_int64(q, 1) != b.row_id);
+        if (other) {
+            status = emit(s, &b, sink, &more, e);
+            ++*emitted;
+            building_done(&b);
+        }
+        if (status == PROFD_OK && row && more)
+            status = add_user_row(&b, q, e);
+    }
+    if (row)
+        sqlite_finish(q);
+    building_done(&b);
+    return status;
+}
+
+enum profd_status sqlite_each_build(struct store *base, const struct store_scope *scope, const char *after, size_t limit,
+                                    bool (*each)(void *context, const struct build_row *row), void *context,
+                                    struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct build_sink sink = {.each = each, .context = context, .left = limit};
+    size_t emitted = 0;
+    bool began;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK)
+        return status;
+    status = list_builds(s, scope->all ? SQL_EACH_BUILD_ALL : SQL_EACH_BUILD_UID, after, scope, &sink, &emitted, e);
+    return sqlite_read_end(s, began, status, e);
+}
+
+enum profd_status sqlite_get_build(struct store *base, const struct store_scope *scope, const char *build_id,
+                                   void (*each)(void *context, const struct build_row *row), void *context,
+                                   struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct build_sink sink = {.once = each, .context = context, .left = 1};
+    size_t emitted = 0;
+    bool began;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK)
+        return status;
+    status = list_builds(s, scope->all ? SQL_GET_BUILD_ALL : SQL_GET_BUILD_UID, build_id, scope, &sink, &emitted, e);
+    if (status == PROFD_OK && emitted == 0)
+        status = profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+    return sqlite_read_end(s, began, status, e);
+}
+
+/* The salt tells databases apart: an ETag of one that was removed must not fit its successor. */
+static enum profd_status make_epoch(struct sqlite_store *s, int64_t number, uint64_t *epoch, int64_t *list_epoch,
+                                    struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (!row)
+        return status;
+    if (list_epoch)
+        *list_epoch = sqlite3_column_int64(q, 1);
+    if (list_epoch && number < 0)
+        number = *list_epoch;
+    *epoch = number == 0 ? 0 : (uint64_t)sqlite3_column_int64(q, 2) << 44 | (uint64_t)number;
+    sqlite_finish(q);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_epoch(struct store *base, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
+                               struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    int64_t number = 0;
+    bool found = false;
+    enum profd_status status =
+        scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &number, &found, e)
+                   : sqlite_find(s, SQL_EPOCH_UID, VALUES(TEXT(build_id), INTEGER(scope->uid)), &number, &found, e);
+    return status == PROFD_OK ? make_epoch(s, number, epoch, NULL, e) : status;
+}
+
+enum profd_status sqlite_epoch_all(struct store *base, const struct store_scope *scope, uint64_t *epoch,
+                                   struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    int64_t number = 0, list_epoch;
+    bool found = false;
+    if (scope->all)
+        return make_epoch(s, -1, epoch, &list_epoch, e);
+    enum profd_status status = sqlite_find(s, SQL_LIST_EPOCH_UID, VALUES(INTEGER(scope->uid)), &number, &found, e);
+    return status == PROFD_OK ? make_epoch(s, number, epoch, NULL, e) : status;
+}
+
+static enum profd_status read_totals(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    int64_t bytes = 0;
+    enum profd_status status = sqlite_start(s, SQL_TOTALS, NULL, 0, &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (row) {
+        t->builds = (uint64_t)sqlite3_column_int64(q, 0);
+        t->builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
+        sqlite_finish(q);
+        row = false;
+        status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
+    }
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (row) {
+        t->uploads = (uint64_t)sqlite3_column_int64(q, 3);
+        t->ticks = (uint64_t)sqlite3_column_int64(q, 4);
+        t->calls = (uint64_t)sqlite3_column_int64(q, 5);
+        sqlite_finish(q);
+        status = sqlite_find(s, SQL_PAGES, NULL, 0, &bytes, &row, e);
+        t->file_bytes = (uint64_t)bytes;
+    }
+    return status;
+}
+
+enum profd_status sqlite_get_totals(struct store *base, struct store_totals *out, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct store_totals t = {.builds = 0};
+    struct stat st;
+    char log[4200];
+    bool began;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK)
+        return status;
+    status = sqlite_read_end(s, began, read_totals(s, &t, e), e);
+    if (status != PROFD_OK)
+        return status;
+    snprintf(log, sizeof log, "%s-wal", s->path);
+    t.wal_bytes = stat(log, &st) == 0 ? (uint64_t)st.st_size : 0;
+    *out = t;
+    return PROFD_OK;
+}

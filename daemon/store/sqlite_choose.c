@@ -1,0 +1,96 @@
+/* Which object may name a build's functions, for whom (DECISIONS 12). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+/* One object with its senders folded. */
+struct candidate {
+    int64_t object;
+    bool readable, has_names, trusted;
+    size_t matched;     /* of the uids, how many sent it */
+    int64_t delivered;  /* latest delivery by a trusted sender or one of the uids */
+    char *note;         /* of that delivery */
+};
+
+/* What is left when all senders of an object were seen: the better of it and the best so far. */
+static void judge_candidate(struct candidate *c, size_t uid_count, struct candidate *best, struct candidate *failure)
+{
+    bool by_all = uid_count > 0 && c->matched == uid_count;
+    struct candidate *target = NULL;
+    if (c->readable && (c->trusted || by_all)) {
+        if (best->object == 0 || c->has_names > best->has_names ||
+            (c->has_names == best->has_names &&
+             (c->trusted > best->trusted || (c->trusted == best->trusted && c->delivered > best->delivered))))
+            target = best;
+    } else if (!c->readable && c->delivered > failure->delivered) {
+        target = failure;
+    }
+    if (target) {
+        free(target->note);
+        *target = *c;
+        c->note = NULL;
+    }
+    free(c->note);
+    c->note = NULL;
+}
+
+static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (uids[middle] < uid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && uids[low] == uid;
+}
+
+/* Adds a row of SQL_OBJECT_EACH to its object. */
+static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const uint32_t *uids, size_t uid_count,
+                                     struct profd_error *e)
+{
+    bool trusted = sqlite3_column_int(q, 4) != 0;
+    bool member = is_member(uids, uid_count, (uint32_t)sqlite3_column_int64(q, 3));
+    int64_t delivered = sqlite3_column_int64(q, 5);
+    c->readable = sqlite3_column_int(q, 1) != 0;
+    c->has_names = sqlite3_column_int(q, 2) != 0;
+    c->trusted |= trusted;
+    c->matched += member;
+    if ((!trusted && !member) || delivered <= c->delivered)
+        return PROFD_OK;
+    c->delivered = delivered;
+    free(c->note);
+    c->note = strdup(sqlite_text(q, 6));
+    return c->note ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about an executable");
+}
+
+enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const uint32_t *uids, size_t uid_count,
+                                       struct sqlite_choice *choice, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    struct candidate current = {.object = 0}, best = {.object = 0}, failure = {.object = 0};
+    enum profd_status status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        if (sqlite3_column_int64(q, 0) != current.object) {
+            judge_candidate(&current, uid_count, &best, &failure);
+            current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
+        }
+        status = fold_sender(&current, q, uids, uid_count, e);
+        if (status != PROFD_OK)
+            sqlite_finish(q);
+    }
+    judge_candidate(&current, uid_count, &best, &failure);
+    if (status == PROFD_OK) {
+        choice->object = best.object;
+        choice->has_names = best.has_names;
+        choice->note = best.object != 0 ? best.note : failure.note;
+        *(best.object != 0 ? &best.note : &failure.note) = NULL;
+    }
+    free(best.note);
+    free(failure.note);
+    return status;
+}

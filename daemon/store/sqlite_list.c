@@ -1,0 +1,137 @@
+/* Labels and companions of a build. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/labels.h"
+#include "store/sqlite.h"
+
+static enum profd_status tally_labels(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
+                                      struct label_tally *tally, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status =
+        build_id ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), INTEGER(scope->uid), TEXT(build_id)), &q, e)
+                 : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        size_t n;
+        const uint8_t *labels = sqlite_blob(q, 0, &n);
+        status = label_tally_add(tally, (const char *)labels, n, (uint64_t)sqlite3_column_int64(q, 1), e);
+        if (status != PROFD_OK)
+            sqlite_finish(q);
+    }
+    return status;
+}
+
+enum profd_status sqlite_each_label(struct store *base, const struct store_scope *scope, const char *build_id,
+                                    bool (*each)(void *context, const struct label_row *row), void *context,
+                                    struct profd_error *e)
+{
+    struct label_tally tally;
+    label_tally_init(&tally);
+    enum profd_status status = tally_labels(sqlite_self(base), scope, build_id, &tally, e);
+    if (status == PROFD_OK)
+        status = label_tally_each(&tally, each, context, e);
+    label_tally_done(&tally);
+    return status;
+}
+
+struct companion {
+    char *id, *name;
+};
+
+static int compare_companions(const void *a, const void *b)
+{
+    return strcmp(((const struct companion *)a)->id, ((const struct companion *)b)->id);
+}
+
+/* Row ids of all builds that share a set with this one, as keys. */
+static enum profd_status collect_rows(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
+                                      struct intern *rows, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_COMPANION_SETS,
+                                            VALUES(INTEGER(scope->all), INTEGER(scope->uid), INTEGER(build)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        size_t n;
+        const uint8_t *set = sqlite_blob(q, 0, &n);
+        for (size_t i = 0; status == PROFD_OK && i + 4 <= n; i += 4) {
+            uint32_t id = (uint32_t)set[i] | (uint32_t)set[i + 1] << 8 | (uint32_t)set[i + 2] << 16 | (uint32_t)set[i + 3] << 24;
+            if (id != build && !intern_find(rows, &id, sizeof id) && !intern_put(rows, &id, sizeof id, NULL, 0))
+                status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+        }
+        if (status != PROFD_OK)
+            sqlite_finish(q);
+    }
+    return status;
+}
+
+static enum profd_status read_companion(struct sqlite_store *s, const struct store_scope *scope, uint32_t build,
+                                        struct companion *c, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status =
+        sqlite_start(s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (status != PROFD_OK)
+        return status;
+    if (!row)
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
+    c->id = strdup(sqlite_text(q, 0));
+    c->name = strdup(sqlite_text(q, 1));
+    sqlite_finish(q);
+    return c->id && c->name ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+}
+
+static enum profd_status list_companions(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
+                                         struct companion **list, size_t *count, struct profd_error *e)
+{
+    struct intern rows;
+    intern_init(&rows, 0);
+    enum profd_status status = collect_rows(s, scope, build, &rows, e);
+    if (status == PROFD_OK) {
+        *list = calloc(rows.count + 1, sizeof **list);
+        if (!*list)
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+    }
+    size_t position = 0;
+    const void *key;
+    while (status == PROFD_OK && intern_next(&rows, &position, &key, NULL, NULL)) {
+        uint32_t id;
+        memcpy(&id, key, sizeof id);
+        status = read_companion(s, scope, id, &(*list)[(*count)++], e);
+    }
+    intern_clear(&rows);
+    return status;
+}
+
+enum profd_status sqlite_each_companion(struct store *base, const struct store_scope *scope, const char *build_id,
+                                        bool (*each)(void *context, const char *companion, const char *name),
+                                        void *context, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct companion *list = NULL;
+    size_t count = 0;
+    int64_t build = 0;
+    bool began, found = false;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK)
+        return status;
+    status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
+    if (status == PROFD_OK && found)
+        status = list_companions(s, scope, build, &list, &count, e);
+    status = sqlite_read_end(s, began, status, e);
+    if (status == PROFD_OK && count > 0)
+        qsort(list, count, sizeof *list, compare_companions);
+    bool more = status == PROFD_OK;
+    for (size_t i = 0; i < count; i++) {
+        more = more && each(context, list[i].id, list[i].name);
+        free(list[i].id);
+        free(list[i].name);
+    }
+    free(list);
+    return status;
+}

@@ -1,0 +1,318 @@
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "store/sqlite.h"
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable's symbols");
+}
+
+/* The content in a row that begins with size, compressed, encoded; a new block. */
+static enum profd_status take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+                                      struct profd_error *e)
+{
+    size_t n, raw = (size_t)sqlite3_column_int64(q, 0);
+    const uint8_t *stored = sqlite_blob(q, 2, &n);
+    uint8_t *block = malloc(raw > 0 ? raw : 1);
+    if (!block)
+        return no_memory(e);
+    bool good;
+    if (sqlite3_column_int(q, 1) != 0) {
+        good = ZSTD_decompress(block, raw, stored, n) == raw;
+    } else {
+        good = n == raw;
+        if (good && n > 0)
+            memcpy(block, stored, n);
+    }
+    if (!good) {
+        free(block);
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: the stored symbols of a build cannot be read", s->path);
+    }
+    *bytes = block;
+    *size = raw;
+    return PROFD_OK;
+}
+
+/* The row with exactly these bytes under (build, variant), or 0. */
+static enum profd_status find_same(struct sqlite_store *s, int64_t build, const struct store_object *object, int64_t *id,
+                                   struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false, same = false;
+    enum profd_status status = sqlite_start(s, SQL_OBJECT_SAME, VALUES(INTEGER(build), TEXT(object->variant)), &q, e);
+    while (status == PROFD_OK && !same && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        if (sqlite3_column_int64(q, 0) != (int64_t)object->encoded_size)
+            continue;
+        status = take_content(s, q, &bytes, &size, e);
+        same = status == PROFD_OK && (size == 0 || memcmp(bytes, object->encoded, size) == 0);
+        *id = sqlite3_column_int64(q, 3);
+        free(bytes);
+        if (same || status != PROFD_OK)
+            sqlite_finish(q);
+    }
+    if (status == PROFD_OK && !same)
+        *id = 0;
+    return status;
+}
+
+static enum profd_status add_object(struct sqlite_store *s, int64_t build, const struct store_object *o, int64_t *id,
+                                    struct profd_error *e)
+{
+    size_t bound = ZSTD_compressBound(o->encoded_size);
+    uint8_t *packed = o->encoded_size > 0 ? malloc(bound) : NULL;
+    if (o->encoded_size > 0 && !packed)
+        return no_memory(e);
+    size_t n = packed ? ZSTD_compress(packed, bound, o->encoded, o->encoded_size, 1) : 0;
+    bool compressed = packed && !ZSTD_isError(n) && n < o->encoded_size;
+    enum profd_status status =
+        sqlite_run(s, SQL_OBJECT_ADD,
+                   VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size),
+                          INTEGER(compressed), BLOB(o->bounds, o->bounds_size),
+                          BLOB(compressed ? packed : o->encoded, compressed ? n : o->encoded_size)),
+                   e);
+    *id = sqlite3_last_insert_rowid(s->db);
+    free(packed);
+    return status;
+}
+
+/* Enters the sender. *changed: whether an answer to anybody may differ from now on; *trusted: to everybody. */
+static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64_t object, const struct store_object *o,
+                                    bool *changed, bool *trusted, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool known = false, found = false;
+    int64_t delivered = 0, latest = 0;
+    *changed = true;
+    *trusted = o->trusted;
+    enum profd_status status = sqlite_find(s, SQL_OBJECT_LATEST, VALUES(INTEGER(build)), &latest, &found, e);
+    if (status == PROFD_OK)
+        status = sqlite_start(s, SQL_OBJECT_SENDER_FIND, VALUES(INTEGER(object), INTEGER(o->uid)), &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &known, e);
+    if (status != PROFD_OK)
+        return status;
+    if (known) {
+        bool was_trusted = sqlite3_column_int(q, 0) != 0;
+        delivered = sqlite3_column_int64(q, 1);
+        *trusted = o->trusted || was_trusted; /* a file does not lose what it was shown to be */
+        *changed = *trusted != was_trusted || delivered != latest || strcmp(sqlite_text(q, 2), o->note) != 0;
+        sqlite_finish(q);
+    }
+    if (!*changed)
+        return PROFD_OK;
+    s->state.number++;
+    return sqlite_run(s, SQL_OBJECT_SENDER_SET,
+                      VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number), TEXT(o->name),
+                             TEXT(o->note)),
+                      e);
+}
+
+/* Reports with this build, and lists of builds that show it, are new from here on. */
+static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, const struct store_object *o, bool everybody,
+                                      struct profd_error *e)
+{
+    static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
+    enum profd_status status = PROFD_OK;
+    int users = 0;
+    for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
+        status = sqlite_run(s, touches[i],
+                            VALUES(INTEGER(build), INTEGER(everybody), INTEGER(o->uid), INTEGER(s->state.number)), e);
+        users = sqlite3_changes(s->db);
+    }
+    struct sqlite_state *t = &s->state;
+    if (users > 0)
+        t->list_epoch = t->number;
+    if (status == PROFD_OK && o->has_names)
+        status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
+    if (status == PROFD_OK)
+        status = sqlite_run(s, SQL_STATE_SET,
+                            VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
+                                   INTEGER(t->calls)),
+                            e);
+    return status;
+}
+
+enum profd_status sqlite_put_object(struct store *base, const struct store_object *object, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    int64_t build = 0, id = 0;
+    bool changed = false, trusted = false;
+    enum profd_status status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK)
+        return status;
+    status = sqlite_intern_build(s, object->id.text, &build, e);
+    if (status == PROFD_OK)
+        status = find_same(s, build, object, &id, e);
+    if (status == PROFD_OK && id == 0)
+        status = add_object(s, build, object, &id, e);
+    if (status == PROFD_OK)
+        status = put_sender(s, build, id, object, &changed, &trusted, e);
+    if (status == PROFD_OK && changed)
+        status = touch_epochs(s, build, object, trusted, e);
+    status = sqlite_write_end(s, status, e);
+    intern_clear(&s->known); /* objects are rare, asking about them is not */
+    return status;
+}
+
+static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const char *build_id, bool *known,
+                                    int64_t *object, struct profd_error *e)
+{
+    int64_t build = 0, one = 0;
+    bool found = false;
+    struct sqlite_choice choice = {.object = 0};
+    *object = 0;
+    enum profd_status status = sqlite_find(s, SQL_OBJECT_KNOWN, VALUES(TEXT(build_id), INTEGER(uid)), &one, known, e);
+    if (status != PROFD_OK || !*known)
+        return status;
+    status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
+    if (status == PROFD_OK && found)
+        status = sqlite_choose_object(s, build, &uid, 1, &choice, e);
+    free(choice.note);
+    *object = choice.object;
+    return status;
+}
+
+/* A new entry for what is known of the build, from the tables. */
+static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const char *build_id, struct sqlite_known **out,
+                                    size_t *out_size, struct profd_error *e)
+{
+    bool known = false, row = false;
+    int64_t object = 0;
+    sqlite3_stmt *q = NULL;
+    const uint8_t *bounds = NULL;
+    size_t n = 0;
+    enum profd_status status = load_known(s, uid, build_id, &known, &object, e);
+    if (status == PROFD_OK && object != 0) {
+        status = sqlite_start(s, SQL_OBJECT_BOUNDS, VALUES(INTEGER(object)), &q, e);
+        if (status == PROFD_OK)
+            status = sqlite_next(s, q, &row, e);
+        if (row)
+            bounds = sqlite_blob(q, 0, &n);
+    }
+    struct sqlite_known *entry = status == PROFD_OK ? malloc(sizeof *entry + n) : NULL;
+    if (status == PROFD_OK && !entry)
+        status = no_memory(e);
+    if (entry) {
+        *entry = (struct sqlite_known){.known = known, .bounds_size = n};
+        if (n > 0)
+            memcpy(entry->bounds, bounds, n);
+        *out = entry;
+        *out_size = sizeof *entry + n;
+    }
+    if (row)
+        sqlite_finish(q);
+    return status;
+}
+
+/* The writer's memory of the build, filled when needed. A reader's knowledge would grow stale: it is made new each time and
+ * lent until the next. */
+static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
+                                    const struct sqlite_known **out, struct profd_error *e)
+{
+    char key[sizeof uid + BUILDID_TEXT_SIZE];
+    struct sqlite_known *entry = NULL;
+    size_t size = 0, n = strlen(build_id);
+    if (n >= BUILDID_TEXT_SIZE)
+        return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
+                               BUILDID_TEXT_SIZE - 1, n);
+    memcpy(key, &uid, sizeof uid);
+    memcpy(key + sizeof uid, build_id, n);
+    const struct sqlite_known *known = s->base.writable ? intern_find(&s->known, key, sizeof uid + n) : NULL;
+    if (known) {
+        *out = known;
+        return PROFD_OK;
+    }
+    enum profd_status status = make_known(s, uid, build_id, &entry, &size, e);
+    if (status != PROFD_OK)
+        return status;
+    if (s->base.writable) {
+        known = intern_put(&s->known, key, sizeof uid + n, entry, size);
+        free(entry);
+        if (!known)
+            return no_memory(e);
+    } else {
+        free(s->bounds);
+        s->bounds = (uint8_t *)entry;
+        known = entry;
+    }
+    *out = known;
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_has_object(struct store *base, uint32_t uid, const char *build_id, bool *known,
+                                    struct profd_error *e)
+{
+    const struct sqlite_known *entry;
+    enum profd_status status = find_known(sqlite_self(base), uid, build_id, &entry, e);
+    if (status == PROFD_OK)
+        *known = entry->known;
+    return status;
+}
+
+enum profd_status sqlite_get_bounds(struct store *base, uint32_t uid, const char *build_id, const uint8_t **bytes,
+                                    size_t *size, struct profd_error *e)
+{
+    const struct sqlite_known *entry;
+    enum profd_status status = find_known(sqlite_self(base), uid, build_id, &entry, e);
+    if (status == PROFD_OK) {
+        *bytes = entry->bounds;
+        *size = entry->bounds_size;
+    }
+    return status;
+}
+
+static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
+                                     uint8_t **bytes, size_t *size, int64_t *variants, struct profd_error *e)
+{
+    int64_t build = 0;
+    bool found = false, row = false;
+    sqlite3_stmt *q;
+    struct sqlite_choice choice = {.object = 0};
+    enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
+    if (status == PROFD_OK && found)
+        status = sqlite_choose_object(s, build, uids, uid_count, &choice, e);
+    free(choice.note);
+    if (status != PROFD_OK)
+        return status;
+    if (choice.object == 0)
+        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s", build_id);
+    status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build)), variants, &found, e);
+    if (status == PROFD_OK)
+        status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (row) {
+        status = take_content(s, q, bytes, size, e);
+        sqlite_finish(q);
+    } else if (status == PROFD_OK) {
+        status = profd_error_set(e, PROFD_INTERNAL, "object %lld vanished", (long long)choice.object);
+    }
+    return status;
+}
+
+enum profd_status sqlite_get_object(struct store *base, const uint32_t *uids, size_t uid_count, const char *build_id,
+                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    bool began;
+    uint8_t *block = NULL;
+    size_t n = 0;
+    int64_t contents = 0;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK)
+        return status;
+    status = read_object(s, uids, uid_count, build_id, &block, &n, &contents, e);
+    status = sqlite_read_end(s, began, status, e);
+    if (status != PROFD_OK) {
+        free(block);
+        return status;
+    }
+    *bytes = block;
+    *size = n;
+    *variants = (uint32_t)contents;
+    return PROFD_OK;
+}

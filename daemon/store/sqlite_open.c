@@ -1,0 +1,208 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "store/sqlite.h"
+
+#define QUICK_CHECK_BYTES (64 << 20) /* a larger database isn't read through when it is opened */
+
+static void close_handle(struct store *base)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    sqlite_statements_done(s);
+    /* A handle that must not write any more must not checkpoint when it goes either. */
+    if (s->db && s->broken != PROFD_OK)
+        sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_close(s->db);
+    intern_clear(&s->hosts);
+    intern_clear(&s->builds);
+    intern_clear(&s->series);
+    intern_clear(&s->known);
+    buffer_done(&s->key);
+    free(s->bounds);
+    free(s->path);
+    free(s);
+}
+
+static const struct store_ops sqlite_ops = {
+    .version = STORE_OPS_VERSION,
+    .close = close_handle,
+    .put_uploads = sqlite_put_uploads,
+    .has_upload = sqlite_has_upload,
+    .put_object = sqlite_put_object,
+    .has_object = sqlite_has_object,
+    .get_object = sqlite_get_object,
+    .get_bounds = sqlite_get_bounds,
+    .find_builds = sqlite_find_builds,
+    .each_build = sqlite_each_build,
+    .get_build = sqlite_get_build,
+    .each_label = sqlite_each_label,
+    .each_companion = sqlite_each_companion,
+    .each_upload = sqlite_each_upload,
+    .epoch = sqlite_epoch,
+    .epoch_all = sqlite_epoch_all,
+    .get_totals = sqlite_get_totals,
+    .forget_ids = sqlite_forget_ids,
+};
+
+static struct sqlite_store *new_handle(const char *path, bool writable)
+{
+    struct sqlite_store *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->base = (struct store){.ops = &sqlite_ops, .writable = writable};
+    intern_init(&s->hosts, SQLITE_CACHE_BYTES);
+    intern_init(&s->builds, SQLITE_CACHE_BYTES);
+    intern_init(&s->series, SQLITE_CACHE_BYTES);
+    intern_init(&s->known, SQLITE_CACHE_BYTES);
+    buffer_init(&s->key, SQLITE_CACHE_BYTES);
+    s->checkpoint_at = SQLITE_WAL_FRAMES;
+    s->path = strdup(path);
+    if (!s->path) {
+        close_handle(&s->base);
+        return NULL;
+    }
+    return s;
+}
+
+static enum profd_status execute(struct sqlite_store *s, const char *sql, struct profd_error *e)
+{
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
+}
+
+/* Opens the connection and lets it do nothing that the file's owner has not asked for. Nothing is written yet. */
+static enum profd_status connect_file(struct sqlite_store *s, int flags, struct profd_error *e)
+{
+    if (sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return s->db ? sqlite_fail(s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    sqlite3_extended_result_codes(s->db, 1);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    return execute(s,
+                   "PRAGMA busy_timeout=0; PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA temp_store=MEMORY; "
+                   "PRAGMA cell_size_check=ON; PRAGMA wal_autocheckpoint=0",
+                   e);
+}
+
+static enum profd_status check_small(struct sqlite_store *s, struct profd_error *e)
+{
+    struct stat st;
+    if (stat(s->path, &st) != 0)
+        return profd_error_set(e, PROFD_IO, "cannot look at the database \"%s\": %s", s->path, strerror(errno));
+    if (st.st_size >= QUICK_CHECK_BYTES)
+        return PROFD_OK;
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &q, NULL) != SQLITE_OK)
+        return sqlite_fail(s, e);
+    enum profd_status status = PROFD_OK;
+    if (sqlite3_step(q) != SQLITE_ROW)
+        status = sqlite_fail(s, e);
+    else if (strcmp(sqlite_text(q, 0), "ok") != 0)
+        status = profd_error_set(e, PROFD_DAMAGED, "database \"%s\" is damaged, nothing was changed: %s", s->path,
+                                 sqlite_text(q, 0));
+    sqlite3_finalize(q);
+    return status;
+}
+
+static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
+{
+    (void)db;
+    (void)name;
+    struct sqlite_store *s = context;
+    /* The log began afresh: whatever held it back is gone. */
+    if (frames < s->wal_frames)
+        s->checkpoint_at = SQLITE_WAL_FRAMES;
+    s->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+/* From here on the file is ours and may be written. */
+static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_error *e)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &q, NULL) != SQLITE_OK)
+        return sqlite_fail(s, e);
+    enum profd_status status = PROFD_OK;
+    if (sqlite3_step(q) != SQLITE_ROW)
+        status = sqlite_fail(s, e);
+    else if (strcmp(sqlite_text(q, 0), "wal") != 0)
+        status = profd_error_set(e, PROFD_IO, "database \"%s\": no write-ahead log on this file system (journal_mode stays %s)",
+                                 s->path, sqlite_text(q, 0));
+    sqlite3_finalize(q);
+    if (status == PROFD_OK)
+        status = execute(s, "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=16777216; PRAGMA cache_size=-16384", e);
+    return status;
+}
+
+static enum profd_status open_writer(struct sqlite_store *s, struct profd_error *e)
+{
+    bool exists;
+    int64_t version = 0;
+    enum profd_status status = sqlite_judge_file(s->path, &exists, e);
+    if (status == PROFD_OK && !exists)
+        status = sqlite_create_file(s->path, e);
+    if (status == PROFD_OK)
+        status = connect_file(s, SQLITE_OPEN_READWRITE, e);
+    if (status != PROFD_OK)
+        return status;
+    if (sqlite3_db_readonly(s->db, "main") == 1)
+        return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
+    status = sqlite_judge_schema(s->db, s->path, &version, e);
+    if (status == PROFD_OK)
+        status = check_small(s, e);
+    if (status == PROFD_OK)
+        status = prepare_writing(s, e);
+    if (status == PROFD_OK)
+        status = sqlite_migrate(s->db, version, e);
+    if (status != PROFD_OK)
+        return status;
+    sqlite3_wal_hook(s->db, note_frames, s);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    return PROFD_OK;
+}
+
+static enum profd_status open_reader(struct sqlite_store *s, struct profd_error *e)
+{
+    struct stat st;
+    int64_t version = 0;
+    if (stat(s->path, &st) != 0)
+        return profd_error_set(e, PROFD_NO_INPUT, "cannot open the database \"%s\": %s", s->path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is not a file", s->path);
+    enum profd_status status = connect_file(s, SQLITE_OPEN_READONLY, e);
+    if (status == PROFD_OK)
+        status = sqlite_judge_schema(s->db, s->path, &version, e);
+    if (status == PROFD_OK && version != SQLITE_SCHEMA_VERSION)
+        status = profd_error_set(e, PROFD_CONFIG, "database \"%s\" has schema version %lld; open it for writing first",
+                                 s->path, (long long)version);
+    return status;
+}
+
+enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e)
+{
+    struct sqlite_store *s = new_handle(path, true);
+    if (!s)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    enum profd_status status = open_writer(s, e);
+    if (status == PROFD_OK)
+        *out = &s->base;
+    else
+        close_handle(&s->base);
+    return status;
+}
+
+enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e)
+{
+    struct sqlite_store *s = new_handle(path, false);
+    if (!s)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    enum profd_status status = open_reader(s, e);
+    if (status == PROFD_OK)
+        *out = &s->base;
+    else
+        close_handle(&s->base);
+    return status;
+}

@@ -1,0 +1,87 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+extern const unsigned char embed_schema_001_initial_sql[];
+extern const size_t embed_schema_001_initial_sql_size;
+
+/* Step i brings the schema from version i to i + 1. The texts end with a NUL. */
+static const unsigned char *const migrations[SQLITE_SCHEMA_VERSION] = {embed_schema_001_initial_sql};
+
+static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct profd_error *e)
+{
+    int rc = sqlite3_errcode(db) & 0xff;
+    enum profd_status status = rc == SQLITE_FULL                              ? PROFD_FULL
+                               : rc == SQLITE_NOMEM                           ? PROFD_NO_MEMORY
+                               : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB ? PROFD_DAMAGED
+                               : rc == SQLITE_BUSY                            ? PROFD_BUSY
+                                                                              : PROFD_IO;
+    return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db),
+                           sqlite3_extended_errcode(db));
+}
+
+enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK)
+        return schema_fail(db, sql, e);
+    enum profd_status status = PROFD_OK;
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW)
+        *value = sqlite3_column_int64(q, 0);
+    else
+        status = rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql) : schema_fail(db, sql, e);
+    sqlite3_finalize(q);
+    return status;
+}
+
+enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
+{
+    int64_t application = 0, has = 0;
+    enum profd_status status = sqlite_pragma_integer(db, "PRAGMA application_id", &application, e);
+    if (status == PROFD_OK)
+        status = sqlite_pragma_integer(db, "PRAGMA user_version", &has, e);
+    if (status != PROFD_OK)
+        return profd_error_wrap(e, status, "database \"%s\"", path);
+    if (application != SQLITE_APPLICATION_ID || has < 1)
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08llx", path,
+                               (unsigned long long)application);
+    if (has > SQLITE_SCHEMA_VERSION)
+        return profd_error_set(e, PROFD_NEWER, "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d",
+                               path, (long long)has, SQLITE_SCHEMA_VERSION);
+    *version = has;
+    return PROFD_OK;
+}
+
+static enum profd_status run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : schema_fail(db, doing, e);
+}
+
+static enum profd_status migrate_once(sqlite3 *db, int64_t version, struct profd_error *e)
+{
+    char doing[64], mark[128];
+    snprintf(doing, sizeof doing, "cannot bring the schema to version %lld", (long long)version + 1);
+    snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%lld", SQLITE_APPLICATION_ID,
+             (long long)version + 1);
+    enum profd_status status = run(db, "BEGIN IMMEDIATE", doing, e);
+    if (status != PROFD_OK)
+        return status;
+    status = run(db, (const char *)migrations[version], doing, e);
+    if (status == PROFD_OK)
+        status = run(db, mark, doing, e);
+    if (status == PROFD_OK)
+        status = run(db, "COMMIT", doing, e);
+    if (status != PROFD_OK && !sqlite3_get_autocommit(db))
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+enum profd_status sqlite_migrate(sqlite3 *db, int64_t version, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (; status == PROFD_OK && version < SQLITE_SCHEMA_VERSION; version++)
+        status = migrate_once(db, version, e);
+    return status;
+}

@@ -1,0 +1,113 @@
+/* Upload ids: what makes a delivery count once (DECISIONS 15). */
+#include <string.h>
+
+#include "store/sequence.h"
+#include "store/sqlite.h"
+
+#define SECOND INT64_C(1000000000)
+#define SEEN_SLACK 3600    /* seconds that a sender's last sign of life may be out of date */
+#define FORGET_SLICE 50000 /* senders looked at in one transaction */
+
+/* The sender's set; {0} if it was never seen. */
+static enum profd_status load_set(struct sqlite_store *s, const struct store_upload *u, int64_t host,
+                                  struct sequence_set *set, int64_t *seen, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool known = false;
+    set->mark = set->count = 0;
+    *seen = 0;
+    enum profd_status status = sqlite_start(
+        s, SQL_SENDER_FIND, VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender)), &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &known, e);
+    if (!known)
+        return status;
+    size_t n;
+    const uint8_t *above = sqlite_blob(q, 2, &n);
+    bool good = sequence_decode(set, (uint32_t)sqlite3_column_int64(q, 0), above, n);
+    *seen = sqlite3_column_int64(q, 1);
+    sqlite_finish(q);
+    return good ? PROFD_OK
+                : profd_error_set(e, PROFD_DAMAGED, "database %s: a sender's list of ids breaks its rules", s->path);
+}
+
+enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_upload *u, int64_t host,
+                                 enum store_outcome *outcome, struct profd_error *e)
+{
+    struct sequence_set set;
+    uint8_t above[SEQUENCE_BYTES];
+    int64_t seen, now = u->received / SECOND;
+    enum profd_status status = load_set(s, u, host, &set, &seen, e);
+    if (status != PROFD_OK)
+        return status;
+    enum sequence_outcome taken = sequence_add(&set, u->sequence);
+    *outcome = taken == SEQUENCE_NEW ? STORE_STORED : taken == SEQUENCE_SEEN ? STORE_DUPLICATE : STORE_TOO_MANY_GAPS;
+    if (taken != SEQUENCE_NEW && now < seen + SEEN_SLACK)
+        return PROFD_OK;
+    size_t n = sequence_encode(&set, above);
+    return sqlite_run(s, SQL_SENDER_SET,
+                      VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender), INTEGER(set.mark),
+                             INTEGER(now > seen ? now : seen), BLOB(above, n)),
+                      e);
+}
+
+enum profd_status sqlite_has_upload(struct store *base, const struct store_upload *upload, bool *counted,
+                                    struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sequence_set set;
+    int64_t host = 0, seen;
+    bool found = false;
+    enum profd_status status = sqlite_find(s, SQL_HOST_FIND, VALUES(TEXT(upload->host)), &host, &found, e);
+    if (status == PROFD_OK && found) {
+        status = load_set(s, upload, host, &set, &seen, e);
+        found = status == PROFD_OK && sequence_holds(&set, upload->sequence);
+    }
+    if (status == PROFD_OK)
+        *counted = found;
+    return status;
+}
+
+/* Where the slice after the cursor ends; whole: the end of the table was reached. */
+static enum profd_status find_slice(struct sqlite_store *s, const struct sqlite_cursor *from, struct sqlite_cursor *to,
+                                    bool *whole, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    int64_t n = 0;
+    enum profd_status status = sqlite_start(s, SQL_SENDER_SCAN,
+                                            VALUES(INTEGER(from->host), INTEGER(from->uid),
+                                                   BLOB(from->sender, sizeof from->sender), INTEGER(FORGET_SLICE)),
+                                            &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        size_t size;
+        const uint8_t *sender = sqlite_blob(q, 2, &size);
+        to->host = sqlite3_column_int64(q, 0);
+        to->uid = sqlite3_column_int64(q, 1);
+        memcpy(to->sender, sender, size < sizeof to->sender ? size : sizeof to->sender);
+        n++;
+    }
+    *whole = n < FORGET_SLICE;
+    return status;
+}
+
+enum profd_status sqlite_forget_ids(struct store *base, int64_t before, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sqlite_cursor to = s->forget;
+    bool whole = false;
+    enum profd_status status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK)
+        return status;
+    status = find_slice(s, &s->forget, &to, &whole, e);
+    if (status == PROFD_OK)
+        status = sqlite_run(s, SQL_SENDER_REMOVE,
+                            VALUES(INTEGER(s->forget.host), INTEGER(s->forget.uid),
+                                   BLOB(s->forget.sender, sizeof s->forget.sender), INTEGER(to.host), INTEGER(to.uid),
+                                   BLOB(to.sender, sizeof to.sender), INTEGER(before / SECOND)),
+                            e);
+    status = sqlite_write_end(s, status, e);
+    if (status == PROFD_OK)
+        s->forget = whole ? (struct sqlite_cursor){.host = 0} : to;
+    return status;
+}

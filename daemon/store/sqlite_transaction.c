@@ -1,0 +1,91 @@
+#include "store/sqlite.h"
+
+static enum profd_status load_state(struct sqlite_store *s, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (status != PROFD_OK)
+        return status;
+    if (!row)
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: table state is empty", s->path);
+    s->state = (struct sqlite_state){.number = sqlite3_column_int64(q, 0),
+                                     .list_epoch = sqlite3_column_int64(q, 1),
+                                     .salt = sqlite3_column_int64(q, 2),
+                                     .uploads = (uint64_t)sqlite3_column_int64(q, 3),
+                                     .ticks = (uint64_t)sqlite3_column_int64(q, 4),
+                                     .calls = (uint64_t)sqlite3_column_int64(q, 5)};
+    sqlite_finish(q);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error *e)
+{
+    if (s->broken != PROFD_OK)
+        return profd_error_set(e, s->broken, "nothing is written any more until profd starts again, because of: %s",
+                               s->why.sentence);
+    enum profd_status status = sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e);
+    if (status != PROFD_OK)
+        return status;
+    status = load_state(s, e);
+    return status == PROFD_OK ? PROFD_OK : sqlite_write_end(s, status, e);
+}
+
+/* Undoes the transaction and what the caches took from it: row ids that were never committed. */
+static void roll_back(struct sqlite_store *s)
+{
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_reset(s->statements[i]);
+    if (!sqlite3_get_autocommit(s->db))
+        (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
+    intern_clear(&s->hosts);
+    intern_clear(&s->builds);
+    intern_clear(&s->series);
+    intern_clear(&s->known);
+}
+
+/* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O
+ * error sqlite_fail has closed the handle for further writes. A log that a reader holds back is tried again later. */
+static void checkpoint(struct sqlite_store *s)
+{
+    if (s->wal_frames < s->checkpoint_at)
+        return;
+    int log = 0, done = 0;
+    if (sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &done) != SQLITE_OK)
+        (void)sqlite_fail(s, NULL);
+    s->checkpoint_at = log > done ? s->wal_frames + SQLITE_WAL_FRAMES / 4 : SQLITE_WAL_FRAMES;
+}
+
+enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
+{
+    if (status == PROFD_OK)
+        status = sqlite_run(s, SQL_COMMIT, NULL, 0, e);
+    if (status != PROFD_OK) {
+        roll_back(s);
+        return status;
+    }
+    checkpoint(s);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct profd_error *e)
+{
+    *began = false;
+    if (!sqlite3_get_autocommit(s->db))
+        return PROFD_OK;
+    enum profd_status status = sqlite_run(s, SQL_BEGIN_READ, NULL, 0, e);
+    *began = status == PROFD_OK;
+    return status;
+}
+
+enum profd_status sqlite_read_end(struct sqlite_store *s, bool began, enum profd_status status, struct profd_error *e)
+{
+    if (!began)
+        return status;
+    enum profd_status ended = sqlite_run(s, SQL_COMMIT, NULL, 0, status == PROFD_OK ? e : NULL);
+    if (ended != PROFD_OK && !sqlite3_get_autocommit(s->db))
+        (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
+    return status != PROFD_OK ? status : ended;
+}

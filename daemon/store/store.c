@@ -1,0 +1,175 @@
+#include "store/store.h"
+
+#include <string.h>
+
+#include "proto/limits.h"
+#include "store/sequence.h"
+#include "store/store_ops.h"
+
+_Static_assert(STORE_ID_RANGES == SEQUENCE_RANGES, "store.h promises what sequence.h keeps");
+_Static_assert(LIMIT_ID_DAYS > LIMIT_SPOOL_DAYS, "an id must outlive every spool that may still deliver it");
+
+static enum profd_status check_writable(const struct store *s, struct profd_error *e)
+{
+    if (s->ops->version != STORE_OPS_VERSION)
+        return profd_error_set(e, PROFD_INTERNAL, "the engine's table of verbs has version %u, expected %u",
+                               s->ops->version, (unsigned)STORE_OPS_VERSION);
+    if (!s->writable)
+        return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
+    return PROFD_OK;
+}
+
+enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
+                                    enum store_outcome *outcomes, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    if (status != PROFD_OK || n == 0)
+        return status;
+    for (size_t i = 0; i < n; i++) {
+        const struct store_upload *u = &uploads[i];
+        if (u->sequence == 0)
+            return profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
+        if (u->program >= u->build_count)
+            return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program,
+                                   u->build_count);
+        if (u->start > u->end || u->start < 0)
+            return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
+    }
+    return s->ops->put_uploads(s, uploads, n, outcomes, e);
+}
+
+enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
+                                   struct profd_error *e)
+{
+    return s->ops->has_upload(s, upload, counted, e);
+}
+
+enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->put_object(s, object, e);
+}
+
+enum profd_status store_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
+                                   struct profd_error *e)
+{
+    return s->ops->has_object(s, uid, build_id, known, e);
+}
+
+enum profd_status store_get_object(struct store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
+                                   uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e)
+{
+    return s->ops->get_object(s, uids, uid_count, build_id, bytes, size, variants, e);
+}
+
+enum profd_status store_get_bounds(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
+                                   size_t *size, struct profd_error *e)
+{
+    return s->ops->get_bounds(s, uid, build_id, bytes, size, e);
+}
+
+/* Lower case of an ASCII text, so that ids pasted from other tools are found. */
+static void fold_case(const char *text, char *out)
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i <= n; i++)
+        out[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+}
+
+enum profd_status store_find_build(struct store *s, const struct store_scope *scope, const char *text,
+                                   struct buildid *id, struct profd_error *e)
+{
+    struct buildid found[2];
+    size_t count = 0;
+    char prefix[BUILDID_TEXT_SIZE];
+    size_t n = strlen(text);
+    if (n >= sizeof prefix)
+        return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
+                               BUILDID_TEXT_SIZE - 1, n);
+    fold_case(text, prefix);
+    if (n > 0) {
+        enum profd_status status = s->ops->find_builds(s, scope, prefix, true, found, &count, e);
+        if (status != PROFD_OK)
+            return status;
+    }
+    if (count == 0) {
+        if (!buildid_prefix_valid(prefix, n))
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "\"%s\" is neither a build-id nor a prefix of at least 4 of its characters", text);
+        enum profd_status status = s->ops->find_builds(s, scope, prefix, false, found, &count, e);
+        if (status != PROFD_OK)
+            return status;
+    }
+    if (count == 0)
+        return profd_error_set(e, PROFD_NOT_FOUND, "no build \"%s\" has been uploaded", text);
+    if (count > 1)
+        return profd_error_set(e, PROFD_AMBIGUOUS, "\"%s\" begins several build-ids, among them %s and %s", text,
+                               found[0].text, found[1].text);
+    *id = found[0];
+    return PROFD_OK;
+}
+
+enum profd_status store_each_build(struct store *s, const struct store_scope *scope, const char *after, size_t limit,
+                                   bool (*each)(void *context, const struct build_row *row), void *context,
+                                   struct profd_error *e)
+{
+    return limit == 0 ? PROFD_OK : s->ops->each_build(s, scope, after, limit, each, context, e);
+}
+
+enum profd_status store_get_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                  void (*each)(void *context, const struct build_row *row), void *context,
+                                  struct profd_error *e)
+{
+    return s->ops->get_build(s, scope, build_id, each, context, e);
+}
+
+enum profd_status store_each_label(struct store *s, const struct store_scope *scope, const char *build_id,
+                                   bool (*each)(void *context, const struct label_row *row), void *context,
+                                   struct profd_error *e)
+{
+    return s->ops->each_label(s, scope, build_id, each, context, e);
+}
+
+enum profd_status store_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
+                                       bool (*each)(void *context, const char *companion, const char *name),
+                                       void *context, struct profd_error *e)
+{
+    return s->ops->each_companion(s, scope, build_id, each, context, e);
+}
+
+enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    enum profd_status (*each)(void *context, const struct store_row *row,
+                                                              struct profd_error *e),
+                                    void *context, struct profd_error *e)
+{
+    return s->ops->each_upload(s, scope, filter, each, context, e);
+}
+
+enum profd_status store_epoch(struct store *s, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
+                              struct profd_error *e)
+{
+    return s->ops->epoch(s, scope, build_id, epoch, e);
+}
+
+enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, uint64_t *epoch,
+                                  struct profd_error *e)
+{
+    return s->ops->epoch_all(s, scope, epoch, e);
+}
+
+enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e)
+{
+    return s->ops->get_totals(s, t, e);
+}
+
+enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->forget_ids(s, before, e);
+}
+
+void store_close(struct store *s)
+{
+    if (s)
+        s->ops->close(s);
+}

@@ -1,0 +1,103 @@
+#include "proto/counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/counts_block.h"
+
+static size_t block_round(size_t size)
+{
+    return (size + 15) & ~(size_t)15;
+}
+
+/* 64-bit sizes: at most 2^32 × (72 + 12 + 32) bytes, which cannot overflow. */
+enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, bool zeroed,
+                                    struct profd_error *e)
+{
+    size_t h = block_round((size_t)histograms * sizeof(struct counts_histogram));
+    size_t b8 = block_round((size_t)bins * sizeof(uint64_t)), b4 = block_round((size_t)bins * sizeof(uint32_t));
+    size_t a8 = block_round((size_t)arcs * sizeof(uint64_t)), a4 = block_round((size_t)arcs * sizeof(uint32_t));
+    size_t total = h + b8 + b4 + 3 * a8 + 2 * a4 + 16;
+    char *block = zeroed ? calloc(1, total) : malloc(total);
+    if (block == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u bins and %u arcs", bins, arcs);
+    *c = (struct counts){.histogram_count = histograms, .bin_count = bins, .arc_count = arcs, .block = block};
+    c->histograms = (void *)block;
+    c->bin_ticks = (void *)(block + h);
+    c->from = (void *)(block + h + b8);
+    c->to = (void *)(block + h + b8 + a8);
+    c->calls = (void *)(block + h + b8 + 2 * a8);
+    c->bin_index = (void *)(block + h + b8 + 3 * a8);
+    c->from_build = (void *)(block + h + b8 + 3 * a8 + b4);
+    c->to_build = (void *)(block + h + b8 + 3 * a8 + b4 + a4);
+    return PROFD_OK;
+}
+
+enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, struct profd_error *e)
+{
+    return counts_take_block(c, histograms, bins, arcs, true, e);
+}
+
+void counts_done(struct counts *c)
+{
+    free(c->block);
+    *c = (struct counts){0};
+}
+
+/* Saturates at 2^63−1, as stored sums do. */
+static uint64_t counts_sum(const uint64_t *values, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_add_overflow(sum, values[i], &sum) || sum > (uint64_t)INT64_MAX)
+            return (uint64_t)INT64_MAX;
+    return sum;
+}
+
+void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
+{
+    *ticks = counts_sum(c->bin_ticks, c->bin_count);
+    *calls = counts_sum(c->calls, c->arc_count);
+}
+
+enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e)
+{
+    if (histograms > LIMIT_HISTOGRAMS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "%llu histograms, at most %u", (unsigned long long)histograms, LIMIT_HISTOGRAMS);
+    if (bins > LIMIT_BINS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "%llu non-zero bins, at most %u", (unsigned long long)bins, LIMIT_BINS);
+    if (arcs > LIMIT_ARCS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "%llu arcs, at most %u", (unsigned long long)arcs, LIMIT_ARCS);
+    return PROFD_OK;
+}
+
+/* Printable ASCII, NUL behind it up to the end. */
+static bool dimension_valid(const struct counts_histogram *h)
+{
+    size_t n = strnlen(h->dimension, sizeof h->dimension);
+    if (n >= sizeof h->dimension)
+        return false;
+    for (size_t i = 0; i < sizeof h->dimension; i++)
+        if (i < n ? h->dimension[i] < ' ' || h->dimension[i] > '~' : h->dimension[i] != '\0')
+            return false;
+    return h->abbreviation >= ' ' && h->abbreviation <= '~';
+}
+
+enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e)
+{
+    if (h->low >= h->high)
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: low 0x%llx is not below high 0x%llx", at,
+                               (unsigned long long)h->low, (unsigned long long)h->high);
+    if (h->bins < 1)
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u has no bins", at);
+    if (h->bins > LIMIT_HISTOGRAM_BINS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u of %u bins, at most %u", at, h->bins, LIMIT_HISTOGRAM_BINS);
+    if (h->rate < 1 || h->rate > LIMIT_RATE)
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second, it must be 1 to %u", at, h->rate,
+                               LIMIT_RATE);
+    if (!dimension_valid(h))
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
+    if (h->used > h->bins)
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
+    return PROFD_OK;
+}

@@ -1,0 +1,26 @@
+/* What encoder and decoder of counts share. Private to proto/counts*. */
+#ifndef PROFD_PROTO_COUNTS_BLOCK_H
+#define PROFD_PROTO_COUNTS_BLOCK_H
+
+#include "proto/counts.h"
+#include "proto/limits.h"
+
+#define COUNTS_FORMAT 1          /* first byte of the stored encoding */
+#define COUNTS_HISTOGRAM_MIN 8u /* encoded bytes of the smallest histogram */
+#define COUNTS_BIN_MIN 2u
+#define COUNTS_ARC_MIN 3u
+#define COUNTS_HISTOGRAM_MAX 72u /* and of the largest */
+#define COUNTS_BIN_MAX 15u
+#define COUNTS_ARC_MAX 55u
+
+/* As counts_init; zeroing is left out for who fills everything. */
+enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, bool zeroed,
+                                    struct profd_error *e);
+
+/* Rules of limits.h. TOO_LARGE or OK. */
+enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e);
+
+/* Every rule on one histogram but its build and first. at names it in the sentence. */
+enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
+
+#endif

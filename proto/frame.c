@@ -1,0 +1,96 @@
+#include "proto/frame.h"
+
+#include <stdlib.h>
+
+#include "proto/deflate.h"
+#include "proto/limits.h"
+
+static uint32_t frame_get_u32(const uint8_t *in)
+{
+    return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+}
+
+static void frame_put_u32(uint32_t value, uint8_t *out)
+{
+    for (unsigned i = 0; i < 4; i++)
+        out[i] = (uint8_t)(value >> (8 * i));
+}
+
+void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE])
+{
+    frame_put_u32(f->length, out);
+    out[4] = f->version;
+    out[5] = f->type;
+    out[6] = (uint8_t)f->flags;
+    out[7] = (uint8_t)(f->flags >> 8);
+    frame_put_u32(f->tag, out + 8);
+}
+
+const char *frame_type_name(unsigned type)
+{
+    switch (type) {
+#define X(name, number) \
+    case number:        \
+        return #name;
+        FRAME_TYPE_LIST(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+/* The greeting must be readable before a version is agreed upon, so its first version is spoken for ever. */
+static unsigned frame_version_oldest(unsigned type)
+{
+    bool greeting = type == FRAME_HELLO || type == FRAME_WELCOME || type == FRAME_NACK;
+    return greeting ? FRAME_VERSION_GREETING : FRAME_VERSION_OLDEST;
+}
+
+enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame *f, struct profd_error *e)
+{
+    f->length = frame_get_u32(in);
+    f->version = in[4];
+    f->type = in[5];
+    f->flags = (uint16_t)(in[6] | in[7] << 8);
+    f->tag = frame_get_u32(in + 8);
+    if (f->length > LIMIT_FRAME_PAYLOAD)
+        return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: at most %u are taken", f->length, LIMIT_FRAME_PAYLOAD);
+    if (f->version < frame_version_oldest(f->type) || f->version > FRAME_VERSION)
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: versions %d to %d are spoken here", f->version,
+                               FRAME_VERSION_OLDEST, FRAME_VERSION);
+    if (frame_type_name(f->type) == NULL)
+        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u is not known in protocol version %u", f->type, f->version);
+    if ((f->flags & ~FRAME_FLAGS_KNOWN) != 0)
+        return profd_error_set(e, PROFD_PROTOCOL, "flags 0x%04x of a %s frame: only 0x%04x are known", f->flags,
+                               frame_type_name(f->type), FRAME_FLAGS_KNOWN);
+    if (frame_fds(f) > LIMIT_FRAME_FDS)
+        return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors with a %s frame: at most %u are taken", frame_fds(f),
+                               frame_type_name(f->type), LIMIT_FRAME_FDS);
+    return PROFD_OK;
+}
+
+enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, uint8_t **out, size_t *out_size,
+                                struct profd_error *e)
+{
+    uint64_t size;
+    enum profd_status status = deflate_stated_size(payload, n, &size, e);
+    if (status != PROFD_OK)
+        return status;
+    if (size > limit)
+        return profd_error_set(e, PROFD_TOO_LARGE, "payload of %llu bytes once inflated: at most %zu are taken",
+                               (unsigned long long)size, limit);
+    if (size > deflate_content_max(n))
+        return profd_error_set(e, PROFD_MALFORMED, "compressed payload of %zu bytes states %llu, more than it can hold", n,
+                               (unsigned long long)size);
+    uint8_t *block = malloc(size == 0 ? 1 : (size_t)size);
+    if (block == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes", (unsigned long long)size);
+    status = deflate_unpack(payload, n, block, (size_t)size, e);
+    if (status != PROFD_OK) {
+        free(block);
+        return status;
+    }
+    *out = block;
+    *out_size = (size_t)size;
+    return PROFD_OK;
+}

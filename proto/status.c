@@ -1,0 +1,106 @@
+#include "proto/status.h"
+
+#include <stddef.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+
+struct status_row {
+    const char *name, *text;
+    bool retry;
+    int http, exit;
+};
+
+static const struct status_row status_rows[] = {
+#define X(name, code, retry, http, exit, text) [code] = {#name, text, retry, http, exit},
+    PROFD_STATUS_LIST(X)
+#undef X
+};
+
+static const struct status_row *status_find(unsigned code)
+{
+    static const struct status_row unknown = {"INTERNAL", "unknown status", false, 500, 70};
+    return profd_status_known(code) ? &status_rows[code] : &unknown;
+}
+
+bool profd_status_known(unsigned code)
+{
+    return code < sizeof status_rows / sizeof status_rows[0] && status_rows[code].name != NULL;
+}
+
+const char *profd_status_name(enum profd_status status)
+{
+    return status_find((unsigned)status)->name;
+}
+
+const char *profd_status_text(enum profd_status status)
+{
+    return status_find((unsigned)status)->text;
+}
+
+bool profd_status_retry(enum profd_status status)
+{
+    return status_find((unsigned)status)->retry;
+}
+
+int profd_status_http(enum profd_status status)
+{
+    return status_find((unsigned)status)->http;
+}
+
+int profd_status_exit(enum profd_status status)
+{
+    return status_find((unsigned)status)->exit;
+}
+
+/* A cut sentence may end inside a character: drops that piece. */
+static void error_trim(char *text)
+{
+    size_t n = strlen(text), start = n;
+    while (start > 0 && n - start < 4 && ((uint8_t)text[start - 1] & 0xc0u) == 0x80u)
+        start--;
+    if (start > 0 && (uint8_t)text[start - 1] >= 0xc0u && utf8_length((const uint8_t *)text + start - 1, n - start + 1) == 0)
+        text[start - 1] = '\0';
+}
+
+/* Copies through a second buffer, because arguments may point into e->sentence. */
+static void error_store(struct profd_error *e, const char *text, bool cut)
+{
+    memcpy(e->sentence, text, strlen(text) + 1);
+    if (cut)
+        error_trim(e->sentence);
+    utf8_scrub(e->sentence);
+}
+
+enum profd_status profd_error_set(struct profd_error *e, enum profd_status status, const char *format, ...)
+{
+    if (e == NULL)
+        return status;
+    char text[sizeof e->sentence];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (n < 0)
+        text[0] = '\0';
+    error_store(e, text, n >= (int)sizeof text);
+    return status;
+}
+
+enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
+{
+    if (e == NULL)
+        return status;
+    char text[sizeof e->sentence];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    size_t used = n < 0 ? 0 : n >= (int)sizeof text ? sizeof text - 1 : (size_t)n;
+    int more = snprintf(text + used, sizeof text - used, ": %s", e->sentence);
+    error_store(e, text, more < 0 || used + (size_t)more >= sizeof text);
+    return status;
+}

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Installs the Debian packages that are missing for: build | demo | check. Prints what to install where it cannot.
+set -eu
+build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libdw-dev libcapstone-dev
+libprotobuf-c-dev protobuf-c-compiler libzstd-dev nettle-dev g++"
+demo="gfortran binutils procps"
+check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross python3
+python3-jsonschema mandoc sqlite3 curl util-linux strace git"
+lint="clang-tidy clang-format cppcheck codespell"
+case ${1:-build} in
+build) wanted=$build ;;
+demo) wanted="$build $demo" ;;
+check) wanted="$build $check" ;;
+lint) wanted="$build $check $lint" ;;
+*) echo "deps.sh: unknown set '$1': build, demo, check or lint" >&2; exit 64 ;;
+esac
+missing=
+if command -v dpkg-query >/dev/null 2>&1; then
+    for package in $wanted; do
+        dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+    done
+else
+    echo "This system has no dpkg. Install the equivalents of these Debian packages, then run make again:" >&2
+    echo $wanted >&2
+    command -v protoc-c >/dev/null 2>&1 && exit 0 # taken as installed by hand
+    exit 69
+fi
+[ -n "$missing" ] || exit 0
+command -v apt-get >/dev/null 2>&1 || { echo "Please install:$missing" >&2; exit 69; }
+root=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || { echo "Please install as root: apt-get install$missing" >&2; exit 69; }
+    root=sudo
+fi
+echo "Installing:$missing" >&2
+export DEBIAN_FRONTEND=noninteractive
+install() { $root apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 $missing >/dev/null; }
+# The package lists of a fresh system may be absent or old.
+install 2>/dev/null || { $root apt-get update -qq && install; }

@@ -1,0 +1,70 @@
+/* Input: columns, which are compressed here, or (first byte odd) the encoding as it travels.
+ * Law: what decodes encodes again, and that decodes to the same. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/counts.h"
+#include "proto/deflate.h"
+#include "proto/varint.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static enum profd_status decode(const uint8_t *data, size_t size, struct counts *c)
+{
+    struct profd_error e;
+    if (data[0] % 2 == 1)
+        return counts_decode(data + 1, size - 1, data[0] / 2, c, &e);
+    size_t packed = 0, capacity = deflate_bound(size) + 16;
+    uint8_t *bytes = malloc(capacity);
+    if (bytes == NULL)
+        abort();
+    bytes[0] = 1;
+    uint8_t *p = varint_put(bytes + 1, size - 1);
+    if (deflate_pack(data + 1, size - 1, false, p, capacity - 16, &packed, &e) != PROFD_OK)
+        abort();
+    enum profd_status status = counts_decode(bytes, (size_t)(p - bytes) + packed, data[0] / 2, c, &e);
+    free(bytes);
+    return status;
+}
+
+static int differs(const struct counts *a, const struct counts *b)
+{
+    return a->histogram_count != b->histogram_count || a->bin_count != b->bin_count || a->arc_count != b->arc_count ||
+           memcmp(a->bin_index, b->bin_index, a->bin_count * sizeof *a->bin_index) != 0 ||
+           memcmp(a->bin_ticks, b->bin_ticks, a->bin_count * sizeof *a->bin_ticks) != 0 ||
+           memcmp(a->from_build, b->from_build, a->arc_count * sizeof *a->from_build) != 0 ||
+           memcmp(a->to_build, b->to_build, a->arc_count * sizeof *a->to_build) != 0 ||
+           memcmp(a->from, b->from, a->arc_count * sizeof *a->from) != 0 ||
+           memcmp(a->to, b->to, a->arc_count * sizeof *a->to) != 0 || memcmp(a->calls, b->calls, a->arc_count * sizeof *a->calls) != 0;
+}
+
+/* Field by field: the struct has padding. */
+static int histograms_differ(const struct counts *a, const struct counts *b)
+{
+    for (uint32_t i = 0; i < a->histogram_count; i++) {
+        const struct counts_histogram *h = &a->histograms[i], *k = &b->histograms[i];
+        if (h->build != k->build || h->bins != k->bins || h->low != k->low || h->high != k->high || h->rate != k->rate ||
+            h->abbreviation != k->abbreviation || h->first != k->first || h->used != k->used ||
+            memcmp(h->dimension, k->dimension, sizeof h->dimension) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct counts c, again;
+    struct profd_error e;
+    uint8_t *out;
+    size_t n;
+    if (size < 1 || size > 1 << 20 || decode(data, size, &c) != PROFD_OK)
+        return 0;
+    if (counts_encode(&c, &out, &n, &e) != PROFD_OK || counts_decode(out, n, data[0] / 2, &again, &e) != PROFD_OK ||
+        differs(&c, &again) || histograms_differ(&c, &again))
+        abort();
+    free(out);
+    counts_done(&c);
+    counts_done(&again);
+    return 0;
+}

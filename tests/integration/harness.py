@@ -1,0 +1,208 @@
+# not a test
+"""What the integration tests share: TAP points, a real profd on a temporary folder, profctl, hand-made gmon.out files.
+
+    from harness import Tap, Daemon, Gmon, run
+    with Tap() as tap, Daemon() as d:
+        tap.point(d.ctl("builds").returncode == 0, "an empty daemon lists no builds")
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BUILD = os.path.join(ROOT, os.environ.get("PROFD_BUILD", "build/plain"))
+PROFD, PROFCTL = os.path.join(BUILD, "profd"), os.path.join(BUILD, "profctl")
+
+
+class Tap:
+    """Counts points; leaving the block prints the plan and exits."""
+
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def point(self, ok, name, detail=""):
+        self.count += 1
+        self.failed += not ok
+        print(f"{'ok' if ok else 'not ok'} {self.count} - {name}", flush=True)
+        if not ok and detail != "":
+            for line in str(detail).splitlines()[:30]:
+                print(f"  # {line}", flush=True)
+        return ok
+
+    def skip(self, name, why):
+        self.count += 1
+        print(f"ok {self.count} - {name} # SKIP {why}", flush=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            import traceback
+            traceback.print_exception(kind, value, trace)
+            self.point(False, f"the test itself failed: {kind.__name__}: {value}")
+        print(f"1..{self.count}", flush=True)
+        sys.exit(1 if self.failed else 0)
+
+
+def run(*command, **options):
+    """A finished command with its output as text; never hangs longer than a minute."""
+    options.setdefault("timeout", 60)
+    return subprocess.run([str(c) for c in command], capture_output=True, text=not options.pop("binary", False),
+                          stdin=subprocess.DEVNULL, **options)
+
+
+class Daemon:
+    """A real profd in a temporary folder. options are added to its command line."""
+
+    def __init__(self, *options, start=True, wrapper=()):
+        self.folder = tempfile.mkdtemp(prefix="profd-test-")
+        os.chmod(self.folder, 0o755)
+        self.options, self.wrapper, self.process = options, list(wrapper), None
+        self.state, self.socket = os.path.join(self.folder, "db"), os.path.join(self.folder, "profd.sock")
+        self.http, self.log = os.path.join(self.folder, "http.sock"), os.path.join(self.folder, "log")
+        self.env = dict(os.environ, XDG_STATE_HOME=os.path.join(self.folder, "state"), PROFD_SOCKET=self.socket,
+                        PROFD_SPOOL=os.path.join(self.folder, "spool"), LC_ALL="C")
+        if start:
+            self.start()
+
+    def command(self):
+        return [*self.wrapper, PROFD, "--state-dir", self.state, "--socket", self.socket, "--http-socket", self.http,
+                *self.options]
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.env)
+        for _ in range(1000):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"profd ended with {self.process.returncode}: {self.logged()}")
+            try:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(self.socket)
+                return self
+            except OSError:
+                time.sleep(0.01)
+        raise RuntimeError(f"profd does not listen: {self.logged()}")
+
+    def logged(self):
+        return open(self.log, errors="replace").read() if os.path.exists(self.log) else ""
+
+    def stop(self, how=signal.SIGTERM, seconds=10):
+        """Ends it and returns its exit status."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode if self.process else None
+
+    def ctl(self, *arguments, **options):
+        options.setdefault("env", self.env)
+        return run(PROFCTL, *arguments, **options)
+
+    def json(self, *arguments):
+        """Output of a profctl verb as JSON."""
+        done = self.ctl(*arguments)
+        if done.returncode != 0:
+            raise RuntimeError(f"profctl {arguments}: {done.returncode} {done.stderr}")
+        return json.loads(done.stdout)
+
+    def get(self, target, **headers):
+        """(status, headers, body) of a GET on the HTTP socket."""
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(20)
+        s.connect(self.http)
+        lines = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in {"Host": "localhost", **headers}.items())
+        s.sendall(f"GET {target} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+        data = b""
+        while piece := s.recv(65536):
+            data += piece
+        s.close()
+        return parse_response(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def parse_response(data):
+    head, _, body = data.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    headers = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
+    if headers.get("transfer-encoding") == "chunked":
+        plain = b""
+        while body:
+            size, _, body = body.partition(b"\r\n")
+            n = int(size, 16)
+            plain, body = plain + body[:n], body[n + 2:]
+            if n == 0:
+                break
+        body = plain
+    return int(lines[0].split()[1]), headers, body
+
+
+class Gmon:
+    """A hand-made gmon.out (64-bit, little-endian)."""
+
+    def __init__(self, low, high, bins=None, rate=100, dimension=b"seconds", abbreviation=b"s"):
+        self.low, self.high, self.rate = low, high, rate
+        self.bins = [0] * (bins if bins is not None else (high - low) // 4)
+        self.arcs, self.dimension, self.abbreviation = [], dimension, abbreviation
+
+    def tick(self, address, ticks):
+        """Adds ticks to the bin that holds the address."""
+        self.bins[(address - self.low) * len(self.bins) // (self.high - self.low)] += ticks
+        return self
+
+    def arc(self, caller, callee, calls):
+        self.arcs.append((caller, callee, calls))
+        return self
+
+    def data(self):
+        out = b"gmon" + struct.pack("<I12x", 1)
+        out += b"\0" + struct.pack("<QQII15sc", self.low, self.high, len(self.bins), self.rate, self.dimension, self.abbreviation)
+        out += struct.pack(f"<{len(self.bins)}H", *self.bins)
+        for caller, callee, calls in self.arcs:
+            out += b"\1" + struct.pack("<QQI", caller, callee, calls)
+        return out
+
+    def write(self, path):
+        with open(path, "wb") as f:
+            f.write(self.data())
+        return path
+
+
+def symbols(executable):
+    """name → (address, size) by nm; names that occur twice keep the first."""
+    out = {}
+    for line in run("nm", "-S", "--defined-only", executable).stdout.splitlines():
+        words = line.split()
+        address, size, name = int(words[0], 16), int(words[1], 16) if len(words) == 4 else 0, words[-1]
+        out.setdefault(name, (address, size))
+    return out
+
+
+def bounds(executable):
+    """low and high of a gmon.out that glibc writes for the executable."""
+    s = symbols(executable)
+    return s["__executable_start"][0] & ~3, (s["etext"][0] + 3) & ~3
+
+
+def programs(folder):
+    """Builds tests/programs into the folder."""
+    done = run("bash", os.path.join(ROOT, "tests/programs/build.sh"), folder, timeout=120)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return folder

@@ -1,0 +1,320 @@
+"""profctl and libprofd against a real profd: what works, what waits in the spool, what is refused, and in which words."""
+import glob
+import json
+import os
+import re
+import socket
+import subprocess
+
+from harness import BUILD, PROFCTL, ROOT, Daemon, Tap, run
+
+
+def compile_c(folder, name, flags="-pg -O0", text=None):
+    source = os.path.join(folder, name + ".c")
+    with open(source, "w") as f:
+        f.write(text or "static volatile int n;\n__attribute__((noinline)) void leaf(int i) { n += i; }\n"
+                "__attribute__((noinline)) void middle(int i) { leaf(i); leaf(i); }\n"
+                "int main(void) { for (int i = 0; i < 100; i++) middle(i); return 0; }\n")
+    exe = os.path.join(folder, name)
+    done = run("gcc", *flags.split(), "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    return exe
+
+
+def profile(exe, name="gmon.out"):
+    folder = os.path.dirname(exe)
+    env = {k: v for k, v in os.environ.items() if k != "GMON_OUT_PREFIX"}
+    done = run(exe, cwd=folder, env=env)
+    path = os.path.join(folder, name)
+    if name != "gmon.out":
+        os.rename(os.path.join(folder, "gmon.out"), path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def build_id(exe):
+    return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", exe).stdout).group(1)
+
+
+def says(tap, done, status, words, name):
+    """Exit status, one sentence on stderr beginning with profctl:, and the words in it."""
+    lines = done.stderr.strip().splitlines()
+    good = done.returncode == status and len(lines) == 1 and lines[0].startswith("profctl: ")
+    tap.point(good and all(w in done.stderr for w in words), name,
+              f"exit {done.returncode} (expected {status}), words {words}\n{done.stdout}{done.stderr}")
+
+
+def row(d, exe):
+    return next((r for r in d.json("builds", "--json")["rows"] if r["build_id"] == build_id(exe)), None)
+
+
+def uploads(d, exe):
+    found = row(d, exe)
+    return found["uploads"] if found else 0
+
+
+def test_upload_and_report(tap, d, exe, gmon):
+    done = d.ctl("upload", "-e", exe, "-l", "service=web", "-l", "version=2", gmon)
+    tap.point(done.returncode == 0 and re.fullmatch(r"1 upload of \S+ \(build [0-9a-f]{12}\) stored\n", done.stdout)
+              and done.stderr == "", "upload says in one line what it did", done)
+    found = row(d, exe)
+    tap.point(found and found["uploads"] == 1 and found["symbols"] and found["calls"] > 0 and not found["exact"],
+              "the build is there, with the names that were asked for, and says it is not exact", found)
+    report = d.json("report", exe, "-f", "json")
+    calls = {f["name"]: f["calls"] for f in report["functions"]}
+    tap.point(calls.get("leaf") == 200 and calls.get("middle") == 100, "report of an executable: calls are exact", calls)
+    tap.point(d.json("report", build_id(exe)[:6], "--json")["functions"] == report["functions"],
+              "report of a prefix says the same")
+    text = d.ctl("report", exe)
+    tap.point(text.returncode == 0 and "Call graph" in text.stdout and "middle" in text.stdout, "text is the default", text)
+    flat, graph = d.ctl("report", exe, "--flat").stdout, d.ctl("report", exe, "--graph").stdout
+    tap.point("Call graph" not in flat and "Flat profile" in flat and "Flat profile" not in graph and "Call graph" in graph,
+              "--flat and --graph")
+    want = run("gprof", "-b", exe, gmon).stdout
+    got = d.ctl("report", exe, "-f", "gprof").stdout
+    tap.point(got == want, "-f gprof is gprof's listing byte for byte", f"--- gprof\n{want}\n--- profctl\n{got}")
+    tap.point(d.json("report", exe, "-l", "service=web", "--json")["provenance"]["uploads"] == 1
+              and d.json("report", exe, "-l", "service=db", "--json")["provenance"]["uploads"] == 0, "-l narrows the report")
+    tap.point(len(d.json("report", exe, "--limit", "1", "--sort", "calls", "--json")["functions"]) == 1, "--limit and --sort")
+    labels = {r["name"] for r in d.json("labels", "--json")["rows"]}
+    tap.point({"service", "version", "host"} <= labels, "labels, host among them", labels)
+    tap.point([r["value"] for r in d.json("labels", "service", "--json")["rows"]] == ["web"]
+              and "web" in d.ctl("labels", "service").stdout, "values of a label")
+
+
+def test_output(tap, d, exe):
+    out = os.path.join(d.folder, "out.txt")
+    done = d.ctl("report", exe, "-o", out)
+    tap.point(done.returncode == 0 and done.stdout == "" and "Call graph" in open(out).read(), "-o writes the file", done)
+    says(tap, d.ctl("report", "ffffffff", "-o", out), 66, ["ffffffff"], "a report that fails leaves the old file")
+    tap.point("Call graph" in open(out).read() and not glob.glob(d.folder + "/*.part"), "whole, and no pieces about")
+    tap.point(d.ctl("report", exe, "-o", "/dev/null").returncode == 0 and not os.path.isfile("/dev/null"),
+              "-o /dev/null leaves the device alone")
+    says(tap, d.ctl("report", exe, "-o", "/nowhere/x"), 73, ["/nowhere/x"], "a file that cannot be made")
+    full = subprocess.run([PROFCTL, "report", exe], env=d.env, stdout=open("/dev/full", "w"), stderr=subprocess.PIPE, text=True)
+    tap.point(full.returncode == 74 and "profctl: " in full.stderr, "a full disk under stdout is an error", full)
+
+
+def test_many(tap, d, exe, gmon):
+    before = uploads(d, exe)
+    done = d.ctl("upload", "-e", exe, *[gmon] * 400)
+    tap.point(done.returncode == 0 and done.stdout.startswith("400 uploads"), "400 files on one connection", done)
+    tap.point(uploads(d, exe) == before + 400, "each has an id of its own")
+    calls = {f["name"]: f["calls"] for f in d.json("report", exe, "--json")["functions"]}
+    tap.point(calls["leaf"] == 200 * (before + 400), "and every number is the sum", calls)
+
+
+def test_partial_refusal(tap, d, exe, gmon, other_gmon):
+    before = uploads(d, exe)
+    done = d.ctl("upload", "-e", exe, gmon, other_gmon, gmon)
+    says(tap, done, 65, [other_gmon, "not the executable that ran"], "a wrong file among good ones is named, status 65")
+    tap.point("2 uploads" in done.stdout and "1 refused" in done.stdout and uploads(d, exe) == before + 2,
+              "and the good ones arrive", done)
+    data = json.loads(d.ctl("upload", "--json", "-e", exe, gmon).stdout)
+    tap.point(data == {"build_id": build_id(exe), "stored": 1, "spooled": 0, "refused": 0, "stored_from_spool": 0},
+              "upload --json", data)
+
+
+def test_refusals(tap, d, exe, gmon, other, stranger):
+    folder, before = os.path.dirname(exe), uploads(d, exe)
+    data = open(gmon, "rb").read()
+
+    def bad(name, content):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as f:
+            f.write(content)
+        return path
+    for size in (0, 3, 19, 21, 50, len(data) - 1):
+        path = bad("cut", data[:size])
+        says(tap, d.ctl("upload", "-e", exe, path), 65, [path], f"a gmon.out cut to {size} bytes")
+    patched = lambda at, new: data[:at] + new + data[at + len(new):]
+    for name, content, words in (
+            ("magic", patched(0, b"GMON"), []), ("version", patched(4, b"\2"), ["2"]), ("tag", patched(20, b"\x09"), ["9"]),
+            ("bins", patched(37, b"\xff\xff\xff\x7f"), []), ("low", patched(21, b"\xff" * 7 + b"\x7f"), []),
+            ("text", b"hello\n", [])):
+        path = bad(name, content)
+        says(tap, d.ctl("upload", "-e", exe, path), 65, [path, *words], f"a gmon.out with a bad {name}")
+    says(tap, d.ctl("upload", "-e", other, gmon), 65, [other, "not the executable"], "the EXE of another program")
+    says(tap, d.ctl("upload", "-e", stranger, gmon), 65, ["stranger"], "an EXE at other addresses")
+    says(tap, d.ctl("upload", "-e", "/etc/passwd", gmon), 65, ["/etc/passwd", "ELF"], "an EXE that is no ELF")
+    says(tap, d.ctl("upload", "-e", "/", gmon), 65, ["/", "regular"], "an EXE that is a directory")
+    says(tap, d.ctl("upload", "-e", "/nowhere", gmon), 66, ["/nowhere"], "an EXE that is not there")
+    says(tap, d.ctl("upload", gmon, cwd=d.folder), 66, ["a.out"], "no EXE and no a.out")
+    sparse = bad("sparse", b"")
+    os.truncate(sparse, 5 << 30)
+    says(tap, d.ctl("upload", "-e", sparse, gmon), 65, [sparse, "5368709120"], "a sparse EXE of 5 GB")
+    says(tap, d.ctl("symbols", sparse), 65, [sparse], "and as symbols")
+    says(tap, d.ctl("upload", "-e", exe, "/nowhere"), 66, ["/nowhere"], "a gmon.out that is not there")
+    for label in ("x", "=v", "1a=v", "__name=v", "a-b=v", "a=" + "v" * 1025):
+        says(tap, d.ctl("upload", "-e", exe, "-l", label, gmon), 64, [label.split("=")[0][:20]], f"label {label[:12]!r}")
+    says(tap, d.ctl("upload", "-e", exe, "-l", "a=1", "-l", "a=2", gmon), 64, ["a", "twice"], "a label given twice")
+    tap.point(uploads(d, exe) == before, "nothing of all this was stored")
+
+
+def test_bad_questions(tap, d, exe, twins):
+    says(tap, d.ctl("report", "0123456789abcdef"), 66, ["0123456789abcdef"], "an unknown build")
+    says(tap, d.ctl("report", "abc"), 65, ["abc"], "a prefix that is too short")
+    says(tap, d.ctl("report", twins), 65, [twins], "an ambiguous prefix")
+    says(tap, d.ctl("report", exe, "--since", "yesterday"), 64, ["yesterday"], "a time that is none")
+    says(tap, d.ctl("report", exe, "-f", "pdf"), 64, ["pdf"], "an unknown format")
+    says(tap, d.ctl("report", exe, "--sort", "size"), 64, ["size"], "an unknown order")
+    says(tap, d.ctl("report", exe, "-l", "nothing"), 64, ["nothing"], "a label without value")
+    says(tap, d.ctl("report", exe, "--flat", "--graph"), 64, ["--flat"], "--flat and --graph")
+    says(tap, d.ctl("report", exe, "--limit", "-1"), 64, ["-1"], "a limit below zero")
+    says(tap, d.ctl("report"), 64, ["usage"], "no build")
+    says(tap, d.ctl("report", "a", "b"), 64, ["\"b\""], "two builds")
+    says(tap, d.ctl("report", exe, "--frobnicate"), 64, ["--frobnicate"], "an unknown option")
+    says(tap, d.ctl("report", "--limit"), 64, ["--limit"], "an option without its value")
+    says(tap, d.ctl("frobnicate"), 64, ["frobnicate"], "an unknown verb")
+    says(tap, run(PROFCTL), 64, ["verb"], "no verb")
+    says(tap, d.ctl("builds", "--socket", "x" * 108), 64, ["108 bytes", "107"], "a socket path that is too long")
+    says(tap, d.ctl("builds", "--server", "ftp://x"), 64, ["ftp://x"], "an address that is none")
+    says(tap, d.ctl("builds", "--socket", "/nowhere/s"), 69, ["/nowhere/s"], "no daemon")
+    says(tap, d.ctl("upload", "--server", "http://127.0.0.1:9", "-e", exe, "x"), 64, ["queries only"], "no uploads by http")
+    for verb in ("upload", "symbols", "builds", "report", "labels", "status", "spool"):
+        done = d.ctl(verb, "--help")
+        tap.point(done.returncode == 0 and done.stdout.startswith(f"usage: profctl {verb}") and "--socket PATH" in done.stdout
+                  and "--json" in done.stdout, f"{verb} --help", done)
+
+
+def test_stripped(tap, d, folder):
+    exe = compile_c(folder, "bare", "-pg -O0 -s")
+    gmon = profile(exe)
+    tap.point(d.ctl("upload", "-e", exe, gmon).returncode == 0, "a stripped EXE is stored")
+    named = os.path.join(folder, "named")
+    run("gcc", "-pg", "-O0", "-o", named, exe + ".c")
+    text = d.ctl("report", exe).stdout
+    tap.point("leaf" not in text and "0x" in text, "its report shows addresses", text)
+    same = build_id(exe) == build_id(named)
+    if not same:  # ld hashes after stripping on this system
+        run("gcc", "-pg", "-O0", "-Wl,--build-id=0xabcdef01", "-o", named, exe + ".c")
+        run("strip", "-o", exe, named)
+        gmon = profile(exe)
+        d.ctl("upload", "-e", exe, gmon)
+    text = d.ctl("report", exe).stdout
+    tap.point("leaf" not in text, "and no names it does not know", text)
+    done = d.ctl("symbols", named)
+    tap.point(done.returncode == 0 and "stored" in done.stdout, "symbols sends the names later", done)
+    text = d.ctl("report", exe).stdout
+    tap.point("leaf" in text and "middle" in text, "and the old data has them", text)
+
+
+def test_spool(tap, d, exe, gmon):
+    before = uploads(d, exe)
+    d.stop()
+    done = d.ctl("upload", "-e", exe, "-l", "service=late", gmon, gmon)
+    says(tap, done, 0, ["no daemon", "2 uploads", "spool"], "without a daemon uploads are kept, and it is said")
+    entries = glob.glob(d.env["PROFD_SPOOL"] + "/*.upload")
+    tap.point(len(entries) == 2 and len(d.json("spool", "--json")["rows"]) == 2, "in the spool", entries)
+    done = d.ctl("status")
+    tap.point(done.returncode == 69 and "uploads 2" in done.stdout and "no daemon" in done.stderr, "status tells of them", done)
+    says(tap, d.ctl("spool", "flush"), 69, ["no daemon"], "flush without a daemon")
+    kept = {e: open(e, "rb").read() for e in entries}
+    d.start()
+    done = d.ctl("upload", "-e", exe, gmon)
+    tap.point(done.returncode == 0 and "2 from the spool" in done.stdout, "the next upload takes them along", done)
+    tap.point(uploads(d, exe) == before + 3 and not glob.glob(d.env["PROFD_SPOOL"] + "/*"), "and the spool is empty")
+    for path, content in kept.items():  # as after a crash between commit and ACK
+        with open(path, "wb") as f:
+            f.write(content)
+    done = d.ctl("spool", "flush")
+    tap.point(done.stdout.startswith("2 stored") and uploads(d, exe) == before + 3, "delivered twice counts once", done)
+    path = next(iter(kept))
+    with open(path, "wb") as f:
+        f.write(kept[path][:-1])
+    done = d.ctl("upload", "-e", exe, gmon)
+    tap.point(done.returncode == 0 and os.path.basename(path) in done.stderr and not os.path.exists(path),
+              "a broken file in the spool is told and removed", done)
+    d.stop()
+    new = compile_c(os.path.dirname(exe), "fresh")
+    done = d.ctl("upload", "-e", new, profile(new, "fresh.gmon"))
+    d.start()
+    d.ctl("spool", "flush")
+    tap.point(row(d, new)["symbols"], "an executable that is asked for after the spool is found again", row(d, new))
+
+
+def test_http(tap, exe):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    token = os.path.join(os.path.dirname(exe), "token")
+    with open(token, "w") as f:
+        f.write("correct-horse-battery-staple-0123456789\n")
+    os.chmod(token, 0o600)
+    with Daemon("--http", f"127.0.0.1:{port}", "--http-token", token) as d:
+        d.ctl("upload", "-e", exe, profile(exe))
+        url = f"http://127.0.0.1:{port}"
+        says(tap, d.ctl("builds", "--server", url), 77, [], "http without the token")
+        done = d.ctl("report", exe, "--server", url, "--token-file", token)
+        same = d.ctl("report", exe)
+        tap.point(done.returncode == 0 and done.stdout == same.stdout, "http with it: the same bytes", done)
+        tap.point(d.json("builds", "--json", "--server", url, "--token-file", token)["rows"][0]["build_id"] == build_id(exe),
+                  "and lists")
+
+
+def test_library(tap, d, folder, exe, gmon):
+    """The example in libprofd(3) compiles as it stands, against an installation's layout, and works."""
+    page = open(os.path.join(ROOT, "client/libprofd.3")).read()
+    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", page, re.S | re.M)
+    unescape = lambda t: t.replace("\\e", "\\").replace("\\&", "").replace("\\-", "-")
+    include = os.path.join(folder, "include")
+    os.makedirs(os.path.join(include, "proto"))
+    run("cp", os.path.join(ROOT, "client/profd.h"), include)
+    run("cp", os.path.join(ROOT, "proto/status.h"), os.path.join(include, "proto"))
+    programs_found = [unescape(b) for b in blocks if "int\nmain" in b]
+    tap.point(len(programs_found) == 2, "libprofd(3) has two whole programs", len(programs_found))
+    for i, text in enumerate(programs_found):
+        source, out = os.path.join(folder, f"example{i}.c"), os.path.join(folder, f"example{i}")
+        with open(source, "w") as f:
+            f.write(text)
+        library = os.path.join(BUILD, "libprofd.so")
+        run("ln", "-sf", library, os.path.join(folder, "libprofd.so.0"))
+        done = run("gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", include, "-o", out, source, library,
+                   f"-Wl,-rpath,{folder}")
+        tap.point(done.returncode == 0, f"example {i + 1} compiles without warnings", done.stderr)
+        before = uploads(d, exe)
+        done = run(out, exe, gmon, env=d.env)
+        if i == 0:
+            tap.point(done.returncode == 0 and uploads(d, exe) == before + 1, "example 1 delivers an upload", done)
+        else:
+            tap.point(done.returncode == 0 and build_id(exe) in done.stdout, "example 2 asks without blocking", done)
+    done = run("sh", "-c", f"echo '#include <profd.h>' | g++ -std=c++17 -Wall -Werror -fsyntax-only -I {include} -x c++ -")
+    tap.point(done.returncode == 0, "profd.h is C++ too", done.stderr)
+
+
+def test_terminal(tap, d, folder):
+    name = "evil\x1b]0;owned\x07\u202e"
+    exe = compile_c(folder, "evil")
+    odd = os.path.join(folder, name)
+    os.rename(exe, odd)
+    gmon = profile(odd, "evil.gmon")
+    done = d.ctl("upload", "-e", odd, gmon)
+    listing = d.ctl("builds")
+    text = done.stdout + done.stderr + listing.stdout
+    tap.point(done.returncode == 0 and "evil" in listing.stdout and not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
+              and "\u202e" not in listing.stdout, "a file name with escapes reaches no terminal", repr(text))
+
+
+with Tap() as tap, Daemon() as d:
+    folder = os.path.join(d.folder, "programs")
+    os.makedirs(folder)
+    exe = compile_c(folder, "small")
+    gmon = profile(exe, "small.gmon")
+    other = compile_c(folder, "other", text="static volatile int n;\n__attribute__((noinline)) int f(int i) { int a = i; for (int k "
+                      "= 0; k < i; k++) a = a * 31 + k % 7; return a; }\nint main(void) { n = f(9); return 0; }\n")
+    stranger = compile_c(folder, "stranger", "-pg -O0 -no-pie -Wl,-Ttext-segment=0x7000000 -s")
+    other_gmon = profile(other, "other.gmon")
+    first, second = (compile_c(folder, f"twin{i}", f"-pg -O0 -Wl,--build-id=0xfeedface0{i}") for i in (1, 2))
+    test_upload_and_report(tap, d, exe, gmon)
+    test_output(tap, d, exe)
+    test_many(tap, d, exe, gmon)
+    test_partial_refusal(tap, d, exe, gmon, other_gmon)
+    test_refusals(tap, d, exe, gmon, other, stranger)
+    for twin in (first, second):
+        d.ctl("upload", "-e", twin, profile(twin))
+    test_bad_questions(tap, d, exe, "feedface")
+    test_stripped(tap, d, folder)
+    test_spool(tap, d, exe, gmon)
+    test_terminal(tap, d, folder)
+    test_http(tap, exe)
+    test_library(tap, d, folder, exe, gmon)

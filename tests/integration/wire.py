@@ -1,0 +1,164 @@
+# not a test
+"""The Unix protocol spoken by hand: what a client library would never send can be sent with it, too."""
+import array
+import os
+import socket
+import struct
+
+TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJECT OBJECT DECLINE QUERY REPLY SYNC".split())}
+NAMES = {v: k for k, v in TYPES.items()}
+LAST = 1
+
+
+def varint(n):
+    out = b""
+    while n > 0x7f:
+        out += bytes([n & 0x7f | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    """One protobuf field: text and bytes with length, numbers as varint."""
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    return varint(number << 3) + varint(value) if value else b""
+
+
+def fields(data):
+    """number → last value, of a message."""
+    out, at = {}, 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = number()
+        if key & 7 == 0:
+            out[key >> 3] = number()
+        elif key & 7 == 1:
+            out[key >> 3] = struct.unpack_from("<Q", data, at)[0]
+            at += 8
+        else:
+            size = number()
+            out[key >> 3] = data[at:at + size]
+            at += size
+    return out
+
+
+def zstd(raw):
+    """A zstd frame of one raw block: legal, and nothing to compress with is needed."""
+    assert len(raw) < 1 << 17
+    return struct.pack("<IBI", 0xFD2FB528, 0xA0, len(raw)) + struct.pack("<I", len(raw) << 3 | 1)[:3] + raw
+
+
+def counts(ticks, low=0x1000, high=0x2000, bins=1024):
+    """The stored encoding of one histogram with these ticks in bin 0, and no arc."""
+    zigzag = low << 1
+    raw = varint(1) + varint(1) + varint(0)
+    raw += varint(0) + varint(bins) + varint(zigzag) + varint(high - low) + varint(100) + varint(7) + b"seconds" + b"s" + varint(1)
+    raw += varint(0) + varint(ticks)
+    return b"\1" + varint(len(raw)) + zstd(raw)
+
+
+def upload(sender, sequence, ticks=1, build_id="ab" * 20, name="/bin/made-up", labels=()):
+    """The body of an UPLOAD. sender is a number."""
+    builds = field(6, field(1, build_id) + field(2, name))
+    out = field(1, struct.pack("<QI", sender + 1, 7)) + field(2, sequence) + builds
+    for key, value in labels:
+        out += field(7, field(1, key) + field(2, value))
+    return out + field(8, counts(ticks)) + field(10, 1) + field(11, "0123456789abcdef" * 2)
+
+
+def header(kind, tag=0, length=0, flags=0, version=1):
+    return struct.pack("<IBBHI", length, version, TYPES.get(kind, kind), flags, tag)
+
+
+class Wire:
+    """A connection. ask() sends a frame and takes the answer with its tag."""
+
+    def __init__(self, path, hello=True, timeout=20):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.buffer = b""
+        if hello:
+            self.send("HELLO", field(1, 1) + field(2, 1) + field(3, "wire.py"))
+            self.welcome = self.take()
+
+    def raw(self, data):
+        self.socket.sendall(data)
+
+    def send(self, kind, body=b"", tag=1, flags=0, fds=()):
+        data = header(kind, tag, len(body), flags | len(fds) << 8) + body
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        sent = self.socket.sendmsg([data], rights)
+        if sent < len(data):
+            self.raw(data[sent:])
+
+    def read(self, n):
+        while len(self.buffer) < n:
+            piece = self.socket.recv(1 << 16)
+            if not piece:
+                return None
+            self.buffer += piece
+        data, self.buffer = self.buffer[:n], self.buffer[n:]
+        return data
+
+    def take(self):
+        """(type name, tag, flags, fields), or None at the end of the stream."""
+        try:
+            head = self.read(12)
+            if head is None:
+                return None
+            length, _, kind, flags, tag = struct.unpack("<IBBHI", head)
+            return NAMES.get(kind, kind), tag, flags, fields(self.read(length) or b"")
+        except ConnectionResetError:
+            return None
+
+    def query(self, target, tag=5):
+        """(HTTP status, body)."""
+        self.send("QUERY", field(1, target), tag)
+        status, body = None, b""
+        while True:
+            kind, got, flags, m = self.take()
+            if kind == "NACK":
+                raise RuntimeError(m.get(4))
+            if kind != "REPLY" or got != tag:
+                continue
+            status = status or m.get(1)
+            body += m.get(4, b"")
+            if flags & LAST:
+                return status, body
+
+    def ended(self):
+        """True if the daemon closes within the timeout; frames before that are thrown away."""
+        try:
+            while self.take() is not None:
+                pass
+            return True
+        except socket.timeout:
+            return False
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def sender_number():
+    return int.from_bytes(os.urandom(6), "little")

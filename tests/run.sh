@@ -1,0 +1,71 @@
+#!/bin/bash
+# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: criterion sanitize tsan fuzz script lint.
+# Everything speaks TAP; a program that prints a sanitizer's report, or that dies, counts as a failure.
+set -uo pipefail
+B=${1:?usage: run.sh BUILD-FOLDER [part...]}
+shift
+parts=${*:-lint criterion sanitize tsan fuzz script}
+passed=0 failed=0 skipped=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PROFD_BUILD=$B
+
+# count NAME TAP-FILE OUTPUT-FILE STATUS: adds up one program's points.
+count() {
+    local ok bad skip
+    ok=$(grep -cE '^ok ' "$2")
+    skip=$(grep -ciE '^ok .*# *skip' "$2")
+    bad=$(grep -cE '^not ok ' "$2")
+    ok=$((ok - skip))
+    if grep -qE 'ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$2" "$3"; then
+        echo "# $1: a sanitizer reported something" && bad=$((bad + 1))
+        grep -hE -A12 'Sanitizer|runtime error:' "$2" "$3" | head -40
+    elif [ "$4" != 0 ] && [ "$bad" = 0 ]; then
+        echo "# $1: exit status $4 without a failed point" && bad=1 && tail -15 "$3"
+    elif [ $((ok + bad + skip)) = 0 ]; then
+        echo "# $1: ran no test" && bad=1
+    fi
+    [ "$bad" = 0 ] || { grep -A6 -E '^not ok' "$2" | head -60; tail -25 "$3"; }
+    printf '%-44s %4d passed %3d failed %3d skipped  %ss\n' "$1" "$ok" "$bad" "$skip" "$((SECONDS - began))"
+    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+}
+
+criterion() { # NAME PROGRAM
+    began=$SECONDS
+    "$2" --tap="$work/tap" >"$work/out" 2>&1
+    count "$1" "$work/tap" "$work/out" $?
+}
+
+script() { # NAME COMMAND…
+    local name=$1
+    shift
+    began=$SECONDS
+    timeout -k 10 900 "$@" >"$work/tap" 2>"$work/out" </dev/null
+    count "$name" "$work/tap" "$work/out" $?
+}
+
+for part in $parts; do
+    case $part in
+    criterion)
+        for t in "$B"/tests/{unit,property,contract,golden}-*; do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
+    sanitize)
+        export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+        for t in "$B"-asan/tests/{unit,property,contract,golden}-*; do [ -x "$t" ] && criterion "asan ${t##*/}" "$t"; done ;;
+    tsan)
+        for t in "$B"-tsan/tests/tsan-*; do [ -x "$t" ] && script "${t##*/}" "$t"; done ;;
+    fuzz)
+        for t in "$B"-asan/tests/replay-*; do
+            [ -x "$t" ] && script "asan ${t##*/}" "$t" "tests/fuzz/corpus/$(basename "$t" | sed 's/^replay-//')"
+        done ;;
+    script)
+        for t in tests/oracle/*.sh tests/oracle/test_*.py tests/integration/*.sh tests/integration/*.py; do
+            case $t in *.sh) script "$t" bash "$t" ;; *) grep -q '^# not a test' "$t" || script "$t" /usr/bin/python3 "$t" ;; esac
+        done ;;
+    lint)
+        script lint /usr/bin/python3 tests/lint/structure.py ;;
+    esac
+done
+summary="$passed passed, $failed failed"
+[ "$skipped" = 0 ] || summary="$summary, $skipped skipped"
+echo "$summary"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
