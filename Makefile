@@ -202,7 +202,7 @@ manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
 $(sbindir)/profd $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
 $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
-$(includedir)/profd.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
+$(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
 $(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m)))
 endef
 install: all
@@ -212,7 +212,8 @@ install: all
 	ln -sf libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI)
 	ln -sf libprofd.so.$(PROTOCOL_ABI) $(DESTDIR)$(libdir)/libprofd.so
 	$(INSTALL) -D -m 644 $(B)/libprofd-static.a $(DESTDIR)$(libdir)/libprofd.a
-	$(INSTALL) -D -m 644 client/profd.h $(DESTDIR)$(includedir)/profd.h
+	$(INSTALL) -D -m 644 client/profd.h $(DESTDIR)$(includedir)/profd/profd.h
+	$(INSTALL) -D -m 644 proto/status.h $(DESTDIR)$(includedir)/profd/proto/status.h
 	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig
 	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' \
 	  client/libprofd.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd.pc

@@ -71,7 +71,7 @@ void profd_client_free(struct profd_client *c)
 enum profd_status client_fail(struct profd_client *c, enum profd_status status, const struct profd_error *why,
                               struct profd_error *e)
 {
-    if (c->state != CLIENT_DEAD) {
+    if (c->state < CLIENT_CLOSED) {
         c->state = CLIENT_DEAD;
         c->failure = status;
         c->error = *why;
@@ -112,7 +112,7 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
     enum profd_status status = PROFD_OK;
     struct profd_error dead = {""};
     struct client_out *o = NULL;
-    if (c->state == CLIENT_DEAD) {
+    if (c->state >= CLIENT_CLOSED) {
         status = client_fail(c, c->failure, &dead, e);
     } else if (size - FRAME_HEADER_SIZE > c->payload_max) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "a message of %zu bytes; the daemon takes at most %u",
@@ -165,7 +165,7 @@ void profd_client_output(const struct profd_client *c, const void **bytes, size_
     *bytes = NULL;
     *n = *fd_count = 0;
     /* Until the version is agreed only HELLO goes out. */
-    if (!o || c->state == CLIENT_DEAD || (c->state == CLIENT_GREETING && o->bytes[5] != FRAME_HELLO)) {
+    if (!o || c->state >= CLIENT_CLOSED || (c->state == CLIENT_GREETING && o->bytes[5] != FRAME_HELLO)) {
         return;
     }
     *bytes = o->bytes + o->done;
@@ -252,7 +252,7 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
     }
     in_free(c->taken);
     c->taken = NULL;
-    while (n > 0) {
+    while (n > 0 && c->state != CLIENT_CLOSED) {
         if (c->header_got < FRAME_HEADER_SIZE) {
             enum profd_status status = header_take(c, &p, &n, e);
             if (status != PROFD_OK) {

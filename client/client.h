@@ -28,11 +28,12 @@ struct client_in {
     struct message message;
 };
 
-enum client_state { CLIENT_GREETING, CLIENT_OPEN, CLIENT_DEAD };
+/* CLOSED: the daemon gave up, in words; what still comes is ignored. DEAD: it broke the protocol. Nothing is sent in both. */
+enum client_state { CLIENT_GREETING, CLIENT_OPEN, CLIENT_CLOSED, CLIENT_DEAD };
 
 struct profd_client {
     enum client_state state;
-    enum profd_status failure; /* of CLIENT_DEAD */
+    enum profd_status failure; /* of CLIENT_CLOSED and CLIENT_DEAD */
     struct profd_error error;
     struct client_out *out_first, *out_last;
     size_t out_bytes;

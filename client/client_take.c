@@ -155,7 +155,7 @@ enum profd_status client_take_frame(struct profd_client *c, const struct frame *
     *(c->in_last ? &c->in_last->next : &c->in_first) = in;
     c->in_last = in;
     if (in->frame.type == FRAME_NACK && in->frame.tag == 0) { /* told as an event; nothing more is sent or read */
-        c->state = CLIENT_DEAD;
+        c->state = CLIENT_CLOSED;
         c->failure = profd_status_known(in->message.as.nack.status) && in->message.as.nack.status != PROFD_OK
                          ? (enum profd_status)in->message.as.nack.status : PROFD_INTERNAL;
         profd_error_set(&c->error, c->failure, "%s", in->message.as.nack.sentence);

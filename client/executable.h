@@ -15,8 +15,9 @@ void executable_close_fds(const int *fds, size_t fd_count);
 
 /* DECISIONS 13: WRONG_BUILD unless the counts of a gmon.out can be of this executable. The bounds of its histograms must be
  * those that glibc derives from __executable_start and etext; where these symbols are missing, and for arcs always, addresses
- * must lie in executable ranges (a caller may have been rounded down by 15 bytes). O((bins + arcs) × ranges). */
-enum profd_status executable_check_counts(const struct object *o, const char *path, const struct counts *c,
+ * must lie in executable ranges (a caller may have been rounded down by 15 bytes). A callee outside, where the bounds agree, is
+ * in a shared library: its end becomes COUNTS_NOWHERE, since its address means nothing. O((bins + arcs) × ranges). */
+enum profd_status executable_check_counts(const struct object *o, const char *path, struct counts *c,
                                           struct profd_error *e);
 
 #endif

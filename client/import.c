@@ -55,7 +55,13 @@ static enum profd_status histogram_check(const struct object *o, const char *pat
     return PROFD_OK;
 }
 
-enum profd_status executable_check_counts(const struct object *o, const char *path, const struct counts *c,
+/* Histograms that span exactly what the symbols say prove that this is the executable. */
+static bool proven(const struct object *o, const struct counts *c)
+{
+    return o->has_executable_start && o->has_etext && c->histogram_count > 0;
+}
+
+enum profd_status executable_check_counts(const struct object *o, const char *path, struct counts *c,
                                           struct profd_error *e)
 {
     for (uint32_t i = 0; i < c->histogram_count; i++) {
@@ -67,7 +73,13 @@ enum profd_status executable_check_counts(const struct object *o, const char *pa
     for (uint32_t i = 0; i < c->arc_count; i++) {
         uint64_t from = c->from[i], to = c->to[i];
         bool from_inside = from <= UINT64_MAX - CALLER_BUCKET && range_meets(o, from, from + CALLER_BUCKET);
-        if (!from_inside || !object_holds(o, to)) {
+        bool to_inside = object_holds(o, to);
+        if (from_inside && !to_inside && proven(o, c)) {
+            /* A function of a shared library built with -pg: glibc subtracted the wrong load address, nobody can
+             * know which one it was. */
+            c->to_build[i] = COUNTS_NOWHERE;
+            c->to[i] = 0;
+        } else if (!from_inside || !to_inside) {
             return profd_error_set(e, PROFD_WRONG_BUILD,
                                    "it has a call from 0x%" PRIx64 " to 0x%" PRIx64 ", and %s has no code at 0x%" PRIx64
                                    ": it is not the executable that ran",

@@ -127,7 +127,7 @@ enum profd_event_kind {
     PROFD_EVENT_NACK,        /* status, sentence; retry: the same request may succeed after retry_after_ms */
     PROFD_EVENT_WANT_OBJECT, /* answer with profd_client_send_object or _decline: build_id, name, tag */
     PROFD_EVENT_REPLY,       /* piece of a query's answer; http_status, content_type, etag in the first; last */
-    PROFD_EVENT_CLOSED,      /* the daemon gave up this connection: status, sentence */
+    PROFD_EVENT_CLOSED,      /* the daemon gave up this connection: status, sentence. Nothing more is sent or read */
 };
 
 /* Pointers live until the next call of profd_client_next, profd_client_feed or profd_client_free. Strings are never NULL. */

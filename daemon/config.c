@@ -30,7 +30,8 @@ void config_done(struct config *config)
 
 void config_print_help(void)
 {
-    printf("usage: profd [OPTION]...\nCollects call-graph profiles of all processes and answers questions about them.\n\n");
+    printf("usage: profd [OPTION]...\nCollects call-graph profiles of all processes and answers questions about "
+           "them.\n\n");
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
         char left[64];
 
@@ -100,13 +101,14 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     if (!value_size)
         return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" has no value", config_rows[option].name);
     if (config_rows[option].kind == FLAG && !config_is_flag_value(value, value_size))
-        return profd_error_set(e, PROFD_CONFIG, "the value of \"%s\" is \"%.*s\", not yes or no", config_rows[option].name,
-                               (int)(value_size < 100 ? value_size : 100), value);
+        return profd_error_set(e, PROFD_CONFIG, "the value of \"%s\" is \"%.*s\", not yes or no",
+                               config_rows[option].name, (int)(value_size < 100 ? value_size : 100), value);
     seen[option] = true;
     return config_set(config, option, value, value_size, e);
 }
 
-enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name, struct profd_error *e)
+enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name,
+                               struct profd_error *e)
 {
     bool seen[CONFIG_COUNT] = {false};
     enum profd_status status = PROFD_OK;
@@ -130,7 +132,8 @@ enum profd_status config_parse(struct config *config, const char *text, size_t n
     return status;
 }
 
-static enum profd_status config_parse_options(struct config *config, int argc, char *const argv[], struct profd_error *e)
+static enum profd_status config_parse_options(struct config *config, int argc, char *const argv[],
+                                              struct profd_error *e)
 {
     struct option options[CONFIG_COUNT + 1];
     enum profd_status status = PROFD_OK;
@@ -156,7 +159,8 @@ static enum profd_status config_parse_options(struct config *config, int argc, c
         else if (optarg && !*optarg)
             status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" has an empty value", config_rows[index].name);
         else
-            status = config_set(config, (enum config_option)index, optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
+            status =
+                config_set(config, (enum config_option)index, optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
     }
     if (!status && optind < argc)
         status = profd_error_set(e, PROFD_USAGE, "\"%s\": profd takes options only; try --help", argv[optind]);

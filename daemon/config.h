@@ -11,24 +11,24 @@
 #include "proto/status.h"
 
 /* X(field, name, kind, argument, help). ONLY_…: only on the command line; every other name is also a key. */
-#define CONFIG_LIST(X)                                                                                          \
-    X(config, "config", ONLY_OPTION, "FILE", "read FILE instead of the default profd.conf")                     \
-    X(state_dir, "state-dir", TEXT, "DIR", "where everything is kept")                                          \
-    X(socket, "socket", TEXT, "PATH", "Unix socket for uploads and queries, mode 0666")                         \
+#define CONFIG_LIST(X)                                                                                                 \
+    X(config, "config", ONLY_OPTION, "FILE", "read FILE instead of the default profd.conf")                            \
+    X(state_dir, "state-dir", TEXT, "DIR", "where everything is kept")                                                 \
+    X(socket, "socket", TEXT, "PATH", "Unix socket for uploads and queries, mode 0666")                                \
     X(http_socket, "http-socket", TEXT, "PATH", "Unix socket that speaks HTTP, for the read group; \"none\": no such") \
-    X(http, "http", TEXT, "ADDR:PORT", "speak HTTP on this loopback address too (read only)")                   \
-    X(http_token, "http-token", TEXT, "FILE", "who asks there must know the token in FILE")                     \
-    X(http_open, "http-open", FLAG, NULL, "let every local user ask there, without a token")                    \
-    X(read_group, "read-group", TEXT, "GROUP", "members (name or number) may read everybody's profiles")        \
-    X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice, info or debug")                           \
-    X(help, "help", ONLY_FLAG, NULL, "print this text")                                                         \
+    X(http, "http", TEXT, "ADDR:PORT", "speak HTTP on this loopback address too (read only)")                          \
+    X(http_token, "http-token", TEXT, "FILE", "who asks there must know the token in FILE")                            \
+    X(http_open, "http-open", FLAG, NULL, "let every local user ask there, without a token")                           \
+    X(read_group, "read-group", TEXT, "GROUP", "members (name or number) may read everybody's profiles")               \
+    X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice, info or debug")                                  \
+    X(help, "help", ONLY_FLAG, NULL, "print this text")                                                                \
     X(version, "version", ONLY_FLAG, NULL, "print the version")
 
 enum config_option {
 #define X(field, name, kind, argument, help) CONFIG_##field,
     CONFIG_LIST(X)
 #undef X
-    CONFIG_COUNT
+        CONFIG_COUNT
 };
 
 struct config {
@@ -36,8 +36,8 @@ struct config {
 
     /* Set by the check. Strings are those of values, never NULL unless said. */
     const char *state_dir, *socket;
-    const char *http_socket;    /* NULL: none */
-    const char *http;           /* NULL: no TCP */
+    const char *http_socket; /* NULL: none */
+    const char *http;        /* NULL: no TCP */
     bool http_open;
     uint8_t http_token_sha256[32]; /* when http and not http_open */
     bool has_read_group;
@@ -46,11 +46,13 @@ struct config {
     bool socket_given, http_given; /* not by default */
 };
 
-/* Builds and checks; nothing is opened or created. USAGE: an unknown option or a stray argument; CONFIG: a value, or the
- * file, naming file and line. --help and --version skip the check: look at values first. On failure nothing is owned. */
+/* Builds and checks; nothing is opened or created. USAGE: an unknown option or a stray argument; CONFIG: a value, or
+ * the file, naming file and line. --help and --version skip the check: look at values first. On failure nothing is
+ * owned. */
 enum profd_status config_load(int argc, char *const argv[], struct config *config, struct profd_error *e);
 /* Reads key = value lines of a file of n bytes; name is for the sentence. What is already set stays. */
-enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name, struct profd_error *e);
+enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name,
+                               struct profd_error *e);
 /* Fills in defaults and the checked part. */
 enum profd_status config_check(struct config *config, struct profd_error *e);
 void config_done(struct config *config);

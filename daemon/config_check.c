@@ -139,7 +139,8 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     config->http_open = open && !strcmp(open, "yes");
     config->log_level = LOG_LEVEL_NOTICE;
     if (level && !log_find_level(level, &config->log_level))
-        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug", level);
+        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
+                               level);
     status = config_check_group(config, e);
     return status ? status : config_check_http(config, e);
 }

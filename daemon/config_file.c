@@ -41,11 +41,9 @@ static void config_file_default(char *name, size_t size)
 {
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-    if (geteuid() == 0)
-        snprintf(name, size, "%s/profd.conf", SYSCONFDIR);
-    else if (xdg && *xdg == '/')
+    if (geteuid() && xdg && *xdg == '/')
         snprintf(name, size, "%s/profd/profd.conf", xdg);
-    else if (home && *home == '/')
+    else if (geteuid() && home && *home == '/')
         snprintf(name, size, "%s/.config/profd/profd.conf", home);
     else
         snprintf(name, size, "%s/profd.conf", SYSCONFDIR);
@@ -83,8 +81,8 @@ enum profd_status config_file_read(const char *path, char *name, size_t name_siz
 static enum profd_status config_file_judge_token(const char *path, const char *text, size_t n, struct profd_error *e)
 {
     if (n < TOKEN_MIN || n > TOKEN_MAX)
-        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes, it must have %d to %d", path, n, TOKEN_MIN,
-                               TOKEN_MAX);
+        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes, it must have %d to %d", path, n,
+                               TOKEN_MIN, TOKEN_MAX);
     for (size_t i = 0; i < n; i++)
         if (text[i] <= ' ' || text[i] > '~')
             return profd_error_set(e, PROFD_CONFIG, "byte %zu of the token in %s is not printable ASCII", i + 1, path);

@@ -124,7 +124,7 @@ static bool log_admit(const char *category)
     const int64_t now = log_now();
     struct log_window *w = log_state.windows;
 
-    while (w->category && strcmp(w->category, category) && w < log_state.windows + CATEGORIES - 1)
+    while (w->category && strcmp(w->category, category) != 0 && w < log_state.windows + CATEGORIES - 1)
         w++;
     if (!w->category) {
         w->category = category;

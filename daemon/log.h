@@ -1,5 +1,5 @@
-/* Lines on stderr, one a record. Control bytes are escaped, because values come from strangers, and each category is limited
- * to 20 lines in 10 s, so that nobody fills the disk by misbehaving. One thread at a time: the loop's. */
+/* Lines on stderr, one a record. Control bytes are escaped, because values come from strangers, and each category is
+ * limited to 20 lines in 10 s, so that nobody fills the disk by misbehaving. One thread at a time: the loop's. */
 #ifndef PROFD_DAEMON_LOG_H
 #define PROFD_DAEMON_LOG_H
 

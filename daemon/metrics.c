@@ -29,7 +29,7 @@ enum metrics_endpoint metrics_find_endpoint(const char *target)
 
     if (n >= sizeof labels - 1 && !memcmp(target, labels, sizeof labels - 1))
         return METRICS_LABELS;
-    if (n < sizeof builds - 1 || memcmp(target, builds, sizeof builds - 1))
+    if (n < sizeof builds - 1 || memcmp(target, builds, sizeof builds - 1) != 0)
         return METRICS_OTHER;
     at = target + sizeof builds - 1;
     n -= sizeof builds - 1;
@@ -108,8 +108,9 @@ static void metrics_uploads(const struct metrics *m, struct buffer *out)
     metrics_histogram_text(out, "upload_duration_seconds", NULL, NULL, &m->upload_seconds);
     metrics_value(out, "objects_wanted_total", "counter", "Executables asked for.", m->objects_wanted);
     metrics_head(out, "objects_total", "counter", "Executables delivered, by result.");
-    buffer_add_format(out, "profd_objects_total{result=\"ok\"} %" PRIu64 "\nprofd_objects_total{result=\"failed\"} %" PRIu64 "\n",
-                      m->objects_ok, m->objects_failed);
+    buffer_add_format(
+        out, "profd_objects_total{result=\"ok\"} %" PRIu64 "\nprofd_objects_total{result=\"failed\"} %" PRIu64 "\n",
+        m->objects_ok, m->objects_failed);
 }
 
 static void metrics_queries(const struct metrics *m, const struct metrics_view *v, struct buffer *out)

@@ -134,9 +134,11 @@ int server_main(int argc, char *argv[])
 {
     struct config config;
     struct profd_error e = {""};
-    enum profd_status status = config_load(argc, argv, &config, &e);
+    enum profd_status status;
     int exit_status = 0;
 
+    memset(&config, 0, sizeof config);
+    status = config_load(argc, argv, &config, &e);
     if (!status && config.values[CONFIG_help]) {
         config_print_help();
     } else if (!status && config.values[CONFIG_version]) {
@@ -147,10 +149,10 @@ int server_main(int argc, char *argv[])
     } else {
         log_open(LOG_LEVEL_ERROR);
     }
+    config_done(&config);
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
-        return profd_status_exit(status);
+        exit_status = profd_status_exit(status);
     }
-    config_done(&config);
     return exit_status;
 }

@@ -9,8 +9,8 @@ struct config;
 /* Everything main does: options, start, run, stop. Returns the exit status of the process. */
 int server_main(int argc, char *argv[]);
 
-/* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start failed.
- * *exit_status is that of a run that was started. */
+/* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start
+ * failed. *exit_status is that of a run that was started. */
 enum profd_status server_run(const struct config *config, int *exit_status, struct profd_error *e);
 
 #endif

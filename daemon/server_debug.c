@@ -26,7 +26,8 @@ int server_open_debug(const char *build_id)
     int fd;
 
     /* Only note build-ids have such files. The alphabet was checked: hex digits cannot leave the directory. */
-    if (strlen(build_id) < 6 || !strncmp(build_id, "sha256-", 7) || strspn(build_id, "0123456789abcdef") != strlen(build_id))
+    if (strlen(build_id) < 6 || !strncmp(build_id, "sha256-", 7) ||
+        strspn(build_id, "0123456789abcdef") != strlen(build_id))
         return -1;
     snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id, build_id + 2);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -91,12 +91,9 @@ static void server_on_note(void *context, const char *category, const char *sent
 
 /* What an open connection may say. */
 static const struct conn_handler server_handlers[] = {
-    {FRAME_UPLOAD, true, 0, 0, server_take_upload},
-    {FRAME_OBJECT, true, 1, 2, server_take_object},
-    {FRAME_DECLINE, false, 0, 0, server_take_decline},
-    {FRAME_QUERY, true, 0, 0, server_take_query},
-    {FRAME_SYNC, true, 0, 0, server_take_sync},
-    {FRAME_NACK, false, 0, 0, server_take_nack},
+    {FRAME_UPLOAD, true, 0, 0, server_take_upload},    {FRAME_OBJECT, true, 1, 2, server_take_object},
+    {FRAME_DECLINE, false, 0, 0, server_take_decline}, {FRAME_QUERY, true, 0, 0, server_take_query},
+    {FRAME_SYNC, true, 0, 0, server_take_sync},        {FRAME_NACK, false, 0, 0, server_take_nack},
 };
 
 static enum profd_status server_make_conns(struct server *s, struct profd_error *e)
@@ -164,7 +161,8 @@ static enum profd_status server_open_sockets(struct server *s, struct profd_erro
         return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: say http-token FILE, or http-open");
     if (passed.upload < 0)
         status = server_open_unix(s, SERVER_UPLOAD, config->socket, 0666, LISTEN_NO_GROUP, e);
-    /* Beside a passed upload socket only an HTTP socket that was asked for is made: the supervisor owns the directory. */
+    /* Beside a passed upload socket only an HTTP socket that was asked for is made: the supervisor owns the directory.
+     */
     if (!status && passed.http < 0 && config->http_socket && (passed.upload < 0 || config->http_given))
         status = server_open_unix(s, SERVER_HTTP, config->http_socket, 0660, group, e);
     if (!status && passed.http_tcp < 0 && config->http)

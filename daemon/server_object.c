@@ -1,5 +1,5 @@
-/* OBJECT: an executable by descriptor. Read by a sandboxed child (blocking: a thread of its own), its answer believed and
- * stored by the writer, then acknowledged. */
+/* OBJECT: an executable by descriptor. Read by a sandboxed child (blocking: a thread of its own), its answer believed
+ * and stored by the writer, then acknowledged. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,8 @@ static void server_object_answer(struct server *s, struct server_object *o)
 
     if (o->status) {
         s->metrics.objects_failed++;
-        log_write(LOG_LEVEL_INFO, "executable refused", "%s from user %u: %s", *o->name ? o->name : "an executable", o->uid,
-                  o->error.sentence);
+        log_write(LOG_LEVEL_INFO, "executable refused", "%s from user %u: %s", *o->name ? o->name : "an executable",
+                  o->uid, o->error.sentence);
     } else {
         s->metrics.objects_ok++;
     }
@@ -45,7 +45,8 @@ static void server_object_answer(struct server *s, struct server_object *o)
     server_object_free(o);
 }
 
-static enum profd_status server_object_fill(struct server_object *o, const struct message_object *m, struct profd_error *e)
+static enum profd_status server_object_fill(struct server_object *o, const struct message_object *m,
+                                            struct profd_error *e)
 {
     struct buildid id;
     enum profd_status status = PROFD_OK;
@@ -79,7 +80,8 @@ enum profd_status server_take_object(void *context, struct conn *c, struct conn_
     if (status)
         return status;
     o = calloc(1, sizeof *o);
-    status = o ? server_object_fill(o, &m.as.object, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for an OBJECT");
+    status =
+        o ? server_object_fill(o, &m.as.object, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for an OBJECT");
     message_done(&m);
     if (status) {
         free(o);
@@ -170,7 +172,8 @@ void server_object_parsed(void *context, struct work_item *item)
     struct server_object *o = (struct server_object *)(void *)item;
     struct server *s = context;
 
-    /* A failure is stored, too: the build then says why its names are missing. What cannot be stored is answered here. */
+    /* A failure is stored, too: the build then says why its names are missing. What cannot be stored is answered here.
+     */
     if (o->known) {
         server_object_answer(s, o);
         return;
@@ -188,7 +191,8 @@ void server_object_parsed(void *context, struct work_item *item)
 void server_object_store(struct store *store, struct server_object *o)
 {
     const bool failed = o->status != PROFD_OK;
-    struct ingest_object given = {.uid = o->uid, .trusted = o->trusted, .received = o->received, .build_id = o->build_id};
+    struct ingest_object given = {
+        .uid = o->uid, .trusted = o->trusted, .received = o->received, .build_id = o->build_id};
     struct profd_error e = {""};
     enum profd_status status;
 

@@ -15,7 +15,8 @@ static const char server_dashboard_csp[] =
 
 static void server_page_init(struct server_page *page, int status, const char *content_type)
 {
-    *page = (struct server_page){.status = status, .content_type = content_type, .cache_control = "no-store", .etag = ""};
+    *page =
+        (struct server_page){.status = status, .content_type = content_type, .cache_control = "no-store", .etag = ""};
     buffer_init(&page->body, PAGE_MAX);
 }
 
@@ -110,7 +111,7 @@ void server_page_metrics(struct server *s, const struct store_totals *totals, st
         http_door_get_counts(s->doors[i], &counts);
         v.http.connections += counts.connections;
         v.http.bytes += counts.bytes;
-        for (unsigned class = 0; class < 6; class++)
+        for (unsigned class = 0; class < 6; class ++)
             v.http.answered[class] += counts.answered[class];
     }
     v.writer_pending = work_pending(s->writer);

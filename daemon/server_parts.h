@@ -30,8 +30,8 @@ enum server_door { SERVER_UPLOAD, SERVER_HTTP, SERVER_HTTP_TCP, SERVER_DOORS };
 struct server_listener {
     struct server *server;
     enum server_door door;
-    int fd;               /* −1: none */
-    const char *path;     /* of a Unix socket made here, to be removed; else NULL */
+    int fd;           /* −1: none */
+    const char *path; /* of a Unix socket made here, to be removed; else NULL */
     struct listener *listener;
 };
 
@@ -40,8 +40,8 @@ struct server {
     struct loop *loop;
     struct broker *broker;
     int lock_fd;
-    bool managed;         /* a service manager listens to us */
-    double start;         /* seconds since the epoch */
+    bool managed; /* a service manager listens to us */
+    double start; /* seconds since the epoch */
 
     struct store *write_store, *read_stores[SERVER_READERS], *object_store;
     struct work *writer, *readers, *objects;
@@ -58,9 +58,9 @@ struct server {
     uint64_t pinged_batches;
     struct metrics metrics;
     uint64_t answer_bytes;
-    size_t http_pending;  /* exchanges not answered yet */
+    size_t http_pending; /* exchanges not answered yet */
 
-    bool write_failed;    /* the store had an input/output error: nothing is written any more (DECISIONS 31) */
+    bool write_failed; /* the store had an input/output error: nothing is written any more (DECISIONS 31) */
     struct profd_error write_error;
     bool stopping;
     uint64_t stop_deadline; /* ms of loop_now */
@@ -90,8 +90,8 @@ struct server_upload {
     struct server_write write; /* first */
     conn_id conn;
     uint32_t tag;
-    uint64_t job;              /* of the session */
-    uint64_t began;            /* ms of loop_now */
+    uint64_t job;   /* of the session */
+    uint64_t began; /* ms of loop_now */
     struct conn_body body;
     bool compressed;
     uint8_t *inflated;
@@ -115,8 +115,8 @@ struct server_object {
     char name[256];
     uint8_t *answer;
     size_t answer_size;
-    bool known;                /* somebody else's copy was stored meanwhile */
-    enum profd_status status;  /* of the worker, then of the store */
+    bool known;               /* somebody else's copy was stored meanwhile */
+    enum profd_status status; /* of the worker, then of the store */
     struct profd_error error;
 };
 enum profd_status server_take_object(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
@@ -128,7 +128,8 @@ void server_object_stored(struct server *s, struct server_object *o);
 /* Answers an object that will not be looked at, and frees it. */
 void server_object_drop(void *context, struct work_item *item);
 
-/* server_debug.c: opens the debug file of a build that the system's packages installed; −1 if there is none to be believed. */
+/* server_debug.c: opens the debug file of a build that the system's packages installed; −1 if there is none to be
+ * believed. */
 int server_open_debug(const char *build_id);
 /* Is this descriptor's content beyond the reach of everybody but root? */
 bool server_trusts_file(int fd);
@@ -143,13 +144,13 @@ enum profd_status server_decode(const struct conn_frame *f, struct message *m, s
 
 /* server_query.c: questions of both doors. */
 struct server_query {
-    struct work_item item;     /* first */
+    struct work_item item; /* first */
     struct server *server;
-    conn_id conn;              /* 0: asked by HTTP */
+    conn_id conn; /* 0: asked by HTTP */
     uint32_t tag;
     uint64_t job;
     struct http_exchange *exchange;
-    bool metrics;              /* wants the totals only */
+    bool metrics; /* wants the totals only */
     uint64_t began;
     char *target, *if_none_match;
     struct query_request request;

@@ -137,9 +137,11 @@ static enum profd_status server_query_judge(const struct message_query *m, struc
     const size_t n = strlen(m->target), tag = strlen(m->if_none_match);
 
     if (n > LIMIT_QUERY_BYTES || tag > LIMIT_QUERY_BYTES)
-        return profd_error_set(e, PROFD_TOO_LARGE, "a query of %zu bytes, at most %u", n > tag ? n : tag, LIMIT_QUERY_BYTES);
+        return profd_error_set(e, PROFD_TOO_LARGE, "a query of %zu bytes, at most %u", n > tag ? n : tag,
+                               LIMIT_QUERY_BYTES);
     if (*m->target != '/')
-        return profd_error_set(e, PROFD_BAD_QUERY, "the target of a query begins with \"/\", this is \"%.100s\"", m->target);
+        return profd_error_set(e, PROFD_BAD_QUERY, "the target of a query begins with \"/\", this is \"%.100s\"",
+                               m->target);
     for (const char *p = m->target; *p; p++)
         if (*p <= ' ' || *p > '~' || *p == '#')
             return profd_error_set(e, PROFD_BAD_QUERY, "byte %zu of the target is not allowed there: percent-encode it",
@@ -183,7 +185,8 @@ void server_http_request(void *context, struct http_exchange *x, const struct ht
     s->http_pending++;
     if (!q) {
         struct buffer empty;
-        struct http_answer answer = {.status = 503, .content_type = "text/plain", .cache_control = "no-store", .etag = ""};
+        struct http_answer answer = {
+            .status = 503, .content_type = "text/plain", .cache_control = "no-store", .etag = ""};
 
         buffer_init(&empty, 0);
         answer.retry_after_ms = 1000;

@@ -46,7 +46,8 @@ static void server_writer_give_up(struct work_item *const *items, size_t n)
         struct server_upload *u = (struct server_upload *)(void *)w;
 
         if (w->kind == SERVER_WRITE_UPLOAD)
-            u->item.status = profd_error_set(&u->item.error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
+            u->item.status =
+                profd_error_set(&u->item.error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
     }
 }
 

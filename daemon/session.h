@@ -23,7 +23,8 @@ bool session_sync(struct session *s, uint32_t tag);
 /* Takes out a SYNC that is due; call until false. */
 bool session_take_due(struct session *s, uint32_t *tag);
 
-/* True the first time for a build-id: ask the client for it. At most 4,096 are remembered, then none is asked. O(log n). */
+/* True the first time for a build-id: ask the client for it. At most 4,096 are remembered, then none is asked. O(log
+ * n). */
 bool session_ask(struct session *s, const struct buildid *id);
 
 #endif

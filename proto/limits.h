@@ -48,6 +48,7 @@
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
 #define LIMIT_WORKER_MEMORY (512ull << 20)   /* plus twice text and symbols */
 #define LIMIT_WORKER_MEMORY_MAX (2ull << 30) /* however large text and symbols are */
+#define LIMIT_WORKER_HEADERS_MS 10000        /* by the clock, for a slow file system to deliver the headers */
 #define LIMIT_OBJECT_ANSWER (1ull << 30)     /* bytes of a worker's answer */
 
 /* queries */

@@ -19,7 +19,8 @@ enum object_type { OBJECT_TYPE_NONE, OBJECT_TYPE_DATA, OBJECT_TYPE_FUNCTION, OBJ
 #define OBJECT_SYMBOL_DEBUG 4u      /* from the separate debug file */
 
 /* Symbols stand in the order of the symbol table. Left out: section and file symbols, undefined, common and absolute
- * ones, except __executable_start and etext. Weak symbols are kept whatever their section (gprof.md S3). */
+ * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no data (gprof.md
+ * S3); names of nothing; the assembler's marks $x, $d, $a, $t of ARM, AArch64 and RISC-V. */
 struct object_symbol {
     uint64_t address, size;
     uint32_t name;      /* offset into names */
@@ -41,7 +42,8 @@ struct object_range {
 enum object_arc_kind { OBJECT_ARC_CALL, OBJECT_ARC_TAIL };
 
 /* A direct call or tail jump to another function's entry. to is the entry's address in this object, or 0 and
- * import the name of the imported function when it goes through the PLT out of the object. Ascending by from. */
+ * import the name of the imported function when it goes through the PLT (or, -fno-plt, a GOT word) out of the object. from is
+ * the branch instruction's own address. Ascending by from. */
 struct object_arc {
     uint64_t from, to;
     uint32_t import; /* offset into names, 0 if none */

@@ -9,10 +9,10 @@
 #include "core/report_graph.h"
 
 /* Fills in the callers, callees and static rows of functions (g->function_count of them) and what is counted in them.
- * O(arcs log degree). False when memory is exhausted. */
+ * O(arcs). False when memory is exhausted. */
 bool report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions);
 
-/* Fills in members, callers and callees of cycles, whose functions must be complete. O(arcs log arcs). */
+/* Fills in members, callers and callees of cycles, whose functions must be complete. O(arcs). */
 bool report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                         struct report_cycle *cycles);
 

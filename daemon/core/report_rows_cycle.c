@@ -1,4 +1,5 @@
 #include "core/report_rows.h"
+#include "core/report_place.h"
 #include "core/sort.h"
 #include "core/sum.h"
 
@@ -6,39 +7,10 @@
 struct cycle_work {
     const struct report_graph *g;
     const struct report_function *functions;
-    struct sort_item *arcs, *arcs_scratch; /* key: position of the function outside; value: arc */
-    uint32_t *items, *scratch;
-    struct report_arc *unordered; /* rows of one list before they are put in order */
+    struct sort_item *arcs, *scratch; /* key: position of the function outside; value: arc */
+    struct report_places places;
+    struct report_arc *unordered;     /* rows of one list before they are put in order */
 };
-
-static int cycle_compare_members(const void *context, uint32_t x, uint32_t y)
-{
-    const struct cycle_work *w = context;
-    const struct report_function *a = &w->functions[x], *b = &w->functions[y];
-    double time_a = a->self + a->children, time_b = b->self + b->children;
-    if (time_a < time_b || time_a > time_b)
-        return time_a < time_b ? 1 : -1;
-    bool saturated = false;
-    uint64_t calls_a = a->calls, calls_b = b->calls;
-    sum_add(&calls_a, a->self_calls, &saturated);
-    sum_add(&calls_b, b->self_calls, &saturated);
-    return calls_a < calls_b ? 1 : calls_a > calls_b ? -1 : 0;
-}
-
-static int cycle_compare_rows(const void *context, uint32_t x, uint32_t y)
-{
-    const struct cycle_work *w = context;
-    const struct report_arc *a = &w->unordered[x], *b = &w->unordered[y];
-    double time_a = a->self + a->children, time_b = b->self + b->children;
-    if (time_a < time_b || time_a > time_b)
-        return time_a < time_b ? -1 : 1;
-    return a->calls < b->calls ? -1 : a->calls > b->calls;
-}
-
-static int cycle_compare_rows_down(const void *context, uint32_t x, uint32_t y)
-{
-    return cycle_compare_rows(context, y, x);
-}
 
 static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t component, struct report_cycle *cycle)
 {
@@ -47,12 +19,19 @@ static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
     if (rows == NULL)
         return false;
-    for (uint32_t i = 0; i < n; i++)
-        w->items[i] = w->g->position[s->member[s->first[component] + i]];
-    sort_merge(w->items, w->scratch, n, cycle_compare_members, w);
     for (uint32_t i = 0; i < n; i++) {
-        const struct report_function *f = &w->functions[w->items[i]];
-        rows[i] = (struct report_arc){.other = w->items[i], .calls = f->calls_inside, .self = f->self,
+        struct report_place *place = &w->places.places[i];
+        place->item = w->g->position[s->member[s->first[component] + i]];
+        const struct report_function *f = &w->functions[place->item];
+        bool saturated = false;
+        uint64_t calls = f->calls;
+        sum_add(&calls, f->self_calls, &saturated);
+        report_place_set(place, 2, f->self + f->children, calls, true);
+    }
+    const struct report_place *places = report_places_sort(&w->places, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_function *f = &w->functions[places[i].item];
+        rows[i] = (struct report_arc){.other = places[i].item, .calls = f->calls_inside, .self = f->self,
                                       .children = f->children, .inside = true};
     }
     cycle->members = rows;
@@ -74,7 +53,7 @@ static uint32_t cycle_border(struct cycle_work *w, uint32_t component, bool call
                 w->arcs[n++] = (struct sort_item){w->g->position[other], arc};
         }
     }
-    sort_radix(w->arcs, w->arcs_scratch, n);
+    sort_radix(w->arcs, w->scratch, n);
     return n;
 }
 
@@ -98,28 +77,49 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
     if (rows == NULL)
         return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_arc *row = &w->unordered[i];
+        w->places.places[i].item = i;
+        report_place_set(&w->places.places[i], 2, row->self + row->children, row->calls, !callers);
+    }
+    const struct report_place *places = report_places_sort(&w->places, n);
     for (uint32_t i = 0; i < n; i++)
-        w->items[i] = i;
-    sort_merge(w->items, w->scratch, n, callers ? cycle_compare_rows : cycle_compare_rows_down, w);
-    for (uint32_t i = 0; i < n; i++)
-        rows[i] = w->unordered[w->items[i]];
+        rows[i] = w->unordered[places[i].item];
     *out = rows;
     *count = n;
     return true;
 }
 
+/* Arcs over the widest border, or members of the largest cycle: how much room one list can need. */
+static uint32_t cycle_most(const struct report_graph *g, uint32_t component)
+{
+    const struct callgraph *graph = g->graph;
+    const struct scc *s = g->scc;
+    uint32_t in = 0, out = 0, members = scc_size(s, component);
+    for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
+        uint32_t v = s->member[m];
+        for (uint32_t i = graph->in_first[v]; i < graph->in_first[v + 1]; i++)
+            in += s->component[graph->from[graph->in_arc[i]]] != component;
+        for (uint32_t i = graph->out_first[v]; i < graph->out_first[v + 1]; i++)
+            out += s->component[graph->to[i]] != component;
+    }
+    uint32_t border = in > out ? in : out;
+    return border > members ? border : members;
+}
+
 bool report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                         struct report_cycle *cycles)
 {
-    if (g->cycle_count == 0)
-        return true;
-    uint32_t arcs = g->graph->arc_count, most = arcs > g->node_count ? arcs : g->node_count;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
+        uint32_t room = cycle_most(g, g->cycle_component[i]);
+        most = room > most ? room : most;
+    }
     struct cycle_work w = {.g = g, .functions = functions,
-                           .arcs = ARENA_ARRAY(a, arcs, struct sort_item),
-                           .arcs_scratch = ARENA_ARRAY(a, arcs, struct sort_item),
-                           .items = ARENA_ARRAY(a, most, uint32_t), .scratch = ARENA_ARRAY(a, most, uint32_t),
-                           .unordered = ARENA_ARRAY(a, arcs, struct report_arc)};
-    bool done = w.arcs != NULL && w.arcs_scratch != NULL && w.items != NULL && w.scratch != NULL && w.unordered != NULL;
+                           .arcs = ARENA_ARRAY(a, most, struct sort_item),
+                           .scratch = ARENA_ARRAY(a, most, struct sort_item),
+                           .unordered = ARENA_ARRAY(a, most, struct report_arc)};
+    bool done = w.arcs != NULL && w.scratch != NULL && w.unordered != NULL && report_places_take(&w.places, a, most);
     for (uint32_t i = 0; done && i < g->cycle_count; i++) {
         uint32_t component = g->cycle_component[i];
         done = cycle_members(&w, a, component, &cycles[i]) &&

@@ -39,7 +39,8 @@ static void forget_inheritance(int socket)
     clearenv();
 }
 
-enum profd_status broker_start_with(struct broker **out, worker_act *act, const struct worker_limits *limits, struct profd_error *e)
+enum profd_status broker_start_with(struct broker **out, worker_act *act, const struct worker_limits *limits,
+                                    struct profd_error *e)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
@@ -70,7 +71,8 @@ enum profd_status broker_start(struct broker **out, struct profd_error *e)
     static const struct worker_limits limits = {
         .memory = LIMIT_WORKER_MEMORY_MAX,
         .cpu_seconds = LIMIT_WORKER_CPU_SECONDS + (LIMIT_OBJECT_BYTES >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000,
-        .answer_bytes = LIMIT_OBJECT_ANSWER};
+        .answer_bytes = LIMIT_OBJECT_ANSWER,
+        .headers_ms = LIMIT_WORKER_HEADERS_MS};
     return broker_start_with(out, worker_read, &limits, e);
 }
 
@@ -78,17 +80,20 @@ enum profd_status broker_start(struct broker **out, struct profd_error *e)
 static enum profd_status fetch(int answer, uint64_t size, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
     if (size == 0 || size > LIMIT_OBJECT_ANSWER)
-        return profd_error_set(e, PROFD_LIMIT, "an object's description must have 1 to %llu bytes, not %" PRIu64, LIMIT_OBJECT_ANSWER, size);
+        return profd_error_set(e, PROFD_LIMIT, "an object's description must have 1 to %llu bytes, not %" PRIu64,
+                               LIMIT_OBJECT_ANSWER, size);
     uint8_t *bytes = malloc((size_t)size);
     if (bytes == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an object's description of %" PRIu64 " bytes", size);
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an object's description of %" PRIu64 " bytes",
+                               size);
     for (uint64_t done = 0; done < size;) {
         ssize_t n = pread(answer, bytes + done, (size_t)(size - done), (off_t)(sizeof(struct worker_answer) + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
             free(bytes);
-            return profd_error_set(e, PROFD_INTERNAL, "the worker's answer ends after %" PRIu64 " of %" PRIu64 " bytes", done, size);
+            return profd_error_set(e, PROFD_INTERNAL, "the worker's answer ends after %" PRIu64 " of %" PRIu64 " bytes",
+                                   done, size);
         }
         done += (uint64_t)n;
     }
@@ -116,7 +121,7 @@ enum profd_status broker_read_object(struct broker *b, int executable, int debug
             return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", executable);
         return broker_gone(b, e);
     }
-    struct broker_reply reply;
+    struct broker_reply reply = {0};
     int got[BROKER_FDS];
     if (broker_receive(b->socket, &reply, sizeof reply, got) != 1)
         return broker_gone(b, e);

@@ -14,8 +14,8 @@ struct broker;
 /* Forks the broker process. Call before any thread, database or secret exists. */
 enum profd_status broker_start(struct broker **out, struct profd_error *e);
 
-/* One executable: a descriptor of it and, or −1, of its debug file. Descriptors stay the caller's. Blocks until the worker
- * has answered or was killed; may be called from one thread at a time. On OK *answer is a new block (caller
+/* One executable: a descriptor of it and, or −1, of its debug file. Descriptors stay the caller's. Blocks until the
+ * worker has answered or was killed; may be called from one thread at a time. On OK *answer is a new block (caller
  * frees) in core/object.h's encoding, NOT validated: the worker may be owned by the file. Otherwise: LIMIT (time,
  * memory, size), MALFORMED (not ELF…), REFUSED (not a regular file or sealed memfd), INTERNAL (the worker was killed;
  * the sentence says by what). */

@@ -18,9 +18,6 @@
 #include "elf/broker_wire.h"
 #include "elf/sandbox.h"
 
-/* A worker that waits for a slow file system has this long for the headers; then its budget of CPU seconds counts, twice. */
-#define WAIT_FIRST_MS 10000
-
 /* How a worker ended. */
 struct outcome {
     int wait_status;
@@ -47,7 +44,7 @@ static bool read_head(int answer, struct worker_answer *head)
 static void await(pid_t worker, int answer, const struct worker_limits *limits, struct outcome *out)
 {
     int handle = pidfd_open(worker, 0);
-    int64_t start = now_ms(), deadline = start + WAIT_FIRST_MS;
+    int64_t start = now_ms(), deadline = start + limits->headers_ms;
     bool extended = false;
     for (;;) {
         struct pollfd p = {handle, POLLIN, 0};
@@ -61,7 +58,7 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
         struct worker_answer head;
         if (!extended && read_head(answer, &head) && head.budget_seconds != 0) {
             uint64_t budget = head.budget_seconds < limits->cpu_seconds ? head.budget_seconds : limits->cpu_seconds;
-            deadline = start + WAIT_FIRST_MS + 2000 * (int64_t)budget;
+            deadline = start + limits->headers_ms + 2000 * (int64_t)budget;
             extended = true;
             continue;
         }
@@ -84,13 +81,16 @@ static enum profd_status describe_signal(int number, struct profd_error *e)
     case SIGXFSZ:
         return profd_error_set(e, PROFD_LIMIT, "the worker's answer reached its limit of bytes");
     case SIGSYS:
-        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: it made a system call that the sandbox forbids", number);
+        return profd_error_set(e, PROFD_INTERNAL,
+                               "the worker was killed by signal %d: it made a system call that the sandbox forbids",
+                               number);
     case SIGSEGV:
     case SIGBUS:
         return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: a memory fault", number);
     case SIGKILL:
-        return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d: by the kernel, for time or memory, or by an operator",
-                               number);
+        return profd_error_set(
+            e, PROFD_INTERNAL,
+            "the worker was killed by signal %d: by the kernel, for time or memory, or by an operator", number);
     default:
         return profd_error_set(e, PROFD_INTERNAL, "the worker was killed by signal %d", number);
     }
@@ -112,14 +112,15 @@ static enum profd_status judge(const struct outcome *o, int answer, const struct
     if (head.status != PROFD_OK)
         return profd_error_set(e, (enum profd_status)head.status, "%s", head.sentence);
     if (head.size > limits->answer_bytes)
-        return profd_error_set(e, PROFD_LIMIT, "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64, limits->answer_bytes, head.size);
+        return profd_error_set(e, PROFD_LIMIT, "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64,
+                               limits->answer_bytes, head.size);
     *size = head.size;
     return PROFD_OK;
 }
 
 /* One worker for one attempt. On OK *answer is open. */
-static enum profd_status attempt(const struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer, uint64_t *size,
-                                 struct profd_error *e)
+static enum profd_status attempt(const struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
+                                 uint64_t *size, struct profd_error *e)
 {
     int memory = memfd_create("profd-answer", MFD_CLOEXEC);
     if (memory < 0)
@@ -141,15 +142,17 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
     return status;
 }
 
-/* Source lines and demangling read the most baroque data: if a worker died of something, the symbols may still be had without. */
-static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer, uint64_t *size,
-                               struct profd_error *e)
+/* Source lines and demangling read the most baroque data: if a worker died of something, the symbols may still be had
+ * without. */
+static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
+                               uint64_t *size, struct profd_error *e)
 {
     enum profd_status status = attempt(job, fds, act, answer, size, e);
     if (status != PROFD_INTERNAL && status != PROFD_LIMIT)
         return status;
     job->options.lines = job->options.demangle = false;
-    snprintf(job->left_out, sizeof job->left_out, "Source lines and demangled names were left out: %.150s.", e->sentence);
+    snprintf(job->left_out, sizeof job->left_out, "Source lines and demangled names were left out: %.150s.",
+             e->sentence);
     struct profd_error second;
     return attempt(job, fds, act, answer, size, &second) == PROFD_OK ? PROFD_OK : status;
 }
@@ -172,7 +175,7 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
 {
     become_broker();
     for (;;) {
-        struct broker_request request;
+        struct broker_request request = {0};
         int fds[BROKER_FDS];
         int got = broker_receive(socket, &request, sizeof request, fds);
         if (got == 0)

@@ -53,7 +53,8 @@ int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS])
 {
     struct iovec part = {packet, size};
     union control control;
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    struct msghdr m = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
     for (int i = 0; i < BROKER_FDS; i++)
         fds[i] = -1;
     ssize_t got;

@@ -37,7 +37,8 @@ static bool confirm(struct elf_arcs *a, const struct elf_branch *branch, const u
     unsigned id = a->instruction->id;
     if (a->file->machine == EM_AARCH64)
         return branch->call ? id == ARM64_INS_BL
-                            : id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ || id == ARM64_INS_TBNZ;
+                            : id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ ||
+                                  id == ARM64_INS_TBNZ;
     return branch->call ? id == X86_INS_CALL : id >= X86_INS_JAE && id <= X86_INS_JS;
 }
 
@@ -72,9 +73,10 @@ static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b
 /* The arc's callee side. False if the branch goes to no entry. */
 static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct object_arc *arc)
 {
-    struct elf_import *import = b->through_word ? elf_plt_import_at(a->plt, b->to) : elf_plt_slot_at(a->plt, b->to);
+    struct elf_import *import =
+        b->through_word ? elf_imports_at(&a->plt->imports, b->to) : elf_plt_slot_at(a->plt, b->to);
     if (import != NULL) {
-        arc->import = elf_plt_import_name(a->build, import);
+        arc->import = elf_imports_name(a->build, import);
         if (arc->import != 0)
             return true;
         if (elf_functions_at(a->functions, import->target) == NULL)
@@ -157,7 +159,8 @@ void elf_arcs_free(struct elf_arcs *a)
     free(a);
 }
 
-enum profd_status elf_arcs_scan(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes, struct profd_error *e)
+enum profd_status elf_arcs_scan(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes,
+                                struct profd_error *e)
 {
     if (elf_ranges_is_plt(a->file, s) || a->full)
         return PROFD_OK;

@@ -36,7 +36,8 @@ void elf_build_note(struct elf_build *b, const char *format, ...)
 
 enum profd_status elf_build_names_full(struct profd_error *e)
 {
-    return profd_error_set(e, PROFD_LIMIT, "the names of one object may have at most %u bytes together, and must fit into memory",
+    return profd_error_set(e, PROFD_LIMIT,
+                           "the names of one object may have at most %u bytes together, and must fit into memory",
                            LIMIT_NAME_BYTES);
 }
 

@@ -19,8 +19,8 @@ struct elf_build {
     uint64_t names_cut; /* longer than LIMIT_SYMBOL_NAME */
 };
 
-/* The offset of a copy of n bytes; 0 for the empty name, and when memory or LIMIT_NAME_BYTES is exhausted (names.failed, which
- * elf_build_finish looks at). Cut at LIMIT_SYMBOL_NAME. */
+/* The offset of a copy of n bytes; 0 for the empty name, and when memory or LIMIT_NAME_BYTES is exhausted
+ * (names.failed, which elf_build_finish looks at). Cut at LIMIT_SYMBOL_NAME. */
 uint32_t elf_build_name(struct elf_build *b, const char *text, size_t n);
 
 /* Adds one sentence to the object's note. */

@@ -21,7 +21,8 @@ static bool is_mangled(const char *n)
 {
     if (n[0] == '_' && n[1] == 'Z')
         return true;
-    return strncmp(n, "_GLOBAL_", 8) == 0 && n[8] != '\0' && strchr("._$", n[8]) != NULL && (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
+    return strncmp(n, "_GLOBAL_", 8) == 0 && n[8] != '\0' && strchr("._$", n[8]) != NULL &&
+           (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
 }
 
 /* Length of d->whole, or 0 if the name stays as it is. */

@@ -32,12 +32,14 @@ enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e)
     if (flags < 0)
         return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", fd);
     if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
-        return profd_error_set(e, PROFD_REFUSED, "an executable's descriptor must be readable; this one was opened with %s",
+        return profd_error_set(e, PROFD_REFUSED,
+                               "an executable's descriptor must be readable; this one was opened with %s",
                                flags & O_PATH ? "O_PATH" : "O_WRONLY");
     struct stat st;
     /* The bare call: glibc's fstat is newfstatat, which the sandbox forbids. */
     if (syscall(SYS_fstat, fd, &st) != 0)
-        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file; fstat failed with errno %d", errno);
+        return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file; fstat failed with errno %d",
+                               errno);
     if (!S_ISREG(st.st_mode))
         return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file or a sealed memfd, not %s",
                                kind_name(st.st_mode));
@@ -45,7 +47,8 @@ enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e)
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals >= 0 && st.st_nlink == 0 && (seals & SEALS) != SEALS)
         return profd_error_set(e, PROFD_REFUSED,
-                               "a memfd must be sealed against shrinking, growing and writing; its seals are 0x%x", (unsigned)seals);
+                               "a memfd must be sealed against shrinking, growing and writing; its seals are 0x%x",
+                               (unsigned)seals);
     if (st.st_size < 0 || (uint64_t)st.st_size > LIMIT_OBJECT_BYTES)
         return profd_error_set(e, PROFD_TOO_LARGE, "an executable may have at most %llu bytes; this file has %" PRId64,
                                LIMIT_OBJECT_BYTES, (int64_t)st.st_size);
@@ -53,11 +56,13 @@ enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e)
     return PROFD_OK;
 }
 
-enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size, struct profd_error *e)
+enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
+                                struct profd_error *e)
 {
     if (offset > f->size || size > f->size - offset)
         return profd_error_set(e, PROFD_MALFORMED,
-                               "ELF data must lie inside the file of %" PRIu64 " bytes: %" PRIu64 " bytes wanted at %" PRIu64,
+                               "ELF data must lie inside the file of %" PRIu64 " bytes: %" PRIu64
+                               " bytes wanted at %" PRIu64,
                                f->size, size, offset);
     uint8_t *p = out;
     for (uint64_t done = 0; done < size;) {
@@ -76,11 +81,13 @@ enum profd_status elf_file_load(const struct elf_file *f, const struct elf_secti
                                 struct profd_error *e)
 {
     if (s->type == SHT_NULL || s->type == SHT_NOBITS || s->flags & SHF_COMPRESSED)
-        return profd_error_set(e, PROFD_MALFORMED, "section %s has no plain bytes (type %" PRIu32 ", flags 0x%" PRIx64 ")",
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "section %s has no plain bytes (type %" PRIu32 ", flags 0x%" PRIx64 ")",
                                elf_file_section_name(f, s), s->type, s->flags);
     if (s->offset > f->size || s->size > f->size - s->offset)
         return profd_error_set(e, PROFD_MALFORMED,
-                               "section %s must lie inside the file of %" PRIu64 " bytes: %" PRIu64 " bytes at %" PRIu64,
+                               "section %s must lie inside the file of %" PRIu64 " bytes: %" PRIu64
+                               " bytes at %" PRIu64,
                                elf_file_section_name(f, s), f->size, s->size, s->offset);
     uint8_t *p = arena_take(a, (size_t)s->size + 1);
     if (p == NULL)
@@ -127,11 +134,12 @@ struct tables {
     uint32_t segment_count, segment_size, section_count, section_size, names;
 };
 
-static enum profd_status read_table(const struct elf_file *f, const char *what, uint64_t offset, uint32_t count, uint32_t size,
-                                    uint32_t want, struct arena *a, uint8_t **out, struct profd_error *e)
+static enum profd_status read_table(const struct elf_file *f, const char *what, uint64_t offset, uint32_t count,
+                                    uint32_t size, uint32_t want, struct arena *a, uint8_t **out, struct profd_error *e)
 {
     if (size != want)
-        return profd_error_set(e, PROFD_MALFORMED, "an ELF %s header must have %" PRIu32 " bytes, not %" PRIu32, what, want, size);
+        return profd_error_set(e, PROFD_MALFORMED, "an ELF %s header must have %" PRIu32 " bytes, not %" PRIu32, what,
+                               want, size);
     if (count > LIMIT_SECTIONS)
         return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u %s headers; this one has %" PRIu32,
                                LIMIT_SECTIONS, what, count);
@@ -145,13 +153,15 @@ static enum profd_status read_table(const struct elf_file *f, const char *what, 
     return PROFD_OK;
 }
 
-static enum profd_status read_segments(struct elf_file *f, const struct tables *t, struct arena *a, struct profd_error *e)
+static enum profd_status read_segments(struct elf_file *f, const struct tables *t, struct arena *a,
+                                       struct profd_error *e)
 {
     if (t->segment_count == 0)
         return PROFD_OK;
     uint8_t *raw;
     uint32_t want = f->bits == 64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
-    enum profd_status status = read_table(f, "program", t->segments, t->segment_count, t->segment_size, want, a, &raw, e);
+    enum profd_status status =
+        read_table(f, "program", t->segments, t->segment_count, t->segment_size, want, a, &raw, e);
     if (status != PROFD_OK)
         return status;
     f->segments = ARENA_ARRAY(a, t->segment_count, struct elf_segment);
@@ -174,7 +184,8 @@ static enum profd_status read_extended(const struct elf_file *f, struct tables *
     decode_section(f, raw, &first);
     if (t->section_count == 0) {
         if (first.size > UINT32_MAX)
-            return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u section headers; this one has %" PRIu64,
+            return profd_error_set(e, PROFD_LIMIT,
+                                   "an executable may have at most %u section headers; this one has %" PRIu64,
                                    LIMIT_SECTIONS, first.size);
         t->section_count = (uint32_t)first.size;
     }
@@ -191,7 +202,8 @@ static enum profd_status read_sections(struct elf_file *f, struct tables *t, str
         return PROFD_OK;
     uint8_t *raw;
     uint32_t want = f->bits == 64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-    enum profd_status status = read_table(f, "section", t->sections, t->section_count, t->section_size, want, a, &raw, e);
+    enum profd_status status =
+        read_table(f, "section", t->sections, t->section_count, t->section_size, want, a, &raw, e);
     if (status != PROFD_OK)
         return status;
     f->sections = ARENA_ARRAY(a, t->section_count, struct elf_section);
@@ -203,7 +215,9 @@ static enum profd_status read_sections(struct elf_file *f, struct tables *t, str
     if (t->names == SHN_UNDEF)
         return PROFD_OK;
     if (t->names >= f->section_count || f->sections[t->names].type != SHT_STRTAB)
-        return profd_error_set(e, PROFD_MALFORMED, "the section of section names must be one of %" PRIu32 " and a string table, not number %" PRIu32,
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "the section of section names must be one of %" PRIu32
+                               " and a string table, not number %" PRIu32,
                                f->section_count, t->names);
     const struct elf_section *s = &f->sections[t->names];
     uint8_t *names;
@@ -219,27 +233,32 @@ static enum profd_status read_header(struct elf_file *f, struct tables *t, struc
 {
     uint8_t h[sizeof(Elf64_Ehdr)] = {0};
     if (f->size < sizeof(Elf32_Ehdr))
-        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64, sizeof(Elf32_Ehdr), f->size);
+        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
+                               sizeof(Elf32_Ehdr), f->size);
     enum profd_status status = elf_file_read(f, 0, h, f->size < sizeof h ? f->size : sizeof h, e);
     if (status != PROFD_OK)
         return status;
     if (memcmp(h, ELFMAG, SELFMAG) != 0)
-        return profd_error_set(e, PROFD_MALFORMED, "an executable must be an ELF file; this one begins with %02x %02x %02x %02x", h[0], h[1],
-                               h[2], h[3]);
-    if ((h[EI_CLASS] != ELFCLASS32 && h[EI_CLASS] != ELFCLASS64) || (h[EI_DATA] != ELFDATA2LSB && h[EI_DATA] != ELFDATA2MSB) ||
-        h[EI_VERSION] != EV_CURRENT)
-        return profd_error_set(e, PROFD_MALFORMED, "ELF class, byte order and version must be 1–2, 1–2 and 1, not %u, %u and %u",
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "an executable must be an ELF file; this one begins with %02x %02x %02x %02x", h[0],
+                               h[1], h[2], h[3]);
+    if ((h[EI_CLASS] != ELFCLASS32 && h[EI_CLASS] != ELFCLASS64) ||
+        (h[EI_DATA] != ELFDATA2LSB && h[EI_DATA] != ELFDATA2MSB) || h[EI_VERSION] != EV_CURRENT)
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "ELF class, byte order and version must be 1–2, 1–2 and 1, not %u, %u and %u",
                                h[EI_CLASS], h[EI_DATA], h[EI_VERSION]);
     bool wide = h[EI_CLASS] == ELFCLASS64;
     if (wide && f->size < sizeof(Elf64_Ehdr))
-        return profd_error_set(e, PROFD_MALFORMED, "a 64-bit ELF file has at least %zu bytes, this one %" PRIu64, sizeof(Elf64_Ehdr),
-                               f->size);
+        return profd_error_set(e, PROFD_MALFORMED, "a 64-bit ELF file has at least %zu bytes, this one %" PRIu64,
+                               sizeof(Elf64_Ehdr), f->size);
     f->bits = wide ? 64 : 32;
     f->big_endian = h[EI_DATA] == ELFDATA2MSB;
     f->type = elf_u16(f, h + 16);
     f->machine = elf_u16(f, h + 18);
     if (f->type != ET_EXEC && f->type != ET_DYN)
-        return profd_error_set(e, PROFD_MALFORMED, "an ELF file must be an executable (2) or a shared object (3); this one has type %u", f->type);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "an ELF file must be an executable (2) or a shared object (3); this one has type %u",
+                               f->type);
     t->segments = elf_word(f, h + (wide ? 32 : 28));
     t->sections = elf_word(f, h + (wide ? 40 : 32));
     const uint8_t *rest = h + (wide ? 54 : 42);

@@ -1,5 +1,6 @@
-/* An ELF file seen through pread: headers, section and segment tables in host order. Never mapped, because the owner may truncate it
- * at any time; never libelf's descriptor mode, because that wants newfstatat, which takes a path and is not allowed in the sandbox. */
+/* An ELF file seen through pread: headers, section and segment tables in host order. Never mapped, because the owner
+ * may truncate it at any time; never libelf's descriptor mode, because that wants newfstatat, which takes a path and is
+ * not allowed in the sandbox. */
 #ifndef PROFD_ELF_ELF_FILE_H
 #define PROFD_ELF_ELF_FILE_H
 
@@ -35,30 +36,32 @@ struct elf_file {
     uint64_t section_names_size;
 };
 
-/* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE above
- * LIMIT_OBJECT_BYTES. Reads nothing, so that no pipe or device can make it wait. */
+/* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
+ * above LIMIT_OBJECT_BYTES. Reads nothing, so that no pipe or device can make it wait. */
 enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e);
 
-/* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or shared
- * object whose tables lie inside the file; LIMIT above LIMIT_SECTIONS. */
+/* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or
+ * shared object whose tables lie inside the file; LIMIT above LIMIT_SECTIONS. */
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e);
 
 /* Exactly size bytes from offset. MALFORMED beyond the end of the file, IO when the read fails or the file shrank. */
-enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size, struct profd_error *e);
+enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
+                                struct profd_error *e);
 
-/* A section's bytes in a new block of the arena, and one NUL behind them. NULL-typed, NOBITS and compressed sections are
- * MALFORMED. */
+/* A section's bytes in a new block of the arena, and one NUL behind them. NULL-typed, NOBITS and compressed sections
+ * are MALFORMED. */
 enum profd_status elf_file_load(const struct elf_file *f, const struct elf_section *s, struct arena *a, uint8_t **out,
                                 struct profd_error *e);
 
 /* "" if it has none. */
 const char *elf_file_section_name(const struct elf_file *f, const struct elf_section *s);
 
-/* First section of that name whose bytes can be read (not NOBITS, not compressed, inside the file); NULL if none. O(sections). */
+/* First section of that name whose bytes can be read (not NOBITS, not compressed, inside the file); NULL if none.
+ * O(sections). */
 const struct elf_section *elf_file_find(const struct elf_file *f, const char *name);
 
-/* The sections that hold machine code (allocated, executable, PROGBITS, not empty), ascending by address, as indexes in a new
- * block of the arena. NO_MEMORY. */
+/* The sections that hold machine code (allocated, executable, PROGBITS, not empty), ascending by address, as indexes in
+ * a new block of the arena. NO_MEMORY. */
 enum profd_status elf_file_code(const struct elf_file *f, struct arena *a, uint32_t **indexes, uint32_t *count,
                                 struct profd_error *e);
 

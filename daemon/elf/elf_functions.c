@@ -13,7 +13,8 @@ static bool is_cold(const char *name)
 /* A marker of the linker script stands where code ends, not where a function begins. */
 static bool is_marker(const char *name)
 {
-    static const char *const markers[] = {"etext", "_etext", "__etext", "__executable_start", "__bss_start", "_edata", "edata", "_end", "end"};
+    static const char *const markers[] = {"etext", "_etext", "__etext", "__executable_start", "__bss_start", "_edata",
+                                          "edata", "_end",   "end"};
     for (size_t i = 0; i < sizeof markers / sizeof *markers; i++)
         if (strcmp(name, markers[i]) == 0)
             return true;
@@ -37,7 +38,8 @@ static int compare_functions(const void *x, const void *y)
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
-/* One entry for each address, with the longest extent; an entry that is also the name of a whole function isn't cold. */
+/* One entry for each address, with the longest extent; an entry that is also the name of a whole function isn't cold.
+ */
 static uint32_t collapse(struct elf_function *list, uint32_t *symbols, uint32_t n)
 {
     uint32_t kept = 0;

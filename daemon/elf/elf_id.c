@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <inttypes.h>
 
-#include "elf/elf_read.h"
 #include "proto/limits.h"
 
 #define NOTES_MAX (UINT64_C(1) << 20)
@@ -31,7 +30,8 @@ static bool find_in_notes(const struct elf_file *f, const uint8_t *p, uint64_t s
     return false;
 }
 
-static bool find_at(const struct elf_file *f, struct arena *scratch, uint64_t offset, uint64_t size, uint64_t align, struct buildid *id)
+static bool find_at(const struct elf_file *f, struct arena *scratch, uint64_t offset, uint64_t size, uint64_t align,
+                    struct buildid *id)
 {
     if (size == 0 || size > NOTES_MAX)
         return false;
@@ -39,7 +39,8 @@ static bool find_at(const struct elf_file *f, struct arena *scratch, uint64_t of
     return p != NULL && elf_file_read(f, offset, p, size, NULL) == PROFD_OK && find_in_notes(f, p, size, align, id);
 }
 
-enum profd_status elf_id_from_notes(const struct elf_file *f, struct arena *scratch, struct buildid *id, struct profd_error *e)
+enum profd_status elf_id_from_notes(const struct elf_file *f, struct arena *scratch, struct buildid *id,
+                                    struct profd_error *e)
 {
     uint64_t budget = 16 * NOTES_MAX; /* tens of thousands of headers may point at the same bytes */
     for (uint32_t i = 0; i < f->section_count && budget != 0; i++) {
@@ -76,7 +77,8 @@ void elf_id_hash_section(struct sha256_ctx *hash, const struct elf_section *s, c
     sha256_update(hash, (size_t)s->size, bytes);
 }
 
-enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id, struct profd_error *e)
+enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,
+                                   struct profd_error *e)
 {
     if (sections == 0)
         return profd_error_set(e, PROFD_MALFORMED, "an executable must have a build-id or code; this file has neither");
@@ -106,36 +108,4 @@ void elf_id_variant(const struct sha256_ctx *code, const struct object *o, const
         variant[2 * i + 1] = hex[digest[i] & 15];
     }
     variant[64] = '\0';
-}
-
-static enum profd_status hash_code(const struct elf_file *f, struct arena *scratch, struct buildid *id, struct profd_error *e)
-{
-    uint32_t *code, count;
-    enum profd_status status = elf_file_code(f, scratch, &code, &count, e);
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    for (uint32_t i = 0; i < count && status == PROFD_OK; i++) {
-        struct arena *bytes = arena_new(0);
-        uint8_t *p;
-        if (bytes == NULL)
-            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a section");
-        status = elf_file_load(f, &f->sections[code[i]], bytes, &p, e);
-        if (status == PROFD_OK)
-            elf_id_hash_section(&hash, &f->sections[code[i]], p);
-        arena_free(bytes);
-    }
-    return status == PROFD_OK ? elf_id_from_code(&hash, count, id, e) : status;
-}
-
-enum profd_status elf_read_id(int executable, struct buildid *id, struct profd_error *e)
-{
-    struct arena *scratch = arena_new(0);
-    if (scratch == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
-    struct elf_file *f;
-    enum profd_status status = elf_file_open(executable, scratch, &f, e);
-    if (status == PROFD_OK && elf_id_from_notes(f, scratch, id, NULL) != PROFD_OK)
-        status = hash_code(f, scratch, id, e);
-    arena_free(scratch);
-    return status;
 }

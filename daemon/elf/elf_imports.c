@@ -26,7 +26,7 @@ struct reader {
     const struct elf_file *f;
     const struct machine *machine;
     const struct elf_symtab *symbols; /* NULL: the table has none */
-    struct elf_plt *out;
+    struct elf_imports *out;
     uint32_t capacity;
     bool with_addend;
     uint32_t entry;
@@ -34,18 +34,19 @@ struct reader {
 
 static enum profd_status add_import(struct reader *r, const struct elf_import *i, struct profd_error *e)
 {
-    struct elf_plt *p = r->out;
-    if (p->import_count == r->capacity) {
-        if (p->import_count >= LIMIT_SYMBOLS)
-            return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u imported functions", LIMIT_SYMBOLS);
+    struct elf_imports *p = r->out;
+    if (p->count == r->capacity) {
+        if (p->count >= LIMIT_SYMBOLS)
+            return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u imported functions",
+                                   LIMIT_SYMBOLS);
         uint32_t capacity = r->capacity == 0 ? 256 : r->capacity * 2;
-        struct elf_import *more = realloc(p->imports, (size_t)capacity * sizeof *more);
+        struct elf_import *more = realloc(p->list, (size_t)capacity * sizeof *more);
         if (more == NULL)
             return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", capacity);
-        p->imports = more;
+        p->list = more;
         r->capacity = capacity;
     }
-    p->imports[p->import_count++] = *i;
+    p->list[p->count++] = *i;
     return PROFD_OK;
 }
 
@@ -61,7 +62,8 @@ static enum profd_status read_one(struct reader *r, const uint8_t *p, struct pro
         i.target = elf_word(f, p + (wide ? 16 : 8));
         return add_import(r, &i, e);
     }
-    if ((type != r->machine->slot && type != r->machine->data) || r->symbols == NULL || number == 0 || number >= r->symbols->count)
+    if ((type != r->machine->slot && type != r->machine->data) || r->symbols == NULL || number == 0 ||
+        number >= r->symbols->count)
         return PROFD_OK;
     struct elf_symbol s;
     elf_symtab_get(r->symbols, (uint32_t)number, &s);
@@ -97,20 +99,20 @@ static int compare_imports(const void *x, const void *y)
 }
 
 /* Sorts, keeps one import a word and moves the list into scratch. */
-static enum profd_status settle(struct elf_build *b, struct elf_plt *p, struct profd_error *e)
+static enum profd_status settle(struct elf_build *b, struct elf_imports *p, struct profd_error *e)
 {
-    qsort(p->imports, p->import_count, sizeof *p->imports, compare_imports);
+    qsort(p->list, p->count, sizeof *p->list, compare_imports);
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->import_count; i++)
-        if (kept == 0 || p->imports[kept - 1].word != p->imports[i].word)
-            p->imports[kept++] = p->imports[i];
+    for (uint32_t i = 0; i < p->count; i++)
+        if (kept == 0 || p->list[kept - 1].word != p->list[i].word)
+            p->list[kept++] = p->list[i];
     struct elf_import *list = ARENA_ARRAY(b->scratch, (size_t)kept + 1, struct elf_import);
     if (list == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", kept);
-    memcpy(list, p->imports, kept * sizeof *list);
-    free(p->imports);
-    p->imports = list;
-    p->import_count = kept;
+    memcpy(list, p->list, kept * sizeof *list);
+    free(p->list);
+    p->list = list;
+    p->count = kept;
     return PROFD_OK;
 }
 
@@ -122,7 +124,8 @@ static bool section_usable(const struct elf_file *f, const struct elf_section *s
 }
 
 /* Symbols of the table's own section; the same .dynsym is loaded once. */
-static enum profd_status use_symbols(struct reader *r, struct elf_build *b, uint32_t link, uint32_t *loaded, struct elf_symtab **kept)
+static enum profd_status use_symbols(struct reader *r, struct elf_build *b, uint32_t link, uint32_t *loaded,
+                                     struct elf_symtab **kept)
 {
     const struct elf_file *f = r->f;
     r->symbols = NULL;
@@ -168,20 +171,41 @@ static enum profd_status read_all(struct reader *r, struct elf_build *b, struct 
     return PROFD_OK;
 }
 
-enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_plt *out, struct profd_error *e)
+enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_imports *out,
+                                   struct profd_error *e)
 {
-    struct elf_plt p = {0};
+    struct elf_imports p = {0};
     struct reader r = {.f = f, .out = &p};
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         if (machines[i].machine == f->machine)
             r.machine = &machines[i];
     enum profd_status status = r.machine == NULL ? PROFD_OK : read_all(&r, b, e);
-    if (status == PROFD_OK && p.import_count != 0)
+    if (status == PROFD_OK && p.count != 0)
         status = settle(b, &p, e);
     if (status != PROFD_OK) {
-        free(p.imports);
+        free(p.list);
         return status;
     }
     *out = p;
     return PROFD_OK;
+}
+
+struct elf_import *elf_imports_at(const struct elf_imports *p, uint64_t word)
+{
+    uint32_t low = 0, high = p->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->list[middle].word < word)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->count && p->list[low].word == word ? &p->list[low] : NULL;
+}
+
+uint32_t elf_imports_name(struct elf_build *b, struct elf_import *i)
+{
+    if (i->name == 0 && i->text != NULL)
+        i->name = elf_build_name(b, i->text, strnlen(i->text, LIMIT_SYMBOL_NAME + 1));
+    return i->name;
 }

@@ -2,10 +2,33 @@
 #ifndef PROFD_ELF_ELF_IMPORTS_H
 #define PROFD_ELF_ELF_IMPORTS_H
 
-#include "elf/elf_plt.h"
+#include <stdint.h>
 
-/* Fills imports, ascending by word; the first relocation of a word counts. Tables that break their rules are a note. NO_MEMORY,
- * LIMIT. O(relocations + imports log imports). */
-enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_plt *out, struct profd_error *e);
+#include "elf/elf_build.h"
+#include "elf/elf_file.h"
+
+/* A word that the dynamic linker fills with a function's address. */
+struct elf_import {
+    uint64_t word;    /* its address */
+    const char *text; /* the function's name, in scratch; NULL for an IRELATIVE word */
+    uint64_t target;  /* of an IRELATIVE word: the resolver, which is the IFUNC symbol's address */
+    uint32_t name;    /* offset into the object's names once it was asked for, 0 before */
+};
+
+struct elf_imports {
+    struct elf_import *list; /* ascending by word */
+    uint32_t count;
+};
+
+/* Fills the list, ascending by word; of several relocations of a word one with a name counts. Tables that break rules
+ * are a note. NO_MEMORY, LIMIT. O(relocations + imports log imports). */
+enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_imports *out,
+                                   struct profd_error *e);
+
+/* The import behind the word at this address; NULL if none. O(log n). */
+struct elf_import *elf_imports_at(const struct elf_imports *i, uint64_t word);
+
+/* The name's offset in the object, added on first use; 0 for an IRELATIVE word. */
+uint32_t elf_imports_name(struct elf_build *b, struct elf_import *i);
 
 #endif

@@ -83,8 +83,8 @@ static void settle_row(void *context, const struct line_row *row)
 }
 
 /* Reads one unit into *room (grown as needed) and runs it. */
-static enum profd_status read_unit(struct search *s, uint64_t offset, uint64_t size, uint8_t offset_size, uint8_t **room,
-                                   uint64_t *room_size, struct profd_error *e)
+static enum profd_status read_unit(struct search *s, uint64_t offset, uint64_t size, uint8_t offset_size,
+                                   uint8_t **room, uint64_t *room_size, struct profd_error *e)
 {
     if (size > *room_size) {
         uint8_t *more = realloc(*room, (size_t)size);
@@ -133,13 +133,15 @@ static bool has_compressed(const struct elf_file *f)
 {
     for (uint32_t i = 0; i < f->section_count; i++) {
         const char *name = elf_file_section_name(f, &f->sections[i]);
-        if (strcmp(name, ".zdebug_line") == 0 || (f->sections[i].flags & SHF_COMPRESSED && strcmp(name, ".debug_line") == 0))
+        if (strcmp(name, ".zdebug_line") == 0 ||
+            (f->sections[i].flags & SHF_COMPRESSED && strcmp(name, ".debug_line") == 0))
             return true;
     }
     return false;
 }
 
-enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, struct profd_error *e)
+enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
+                                struct profd_error *e)
 {
     const struct elf_file *from = f;
     const struct elf_section *lines = elf_file_find(f, ".debug_line");
@@ -157,7 +159,8 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
     s.table.strings = elf_file_find(from, ".debug_str");
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
     if (s.list == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols", b->object->symbol_count);
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
+                               b->object->symbol_count);
     collect(&s);
     enum profd_status status = s.count == 0 ? PROFD_OK : read_units(&s, lines, e);
     line_table_done(&s.table);

@@ -51,7 +51,8 @@ static void skip_string(struct line_cursor *c)
 static bool read_old_names(struct line_table *t, struct line_cursor *c)
 {
     struct line_name none = {.text = {NULL, t->size}};
-    if (!add_name(&t->directories, &t->directory_count, &t->directory_room, &none)) /* 0: the compilation's, not said here */
+    if (!add_name(&t->directories, &t->directory_count, &t->directory_room,
+                  &none)) /* 0: the compilation's, not said here */
         return false;
     while (line_has(c, 1) && c->bytes[c->at] != 0) {
         struct line_name n = {.text = {NULL, c->at}};
@@ -117,7 +118,8 @@ static uint64_t read_form(const struct line_table *t, struct line_cursor *c, uin
 }
 
 /* DWARF 5: a list whose columns are described in front of it. */
-static bool read_new_names(struct line_table *t, struct line_cursor *c, struct line_name **list, uint32_t *count, uint32_t *room)
+static bool read_new_names(struct line_table *t, struct line_cursor *c, struct line_name **list, uint32_t *count,
+                           uint32_t *room)
 {
     uint64_t kinds[FORMATS_MAX], forms[FORMATS_MAX];
     unsigned columns = line_u8(c);
@@ -160,7 +162,8 @@ bool line_table_open(struct line_table *t, const uint8_t *bytes, uint64_t size, 
         line_u8(&c); /* segment selectors: nobody has them */
     }
     uint64_t header = line_number(&c, offset_size);
-    if (c.failed || t->version < 2 || t->version > 5 || header > c.end - c.at || (t->address_size != 4 && t->address_size != 8))
+    if (c.failed || t->version < 2 || t->version > 5 || header > c.end - c.at ||
+        (t->address_size != 4 && t->address_size != 8))
         return false;
     t->program = c.at + header;
     t->minimum = line_u8(&c);

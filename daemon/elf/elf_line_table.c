@@ -95,7 +95,10 @@ static void run_standard(struct machine *m, uint8_t opcode)
 
 bool line_table_run(const struct line_table *t, void (*each)(void *context, const struct line_row *row), void *context)
 {
-    struct machine m = {.table = t, .c = {.file = t->file, .bytes = t->bytes, .at = t->program, .end = t->size}, .each = each, .context = context};
+    struct machine m = {.table = t,
+                        .c = {.file = t->file, .bytes = t->bytes, .at = t->program, .end = t->size},
+                        .each = each,
+                        .context = context};
     start_sequence(&m);
     while (!m.c.failed && m.c.at < m.c.end) {
         uint8_t opcode = line_u8(&m.c);

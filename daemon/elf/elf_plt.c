@@ -4,25 +4,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "elf/elf_imports.h"
 #include "elf/elf_ranges.h"
 #include "proto/limits.h"
 
 /* No linker makes longer slots; what follows the last one isn't his. */
 #define SLOT_MAX 32u
-
-struct elf_import *elf_plt_import_at(const struct elf_plt *p, uint64_t word)
-{
-    uint32_t low = 0, high = p->import_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->imports[middle].word < word)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < p->import_count && p->imports[low].word == word ? &p->imports[low] : NULL;
-}
 
 struct elf_import *elf_plt_slot_at(const struct elf_plt *p, uint64_t address)
 {
@@ -34,14 +20,7 @@ struct elf_import *elf_plt_slot_at(const struct elf_plt *p, uint64_t address)
         else
             high = middle;
     }
-    return low < p->slot_count && p->slots[low].address == address ? &p->imports[p->slots[low].import] : NULL;
-}
-
-uint32_t elf_plt_import_name(struct elf_build *b, struct elf_import *i)
-{
-    if (i->name == 0 && i->text != NULL)
-        i->name = elf_build_name(b, i->text, strnlen(i->text, LIMIT_SYMBOL_NAME + 1));
-    return i->name;
+    return low < p->slot_count && p->slots[low].address == address ? &p->imports.list[p->slots[low].import] : NULL;
 }
 
 /* Decoding one PLT section. */
@@ -76,7 +55,8 @@ static uint64_t x86_slot_start(const struct decoder *d, uint64_t at)
     const uint8_t *p = d->bytes;
     if (at > 0 && p[at - 1] == 0xf2)
         at--;
-    if (at >= 4 && p[at - 4] == 0xf3 && p[at - 3] == 0x0f && p[at - 2] == 0x1e && (p[at - 1] == 0xfa || p[at - 1] == 0xfb))
+    if (at >= 4 && p[at - 4] == 0xf3 && p[at - 3] == 0x0f && p[at - 2] == 0x1e &&
+        (p[at - 1] == 0xfa || p[at - 1] == 0xfb))
         at -= 4;
     return at;
 }
@@ -97,7 +77,7 @@ static bool arm64_word(const struct decoder *d, uint64_t at, uint64_t *word)
     uint64_t pages = (uint64_t)((adrp >> 29) & 3) | (uint64_t)((adrp >> 5) & 0x7ffff) << 2;
     if (pages & 0x100000)
         pages |= ~UINT64_C(0x1fffff);
-    *word = ((d->s->address + at) & ~UINT64_C(0xfff)) + (pages << 12) + ((ldr >> 10) & 0xfff) * 8;
+    *word = ((d->s->address + at) & ~UINT64_C(0xfff)) + (pages << 12) + (uint64_t)((ldr >> 10) & 0xfff) * 8;
     return true;
 }
 
@@ -119,11 +99,11 @@ static void decode_slots(const struct decoder *d, struct elf_plt *p)
         uint64_t word;
         if (!(arm ? arm64_word(d, at, &word) : x86_word(d, at, &word)))
             continue;
-        const struct elf_import *i = elf_plt_import_at(p, word);
+        const struct elf_import *i = elf_imports_at(&p->imports, word);
         if (i == NULL)
             continue;
         uint64_t start = arm ? arm64_slot_start(d, at) : x86_slot_start(d, at);
-        p->slots[p->slot_count++] = (struct elf_slot){d->s->address + start, SLOT_MAX, (uint32_t)(i - p->imports)};
+        p->slots[p->slot_count++] = (struct elf_slot){d->s->address + start, SLOT_MAX, (uint32_t)(i - p->imports.list)};
         at += arm ? 4 : 5;
     }
     uint64_t end = d->s->address + d->s->size;
@@ -144,7 +124,8 @@ static uint64_t got_base(const struct elf_file *f)
     return s == NULL ? 0 : s->address;
 }
 
-static enum profd_status read_slots(struct elf_build *b, const struct elf_file *f, struct elf_plt *p, struct profd_error *e)
+static enum profd_status read_slots(struct elf_build *b, const struct elf_file *f, struct elf_plt *p,
+                                    struct profd_error *e)
 {
     uint32_t *code, count;
     enum profd_status status = elf_file_code(f, b->scratch, &code, &count, e);
@@ -155,7 +136,8 @@ static enum profd_status read_slots(struct elf_build *b, const struct elf_file *
     if (status != PROFD_OK || bytes <= 1)
         return status;
     if (bytes > LIMIT_SYMBOLS)
-        return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u PLT slots; its PLT has room for %" PRIu64,
+        return profd_error_set(e, PROFD_LIMIT,
+                               "an executable may have at most %u PLT slots; its PLT has room for %" PRIu64,
                                LIMIT_SYMBOLS, bytes);
     p->slots = ARENA_ARRAY(b->scratch, (size_t)bytes, struct elf_slot);
     if (p->slots == NULL)
@@ -181,18 +163,20 @@ static enum profd_status publish(struct elf_build *b, struct elf_plt *p, struct 
     if (o->plt == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " PLT slots", p->slot_count);
     for (uint32_t i = 0; i < p->slot_count; i++) {
-        struct elf_import *import = &p->imports[p->slots[i].import];
+        struct elf_import *import = &p->imports.list[p->slots[i].import];
         if (import->text != NULL)
-            o->plt[o->plt_count++] = (struct object_plt){p->slots[i].address, p->slots[i].size, elf_plt_import_name(b, import)};
+            o->plt[o->plt_count++] =
+                (struct object_plt){p->slots[i].address, p->slots[i].size, elf_imports_name(b, import)};
     }
     return PROFD_OK;
 }
 
-enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, struct elf_plt *out, struct profd_error *e)
+enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, struct elf_plt *out,
+                               struct profd_error *e)
 {
     struct elf_plt p = {0};
-    enum profd_status status = elf_imports_read(b, f, &p, e);
-    if (status == PROFD_OK && p.import_count != 0)
+    enum profd_status status = elf_imports_read(b, f, &p.imports, e);
+    if (status == PROFD_OK && p.imports.count != 0)
         status = read_slots(b, f, &p, e);
     if (status == PROFD_OK)
         status = publish(b, &p, e);

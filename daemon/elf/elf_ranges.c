@@ -9,7 +9,8 @@
 bool elf_ranges_is_plt(const struct elf_file *f, const struct elf_section *s)
 {
     const char *name = elf_file_section_name(f, s);
-    return strcmp(name, ".plt") == 0 || strcmp(name, ".plt.got") == 0 || strcmp(name, ".plt.sec") == 0 || strcmp(name, ".iplt") == 0;
+    return strcmp(name, ".plt") == 0 || strcmp(name, ".plt.got") == 0 || strcmp(name, ".plt.sec") == 0 ||
+           strcmp(name, ".iplt") == 0;
 }
 
 static int compare_ranges(const void *x, const void *y)
@@ -51,8 +52,9 @@ enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f,
         if (f->segments[i].type == PT_LOAD && f->segments[i].flags & PF_X)
             add_range(o, f->segments[i].address, f->segments[i].memory_size, OBJECT_RANGE_SEGMENT);
     if (o->range_count > LIMIT_SECTIONS)
-        return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u executable sections and segments; this one has %" PRIu32,
-                               LIMIT_SECTIONS, o->range_count);
+        return profd_error_set(
+            e, PROFD_LIMIT, "an executable may have at most %u executable sections and segments; this one has %" PRIu32,
+            LIMIT_SECTIONS, o->range_count);
     qsort(o->ranges, o->range_count, sizeof *o->ranges, compare_ranges);
     return PROFD_OK;
 }

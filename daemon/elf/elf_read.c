@@ -17,8 +17,8 @@
 #define NOTE_MAX 4000 /* bytes; object_decode takes LIMIT_SYMBOL_NAME */
 
 /* Reads each executable section once: hashes it, and finds its arcs (arcs may be NULL). */
-static enum profd_status read_code(const struct elf_file *f, struct arena *scratch, struct elf_arcs *arcs, struct sha256_ctx *hash,
-                                   uint32_t *count, struct profd_error *e)
+static enum profd_status read_code(const struct elf_file *f, struct arena *scratch, struct elf_arcs *arcs,
+                                   struct sha256_ctx *hash, uint32_t *count, struct profd_error *e)
 {
     uint32_t *code;
     enum profd_status status = elf_file_code(f, scratch, &code, count, e);
@@ -26,7 +26,8 @@ static enum profd_status read_code(const struct elf_file *f, struct arena *scrat
     for (uint32_t i = 0; status == PROFD_OK && i < *count; i++) {
         const struct elf_section *s = &f->sections[code[i]];
         if (s->size > budget)
-            return profd_error_set(e, PROFD_MALFORMED, "executable sections must not have more bytes than the file, which has %" PRIu64,
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "executable sections must not have more bytes than the file, which has %" PRIu64,
                                    f->size);
         budget -= s->size;
         struct arena *room = arena_new(0);
@@ -61,26 +62,30 @@ static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f
 }
 
 /* The debug file of another build would name other functions. */
-static enum profd_status open_debug(int debug, const struct elf_build *b, bool has_id, struct elf_file **out, struct profd_error *e)
+static enum profd_status open_debug(int debug, const struct elf_build *b, bool has_id, struct elf_file **out,
+                                    struct profd_error *e)
 {
     if (!has_id)
-        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file needs an executable with a build-id; this one has none");
+        return profd_error_set(e, PROFD_WRONG_BUILD,
+                               "a debug file needs an executable with a build-id; this one has none");
     struct buildid id;
     enum profd_status status = elf_file_open(debug, b->scratch, out, e);
     if (status == PROFD_OK)
         status = elf_id_from_notes(*out, b->scratch, &id, e);
     if (status == PROFD_NOT_FOUND)
-        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s; this one has none", b->object->id.text);
+        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s; this one has none",
+                               b->object->id.text);
     if (status != PROFD_OK)
         return profd_error_wrap(e, status, "debug file");
     if (strcmp(id.text, b->object->id.text) != 0)
-        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s, not %s", b->object->id.text, id.text);
+        return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s, not %s",
+                               b->object->id.text, id.text);
     return PROFD_OK;
 }
 
 /* Everything behind the header. */
-static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug, const struct elf_read_options *options,
-                                     struct profd_error *e)
+static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug,
+                                     const struct elf_read_options *options, struct profd_error *e)
 {
     struct object *o = b->object;
     bool has_id = elf_id_from_notes(f, b->scratch, &o->id, NULL) == PROFD_OK;
@@ -128,12 +133,12 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
         b.object->position_independent = f->type == ET_DYN;
         status = read_object(&b, f, debug, options, e);
     }
+    arena_free(b.scratch); /* now: the tables would stand beside two copies of the names */
     if (status == PROFD_OK)
         status = elf_build_finish(&b, e);
     if (status == PROFD_OK)
         *out = b.object;
     buffer_done(&b.names);
     buffer_done(&b.note);
-    arena_free(b.scratch);
     return status;
 }

@@ -1,5 +1,5 @@
-/* ELF and machine code to core/object.h's struct. No sandbox here: broker.h runs it in one; profctl's local verbs and sanitizer
- * builds call it directly. */
+/* ELF and machine code to core/object.h's struct. No sandbox here: broker.h runs it in one; profctl's local verbs and
+ * sanitizer builds call it directly. */
 #ifndef PROFD_ELF_ELF_READ_H
 #define PROFD_ELF_ELF_READ_H
 
@@ -12,11 +12,11 @@
 struct elf_read_options {
     bool static_arcs; /* decode the machine code */
     bool demangle;
-    bool lines;       /* file and line of static functions, where there is DWARF (gprof's index shows them) */
+    bool lines; /* file and line of static functions, where there is DWARF (gprof's index shows them) */
 };
 
-/* Reads the file by pread (never mmap: the owner may truncate it). debug is −1 or a separate debug file, whose build-id must
- * match. MALFORMED with the rule and the value for what is not an ELF executable or shared object. */
+/* Reads the file by pread (never mmap: the owner may truncate it). debug is −1 or a separate debug file, whose build-id
+ * must match. MALFORMED with the rule and the value for what is not an ELF executable or shared object. */
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
                            struct object **out, struct profd_error *e);
 

@@ -20,7 +20,7 @@ struct elf_arcs {
     cs_insn *instruction;
     struct object_arc *arcs;
     uint32_t count, capacity;
-    uint64_t end;  /* of the last section: the next must not begin below */
+    uint64_t end; /* of the last section: the next must not begin below */
     bool full, no_memory;
     uint32_t overlapping; /* sections that were passed over */
 };
@@ -32,7 +32,8 @@ struct elf_branch {
     bool call, through_word;
 };
 
-/* Adds an arc if the branch goes to another function's entry or out of the object, and capstone reads the same instruction. */
+/* Adds an arc if the branch goes to another function's entry or out of the object, and capstone reads the same
+ * instruction. */
 void elf_scan_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes);
 
 /* The decoders: every branch of the section that could be an arc, ascending. */

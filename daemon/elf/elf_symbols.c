@@ -48,7 +48,8 @@ static bool is_mapping_mark(const struct elf_file *f, const struct elf_symbol *s
     if (f->machine != EM_AARCH64 && f->machine != EM_ARM && f->machine != EM_RISCV)
         return false;
     const char *n = s->name;
-    return s->bind == STB_LOCAL && s->type == STT_NOTYPE && n[0] == '$' && n[1] != '\0' && (n[2] == '\0' || n[2] == '.' || n[1] == 'x');
+    return s->bind == STB_LOCAL && s->type == STT_NOTYPE && n[0] == '$' && n[1] != '\0' &&
+           (n[2] == '\0' || n[2] == '.' || n[1] == 'x');
 }
 
 static bool is_bound_name(const struct elf_symbol *s)
@@ -88,7 +89,11 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     if (f->machine == EM_ARM && (s->type == STT_FUNC || s->type == STT_GNU_IFUNC))
         address &= ~UINT64_C(1); /* the bit says Thumb */
     struct object_symbol *out = &o->symbols[o->symbol_count++];
-    *out = (struct object_symbol){.address = address, .size = s->size, .bind = object_bind(s->bind), .type = object_type(s->type), .flags = flags};
+    *out = (struct object_symbol){.address = address,
+                                  .size = s->size,
+                                  .bind = object_bind(s->bind),
+                                  .type = object_type(s->type),
+                                  .flags = flags};
     if (out->size > UINT64_MAX - address)
         out->size = 0;
     if (is_executable(f, s)) {
@@ -101,7 +106,8 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     note_bounds(o, s, address);
 }
 
-static enum profd_status read_table(struct elf_build *b, const struct elf_symtab *t, uint8_t flags, struct profd_error *e)
+static enum profd_status read_table(struct elf_build *b, const struct elf_symtab *t, uint8_t flags,
+                                    struct profd_error *e)
 {
     struct elf_symbol s;
     uint32_t wanted = 0;
@@ -133,7 +139,8 @@ static uint32_t find_table(const struct elf_file *f, uint32_t type)
     return 0;
 }
 
-enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, struct profd_error *e)
+enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
+                                   struct profd_error *e)
 {
     const struct elf_file *from = f;
     uint8_t flags = 0;

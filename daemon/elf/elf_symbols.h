@@ -38,9 +38,9 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
 
 /* A place where calls go: the start of a function, its aliases collapsed. */
 struct elf_function {
-    uint64_t address, end; /* end: by size, or the next function's start where the size is 0 */
+    uint64_t address, end;   /* end: by size, or the next function's start where the size is 0 */
     uint32_t first, aliases; /* its symbols: symbols[first … first + aliases) */
-    bool cold;             /* a `.cold` part: code of another function, never an entry */
+    bool cold;               /* a `.cold` part: code of another function, never an entry */
 };
 
 struct elf_functions {

@@ -6,7 +6,8 @@
 #include "proto/limits.h"
 
 /* Section numbers above 65279 stand in a table of their own. */
-static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index, struct arena *a, struct profd_error *e)
+static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index, struct arena *a,
+                                            struct profd_error *e)
 {
     const struct elf_file *f = t->file;
     for (uint32_t i = 0; i < f->section_count; i++) {
@@ -30,13 +31,14 @@ enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, stru
     const struct elf_section *s = &f->sections[index];
     uint32_t entry = f->bits == 64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
     if (s->entry != entry)
-        return profd_error_set(e, PROFD_MALFORMED, "a symbol must have %" PRIu32 " bytes; section %s says %" PRIu64, entry,
-                               elf_file_section_name(f, s), s->entry);
+        return profd_error_set(e, PROFD_MALFORMED, "a symbol must have %" PRIu32 " bytes; section %s says %" PRIu64,
+                               entry, elf_file_section_name(f, s), s->entry);
     if (s->size / entry > LIMIT_SYMBOLS)
-        return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u symbols; this one has %" PRIu64, LIMIT_SYMBOLS,
-                               s->size / entry);
+        return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u symbols; this one has %" PRIu64,
+                               LIMIT_SYMBOLS, s->size / entry);
     if (s->link >= f->section_count || f->sections[s->link].type != SHT_STRTAB)
-        return profd_error_set(e, PROFD_MALFORMED, "the names of section %s must be a string table, not section %" PRIu32,
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "the names of section %s must be a string table, not section %" PRIu32,
                                elf_file_section_name(f, s), s->link);
     struct elf_symtab *t = ARENA_NEW(a, struct elf_symtab);
     if (t == NULL)

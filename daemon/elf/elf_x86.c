@@ -162,7 +162,8 @@ static void skip_vector(struct cursor *c, unsigned map)
         c->failed = true;
 }
 
-/* 0x62, 0x8f, 0xc4, 0xc5: vector prefixes, or an older instruction by the next byte. True if it was a vector instruction. */
+/* 0x62, 0x8f, 0xc4, 0xc5: vector prefixes, or an older instruction by the next byte. True if it was a vector
+ * instruction. */
 static bool skip_escape(struct cursor *c, uint8_t opcode)
 {
     uint8_t first = c->at < c->n ? c->p[c->at] : 0;

@@ -35,8 +35,7 @@ int sandbox_landlock_version(void)
     return version > 0 ? (int)version : 0;
 }
 
-/* Rules that allow nothing. A kernel without Landlock is no error: seccomp stands before it. */
-static enum profd_status deny_files(struct profd_error *e)
+enum profd_status sandbox_deny_files(struct profd_error *e)
 {
     int version = sandbox_landlock_version();
     int known = (int)(sizeof landlock_versions / sizeof *landlock_versions) - 1;
@@ -44,14 +43,16 @@ static enum profd_status deny_files(struct profd_error *e)
         return PROFD_OK;
     if (version > known)
         version = known;
-    struct landlock_rules rules = {landlock_versions[version].files, landlock_versions[version].network, landlock_versions[version].scoped};
+    struct landlock_rules rules = {landlock_versions[version].files, landlock_versions[version].network,
+                                   landlock_versions[version].scoped};
     int set = (int)syscall(SYS_landlock_create_ruleset, &rules, landlock_versions[version].size, 0u);
     long done = set < 0 ? -1 : syscall(SYS_landlock_restrict_self, set, 0u);
     int error = errno;
     if (set >= 0)
         close(set);
     if (done != 0)
-        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's Landlock rules: %s", strerror(error));
+        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's Landlock rules: %s",
+                               strerror(error));
     return PROFD_OK;
 }
 
@@ -63,9 +64,11 @@ static int set_limit(int resource, uint64_t soft, uint64_t hard)
 
 static enum profd_status set_limits(const struct sandbox_limits *l, struct profd_error *e)
 {
-    /* Memory last: setting it leaves nothing to spare for the others. At the soft CPU limit the signal says why, one second before the kill. */
-    if (set_limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1) != 0 || set_limit(RLIMIT_FSIZE, l->file_bytes, l->file_bytes) != 0 ||
-        set_limit(RLIMIT_CORE, 0, 0) != 0 || set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
+    /* Memory last: setting it leaves nothing to spare for the others. At the soft CPU limit the signal says why, one
+     * second before the kill. */
+    if (set_limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1) != 0 ||
+        set_limit(RLIMIT_FSIZE, l->file_bytes, l->file_bytes) != 0 || set_limit(RLIMIT_CORE, 0, 0) != 0 ||
+        set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
         set_limit(RLIMIT_MSGQUEUE, 0, 0) != 0 || set_limit(RLIMIT_AS, l->memory, l->memory) != 0)
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
     return PROFD_OK;
@@ -82,7 +85,8 @@ void sandbox_lower(const struct sandbox_limits *limits)
         set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1);
 }
 
-enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output, struct profd_error *e)
+enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
+                                struct profd_error *e)
 {
     if (close_range(descriptors, ~0u, 0) != 0)
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not close descriptors: %s", strerror(errno));
@@ -93,7 +97,7 @@ enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned de
     free(malloc(1));
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));
-    enum profd_status status = deny_files(e);
+    enum profd_status status = sandbox_deny_files(e);
     if (status == PROFD_OK && set_limit(RLIMIT_NOFILE, 0, 0) != 0)
         status = profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
     if (status == PROFD_OK)

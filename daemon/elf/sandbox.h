@@ -22,20 +22,26 @@ enum { SANDBOX_POSSIBLE = 1 };
 
 /* The most that the worker may take; lowered later by sandbox_lower. */
 struct sandbox_limits {
-    uint64_t memory;      /* address space, bytes */
+    uint64_t memory; /* address space, bytes */
     uint64_t cpu_seconds;
-    uint64_t file_bytes;  /* what one file may grow to */
+    uint64_t file_bytes; /* what one file may grow to */
 };
 
-/* In a fresh single-threaded child whose descriptors below `descriptors` are all it shall keep. Closes every other, forgets the
- * environment, becomes undumpable, sets the limits (no processes, no new descriptors, no core), denies the file system and network by
- * Landlock where the kernel has it, and lets seccomp kill the process at any system call but: read, pread, write and
- * pwrite to `output`, private anonymous memory that is not executable, fstat, the fcntl verbs that ask, lowering its own limits,
- * its own signals, exit. Does nothing but close descriptors if SANDBOX_POSSIBLE is 0. INTERNAL if a wall can't be built. */
-enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output, struct profd_error *e);
+/* In a fresh single-threaded child whose descriptors below `descriptors` are all it shall keep. Closes every other,
+ * forgets the environment, becomes undumpable, sets the limits (no processes, no new descriptors, no core), denies the
+ * file system and network by Landlock where the kernel has it, and lets seccomp kill the process at any system call
+ * but: read, pread, write and pwrite to `output`, private anonymous memory that is not executable, fstat, the fcntl
+ * verbs that ask, lowering its own limits, its own signals, exit. Does nothing but close descriptors if
+ * SANDBOX_POSSIBLE is 0. INTERNAL if a wall can't be built. */
+enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
+                                struct profd_error *e);
 
 /* Lowers memory and CPU time from inside; limits above the first are ignored. */
 void sandbox_lower(const struct sandbox_limits *limits);
+
+/* Landlock rules that allow nothing; NO_NEW_PRIVS must be set. OK where the kernel has none: seccomp stands before it.
+ */
+enum profd_status sandbox_deny_files(struct profd_error *e);
 
 /* The kernel's Landlock version, 0 if it has none. */
 int sandbox_landlock_version(void);

@@ -41,9 +41,9 @@ static void verdict(struct program *p, uint32_t what)
 }
 
 /* Offset of the low or high half of an argument (the machines of profd are little-endian). */
-static size_t argument(unsigned number, unsigned half)
+static size_t argument(size_t number, size_t half)
 {
-    return offsetof(struct seccomp_data, args) + 8u * number + 4u * half;
+    return offsetof(struct seccomp_data, args) + 8 * number + 4 * half;
 }
 
 static void allow(struct program *p, long call)
@@ -52,7 +52,8 @@ static void allow(struct program *p, long call)
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-/* Allows the call if the argument, an int for the kernel, has one of the values; what follows sees the call's number again. */
+/* Allows the call if the argument, an int for the kernel, has one of the values; what follows sees the call's number
+ * again. */
 static void allow_with(struct program *p, long call, unsigned number, const uint32_t *values, uint8_t count)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(count + 3));
@@ -89,9 +90,10 @@ static void allow_protection(struct program *p)
 
 static void build(struct program *p, int output)
 {
-    static const long free_calls[] = {SYS_read,  SYS_pread64, SYS_fstat, SYS_munmap, SYS_mremap,    SYS_brk,
-                                      SYS_futex, SYS_sysinfo, SYS_exit,  SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigprocmask,
-                                      SYS_gettid, SYS_getpid, SYS_madvise, SYS_close, SYS_clock_gettime};
+    static const long free_calls[] = {SYS_read,         SYS_pread64,        SYS_fstat,   SYS_munmap, SYS_mremap,
+                                      SYS_brk,          SYS_futex,          SYS_sysinfo, SYS_exit,   SYS_exit_group,
+                                      SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_gettid,  SYS_getpid, SYS_madvise,
+                                      SYS_close,        SYS_clock_gettime};
     uint32_t arch = (uint32_t)__ehdr_start.e_machine | __AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE;
     load(p, offsetof(struct seccomp_data, arch));
     add(p, BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0);
@@ -119,6 +121,7 @@ enum profd_status sandbox_filter_install(int output, struct profd_error *e)
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", p.count, PROGRAM_MAX);
     struct sock_fprog program = {p.count, p.code};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
-        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s", strerror(errno));
+        return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s",
+                               strerror(errno));
     return PROFD_OK;
 }

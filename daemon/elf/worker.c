@@ -67,7 +67,8 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     if (status != PROFD_OK)
         return status;
     struct sandbox_limits l = {.memory = LIMIT_WORKER_MEMORY + 2 * (text + symbols),
-                               .cpu_seconds = LIMIT_WORKER_CPU_SECONDS + (text >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000};
+                               .cpu_seconds =
+                                   LIMIT_WORKER_CPU_SECONDS + (text >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000};
     if (l.cpu_seconds > job->limits.cpu_seconds)
         l.cpu_seconds = job->limits.cpu_seconds;
     sandbox_lower(&l);
@@ -101,8 +102,9 @@ static enum profd_status answer(const struct worker_job *job, struct arena *a, s
         return status;
     struct worker_answer head = {.magic = WORKER_MAGIC, .status = PROFD_OK, .done = 1, .size = size};
     if (size > job->limits.answer_bytes - sizeof head)
-        status = profd_error_set(e, PROFD_LIMIT, "an object's description may have at most %llu bytes; this one has %zu",
-                                 (unsigned long long)job->limits.answer_bytes, size);
+        status =
+            profd_error_set(e, PROFD_LIMIT, "an object's description may have at most %llu bytes; this one has %zu",
+                            (unsigned long long)job->limits.answer_bytes, size);
     else if (!write_at(sizeof head, bytes, size) || !write_at(0, &head, sizeof head))
         status = profd_error_set(e, PROFD_INTERNAL, "the worker could not write its answer");
     free(bytes);

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elf/broker.h"
 #include "elf/elf_read.h"
 #include "proto/limits.h"
 #include "proto/status.h"
@@ -20,6 +19,7 @@ struct worker_limits {
     uint64_t memory;       /* LIMIT_WORKER_MEMORY_MAX */
     uint64_t cpu_seconds;  /* before the sizes are known; then LIMIT_WORKER_CPU_SECONDS and so on */
     uint64_t answer_bytes; /* LIMIT_OBJECT_ANSWER */
+    int headers_ms;        /* by the clock, until the headers were read; then twice the CPU seconds are added */
 };
 
 struct worker_job {
@@ -29,16 +29,16 @@ struct worker_job {
     char left_out[256]; /* sentence for the note: why this is a second, lesser attempt; "" otherwise */
 };
 
-/* The answer's head; size bytes of the encoded object follow. Written by a process that may be owned by the file: every field
- * is checked by its reader. */
+/* The answer's head; size bytes of the encoded object follow. Written by a process that may be owned by the file: every
+ * field is checked by its reader. */
 struct worker_answer {
     uint32_t magic, status, budget_seconds, done;
     uint64_t size;
     char sentence[512];
 };
 
-/* What a worker does once the walls stand. The real one is worker_read; tests pass others to see the walls hold. Does not return
- * a value: what counts is the answer. */
+/* What a worker does once the walls stand. The real one is worker_read; tests pass others to see the walls hold. Does
+ * not return a value: what counts is the answer. */
 typedef void worker_act(const struct worker_job *job);
 
 /* Reads the executable and writes the answer. */
@@ -49,8 +49,5 @@ _Noreturn void worker_run(const struct worker_job *job, int executable, int debu
 
 /* Writes an answer without an object. */
 void worker_refuse(enum profd_status status, const char *sentence);
-
-/* broker_start with another act and limits, for tests. */
-enum profd_status broker_start_with(struct broker **out, worker_act *act, const struct worker_limits *limits, struct profd_error *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* The Unix socket's connections: frames in, frames out, deadlines, limits. What a frame means is the handlers' business.
- * Everything here belongs to the loop's thread. */
+/* The Unix socket's connections: frames in, frames out, deadlines, limits. What a frame means is the handlers'
+ * business. Everything here belongs to the loop's thread. */
 #ifndef PROFD_NET_CONN_H
 #define PROFD_NET_CONN_H
 
@@ -42,7 +42,7 @@ struct conn_frame {
 
 struct conn_handler {
     uint8_t type;
-    bool answered;              /* counts as in flight until conn_answer, conn_nack or the end of conn_stream */
+    bool answered; /* counts as in flight until conn_answer, conn_nack or the end of conn_stream */
     uint8_t fds_min, fds_max;
     /* Anything but OK is answered by a NACK with the sentence, and the connection goes on. */
     enum profd_status (*handle)(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
@@ -52,7 +52,7 @@ struct conn_config {
     struct event_base *base;
     const struct conn_handler *handlers; /* of open connections; HELLO is answered here */
     size_t handler_count;
-    const char *daemon;          /* for WELCOME: "profd 0.1" */
+    const char *daemon; /* for WELCOME: "profd 0.1" */
     void *context;
     /* A connection said HELLO: its user pointer. NULL means out of memory. May be NULL. */
     void *(*opened)(void *context, struct conn *c);
@@ -63,9 +63,9 @@ struct conn_config {
 
     /* Limits; conn_config_init sets those of limits.h. Milliseconds and bytes. */
     unsigned hello_ms, header_ms, body_ms, write_ms;
-    size_t body_rate;            /* bytes per second beyond body_ms */
-    size_t budget;               /* of bodies, all connections; one user may hold half */
-    size_t output_high;          /* bytes waiting to be written above which a connection is not read */
+    size_t body_rate;   /* bytes per second beyond body_ms */
+    size_t budget;      /* of bodies, all connections; one user may hold half */
+    size_t output_high; /* bytes waiting to be written above which a connection is not read */
     size_t in_flight_max, connections_max, connections_max_uid;
 };
 void conn_config_init(struct conn_config *config);
@@ -74,7 +74,7 @@ void conn_config_init(struct conn_config *config);
 struct conn_group *conn_group_new(const struct conn_config *config);
 /* Takes over the descriptor (non-blocking). Refuses with a NACK(BUSY) when a limit is reached. */
 void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer);
-/* Reads once what has arrived, then no more; connections close when everything is answered and written. */
+/* Reads what has arrived, then no more; connections close when everything is answered and written. */
 void conn_group_drain(struct conn_group *g);
 /* Closes all at once and frees. Bodies taken by handlers must have been freed before. Accepts NULL. */
 void conn_group_free(struct conn_group *g);

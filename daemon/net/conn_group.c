@@ -7,6 +7,8 @@
 #include "net/conn.h"
 #include "net/conn_inside.h"
 
+#define DRAIN_READS 4 /* as much as a socket holds by default */
+
 void conn_config_init(struct conn_config *config)
 {
     memset(config, 0, sizeof *config);
@@ -157,7 +159,7 @@ void conn_group_drain(struct conn_group *g)
         if (!c)
             continue;
         conn_enter(c);
-        if (conn_may_read(c))
+        for (int reads = 0; reads < DRAIN_READS && conn_may_read(c) && !c->held; reads++)
             conn_read(c);
         conn_move(c, CONN_DRAINING);
         conn_set_read_deadline(c, 0);

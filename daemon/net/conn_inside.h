@@ -26,23 +26,23 @@ struct conn {
     void *user;
     int fd;
     enum conn_state state;
-    unsigned busy;              /* depth of calls that will settle the connection when they end */
-    bool failed;                /* being closed for an error: nothing is read any more */
-    bool broken;                /* the socket is useless: close without writing */
-    bool reading, writing;      /* which events are armed */
+    unsigned busy;         /* depth of calls that will settle the connection when they end */
+    bool failed;           /* being closed for an error: nothing is read any more */
+    bool broken;           /* the socket is useless: close without writing */
+    bool reading, writing; /* which events are armed */
 
     /* input */
     uint8_t header[FRAME_HEADER_SIZE];
     size_t header_got;
-    struct frame frame;         /* valid when header_got is whole */
+    struct frame frame; /* valid when header_got is whole */
     struct conn_body body;
     size_t body_got;
-    bool body_ready;            /* memory was given */
-    bool waiting;               /* for the budget; then in the group's list */
+    bool body_ready; /* memory was given */
+    bool waiting;    /* for the budget; then in the group's list */
     struct conn *wait_next, *wait_previous;
-    uint8_t *held;              /* read but not looked at, while the connection is paused */
+    uint8_t *held; /* read but not looked at, while the connection is paused */
     size_t held_size, held_at;
-    int fds[CONN_FDS_MAX];      /* FIFO of descriptors that arrived */
+    int fds[CONN_FDS_MAX]; /* FIFO of descriptors that arrived */
     unsigned fd_count;
     size_t in_flight;
 

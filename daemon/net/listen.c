@@ -42,7 +42,8 @@ static void listener_refuse_one(struct listener *l)
 
 static void listener_pause(struct listener *l, int why)
 {
-    struct timeval tv = {.tv_sec = l->config.pause_ms / 1000, .tv_usec = l->config.pause_ms % 1000 * 1000};
+    struct timeval tv = {.tv_sec = l->config.pause_ms / 1000,
+                         .tv_usec = (suseconds_t)(l->config.pause_ms % 1000) * 1000};
 
     listener_refuse_one(l);
     event_del(l->readable);

@@ -17,9 +17,9 @@ struct listener;
 /* CONFIG when a path is empty or does not fit into sun_path (the sentence says the limit). */
 enum profd_status listen_parse_unix(const char *path, struct profd_error *e);
 
-/* Binds and listens on a Unix stream socket, non-blocking and close-on-exec. The file has the mode (and group) from the first
- * moment anybody may use it. A stale socket is removed. BUSY when somebody answers there; CONFIG as above; CANT_CREATE
- * otherwise. */
+/* Binds and listens on a Unix stream socket, non-blocking and close-on-exec. The file has the mode (and group) from the
+ * first moment anybody may use it. A stale socket is removed. BUSY when somebody answers there; CONFIG as above;
+ * CANT_CREATE otherwise. */
 enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group, int *fd, struct profd_error *e);
 /* Removes the file if it is still this socket's. */
 void listen_remove_unix(const char *path, int fd);
@@ -30,8 +30,8 @@ enum profd_status listen_parse_tcp(const char *text, uint16_t *port, struct prof
  * the one bound. */
 enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, struct profd_error *e);
 
-/* Descriptors passed in (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES), −1 where none. The variables are unset. CONFIG with the
- * value for an unknown name, a name given twice, or a descriptor that is not such a listening socket. */
+/* Descriptors passed in (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES), −1 where none. The variables are unset. CONFIG with
+ * the value for an unknown name, a name given twice, or a descriptor that is not such a listening socket. */
 struct listen_passed {
     int upload;   /* "upload", or the only one without a name */
     int http;     /* "http": Unix */
@@ -41,10 +41,10 @@ struct listen_passed {
 enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e);
 
 struct listener_config {
-    int fd;                  /* stays the caller's */
-    const void *refusal;     /* bytes for those who cannot be served because descriptors ran out; may be NULL */
+    int fd;              /* stays the caller's */
+    const void *refusal; /* bytes for those who cannot be served because descriptors ran out; may be NULL */
     size_t refusal_size;
-    unsigned pause_ms;       /* how long not to accept then */
+    unsigned pause_ms; /* how long not to accept then */
     /* Takes over the accepted descriptor, non-blocking and close-on-exec. */
     void (*accepted)(void *context, int fd);
     /* Says that descriptors ran out. May be NULL. */

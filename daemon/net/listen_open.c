@@ -118,7 +118,7 @@ void listen_remove_unix(const char *path, int fd)
     struct stat st;
     int probe;
 
-    if (getsockname(fd, (struct sockaddr *)&a, &size) || strncmp(a.sun_path, path, sizeof a.sun_path) ||
+    if (getsockname(fd, (struct sockaddr *)&a, &size) || strncmp(a.sun_path, path, sizeof a.sun_path) != 0 ||
         lstat(path, &st) || !S_ISSOCK(st.st_mode))
         return;
     /* Our listener is closed to newcomers first: whoever still answers under this name is somebody else. */
@@ -147,7 +147,8 @@ static bool listen_parse_port(const char *text, uint16_t *port)
 }
 
 /* host of n bytes into a loopback address. */
-static bool listen_parse_loopback(const char *host, size_t n, uint16_t port, struct sockaddr_storage *a, socklen_t *size)
+static bool listen_parse_loopback(const char *host, size_t n, uint16_t port, struct sockaddr_storage *a,
+                                  socklen_t *size)
 {
     struct sockaddr_in *four = (struct sockaddr_in *)a;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)a;
@@ -200,7 +201,8 @@ static enum profd_status listen_parse_address(const char *text, struct sockaddr_
     if (!colon || !listen_parse_port(colon + 1, port))
         return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not ADDRESS:PORT with a port of 0–65535", text);
     if (!listen_parse_loopback(text, (size_t)(colon - text), *port, a, size))
-        return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not a loopback address (127.x.y.z, [::1] or localhost)", text);
+        return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not a loopback address (127.x.y.z, [::1] or localhost)",
+                               text);
     return PROFD_OK;
 }
 

@@ -35,13 +35,13 @@ static enum profd_status listen_check_passed(int fd, bool tcp, const char *name,
     int listening = 0, type = 0, flags;
 
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &word) ||
-        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &word) || getsockname(fd, (struct sockaddr *)&a, &size) || !listening ||
-        type != SOCK_STREAM)
-        return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a listening stream socket",
-                               fd, name);
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &word) || getsockname(fd, (struct sockaddr *)&a, &size) ||
+        !listening || type != SOCK_STREAM)
+        return profd_error_set(e, PROFD_CONFIG,
+                               "descriptor %d (\"%s\") that was passed in is not a listening stream socket", fd, name);
     if (tcp ? !listen_is_loopback(&a, port) : a.ss_family != AF_UNIX)
-        return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a %s socket", fd, name,
-                               tcp ? "loopback TCP" : "Unix");
+        return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a %s socket", fd,
+                               name, tcp ? "loopback TCP" : "Unix");
     flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC))
         return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
@@ -62,7 +62,8 @@ static enum profd_status listen_assign_passed(struct listen_passed *p, int fd, c
         place = &p->http_tcp;
     else
         return profd_error_set(e, PROFD_CONFIG,
-                               "descriptor %d was passed in as \"%s\"; the names are upload, http and http-tcp", fd, name);
+                               "descriptor %d was passed in as \"%s\"; the names are upload, http and http-tcp", fd,
+                               name);
     if (*place >= 0)
         return profd_error_set(e, PROFD_CONFIG, "two descriptors were passed in as \"%s\"", name);
     *place = fd;
@@ -95,7 +96,7 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
     unsigned long n;
 
     snprintf(own, sizeof own, "%ld", (long)getpid());
-    if (!pid || !count || strcmp(pid, own))
+    if (!pid || !count || strcmp(pid, own) != 0)
         return PROFD_OK; /* meant for another process, or for nobody */
     errno = 0;
     n = strtoul(count, &end, 10);

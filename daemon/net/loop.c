@@ -93,6 +93,7 @@ enum profd_status loop_new(struct loop **out, struct profd_error *e)
     l->wake_fd = -1;
     pthread_mutex_init(&l->lock, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of that write, not the end of the process */
     status = loop_init(l, e);
     if (status) {
         loop_free(l);

@@ -10,7 +10,8 @@ struct event_base;
 struct loop;
 struct loop_timer;
 
-/* Everything below belongs to the thread that runs the loop, except loop_post. Ignores SIGPIPE for the process. */
+/* Everything below belongs to the thread that runs the loop, except loop_post. Ignores SIGPIPE and SIGXFSZ for the
+ * process. */
 enum profd_status loop_new(struct loop **out, struct profd_error *e);
 /* Frees timers' base and signal watches; tasks not yet run are forgotten. Accepts NULL. */
 void loop_free(struct loop *l);

@@ -167,7 +167,7 @@ static bool work_start_thread(struct work *w, unsigned i)
 
     t->work = w;
     t->context = w->config.contexts ? w->config.contexts[i] : NULL;
-    t->batch = calloc(w->config.batch_max, sizeof *t->batch);
+    t->batch = calloc(w->config.batch_max, sizeof(struct work_item *));
     if (!t->batch)
         return false;
     sigfillset(&all);

@@ -20,12 +20,12 @@ struct work_item {
 };
 
 struct work_config {
-    const char *name;       /* of the threads, at most 15 bytes */
-    unsigned threads;       /* 1–16 */
-    void *const *contexts;  /* one per thread, or NULL; copied */
-    size_t queue_max;       /* items waiting */
-    size_t queue_max_uid;   /* items of one user waiting */
-    size_t batch_max;       /* items of one run, ≤ 4096 */
+    const char *name;      /* of the threads, at most 15 bytes */
+    unsigned threads;      /* 1–16 */
+    void *const *contexts; /* one per thread, or NULL; copied */
+    size_t queue_max;      /* items waiting */
+    size_t queue_max_uid;  /* items of one user waiting */
+    size_t batch_max;      /* items of one run, ≤ 4096 */
     size_t batch_weight;
     /* On a worker thread. A batch is what is there, at least one item, in the queue's order. */
     void (*run)(void *context, struct work_item *const *items, size_t n);

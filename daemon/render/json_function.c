@@ -5,26 +5,54 @@
 
 #define NAMES_BYTES_MAX ((size_t)4 << 30)
 
+/* What a row says about the other end is made once a function: the functions themselves do not fit a cache. */
+static void make_other(const struct report *r, struct json_names *names, uint32_t position)
+{
+    const struct report_function *f = &r->functions[position];
+    struct buffer *out = &names->other;
+    JSON_ADD(out, "{\"index\":");
+    buffer_add_u64(out, f->index, 0);
+    JSON_ADD(out, ",\"name\":");
+    buffer_add(out, names->text.data + names->start[position], names->text.size - names->start[position]);
+    if (f->cycle != 0) {
+        JSON_ADD(out, ",\"cycle\":");
+        buffer_add_u64(out, f->cycle, 0);
+    }
+}
+
 enum profd_status json_names_make(const struct report *report, struct arena *a, struct json_names *names,
                                   struct profd_error *e)
 {
-    size_t *start = ARENA_ARRAY(a, (size_t)report->function_count + 1, size_t);
+    uint32_t n = report->function_count;
+    size_t *start = ARENA_ARRAY(a, (size_t)n + 1, size_t), *other_start = ARENA_ARRAY(a, (size_t)n + 1, size_t);
+    uint32_t *build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
+    *names = (struct json_names){.start = start, .other_start = other_start, .build = build};
     buffer_init(&names->text, NAMES_BYTES_MAX);
-    for (uint32_t i = 0; start != NULL && i < report->function_count; i++) {
+    buffer_init(&names->other, NAMES_BYTES_MAX);
+    bool ok = start != NULL && other_start != NULL && build != NULL;
+    for (uint32_t i = 0; ok && i < n; i++) {
         start[i] = names->text.size;
+        other_start[i] = names->other.size;
+        build[i] = report->functions[i].build;
         render_json_string(&names->text, report->functions[i].name);
+        ok = !names->text.failed;
+        if (ok) {
+            make_other(report, names, i);
+            ok = !names->other.failed;
+        }
     }
-    if (start == NULL || names->text.failed) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", report->function_count);
+    if (!ok) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", n);
     }
-    start[report->function_count] = names->text.size;
-    names->start = start;
+    start[n] = names->text.size;
+    other_start[n] = names->other.size;
     return PROFD_OK;
 }
 
 void json_names_done(struct json_names *names)
 {
     buffer_done(&names->text);
+    buffer_done(&names->other);
 }
 
 const char *json_find_build(const struct report *report, uint32_t build)
@@ -37,31 +65,18 @@ void json_add_name(struct buffer *out, const struct json_names *names, uint32_t 
     buffer_add(out, names->text.data + names->start[position], names->start[position + 1] - names->start[position]);
 }
 
-/* index, name, and where they differ from what a reader would assume, build and cycle of the other end. */
+/* index, name and cycle of the other end, and its build where that is not the entry's. */
 static void add_other(struct buffer *out, const struct report *r, const struct json_names *names, uint32_t other,
                       uint32_t build)
 {
-    JSON_ADD(out, "{\"index\":");
     if (other == REPORT_SPONTANEOUS) {
-        JSON_ADD(out, "0,\"name\":\"<spontaneous>\"");
+        JSON_ADD(out, "{\"index\":0,\"name\":\"<spontaneous>\"");
         return;
     }
-    if (other & REPORT_CYCLE) {
-        const struct report_cycle *c = &r->cycles[other & ~REPORT_CYCLE];
-        buffer_add_u64(out, c->index, 0);
-        buffer_add_format(out, ",\"name\":\"<cycle %u as a whole>\",\"cycle\":%u", c->number, c->number);
-        return;
-    }
-    const struct report_function *f = &r->functions[other];
-    buffer_add_u64(out, f->index, 0);
-    JSON_ADD(out, ",\"name\":");
-    json_add_name(out, names, other);
-    if (f->build != build) {
-        json_add_text(out, "build_id", json_find_build(r, f->build));
-    }
-    if (f->cycle != 0) {
-        JSON_ADD(out, ",\"cycle\":");
-        buffer_add_u64(out, f->cycle, 0);
+    size_t start = names->other_start[other];
+    buffer_add(out, names->other.data + start, names->other_start[other + 1] - start);
+    if (names->build[other] != build) {
+        json_add_text(out, "build_id", json_find_build(r, names->build[other]));
     }
 }
 

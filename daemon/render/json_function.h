@@ -11,6 +11,9 @@
 struct json_names {
     struct buffer text;
     const size_t *start; /* function_count + 1 offsets into text */
+    struct buffer other; /* likewise the begin of a row about each function: {"index":…,"name":…,"cycle":… */
+    const size_t *other_start;
+    const uint32_t *build; /* of each function */
 };
 /* json_names_done frees, after failure too. */
 enum profd_status json_names_make(const struct report *report, struct arena *a, struct json_names *names,

@@ -24,25 +24,24 @@ static uint64_t count_inside(const struct report_function *f)
     return (f->cycle != 0 ? f->calls_inside : 0) + f->self_calls;
 }
 
+static uint64_t max_count(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void graph_measure(struct graph *g)
 {
     const struct report *r = g->report;
-    uint64_t most = 0, most_inside = 0;
+    uint64_t most = 0;
     for (uint32_t i = 0; i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        uint64_t inside = count_inside(f);
-        most = f->calls > most ? f->calls : most;
-        most_inside = inside > most_inside ? inside : most_inside;
+        most = max_count(most, max_count(r->functions[i].calls, count_inside(&r->functions[i])));
     }
     for (uint32_t i = 0; i < r->cycle_count; i++) {
-        const struct report_cycle *c = &r->cycles[i];
-        most = c->calls_outside > most ? c->calls_outside : most;
-        most_inside = c->calls_inside > most_inside ? c->calls_inside : most_inside;
+        most = max_count(most, max_count(r->cycles[i].calls_outside, r->cycles[i].calls_inside));
     }
-    int seconds = text_width_seconds(r->total);
     g->index = max_int(6, text_width_count(r->order_count) + 3);
-    g->self = g->children = max_int(7, seconds);
-    g->count = g->of = max_int(7, text_width_count(most > most_inside ? most : most_inside));
+    g->self = g->children = max_int(7, text_width_seconds(r->total));
+    g->count = g->of = max_int(7, text_width_count(most));
 }
 
 /* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the functions themselves do

@@ -1,5 +1,5 @@
-/* Law: any bytes are read or refused; what is read encodes, and decodes to the same encoding. In process, by a sealed memfd as in life.
- * The first byte chooses: bit 0 demangling off, bit 1 the rest serves as its own debug file too. */
+/* Law: any bytes are read or refused; what is read encodes, and decodes to the same encoding. In process, by a sealed
+ * memfd as in life. The first byte chooses: bit 0 demangling off, bit 1 the rest serves as its own debug file too. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int memory_of(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
         abort();
     return fd;
 }

@@ -6,13 +6,26 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 
-from harness import PROFD, Daemon, Tap, run
+import harness
+from harness import PROFD, Tap, run
 from wire import Wire, field, header, sender_number, upload
 
 ROOT_USER = os.getuid() == 0 and shutil.which("setpriv")
+
+
+class Daemon(harness.Daemon):
+    """One whose log is looked at in the end: a sanitizer's report goes to our own standard error, where it fails the run."""
+
+    def __exit__(self, *what):
+        self.stop()
+        log = self.logged()
+        if "Sanitizer" in log or "runtime error:" in log:
+            print(log, file=sys.stderr)
+        super().__exit__(*what)
 
 
 def refused(tap, name, daemon, status, *words, seconds=20):
@@ -378,9 +391,53 @@ def readers(tap):
         tap.point(ask(Authorization="Bearer pfd_read_0123456789abcdefghij") == 200, "with the token: 200")
 
 
+def fill(w, sender, limit=5000):
+    """Uploads one by one until one is refused: (how many were acknowledged, the refusal)."""
+    for n in range(1, limit):
+        w.send("UPLOAD", upload(sender, n), n)
+        while (answer := w.take())[0] == "WANT_OBJECT":
+            pass
+        if answer[0] != "ACK":
+            return n - 1, answer
+    return limit - 1, None
+
+
+def broken_disk(tap):
+    """Files that cannot grow any more make writes fail as a broken disk does (EFBIG, no ENOSPC)."""
+    sender = sender_number()
+    with Daemon(wrapper=("prlimit", "--fsize=400000:400000")) as d:
+        with Wire(d.socket) as w:
+            stored, refusal = fill(w, sender)
+            tap.point(stored > 0 and refusal and refusal[3].get(1) == 17 and refusal[3].get(2) == 1,
+                      f"after {stored} uploads the store fails: NACK, input/output error, send again", refusal)
+            w.send("UPLOAD", upload(sender, stored + 1), 9)
+            again = w.take()
+            tap.point(again[0] == "NACK" and again[3].get(1) == 17, "nothing is written after that", again)
+            status, body = w.query("/api/v1/builds")
+            tap.point(status == 200 and json.loads(body)["rows"][0]["uploads"] == stored, "reads go on", body)
+            tap.point(w.query("/readyz")[0] == 503 and w.query("/healthz")[0] == 200, "/readyz says it, /healthz stays")
+        tap.point(d.stop() == 0, "it still stops in order")
+        d.wrapper = []
+        d.start()
+        with Wire(d.socket) as w:
+            w.send("UPLOAD", upload(sender, stored + 1), 9)
+            while (answer := w.take())[0] == "WANT_OBJECT":
+                pass
+            tap.point(answer[0] == "ACK", "on a good disk the same id is accepted", answer)
+        tap.point(total(d) == stored + 1, "and every acknowledged upload is there once")
+    with Daemon(start=False, wrapper=("prlimit", "--fsize=400000:400000")) as d:
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        manager.bind(os.path.join(d.folder, "notify"))
+        d.env["NOTIFY_SOCKET"] = os.path.join(d.folder, "notify")
+        d.start()
+        with Wire(d.socket) as w:
+            fill(w, sender)
+            tap.point(d.process.wait(10) == 74, "under a service manager the process ends with 74", d.logged())
+
+
 def main():
     with Tap() as tap:
-        for part in (starts, databases, peers, stops, crashes, activation, descriptors, readers):
+        for part in (starts, databases, peers, stops, crashes, activation, descriptors, broken_disk, readers):
             part(tap)
 
 

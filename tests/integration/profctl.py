@@ -295,6 +295,41 @@ def test_terminal(tap, d, folder):
               and "\u202e" not in listing.stdout, "a file name with escapes reaches no terminal", repr(text))
 
 
+def test_set_user_id(tap, d, folder):
+    """A program that runs with more rights than its caller takes no socket from the caller's environment."""
+    if os.geteuid() != 0:
+        return tap.skip("a set-user-id profctl ignores PROFD_SOCKET", "needs root")
+    copy = os.path.join(folder, "suid-profctl")
+    run("cp", PROFCTL, copy)
+    os.chmod(copy, 0o4755)
+    done = run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "status",
+               env={**d.env, "PROFD_SOCKET": "/tmp/caller-chose-this"})
+    if os.statvfs(folder).f_flag & os.ST_NOSUID or "sanitizer" in done.stderr.lower():
+        return tap.skip("a set-user-id profctl ignores PROFD_SOCKET", "not possible here")
+    tap.point("caller-chose-this" not in done.stdout + done.stderr and "/run/profd/profd.sock" in done.stdout + done.stderr,
+              "a set-user-id profctl ignores PROFD_SOCKET", done)
+    os.chmod(copy, 0o755)
+    done = run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "status",
+               env={**d.env, "PROFD_SOCKET": "/tmp/caller-chose-this"})
+    tap.point("caller-chose-this" in done.stderr, "an ordinary one takes it", done)
+
+
+def test_other_user(tap, d, exe, gmon):
+    """Another user delivers to root's daemon, and sees what is his."""
+    if os.geteuid() != 0:
+        return tap.skip("another user delivers", "needs root")
+    as_nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    spool = os.path.join(d.folder, "spool-of-nobody")
+    os.mkdir(spool, 0o700)
+    os.chown(spool, 65534, 65534)
+    env = {**d.env, "PROFD_SPOOL": spool}
+    done = run(*as_nobody, PROFCTL, "upload", "-e", exe, gmon, env=env)
+    tap.point(done.returncode == 0 and done.stdout.startswith("1 upload of"), "another user delivers", done)
+    data = json.loads(run(*as_nobody, PROFCTL, "report", exe, "--json", env=env).stdout)
+    tap.point(data["provenance"]["uploads"] == 1 and data["provenance"]["uids"] == [65534], "and sees what is his",
+              data["provenance"])
+
+
 with Tap() as tap, Daemon() as d:
     folder = os.path.join(d.folder, "programs")
     os.makedirs(folder)
@@ -316,5 +351,7 @@ with Tap() as tap, Daemon() as d:
     test_stripped(tap, d, folder)
     test_spool(tap, d, exe, gmon)
     test_terminal(tap, d, folder)
+    test_set_user_id(tap, d, folder)
+    test_other_user(tap, d, exe, gmon)
     test_http(tap, exe)
     test_library(tap, d, folder, exe, gmon)

@@ -3,7 +3,7 @@ import os
 import shutil
 
 from harness import PROFCTL, Daemon, Tap, programs, run
-from numbers_example import example
+from example_gmon import example
 
 NOBODY, READER_GID, OTHER = 65534, 60123, 60124
 

@@ -353,6 +353,8 @@ Test(client_wire, a_nack_of_the_connection_is_an_event_and_the_end)
     cr_assert(profd_client_next(c, &e));
     cr_assert_eq(e.kind, PROFD_EVENT_CLOSED);
     cr_assert_eq(e.status, PROFD_STOPPING);
+    cr_assert_eq(profd_client_feed(c, "garbage behind it", 17, NULL), PROFD_OK);
+    cr_assert(!profd_client_next(c, &e));
     cr_assert_eq(profd_client_send_sync(c, NULL, NULL), PROFD_STOPPING);
     profd_client_free(c);
     free(b.data);

@@ -280,7 +280,7 @@ Test(symtab, spans_agree_with_the_definition)
                 uint64_t end = t->owners[i].address + t->owners[i].size;
                 if (t->owners[i].address > address || address >= (end < 900 ? end : 900))
                     continue;
-                const struct object_symbol *s = &f.symbols[t->owners[i].symbol], *b = &f.symbols[t->owners[want].symbol];
+                const struct object_symbol *s = &f.symbols[t->owners[i].symbol], *b = want == 0 ? s : &f.symbols[t->owners[want].symbol];
                 const char *p = object_name(&f.object, s->name), *q = want == 0 ? "" : object_name(&f.object, b->name);
                 int typed_s = s->type != OBJECT_TYPE_NONE, typed_b = want == 0 ? -1 : b->type != OBJECT_TYPE_NONE;
                 int bind_s = s->bind == OBJECT_BIND_GLOBAL ? 0 : s->bind == OBJECT_BIND_WEAK ? 1 : 2;

@@ -3,20 +3,22 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "elf/broker_loop.h"
 #include "elf/elf_read.h"
 #include "elf/sandbox.h"
 #include "elf/worker.h"
@@ -34,7 +36,8 @@ static unsigned open_descriptors(void)
 
 static void build(void)
 {
-    tools_write("a.cc", "static int __attribute__((noipa)) h(int x) { return x + 1; }\nint f(int x) { return h(x) * h(x + 1); }\nint main(int c, char **) { return f(c); }\n");
+    tools_write("a.cc", "static int __attribute__((noipa)) h(int x) { return x + 1; }\nint f(int x) { return h(x) * "
+                        "h(x + 1); }\nint main(int c, char **) { return f(c); }\n");
     tools_run("g++ -g -O2 -Wl,--build-id=sha1 a.cc -o a && objcopy --only-keep-debug a a.debug && strip -o b a");
 }
 
@@ -124,38 +127,86 @@ static void raise_fault(const struct worker_job *job)
     *(volatile char *)address = 1;
 }
 
+/* What reaches for files, memory and limits. */
+static long reach_for_things(char letter)
+{
+    struct rlimit limit;
+    switch (letter) {
+    case 'o':
+        return open("/etc/passwd", O_RDONLY);
+    case 't':
+        return syscall(SYS_newfstatat, AT_FDCWD, "/etc/passwd", &limit, 0);
+    case 'm':
+        return (long)mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    case 'M':
+        return (long)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, WORKER_EXECUTABLE, 0);
+    case 'e':
+        return mprotect(&letter, 1, PROT_EXEC);
+    case 'w':
+        return write(WORKER_EXECUTABLE, "x", 1);
+    case 'd':
+        return dup(WORKER_EXECUTABLE);
+    case 'l':
+        return syscall(SYS_prlimit64, getppid(), RLIMIT_AS, NULL, &limit);
+    default:
+        return -2;
+    }
+}
+
+/* What reaches for other processes and hosts. */
+static long reach_for_others(char letter)
+{
+    char name[] = "sh", *argv[] = {name, NULL};
+    int two[2];
+    switch (letter) {
+    case 's':
+        return socket(AF_INET, SOCK_STREAM, 0);
+    case 'u':
+        return socketpair(AF_UNIX, SOCK_STREAM, 0, two);
+    case 'f':
+        return fork();
+    case 'x':
+        return execv("/bin/sh", argv);
+    case 'p':
+        return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL);
+    case 'k':
+        return kill(getppid(), SIGKILL);
+    case 'g':
+        return syscall(SYS_tgkill, getppid(), getppid(), SIGKILL);
+    default:
+        return -2;
+    }
+}
+
+static void explode(void)
+{
+    /* Volatile, because a compiler may leave out what nobody looks at. */
+    void *volatile block;
+    for (size_t n = 0; (block = malloc(1 << 20)) != NULL; n++)
+        cr_assert_lt(n, 100000);
+    worker_refuse(PROFD_LIMIT, "the bomb found no more memory");
+}
+
 /* A stunt is chosen by the first letter of the file that the worker was given. */
 static void stunt(const struct worker_job *job)
 {
     char letter = 0;
     cr_assert_eq(pread(WORKER_EXECUTABLE, &letter, 1, 0), 1);
-    char *argv[] = {(char *)(uintptr_t)"sh", NULL};
-    struct iovec part = {&letter, 1};
     switch (letter) {
-    case 'o': open("/etc/passwd", O_RDONLY); break;
-    case 't': syscall(SYS_newfstatat, AT_FDCWD, "/etc/passwd", &part, 0); break;
-    case 's': socket(AF_INET, SOCK_STREAM, 0); break;
-    case 'u': socketpair(AF_UNIX, SOCK_STREAM, 0, (int[2]){0, 0}); break;
-    case 'f': fork(); break;
-    case 'x': execv("/bin/sh", argv); break;
-    case 'p': ptrace(PTRACE_ATTACH, getppid(), NULL, NULL); break;
-    case 'k': kill(getppid(), SIGKILL); break;
-    case 'g': syscall(SYS_tgkill, getppid(), getppid(), SIGKILL); break;
-    case 'm': mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); break;
-    case 'M': mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, WORKER_EXECUTABLE, 0); break;
-    case 'w': if (write(WORKER_EXECUTABLE, "x", 1) != 0) break; break;
-    case 'd': if (dup(WORKER_EXECUTABLE) >= 0) break; break;
-    case 'l': syscall(SYS_prlimit64, getppid(), RLIMIT_AS, NULL, NULL); break;
-    case 'e': mprotect(&letter, 1, PROT_EXEC); break;
-    case 'S': raise_fault(job); break;
-    case 'A': abort();
-    case 'L': for (volatile unsigned i = 0;; i++) ;
-    case 'Q': _exit(0);
-    case 'E': _exit(7);
+    case 'S':
+        raise_fault(job);
+        break;
+    case 'A':
+        abort();
+    case 'L':
+        for (volatile unsigned i = 0;; i++)
+            ;
+    case 'Q':
+        _exit(0);
+    case 'E':
+        _exit(7);
     case 'B':
-        for (size_t n = 0; malloc(1 << 20) != NULL; n++)
-            cr_assert_lt(n, 100000);
-        worker_refuse(PROFD_LIMIT, "the bomb found no more memory");
+        explode();
         return;
     case 'F':
         for (off_t at = 0; pwrite(WORKER_ANSWER, &letter, 1, at) == 1; at += 1 << 20)
@@ -167,12 +218,16 @@ static void stunt(const struct worker_job *job)
     case 'N': /* a status that isn't one, a sentence without an end */
         lie(4711, 0);
         return;
-    default: worker_read(job); return;
+    default:
+        if (reach_for_things(letter) != -2 || reach_for_others(letter) != -2)
+            worker_refuse(PROFD_INTERNAL, "the stunt went through");
+        else
+            worker_read(job);
     }
-    worker_refuse(PROFD_INTERNAL, "the stunt went through");
 }
 
-static const struct worker_limits small = {.memory = 512u << 20, .cpu_seconds = 1, .answer_bytes = 64u << 20};
+static const struct worker_limits small = {
+    .memory = 512u << 20, .cpu_seconds = 1, .answer_bytes = 64u << 20, .headers_ms = 20000};
 
 static void expect_end(struct broker *b, char letter, enum profd_status want, const char *word)
 {
@@ -215,6 +270,45 @@ Test(elf_broker, lies_are_refused)
     expect_end(b, 'N', PROFD_INTERNAL, "without an answer");
     compare(b, "a", NULL);
     broker_stop(b);
+}
+
+/* Waits for what never comes, without using the processor. */
+static void wait_for_ever(const struct worker_job *job)
+{
+    char letter = 0;
+    uint32_t word = 0;
+    if (pread(WORKER_EXECUTABLE, &letter, 1, 0) == 1 && letter == 'W')
+        syscall(SYS_futex, &word, 0 /* FUTEX_WAIT */, 0, NULL, NULL, 0);
+    worker_read(job);
+}
+
+Test(elf_broker, deadline_by_the_clock)
+{
+    build();
+    struct broker *b;
+    struct worker_limits hurried = small;
+    hurried.headers_ms = 300;
+    cr_assert_eq(broker_start_with(&b, wait_for_ever, &hurried, NULL), PROFD_OK);
+    expect_end(b, 'W', PROFD_LIMIT, "too long");
+    broker_stop(b);
+}
+
+/* Landlock by itself, where the kernel has it: nothing can be opened any more. */
+Test(elf_broker, landlock_denies_files)
+{
+    if (sandbox_landlock_version() == 0)
+        cr_skip_test("this kernel has no Landlock");
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (sandbox_deny_files(NULL) != PROFD_OK)
+            _exit(1);
+        _exit(open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES && open("/tmp/x", O_CREAT | O_WRONLY, 0600) < 0 ? 0
+                                                                                                                   : 2);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
 }
 
 /* Dies as long as it is asked for lines and names: the second attempt goes without and says so. */

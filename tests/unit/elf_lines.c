@@ -11,8 +11,10 @@ static const char first[] = "#include \"inner.h\"\n"
                             "#line 500 \"other.y\"\n"
                             "static int __attribute__((noinline)) beta(int x) { return x + alpha(x); }\n" /* line 500 */
                             "int main(int c, char **v) { (void)v; return alpha(c) + beta(c) + inner(c) + far(c); }\n";
-static const char header[] = "int far(int);\nstatic int __attribute__((noinline)) inner(int x) { return x * 5; }\n"; /* line 2 */
-static const char second[] = "\n\n\nstatic int __attribute__((noinline)) gamma_(int x) { return x ^ 3; }\nint far(int x) { return gamma_(x) + 1; }\n";
+static const char header[] =
+    "int far(int);\nstatic int __attribute__((noinline)) inner(int x) { return x * 5; }\n"; /* line 2 */
+static const char second[] = "\n\n\nstatic int __attribute__((noinline)) gamma_(int x) { return x ^ 3; }\nint far(int "
+                             "x) { return gamma_(x) + 1; }\n";
 
 static void expect(const struct object *o, const char *name, const char *file, unsigned line)
 {
@@ -70,9 +72,12 @@ Test(elf_lines, wide_offsets_and_other_machines)
 Test(elf_lines, equal_addr2line)
 {
     tools_write("a.cc", "#include <algorithm>\n#include <map>\n#include <string>\n#include <vector>\nnamespace {\n"
-                        "struct less { bool operator()(const std::string &a, const std::string &b) const { return a.size() < b.size(); } };\n"
-                        "int __attribute__((noinline)) count(std::vector<std::string> &v) { std::sort(v.begin(), v.end(), less()); return (int)v.size(); }\n}\n"
-                        "int main(int c, char **v) { std::vector<std::string> l(v, v + c); std::map<std::string, int> m; m[\"x\"] = count(l); return m[\"x\"]; }\n");
+                        "struct less { bool operator()(const std::string &a, const std::string &b) const { return "
+                        "a.size() < b.size(); } };\n"
+                        "int __attribute__((noinline)) count(std::vector<std::string> &v) { std::sort(v.begin(), "
+                        "v.end(), less()); return (int)v.size(); }\n}\n"
+                        "int main(int c, char **v) { std::vector<std::string> l(v, v + c); std::map<std::string, int> "
+                        "m; m[\"x\"] = count(l); return m[\"x\"]; }\n");
     /* Not version 5: binutils 2.40 takes file 0 where the table means 1, the state before the first set_file. */
     tools_run("g++ -O2 -g -gdwarf-4 a.cc -o a");
     struct object *o = tools_read("a", NULL);
@@ -81,7 +86,8 @@ Test(elf_lines, equal_addr2line)
         const struct object_symbol *s = &o->symbols[i];
         if (s->line == 0)
             continue;
-        char *text = tools_output("addr2line -e a 0x%llx | sed 's/ (discriminator.*//'", (unsigned long long)s->address);
+        char *text =
+            tools_output("addr2line -e a 0x%llx | sed 's/ (discriminator.*//'", (unsigned long long)s->address);
         char *colon = strrchr(text, ':'), *base;
         cr_assert_not_null(colon);
         *colon = '\0';
@@ -109,7 +115,8 @@ Test(elf_lines, damaged_tables_are_a_note)
 {
     write_sources();
     tools_run("gcc -O1 -g -Iinc a.c sub/b.c -o a && objcopy --dump-section .debug_line=l a /dev/null && "
-              "/usr/bin/python3 -c \"d=bytearray(open('l','rb').read()); d[4]=77; open('l','wb').write(d)\" && objcopy --update-section .debug_line=l a b");
+              "/usr/bin/python3 -c \"d=bytearray(open('l','rb').read()); d[4]=77; open('l','wb').write(d)\" && objcopy "
+              "--update-section .debug_line=l a b");
     struct object *o = tools_read("b", NULL);
     cr_expect(strstr(o->note, "damaged") != NULL, "%s", o->note);
     cr_expect_eq(tools_symbol(o, "alpha")->line, 0);
@@ -118,11 +125,14 @@ Test(elf_lines, damaged_tables_are_a_note)
 
 Test(elf_lines, names_for_people)
 {
-    tools_write("a.cc", "namespace house { template <typename T> struct box { T v; T __attribute__((noinline)) get(T x) { return v + x; } }; }\n"
-                        "static int __attribute__((noinline)) hidden(long, const char *) { return 3; }\n"
-                        "extern \"C\" int _Zebra(int x) { return x; }\n"
-                        "int main(int c, char **v) { house::box<int> b{c}; return b.get(c) + hidden(c, v[0]) + _Zebra(c); }\n"
-                        "asm(\".globl _Zv\\n.type _Zv,@function\\n_Zv: ret\\n.globl .dot._Z3foov\\n.globl ._Z3foov\\n.type ._Z3foov,@function\\n._Z3foov: ret\\n\");\n");
+    tools_write("a.cc",
+                "namespace house { template <typename T> struct box { T v; T __attribute__((noinline)) get(T x) { "
+                "return v + x; } }; }\n"
+                "static int __attribute__((noinline)) hidden(long, const char *) { return 3; }\n"
+                "extern \"C\" int _Zebra(int x) { return x; }\n"
+                "int main(int c, char **v) { house::box<int> b{c}; return b.get(c) + hidden(c, v[0]) + _Zebra(c); }\n"
+                "asm(\".globl _Zv\\n.type _Zv,@function\\n_Zv: ret\\n.globl .dot._Z3foov\\n.globl ._Z3foov\\n.type "
+                "._Z3foov,@function\\n._Z3foov: ret\\n\");\n");
     tools_run("g++ -O1 a.cc -o a");
     struct object *o = tools_read("a", NULL);
     cr_expect_str_eq(object_name(o, tools_symbol(o, "_ZN5house3boxIiE3getEi")->demangled), "house::box<int>::get(int)");

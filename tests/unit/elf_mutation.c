@@ -1,5 +1,5 @@
-/* 2,000 damaged copies of a small program: each is read or refused in a sentence, none crashes, and what is read is believed by
- * object_decode. */
+/* 2,000 damaged copies of a small program: each is read or refused in a sentence, none crashes, and what is read is
+ * believed by object_decode. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,12 +22,15 @@ static uint64_t next_random(void)
 
 static void mutate(uint8_t *bytes, size_t n)
 {
-    static const uint64_t interesting[] = {0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, 0xfff1, 0xff00};
+    static const uint64_t interesting[] = {0,          1,          0x7f,      0xff,       0x7fff, 0xffff,
+                                           0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, 0xfff1, 0xff00};
     unsigned changes = 1 + (unsigned)(next_random() % 8);
     for (unsigned i = 0; i < changes; i++) {
         /* Half of them in the headers, at both ends of the file. */
         uint64_t choice = next_random() % 4;
-        size_t at = choice == 0 ? next_random() % 0x400 : choice == 1 ? n - 1 - next_random() % 0x800 : next_random() % n;
+        size_t at = choice == 0   ? next_random() % 0x400
+                    : choice == 1 ? n - 1 - next_random() % 0x800
+                                  : next_random() % n;
         uint64_t value = next_random() % 2 ? interesting[next_random() % 12] : next_random();
         size_t width = (size_t)1 << next_random() % 4;
         if (at + width <= n)
@@ -54,7 +57,8 @@ static bool read_one(int fd, uint64_t seed)
         uint8_t *bytes;
         size_t size;
         cr_assert_eq(object_encode(o, &bytes, &size, NULL), PROFD_OK);
-        cr_assert_eq(object_decode(a, bytes, size, &back, &e), PROFD_OK, "seed %llu: %s", (unsigned long long)seed, e.sentence);
+        cr_assert_eq(object_decode(a, bytes, size, &back, &e), PROFD_OK, "seed %llu: %s", (unsigned long long)seed,
+                     e.sentence);
         free(bytes);
     } else {
         cr_assert(strlen(e.sentence) > 10, "seed %llu: %s", (unsigned long long)seed, profd_status_name(status));
@@ -86,8 +90,10 @@ static void run(const char *file, unsigned rounds, uint64_t seed)
 
 Test(elf_mutation, damaged_copies, .timeout = 300)
 {
-    tools_write("a.cc", "int away(int);\nstatic int __attribute__((noipa)) h(int x) { return away(x) + 1; }\nint f(int x) { return h(x) * h(x + 1); }\n");
-    tools_run("g++ -g -O2 -fPIC -shared -nostdlib a.cc -o a.so && aarch64-linux-gnu-gcc -x c -g -O2 -fPIC -shared -nostdlib a.cc -o b.so && gcc -m32 -x c -O2 -shared -fPIC -nostdlib a.cc -o c.so");
+    tools_write("a.cc", "int away(int);\nstatic int __attribute__((noipa)) h(int x) { return away(x) + 1; }\nint f(int "
+                        "x) { return h(x) * h(x + 1); }\n");
+    tools_run("g++ -g -O2 -fPIC -shared -nostdlib a.cc -o a.so && aarch64-linux-gnu-gcc -x c -g -O2 -fPIC -shared "
+              "-nostdlib a.cc -o b.so && gcc -m32 -x c -O2 -shared -fPIC -nostdlib a.cc -o c.so");
     run("a.so", 1200, 1);
     run("b.so", 400, 100000);
     run("c.so", 400, 200000);

@@ -7,13 +7,14 @@
 #include "elf/elf_read.h"
 #include "elf_tools.h"
 
-static const char program[] = "#include <stdio.h>\n"
-                              "static int __attribute__((noinline)) hidden(int x) { return x * 3 + (int)getchar(); }\n"
-                              "int __attribute__((noinline)) shown(int x) { return hidden(x) + hidden(x + 1); }\n"
-                              "int __attribute__((weak)) soft(int x) { return shown(x) - 1; }\n"
-                              "int table[4] = {1, 2, 3, 4};\n"
-                              "__attribute__((alias(\"shown\"))) int other(int x);\n"
-                              "int main(int c, char **v) { (void)v; printf(\"%d\\n\", soft(c) + table[c & 3]); return 0; }\n";
+static const char program[] =
+    "#include <stdio.h>\n"
+    "static int __attribute__((noinline)) hidden(int x) { return x * 3 + (int)getchar(); }\n"
+    "int __attribute__((noinline)) shown(int x) { return hidden(x) + hidden(x + 1); }\n"
+    "int __attribute__((weak)) soft(int x) { return shown(x) - 1; }\n"
+    "int table[4] = {1, 2, 3, 4};\n"
+    "__attribute__((alias(\"shown\"))) int other(int x);\n"
+    "int main(int c, char **v) { (void)v; printf(\"%d\\n\", soft(c) + table[c & 3]); return 0; }\n";
 
 static void build(const char *options, const char *name)
 {
@@ -21,12 +22,14 @@ static void build(const char *options, const char *name)
     tools_run("gcc -O1 -g %s a.c -o %s", options, name);
 }
 
-/* Every function of readelf's table is there with its address, size and binding; nothing that object.h leaves out is. */
+/* Every function of readelf's table is there with its address, size and binding; nothing that object.h leaves out is.
+ */
 Test(elf_object, symbols_equal_readelf)
 {
     build("", "a");
     struct object *o = tools_read("a", NULL);
-    char *text = tools_output("readelf -sW a | awk '/symtab/ {on=1} on && $4==\"FUNC\" && $7!=\"UND\" {print $2, $3, $5, $8}'");
+    char *text =
+        tools_output("readelf -sW a | awk '/symtab/ {on=1} on && $4==\"FUNC\" && $7!=\"UND\" {print $2, $3, $5, $8}'");
     unsigned n = 0;
     for (char *save, *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
         unsigned long address, size;
@@ -36,7 +39,9 @@ Test(elf_object, symbols_equal_readelf)
         cr_expect_eq(s->address, address);
         cr_expect_eq(s->size, size);
         cr_expect_eq(s->type, OBJECT_TYPE_FUNCTION);
-        cr_expect_eq(s->bind, strcmp(bind, "LOCAL") == 0 ? OBJECT_BIND_LOCAL : strcmp(bind, "WEAK") == 0 ? OBJECT_BIND_WEAK : OBJECT_BIND_GLOBAL);
+        cr_expect_eq(s->bind, strcmp(bind, "LOCAL") == 0  ? OBJECT_BIND_LOCAL
+                              : strcmp(bind, "WEAK") == 0 ? OBJECT_BIND_WEAK
+                                                          : OBJECT_BIND_GLOBAL);
         cr_expect_eq(s->flags, OBJECT_SYMBOL_EXECUTABLE);
         n++;
     }
@@ -46,7 +51,8 @@ Test(elf_object, symbols_equal_readelf)
     cr_expect_str_empty(o->note);
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const char *name = object_name(o, o->symbols[i].name);
-        cr_expect(strcmp(name, "a.c") != 0 && strcmp(name, "table") != 0 && strncmp(name, "printf", 6) != 0, "%s", name);
+        cr_expect(strcmp(name, "a.c") != 0 && strcmp(name, "table") != 0 && strncmp(name, "printf", 6) != 0, "%s",
+                  name);
     }
     cr_expect_eq(tools_symbol(o, "other")->address, tools_symbol(o, "shown")->address);
     cr_expect_eq(tools_symbol(o, "data_start")->bind, OBJECT_BIND_WEAK, "weak symbols are kept whatever their section");
@@ -57,7 +63,8 @@ Test(elf_object, bounds_of_a_profiled_program)
 {
     build("-pg", "a");
     struct object *o = tools_read("a", NULL);
-    char *text = tools_output("readelf -sW a | awk '$8==\"etext\" {print $2}; $8==\"__executable_start\" {print $2}' | sort -u");
+    char *text =
+        tools_output("readelf -sW a | awk '$8==\"etext\" {print $2}; $8==\"__executable_start\" {print $2}' | sort -u");
     unsigned long low, high;
     cr_assert_eq(sscanf(text, "%lx %lx", &low, &high), 2, "%s", text);
     cr_expect(o->has_executable_start && o->has_etext);
@@ -72,11 +79,14 @@ Test(elf_object, ranges_equal_sections)
     struct object *o = tools_read("a", NULL);
     char *text = tools_output("readelf -SW a | sed 's/^ *\\[ *[0-9]*\\] //' | awk '$7 ~ /X/ {print $1, $3, $5}'");
     unsigned sections = 0, texts = 0, slots = 0;
-    for (char *save, *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save), sections++) {
+    for (char *save, *line = strtok_r(text, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save), sections++) {
         char name[64];
         unsigned long low, size;
         cr_assert_eq(sscanf(line, "%63s %lx %lx", name, &low, &size), 3, "%s", line);
-        enum object_range_kind kind = strcmp(name, ".text") == 0 ? OBJECT_RANGE_TEXT : strncmp(name, ".plt", 4) == 0 ? OBJECT_RANGE_PLT : OBJECT_RANGE_EXECUTABLE;
+        enum object_range_kind kind = strcmp(name, ".text") == 0      ? OBJECT_RANGE_TEXT
+                                      : strncmp(name, ".plt", 4) == 0 ? OBJECT_RANGE_PLT
+                                                                      : OBJECT_RANGE_EXECUTABLE;
         texts += kind == OBJECT_RANGE_TEXT;
         slots += kind == OBJECT_RANGE_PLT;
         unsigned found = 0;
@@ -89,7 +99,8 @@ Test(elf_object, ranges_equal_sections)
     cr_expect_geq(slots, 1);
     cr_expect_eq(o->ranges[o->range_count - 1].kind, OBJECT_RANGE_SEGMENT);
     for (uint32_t i = 1; i < o->range_count; i++)
-        cr_expect(o->ranges[i - 1].kind < o->ranges[i].kind || (o->ranges[i - 1].kind == o->ranges[i].kind && o->ranges[i - 1].low <= o->ranges[i].low));
+        cr_expect(o->ranges[i - 1].kind < o->ranges[i].kind ||
+                  (o->ranges[i - 1].kind == o->ranges[i].kind && o->ranges[i - 1].low <= o->ranges[i].low));
 }
 
 static void check_id(const char *file, const char *want)
@@ -116,7 +127,8 @@ Test(elf_object, build_id_from_notes)
 Test(elf_object, build_id_without_sections)
 {
     build("-Wl,--build-id=0xabcdef12", "a");
-    tools_run("/usr/bin/python3 -c \"d=bytearray(open('a','rb').read()); d[40:48]=bytes(8); d[58:64]=bytes(6); open('b','wb').write(d)\"");
+    tools_run("/usr/bin/python3 -c \"d=bytearray(open('a','rb').read()); d[40:48]=bytes(8); d[58:64]=bytes(6); "
+              "open('b','wb').write(d)\"");
     check_id("b", "abcdef12");
     struct object *o = tools_read("b", NULL);
     cr_expect_eq(o->symbol_count, 0);
@@ -128,14 +140,16 @@ Test(elf_object, build_id_without_sections)
 Test(elf_object, id_is_the_hash_of_the_code)
 {
     build("-Wl,--build-id=none", "a");
-    tools_write("h.py", "import hashlib,subprocess,struct,re\n"
-                        "d=open('a','rb').read(); rows=[]\n"
-                        "for l in subprocess.run(['readelf','-SW','a'],capture_output=True,text=True).stdout.splitlines():\n"
-                        "    m=re.match(r'\\s*\\[ *\\d+\\] (\\S+)\\s+PROGBITS\\s+(\\w+) (\\w+) (\\w+) \\w+\\s+(\\w*X\\w*) ',l)\n"
-                        "    if m and 'A' in m[5]: rows.append(tuple(int(m[i],16) for i in (2,3,4)))\n"
-                        "h=hashlib.sha256()\n"
-                        "for a,o,s in sorted(rows): h.update(struct.pack('<QQ',a,s)); h.update(d[o:o+s])\n"
-                        "print('sha256-'+h.hexdigest(),end='')\n");
+    tools_write(
+        "h.py",
+        "import hashlib,subprocess,struct,re\n"
+        "d=open('a','rb').read(); rows=[]\n"
+        "for l in subprocess.run(['readelf','-SW','a'],capture_output=True,text=True).stdout.splitlines():\n"
+        "    m=re.match(r'\\s*\\[ *\\d+\\] (\\S+)\\s+PROGBITS\\s+(\\w+) (\\w+) (\\w+) \\w+\\s+(\\w*X\\w*) ',l)\n"
+        "    if m and 'A' in m[5]: rows.append(tuple(int(m[i],16) for i in (2,3,4)))\n"
+        "h=hashlib.sha256()\n"
+        "for a,o,s in sorted(rows): h.update(struct.pack('<QQ',a,s)); h.update(d[o:o+s])\n"
+        "print('sha256-'+h.hexdigest(),end='')\n");
     char *text = tools_output("/usr/bin/python3 h.py");
     check_id("a", text);
     /* Stripping doesn't change who it is. */
@@ -165,7 +179,8 @@ Test(elf_object, stripped_falls_back_to_dynamic_symbols)
     cr_expect(tools_symbol(o, "shown")->flags == (OBJECT_SYMBOL_EXECUTABLE | OBJECT_SYMBOL_DYNAMIC));
     cr_expect(strstr(o->note, "stripped") != NULL, "%s", o->note);
     /* hidden's name is gone but its callers' and its own calls are still seen. */
-    cr_expect_eq(tools_arcs(o, "soft", "shown", OBJECT_ARC_CALL) + tools_imports(o, "soft", "shown", OBJECT_ARC_CALL), 1);
+    cr_expect_eq(tools_arcs(o, "soft", "shown", OBJECT_ARC_CALL) + tools_imports(o, "soft", "shown", OBJECT_ARC_CALL),
+                 1);
 }
 
 Test(elf_object, debug_file_names_a_stripped_one)
@@ -220,7 +235,8 @@ Test(elf_object, long_and_odd_names)
     name[5000] = '\0';
     snprintf(text, 30000,
              ".globl a\n.type a,@function\na: ret\n.globl %s\n.type %s,@function\n%s: ret\n"
-             ".globl odd_12\n.type odd_12,@function\nodd_12: ret\n", name, name, name);
+             ".globl odd_12\n.type odd_12,@function\nodd_12: ret\n",
+             name, name, name);
     tools_write("n.s", text);
     free(text);
     tools_run("as n.s -o n.o && ld -shared n.o -o n.so && LC_ALL=C sed -i 's/odd_12/odd_\\x01\\xff/g' n.so");
@@ -236,7 +252,9 @@ Test(elf_object, long_and_odd_names)
 
 Test(elf_object, arm64_has_no_mapping_marks)
 {
-    tools_write("a.c", "static int __attribute__((noinline)) one(int x) { return x * 7; }\nint f(int x) { return one(x) + 1; }\n");
+    tools_write(
+        "a.c",
+        "static int __attribute__((noinline)) one(int x) { return x * 7; }\nint f(int x) { return one(x) + 1; }\n");
     tools_run("aarch64-linux-gnu-gcc -O1 -fno-ipa-ra -nostdlib -shared -fPIC a.c -o a.so");
     struct object *o = tools_read("a.so", NULL);
     cr_expect_eq(o->machine, 183);
@@ -249,7 +267,8 @@ Test(elf_object, arm64_has_no_mapping_marks)
 Test(elf_object, other_machine_is_a_note)
 {
     build("", "a");
-    tools_run("/usr/bin/python3 -c \"d=bytearray(open('a','rb').read()); d[18:20]=(243).to_bytes(2,'little'); open('b','wb').write(d)\"");
+    tools_run("/usr/bin/python3 -c \"d=bytearray(open('a','rb').read()); d[18:20]=(243).to_bytes(2,'little'); "
+              "open('b','wb').write(d)\"");
     struct object *o = tools_read("b", NULL);
     cr_expect_eq(o->machine, 243);
     cr_expect_eq(o->arc_count, 0);

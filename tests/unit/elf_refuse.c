@@ -67,7 +67,8 @@ Test(elf_refuse, memory_files_must_be_sealed)
     refuse(memory_of(bytes, (size_t)n, 0), PROFD_REFUSED, "seal");
     refuse(memory_of(bytes, (size_t)n, F_SEAL_SHRINK | F_SEAL_GROW), PROFD_REFUSED, "seal");
     struct buildid id;
-    cr_expect_eq(elf_read_id(memory_of(bytes, (size_t)n, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), &id, NULL), PROFD_OK);
+    cr_expect_eq(elf_read_id(memory_of(bytes, (size_t)n, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), &id, NULL),
+                 PROFD_OK);
     free(bytes);
 }
 
@@ -94,7 +95,9 @@ Test(elf_refuse, headers)
     char text[512];
     memset(text, 'x', sizeof text);
     refuse(sealed(text, sizeof text), PROFD_MALFORMED, "78 78 78 78");
-    Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_REL, .e_machine = EM_X86_64};
+    Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                    .e_type = ET_REL,
+                    .e_machine = EM_X86_64};
     refuse(sealed(&h, sizeof h), PROFD_MALFORMED, "type 1");
     h.e_type = ET_CORE;
     refuse(sealed(&h, sizeof h), PROFD_MALFORMED, "type 4");
@@ -137,7 +140,12 @@ static struct image *image(void)
                             .e_shentsize = sizeof(Elf64_Shdr),
                             .e_shstrndx = 1};
     m.sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, bytes), .sh_size = 64};
-    m.sections[2] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = 0x1000, .sh_offset = offsetof(struct image, bytes) + 64, .sh_size = 64};
+    m.sections[2] = (Elf64_Shdr){.sh_name = 1,
+                                 .sh_type = SHT_PROGBITS,
+                                 .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                                 .sh_addr = 0x1000,
+                                 .sh_offset = offsetof(struct image, bytes) + 64,
+                                 .sh_size = 64};
     strcpy(m.bytes + 1, ".text");
     memset(m.bytes + 64, 0x90, 64);
     return &m;
@@ -179,7 +187,11 @@ static void refuse_object(const void *bytes, size_t n, enum profd_status want, c
 Test(elf_refuse, symbol_tables)
 {
     struct image *m = image();
-    m->sections[3] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_link = 1, .sh_entsize = 24, .sh_offset = offsetof(struct image, bytes) + 128, .sh_size = 48};
+    m->sections[3] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+                                  .sh_link = 1,
+                                  .sh_entsize = 24,
+                                  .sh_offset = offsetof(struct image, bytes) + 128,
+                                  .sh_size = 48};
     m->sections[3].sh_entsize = 16;
     refuse_object(m, sizeof *m, PROFD_MALFORMED, "16");
     m->sections[3].sh_entsize = 24;
@@ -206,12 +218,16 @@ Test(elf_refuse, shared_long_names)
     struct image *m = image();
     memcpy(bytes, m, sizeof *m);
     Elf64_Shdr *s = (Elf64_Shdr *)(void *)(bytes + offsetof(struct image, sections));
-    s[3] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_link = 1, .sh_entsize = 24, .sh_offset = 4096, .sh_size = 24 * symbols};
+    s[3] =
+        (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_link = 1, .sh_entsize = 24, .sh_offset = 4096, .sh_size = 24 * symbols};
     s[1].sh_offset = 4096 + 24 * symbols;
     s[1].sh_size = name + 2;
     memset(bytes + s[1].sh_offset + 1, 'n', name);
     for (size_t i = 1; i < symbols; i++)
-        memcpy(bytes + 4096 + 24 * i, &(Elf64_Sym){.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 2, .st_value = 0x1000}, 24);
+        memcpy(bytes + 4096 + 24 * i,
+               &(Elf64_Sym){
+                   .st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 2, .st_value = 0x1000},
+               24);
     refuse_object(bytes, size, PROFD_LIMIT, "names");
     free(bytes);
 }

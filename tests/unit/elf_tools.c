@@ -117,13 +117,15 @@ const struct object_symbol *tools_symbol(const struct object *o, const char *nam
     return s;
 }
 
-static unsigned count(const struct object *o, const char *from, uint64_t to, const char *import, enum object_arc_kind kind)
+static unsigned count(const struct object *o, const char *from, uint64_t to, const char *import,
+                      enum object_arc_kind kind)
 {
     const struct object_symbol *s = tools_symbol(o, from);
     unsigned n = 0;
     for (uint32_t i = 0; i < o->arc_count; i++) {
         const struct object_arc *a = &o->arcs[i];
-        bool same = import == NULL ? a->import == 0 && a->to == to : strcmp(object_name(o, a->import), import) == 0 && a->to == 0;
+        bool same = import == NULL ? a->import == 0 && a->to == to
+                                   : strcmp(object_name(o, a->import), import) == 0 && a->to == 0;
         n += same && a->kind == kind && a->from >= s->address && a->from < s->address + s->size;
     }
     return n;
@@ -141,7 +143,8 @@ unsigned tools_imports(const struct object *o, const char *from, const char *imp
 
 unsigned tools_objdump_count(const char *objdump, const char *file, const char *mnemonics, const char *symbol)
 {
-    char *text = tools_output("%s -d --no-show-raw-insn %s | grep -cE '[[:space:]](%s)[[:space:]].*<%s>$' || true", objdump, file, mnemonics, symbol);
+    char *text = tools_output("%s -d --no-show-raw-insn %s | grep -cE '[[:space:]](%s)[[:space:]].*<%s>$' || true",
+                              objdump, file, mnemonics, symbol);
     unsigned n = (unsigned)strtoul(text, NULL, 10);
     free(text);
     return n;

@@ -55,14 +55,15 @@ Test(elf_x86, never_reads_beyond)
         cr_expect(!elf_x86_decode(exact, n, true, &x), "%zu bytes", n);
         free(exact);
     }
-    cr_expect(elf_x86_decode(jump, sizeof jump, true, &x) && x.length == 6 && x.at == 0 && x.opcode == 0x0f && x.second == 0x84 && x.plain);
+    cr_expect(elf_x86_decode(jump, sizeof jump, true, &x) && x.length == 6 && x.at == 0 && x.opcode == 0x0f &&
+              x.second == 0x84 && x.plain);
     uint8_t prefixes[32];
     memset(prefixes, 0x66, sizeof prefixes);
     cr_expect(!elf_x86_decode(prefixes, sizeof prefixes, true, &x), "no instruction is longer than 15 bytes");
 }
 
-/* Random bytes: where capstone sees a branch, we see one of the same length; where both decode, nearly all lengths agree (capstone 4 knows
- * neither every EVEX form nor that prefixes don't change every instruction). */
+/* Random bytes: where capstone sees a branch, we see one of the same length; where both decode, nearly all lengths
+ * agree (capstone 4 knows neither every EVEX form nor that prefixes don't change every instruction). */
 static void compare(bool wide, unsigned seed)
 {
     csh handle;
@@ -82,7 +83,8 @@ static void compare(bool wide, unsigned seed)
             continue;
         both++;
         same += i->size == x.length;
-        bool branch = bytes[0] == 0xe8 || bytes[0] == 0xe9 || bytes[0] == 0xeb || (bytes[0] & 0xf0) == 0x70 || (bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80);
+        bool branch = bytes[0] == 0xe8 || bytes[0] == 0xe9 || bytes[0] == 0xeb || (bytes[0] & 0xf0) == 0x70 ||
+                      (bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80);
         cr_expect(!branch || i->size == x.length, "seed %u round %u: %s %s", seed, round, i->mnemonic, i->op_str);
     }
     cr_expect_gt(both, 100000);

@@ -92,6 +92,39 @@ Test(query_report, a_thousand_uploads_are_a_thousand_times_one)
     store_close(many);
 }
 
+/* Uploads of other arcs, counts and rates, in every order of arrival: the same bytes. */
+Test(query_report, order_of_arrival_does_not_show)
+{
+    static const int ORDERS[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const struct fleet_bin ODD[] = {{F_MAIN, 1}, {F_B, 7}, {F_C, 3}};
+    char *first = NULL;
+    for (int order = 0; order < 6; order++) {
+        struct store *s = fleet_open();
+        fleet_put_object(s, PROGRAM, 1000);
+        for (int i = 0; i < 3; i++) {
+            uint32_t which = (uint32_t)ORDERS[order][i];
+            struct fleet_upload u = fleet_cycle(which + 1);
+            u.rate = which == 2 ? 300 : 100;
+            u.bins = which == 0 ? FLEET_BINS : ODD;
+            u.arcs = FLEET_ARCS + which;
+            u.arc_count = 6 - 2 * which;
+            u.end -= which * MINUTE;
+            fleet_put(s, &u);
+        }
+        struct fleet_answer json = fleet_ask(s, REPORT), text = fleet_ask(s, REPORT "?format=text");
+        char *both = malloc(json.size + text.size + 1);
+        memcpy(both, json.body, json.size);
+        memcpy(both + json.size, text.body, text.size + 1);
+        free(json.body);
+        free(text.body);
+        cr_assert(first == NULL || strcmp(first, both) == 0, "order %d:\n%s\nnot\n%s", order, both, first);
+        free(first);
+        first = both;
+        store_close(s);
+    }
+    free(first);
+}
+
 Test(query_report, windows_labels_and_users_select)
 {
     struct store *s = fleet_open();

@@ -5,7 +5,7 @@ import os
 import shutil
 
 from harness import Daemon, Tap, programs
-from numbers_example import example
+from example_gmon import example
 
 
 def near(a, b):
