@@ -58,7 +58,7 @@ NEEDS_server := server query ingest render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd
 LIBS_core := -lm
-LIBS_elf := -lcapstone -ldw -lelf -lnettle -lstdc++
+LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3
 LIBS_render := -ljansson
 LIBS_net := -levent_core -lnettle
@@ -179,7 +179,7 @@ check:
 	$(SUB) B=$(B)-clang CC=clang all
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
-lint:
+lint: $(PBC).h
 	$(Q)sh tests/deps.sh lint
 	$(Q)/usr/bin/python3 tests/lint/structure.py
 	$(Q)bash tests/lint/analyse.sh

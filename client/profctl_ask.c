@@ -106,13 +106,14 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
 struct whole {
     char *bytes;
     size_t size, room, max;
+    struct profd_answer answer;
 };
 
 static enum profd_status whole_take(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                     struct profd_error *e)
 {
     struct whole *w = context;
-    (void)answer;
+    w->answer = *answer;
     if (n > w->max - w->size) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the answer has more than %zu bytes", w->max);
     }
@@ -133,8 +134,8 @@ static enum profd_status whole_take(void *context, const struct profd_answer *an
     return PROFD_OK;
 }
 
-enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
-                           struct profd_error *e)
+enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
+                                  struct profd_answer *answer, struct profd_error *e)
 {
     struct whole w = {.max = max};
     enum profd_status status = ask_run(c, t, whole_take, &w, e);
@@ -144,7 +145,15 @@ enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, siz
     }
     *out = w.bytes;
     *size = w.size;
+    *answer = w.answer;
     return PROFD_OK;
+}
+
+enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
+                           struct profd_error *e)
+{
+    struct profd_answer answer;
+    return ask_read_answer(c, t, max, out, size, &answer, e);
 }
 
 enum profd_status ask_build(const char *argument, char id[160], struct profd_error *e)

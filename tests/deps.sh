@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that are missing for: build | demo | check. Prints what to install where it cannot.
 set -eu
-build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libdw-dev libcapstone-dev
+build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libprotobuf-c-dev protobuf-c-compiler libzstd-dev nettle-dev g++"
 demo="gfortran binutils procps"
 check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross python3

@@ -1,6 +1,5 @@
 #include "core/symtab_span.h"
 
-#include <stdlib.h>
 
 #include "core/symtab_rank.h"
 

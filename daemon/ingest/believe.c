@@ -164,11 +164,11 @@ static void judge_window(const struct message_upload *m, struct store_upload *u)
         u->inexact |= INEXACT_CLOCK;
 }
 
-enum profd_status believe_upload(const struct ingest_item *item, const struct message_upload *m, struct arena *a,
+enum profd_status believe_upload(uint32_t uid, int64_t received, const struct message_upload *m, struct arena *a,
                                  struct store_upload *u, struct store_build **builds, struct profd_error *e)
 {
-    *u = (struct store_upload){.uid = item->uid,
-                               .received = item->received,
+    *u = (struct store_upload){.uid = uid,
+                               .received = received,
                                .inexact = m->inexact,
                                .processes_started = m->processes_started,
                                .counts = m->counts.data,

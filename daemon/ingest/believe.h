@@ -2,8 +2,9 @@
 #ifndef PROFD_INGEST_BELIEVE_H
 #define PROFD_INGEST_BELIEVE_H
 
+#include <stdint.h>
+
 #include "core/arena.h"
-#include "ingest/ingest.h"
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/store.h"
@@ -11,7 +12,7 @@
 /* Judges everything an upload says but its counts: ids, host, builds, labels, window (DECISIONS 30), bits. Labels come out sorted
  * and without empty values (an absent label equals ""). Arrays live in the arena; strings and counts stay the message's. *builds
  * is u->builds, for believe_counts to fill in the shares. */
-enum profd_status believe_upload(const struct ingest_item *item, const struct message_upload *m, struct arena *a,
+enum profd_status believe_upload(uint32_t uid, int64_t received, const struct message_upload *m, struct arena *a,
                                  struct store_upload *u, struct store_build **builds, struct profd_error *e);
 
 /* Decodes the counts, checks them against the stored executables, and fills in totals and the builds' shares. builds

@@ -31,7 +31,7 @@ static enum profd_status take_item(struct store *s, struct batch *b, struct inge
     enum profd_status status = message_decode(FRAME_UPLOAD, item->payload, item->size, m, &item->error);
     if (status != PROFD_OK)
         return status;
-    status = believe_upload(item, &m->as.upload, b->arena, u, &builds, &item->error);
+    status = believe_upload(item->uid, item->received, &m->as.upload, b->arena, u, &builds, &item->error);
     if (status == PROFD_OK)
         status = believe_counts(s, builds, u, &item->error);
     /* An executable that came since the first delivery must not turn its answer around. */

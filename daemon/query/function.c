@@ -11,7 +11,7 @@
 static enum profd_status make_report(struct job *job, struct work *w, const char *kind, bool *fresh,
                                      struct profd_error *e)
 {
-    enum profd_status status = work_begin(job, kind, w, fresh, e);
+    enum profd_status status = work_begin(job, kind, false, w, fresh, e);
     if (status != PROFD_OK || *fresh) {
         return status;
     }

@@ -9,6 +9,7 @@ enum profd_status builds_list(struct job *job, struct profd_error *e);
 enum profd_status builds_show(struct job *job, struct profd_error *e);
 enum profd_status labels_list(struct job *job, struct profd_error *e);
 enum profd_status labels_list_values(struct job *job, struct profd_error *e);
+enum profd_status counts_show(struct job *job, struct profd_error *e);
 enum profd_status report_show(struct job *job, struct profd_error *e);
 enum profd_status function_show(struct job *job, struct profd_error *e);
 enum profd_status function_search(struct job *job, struct profd_error *e);

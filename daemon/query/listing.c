@@ -1,6 +1,7 @@
 #include "query/listing.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,61 +20,136 @@ static int arc_compare(const void *left, const void *right)
     return order_compare(&((const struct profile_arc *)left)->order, &((const struct profile_arc *)right)->order);
 }
 
-static enum profd_status refuse_several(const struct profile *p, uint32_t build, uint32_t count, struct profd_error *e)
+static int histogram_compare(const void *left, const void *right)
+{
+    const struct profile_histogram *a = *(const struct profile_histogram *const *)left;
+    const struct profile_histogram *b = *(const struct profile_histogram *const *)right;
+    int order = order_compare(&a->order, &b->order);
+    return order != 0 ? order : a < b ? -1 : a > b;
+}
+
+/* Bytes a bin, as gprof reckons: in units of two bytes, cut to whole ones. */
+static double bin_scale(const struct profile_histogram *h)
+{
+    return (double)((h->high - h->low) / 2) / h->bins;
+}
+
+/* What gprof demands of all histograms of a sum, and arithmetic does of their rates; NULL if nothing is broken. */
+static const char *find_quarrel(const struct profile_histogram *a, const struct profile_histogram *b)
+{
+    if (strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation) {
+        return "their units differ";
+    }
+    if (a->rate != b->rate) {
+        return "their rates differ";
+    }
+    return fabs(bin_scale(a) - bin_scale(b)) > 0.000001 ? "their bins differ in size" : NULL;
+}
+
+static void describe(const struct profile_histogram *h, uint32_t number, struct buffer *b)
+{
+    buffer_add_format(b, "%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s", number, h->low,
+                      h->high, h->bins, h->rate, strcmp(h->dimension, "seconds") == 0 ? "second" : h->dimension);
+}
+
+static enum profd_status refuse_together(const struct profile_histogram *const *list, uint32_t count, const char *quarrel,
+                                         uint32_t one, uint32_t other, struct profd_error *e)
 {
     struct buffer b;
-    uint32_t n = 0;
     buffer_init(&b, 4096);
-    for (uint32_t i = 0; i < p->histogram_count && n < 3; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
-        if (h->build == build) {
-            n++;
-            buffer_add_format(&b, "%s%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s",
-                              n > 1 ? "; " : "", n, h->low, h->high, h->bins, h->rate,
-                              strcmp(h->dimension, "seconds") == 0 ? "second" : h->dimension);
-        }
-    }
+    describe(list[one], one + 1, &b);
+    buffer_add_text(&b, "; ");
+    describe(list[other], other + 1, &b);
     enum profd_status status =
-        profd_error_set(e, PROFD_CONFLICT, "gprof cannot add up the %" PRIu32 " geometries of this sum (%.*s%s): geometry=N "
-                        "picks one", count, (int)b.size, b.size > 0 ? b.data : "", count > n ? "; ..." : "");
+        profd_error_set(e, PROFD_CONFLICT, "gprof cannot add up the %" PRIu32 " geometries of this sum, %s (%.*s): geometry=N "
+                        "picks one", count, quarrel, (int)b.size, b.size > 0 ? b.data : "");
     buffer_done(&b);
     return status;
 }
 
-static enum profd_status pick_histogram(const struct profile *p, uint32_t build, uint32_t geometry,
-                                        const struct profile_histogram **out, struct profd_error *e)
+/* The list ascends by range, so that an overlap is one of neighbours. */
+static enum profd_status check_together(const struct profile_histogram *const *list, uint32_t count, struct profd_error *e)
 {
-    uint32_t count = 0;
-    *out = NULL;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (p->histograms[i].build == build && ++count == (geometry == 0 ? 1 : geometry)) {
-            *out = &p->histograms[i];
+    for (uint32_t i = 1; i < count; i++) {
+        const char *quarrel = find_quarrel(list[0], list[i]);
+        if (quarrel != NULL) {
+            return refuse_together(list, count, quarrel, 0, i, e);
         }
-    }
-    if (geometry == 0 && count > 1) {
-        return refuse_several(p, build, count, e);
-    }
-    if (geometry > count) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has %" PRIu32, geometry, count);
+        if (list[i]->low < list[i - 1]->high) {
+            return refuse_together(list, count, "their ranges overlap", i - 1, i, e);
+        }
     }
     return PROFD_OK;
 }
 
-static bool take_histogram(const struct profile_histogram *h, struct arena *a, struct counts *c)
+/* The histograms to list, in order of arrival, into list, which has room for all of the profile's. */
+static enum profd_status pick_histograms(const struct profile *p, uint32_t build, uint32_t geometry,
+                                         const struct profile_histogram **list, uint32_t *out, struct profd_error *e)
 {
-    struct counts_histogram *to = ARENA_NEW(a, struct counts_histogram);
-    if (to == NULL) {
-        return false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        if (p->histograms[i].build == build) {
+            list[count++] = &p->histograms[i];
+        }
     }
-    *to = (struct counts_histogram){.bins = h->bins, .low = h->low, .high = h->high, .rate = h->rate,
-                                    .abbreviation = h->abbreviation, .used = h->used};
-    memcpy(to->dimension, h->dimension, sizeof to->dimension);
-    c->histogram_count = 1;
-    c->histograms = to;
-    c->bin_count = h->used;
-    c->bin_index = h->index;
-    c->bin_ticks = h->ticks;
-    return true;
+    if (geometry > count) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has %" PRIu32, geometry, count);
+    }
+    if (geometry > 0) {
+        list[0] = list[geometry - 1];
+        count = 1;
+    }
+    enum profd_status status = check_together(list, count, e);
+    if (status == PROFD_OK) {
+        qsort(list, count, sizeof *list, histogram_compare);
+        *out = count;
+    }
+    return status;
+}
+
+static void copy_bins(const struct profile_histogram *const *list, struct counts *c)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct profile_histogram *h = list[i];
+        c->histograms[i] = (struct counts_histogram){.bins = h->bins, .low = h->low, .high = h->high, .rate = h->rate,
+                                                     .abbreviation = h->abbreviation, .first = first, .used = h->used};
+        memcpy(c->histograms[i].dimension, h->dimension, sizeof h->dimension);
+        if (h->used > 0) {
+            memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
+            memcpy(c->bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
+        }
+        first += h->used;
+    }
+}
+
+static enum profd_status take_histograms(const struct profile *p, uint32_t build, uint32_t geometry, struct arena *a,
+                                         struct counts *c, struct profd_error *e)
+{
+    const struct profile_histogram **list = ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
+    uint64_t bins = 0;
+    if (list == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu32 " histograms", p->histogram_count);
+    }
+    enum profd_status status = pick_histograms(p, build, geometry, list, &c->histogram_count, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        bins += list[i]->used;
+    }
+    if (bins > UINT32_MAX) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "this sum has %" PRIu64 " non-zero bins", bins);
+    }
+    c->bin_count = (uint32_t)bins;
+    c->histograms = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct counts_histogram);
+    c->bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
+    c->bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
+    if (c->histograms == NULL || c->bin_index == NULL || c->bin_ticks == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu64 " bins", bins);
+    }
+    copy_bins(list, c);
+    return PROFD_OK;
 }
 
 static bool take_arcs(const struct profile *p, uint32_t build, struct arena *a, struct counts *c)
@@ -107,15 +183,38 @@ static bool take_arcs(const struct profile *p, uint32_t build, struct arena *a, 
 enum profd_status listing_make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
                                       struct counts *out, struct profd_error *e)
 {
-    const struct profile_histogram *histogram;
     struct counts c = {0};
-    enum profd_status status = pick_histogram(profile, build, geometry, &histogram, e);
+    enum profd_status status = take_histograms(profile, build, geometry, a, &c, e);
+    if (status == PROFD_OK && !take_arcs(profile, build, a, &c)) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu32 " arcs", profile->arc_count);
+    }
+    if (status == PROFD_OK) {
+        *out = c;
+    }
+    return status;
+}
+
+enum profd_status listing_load(struct job *job, struct work *w, struct counts *out, const struct object **object,
+                               struct profd_error *e)
+{
+    uint32_t target = 0;
+    enum profd_status status = work_load(job, w, true, e);
+    if (status == PROFD_OK) {
+        status = work_find_objects(job, w, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
-    if ((histogram != NULL && !take_histogram(histogram, a, &c)) || !take_arcs(profile, build, a, &c)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu32 " arcs", profile->arc_count);
+    const struct profile *p = w->load.profile;
+    while (target < p->build_count && strcmp(p->builds[target], w->id.text) != 0) {
+        target++;
     }
-    *out = c;
-    return PROFD_OK;
+    if (target == p->build_count) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
+    }
+    status = listing_make_counts(p, target, w->options.geometry, job->arena, out, e);
+    if (status == PROFD_OK) {
+        *object = w->objects[target];
+    }
+    return status;
 }

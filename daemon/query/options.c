@@ -122,11 +122,11 @@ static enum profd_status check_mode(const struct params *p, const struct options
     return PROFD_OK;
 }
 
-static enum profd_status parse_format(const struct params *p, struct options *o, struct profd_error *e)
+static enum profd_status parse_format(const struct params *p, bool usual, struct options *o, struct profd_error *e)
 {
     static const char *const MODES[] = {"true", "compat", NULL};
     const char *format = params_find(p, "format"), *mode = params_find(p, "mode");
-    unsigned compat = 0;
+    unsigned compat = usual;
     unsigned long long geometry = 0;
     enum profd_status status = parse_word(p, "mode", MODES, &compat, e);
     if (status == PROFD_OK) {
@@ -163,7 +163,7 @@ static enum profd_status parse_uid(const struct params *p, struct options *o, st
 }
 
 enum profd_status options_parse(const struct params *p, const struct store_scope *scope, bool http, int64_t now,
-                                struct arena *a, struct options *out, struct profd_error *e)
+                                bool compat, struct arena *a, struct options *out, struct profd_error *e)
 {
     struct options o = {.visible = *scope};
     enum profd_status status = parse_window(p, now, &o, e);
@@ -174,7 +174,7 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
         status = parse_shape(p, http, &o, e);
     }
     if (status == PROFD_OK) {
-        status = parse_format(p, &o, e);
+        status = parse_format(p, compat, &o, e);
     }
     if (status == PROFD_OK) {
         status = parse_uid(p, &o, e);

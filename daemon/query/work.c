@@ -53,12 +53,12 @@ static enum profd_status set_etag(struct job *job, const char *kind, const struc
     return PROFD_OK;
 }
 
-enum profd_status work_begin(struct job *job, const char *kind, struct work *w, bool *fresh, struct profd_error *e)
+enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);
     enum profd_status status =
-        options_parse(job->params, &r->scope, r->http, r->now, job->arena, &w->options, e);
+        options_parse(job->params, &r->scope, r->http, r->now, compat, job->arena, &w->options, e);
     if (status == PROFD_OK) {
         status = store_find_build(job->store, &w->options.visible, job->params->segments[3], &w->id, e);
     }

@@ -25,9 +25,9 @@ struct work {
     const bool *has_names;       /* one per build of the report, whose order is not the profile's */
 };
 
-/* Reads the options, finds the build and sets the ETag, which holds kind beside them. *fresh: the asker has the answer already, and
- * nothing was loaded. */
-enum profd_status work_begin(struct job *job, const char *kind, struct work *w, bool *fresh, struct profd_error *e);
+/* Reads the options, finds the build and sets the ETag, which holds kind beside them. compat: as options_parse. *fresh: the asker has
+ * the answer already, and nothing was loaded. */
+enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh, struct profd_error *e);
 /* Loads the sum. alone: one build whatever the scope says. */
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */

@@ -20,12 +20,12 @@ static void check_text(const char *text)
     }
 }
 
-static void check_options(const struct params *p, struct arena *a)
+static void check_options(const struct params *p, bool compat, struct arena *a)
 {
     struct options o;
     struct profd_error e = {""};
     struct store_scope scope = {true, 0};
-    enum profd_status status = options_parse(p, &scope, true, INT64_C(1795276800000000000), a, &o, &e);
+    enum profd_status status = options_parse(p, &scope, true, INT64_C(1795276800000000000), compat, a, &o, &e);
     if (status != PROFD_OK) {
         REQUIRE(status == PROFD_BAD_QUERY && e.sentence[0] != '\0');
         return;
@@ -69,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct arena *a = arena_new(1 << 20);
     REQUIRE(a != NULL);
-    check_options(&p, a);
+    check_options(&p, false, a);
+    check_options(&p, true, a);
     arena_free(a);
     free(target);
     return 0;

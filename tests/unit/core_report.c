@@ -378,3 +378,44 @@ Test(report, a_small_arena_is_no_memory, .init = setup)
     cr_assert(refused > 0 && refused < 255);
     arena_free(a);
 }
+
+/* The builds of the earliest commit come first, as it lists them; however uploads arrive, and whether arcs or samples speak of
+ * them. Introduction and the order of ids would say otherwise. */
+Test(report, builds_stand_in_load_order, .init = setup)
+{
+    static const char *const introduced[] = {"55", "88", "99"}, *const paths[] = {"late.so", NULL, "program"};
+    static const struct object *const objects[3] = {NULL, NULL, NULL};
+    for (int samples = 0; samples < 2; samples++) {
+        struct arena *a = arena_new(0);
+        struct profile_sum *s = profile_sum_new(a);
+        struct profile *p = NULL;
+        struct report *r = NULL;
+        uint32_t index[3];
+        for (uint32_t i = 0; i < 3; i++)
+            cr_assert_eq(profile_sum_build(s, introduced[i], &index[i]), PROFD_OK);
+        for (uint64_t commit = 5; commit >= 2; commit -= 3) { /* 5 brings 55 and 88; 2 brings 99 and 88 */
+            uint32_t map[] = {commit == 5 ? index[0] : index[2], index[1]};
+            upload_init(&upload);
+            for (uint32_t build = 0; build < 2; build++) {
+                upload_histogram(&upload, build, 0x100, 0x1800, 0x1700, 100);
+                upload_bin(&upload, 5, 1);
+                upload_arc(&upload, build, 0x110, build, 0x120, 1);
+            }
+            if (samples == 0)
+                upload.counts.histogram_count = 0;
+            else
+                upload.counts.arc_count = 0;
+            cr_assert_eq(profile_sum_add(s, &upload.counts, map, commit, false, NULL), PROFD_OK);
+        }
+        cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
+        struct report_request request = {.profile = p, .objects = objects, .names = paths};
+        cr_assert_eq(report_build(a, &request, &r, NULL), PROFD_OK);
+        static const char *const want[] = {"99", "88", "55"}, *const names[] = {"program", "", "late.so"};
+        for (uint32_t i = 0; i < 3; i++) {
+            cr_assert_str_eq(r->builds[i], want[i]);
+            cr_assert_str_eq(r->build_names[i], names[i]);
+            cr_assert_eq(r->functions[i].build, i);
+        }
+        arena_free(a);
+    }
+}

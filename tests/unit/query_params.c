@@ -176,7 +176,7 @@ static enum profd_status options(const char *target, bool http, struct options *
     struct store_scope scope = {true, 0};
     a = a != NULL ? a : arena_new(0);
     cr_assert_eq(params_parse(target, &p, e), PROFD_OK, "%s", e->sentence);
-    return options_parse(&p, &scope, http, NOW, a, o, e);
+    return options_parse(&p, &scope, http, NOW, false, a, o, e);
 }
 
 Test(query_options, defaults_and_values)
@@ -261,10 +261,10 @@ Test(query_options, uid_of_somebody_else_is_forbidden)
     struct store_scope scope = {false, 1000};
     struct arena *a = arena_new(0);
     params_parse("/?uid=1001", &p, &e);
-    cr_assert_eq(options_parse(&p, &scope, true, NOW, a, &o, &e), PROFD_FORBIDDEN);
+    cr_assert_eq(options_parse(&p, &scope, true, NOW, false, a, &o, &e), PROFD_FORBIDDEN);
     cr_assert_not_null(strstr(e.sentence, "1001"));
     params_parse("/?uid=1000", &p, &e);
-    cr_assert_eq(options_parse(&p, &scope, true, NOW, a, &o, &e), PROFD_OK);
+    cr_assert_eq(options_parse(&p, &scope, true, NOW, false, a, &o, &e), PROFD_OK);
     arena_free(a);
 }
 
