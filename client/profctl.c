@@ -9,7 +9,7 @@
 #include "client/terminal.h"
 
 static const struct profctl_verb *const verbs[] = {
-    &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_labels, &verb_status, &verb_spool,
+    &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_export, &verb_labels, &verb_status, &verb_spool,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 

@@ -41,7 +41,8 @@ struct profctl_verb {
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
 };
 
-extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_status, verb_spool;
+extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export, verb_status,
+    verb_spool;
 
 /* The last value of an option, NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);

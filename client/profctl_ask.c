@@ -1,5 +1,6 @@
 #include "client/profctl_ask.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,6 +58,19 @@ void ask_target_add(struct ask_target *t, const char *name, const char *value)
         target_put(t, '=');
         target_encode(t, value);
     }
+}
+
+enum profd_status ask_target_add_label(struct ask_target *t, const struct profctl_call *call, const char *text,
+                                       struct profd_error *e)
+{
+    const char *equals = strchr(text, '=');
+    char name[160];
+    if (!equals || equals == text || (size_t)(equals - text) > 128) {
+        return profd_error_set(e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE", call->verb->name, text);
+    }
+    (void)snprintf(name, sizeof name, "label.%.*s", (int)(equals - text), text);
+    ask_target_add(t, name, equals + 1);
+    return PROFD_OK;
 }
 
 struct ask {

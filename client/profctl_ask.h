@@ -18,6 +18,9 @@ void ask_target_init(struct ask_target *t, const char *path);
 void ask_target_add_segment(struct ask_target *t, const char *segment);
 /* Appends name=value, percent-encoded. value NULL: nothing. */
 void ask_target_add(struct ask_target *t, const char *name, const char *value);
+/* Appends label.NAME=VALUE for a call's -l NAME=VALUE. USAGE if text is not that. */
+enum profd_status ask_target_add_label(struct ask_target *t, const struct profctl_call *call, const char *text,
+                                       struct profd_error *e);
 
 /* Runs the query. Its body goes to sink; answers from 400 on become a status and a sentence instead. */
 enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,

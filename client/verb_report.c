@@ -1,5 +1,4 @@
 /* profctl report: the call graph of a build. */
-#include <stdio.h>
 #include <string.h>
 
 #include "client/profctl.h"
@@ -35,18 +34,6 @@ static bool is_parameter(const char *name)
     return false;
 }
 
-static enum profd_status label_add(struct ask_target *t, const char *text, struct profd_error *e)
-{
-    const char *equals = strchr(text, '=');
-    char name[160];
-    if (!equals || equals == text || (size_t)(equals - text) > 128) {
-        return profd_error_set(e, PROFD_USAGE, "report: -l %s is not NAME=VALUE", text);
-    }
-    (void)snprintf(name, sizeof name, "label.%.*s", (int)(equals - text), text);
-    ask_target_add(t, name, equals + 1);
-    return PROFD_OK;
-}
-
 static enum profd_status target_build(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
 {
     char id[160];
@@ -70,7 +57,7 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     for (size_t i = 0; i < call->given_count && status == PROFD_OK; i++) {
         const struct profctl_given *g = &call->given[i];
         if (strcmp(g->option->name, "label") == 0) {
-            status = label_add(t, g->value, e);
+            status = ask_target_add_label(t, call, g->value, e);
         } else if (is_parameter(g->option->name) && profctl_value(call, g->option->name) == g->value) {
             ask_target_add(t, g->option->name, g->value);
         }

@@ -75,6 +75,8 @@ struct object {
     struct object_plt *plt;
     uint32_t name_bytes;
     const char *names;     /* NUL-terminated strings; offset 0 is the empty string */
+    const uint8_t *text;   /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
+    uint64_t text_address, text_size;
     const char *note;      /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
 };
 

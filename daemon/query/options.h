@@ -35,8 +35,8 @@ struct options {
     struct store_scope visible; /* of the asker, narrowed by uid= */
 };
 
-/* http: a limit applies unless asked otherwise. compat: that mode is meant unless mode= or format= says otherwise. Strings lie in the params or in the arena. BAD_QUERY with the value;
- * FORBIDDEN for uid= of somebody else. */
+/* http: a limit applies unless asked otherwise. compat: that mode is meant unless mode= or format= says otherwise. Strings lie in
+ * the params or in the arena. BAD_QUERY with the value; FORBIDDEN for uid= of somebody else. */
 enum profd_status options_parse(const struct params *p, const struct store_scope *scope, bool http, int64_t now,
                                 bool compat, struct arena *a, struct options *out, struct profd_error *e);
 

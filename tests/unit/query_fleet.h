@@ -44,6 +44,8 @@ struct fleet_upload {
     const struct fleet_bin *bins;
     size_t bin_count;
     uint32_t program;
+    uint64_t low, high; /* of the histogram; 0: those of the program */
+    uint32_t bin_size;  /* 0: 4, which gprof divides without a remainder */
 };
 
 static inline struct fleet_upload fleet_cycle(uint32_t sequence)
@@ -52,18 +54,19 @@ static inline struct fleet_upload fleet_cycle(uint32_t sequence)
                                  .arcs = FLEET_ARCS, .arc_count = 6, .bins = FLEET_BINS, .bin_count = 3};
 }
 
-/* The histogram has a bin for 4 bytes, which gprof divides without a remainder. */
 static inline void fleet_encode(const struct fleet_upload *u, uint8_t **bytes, size_t *size)
 {
     struct counts c;
     struct profd_error e;
+    uint64_t low = u->low > 0 ? u->low : F_START, high = u->high > 0 ? u->high : F_END;
+    uint32_t bin_size = u->bin_size > 0 ? u->bin_size : 4;
     cr_assert_eq(counts_init(&c, u->bin_count > 0, (uint32_t)u->bin_count, (uint32_t)u->arc_count, &e), PROFD_OK);
     if (u->bin_count > 0) {
-        c.histograms[0] = (struct counts_histogram){.bins = (F_END - F_START) / 4, .low = F_START, .high = F_END, .rate = u->rate,
+        c.histograms[0] = (struct counts_histogram){.bins = (uint32_t)(high - low) / bin_size, .low = low, .high = high, .rate = u->rate,
                                                     .dimension = "seconds", .abbreviation = 's', .used = (uint32_t)u->bin_count};
     }
     for (size_t i = 0; i < u->bin_count; i++) {
-        c.bin_index[i] = (uint32_t)(u->bins[i].address - F_START) / 4;
+        c.bin_index[i] = (uint32_t)(u->bins[i].address - low) / bin_size;
         c.bin_ticks[i] = u->bins[i].ticks;
     }
     for (size_t i = 0; i < u->arc_count; i++) {
@@ -97,7 +100,7 @@ static inline void fleet_put(struct store *s, const struct fleet_upload *u)
 }
 
 /* The executable: start, main, a, b, c; the library: f. */
-static inline void fleet_put_object(struct store *s, const char *id, uint32_t uid)
+static inline void fleet_put_layout(struct store *s, const char *id, uint32_t uid, uint8_t bits, bool big_endian)
 {
     static const char NAMES[] = "\0start\0main\0a\0b\0c";
     static const uint32_t OFFSETS[] = {1, 7, 12, 14, 16};
@@ -105,7 +108,7 @@ static inline void fleet_put_object(struct store *s, const char *id, uint32_t ui
     struct object_symbol symbols[5] = {0};
     struct object_range ranges[] = {{library ? L_F : F_START, library ? L_F + 64 : F_END, OBJECT_RANGE_TEXT},
                                     {library ? L_F : F_START, library ? L_F + 64 : F_END, OBJECT_RANGE_SEGMENT}};
-    struct object o = {.machine = 62, .bits = 64, .has_names = true, .symbols = symbols, .ranges = ranges, .range_count = 2,
+    struct object o = {.machine = 62, .bits = bits, .big_endian = big_endian, .has_names = true, .symbols = symbols, .ranges = ranges, .range_count = 2,
                        .symbol_count = library ? 1 : 5, .names = library ? "\0f" : NAMES, .name_bytes = library ? 3 : sizeof NAMES, .note = ""};
     uint8_t *bytes;
     size_t size;
@@ -124,6 +127,11 @@ static inline void fleet_put_object(struct store *s, const char *id, uint32_t ui
     memset(object.variant, 'a', 64);
     cr_assert_eq(store_put_object(s, &object, &e), PROFD_OK, "%s", e.sentence);
     free(bytes);
+}
+
+static inline void fleet_put_object(struct store *s, const char *id, uint32_t uid)
+{
+    fleet_put_layout(s, id, uid, 64, false);
 }
 
 static inline struct store *fleet_open(void)

@@ -141,7 +141,7 @@ Test(query_lists, openapi_describes_the_routes)
 {
     struct store *s = fleet_open();
     json_t *root = fleet_get(s, "/openapi.json");
-    static const char *const PATHS[] = {"/api/v1/builds", "/api/v1/builds/{id}", "/api/v1/builds/{id}/report",
+    static const char *const PATHS[] = {"/api/v1/builds", "/api/v1/builds/{id}", "/api/v1/builds/{id}/report", "/api/v1/builds/{id}/counts",
                                         "/api/v1/builds/{id}/functions", "/api/v1/builds/{id}/functions/{address}", "/api/v1/labels",
                                         "/api/v1/labels/{name}/values", "/openapi.json", "/healthz", "/readyz", "/metrics"};
     cr_assert_eq(strncmp(fleet_text(root, "openapi"), "3.1.", 4), 0);

@@ -203,6 +203,31 @@ Test(query_options, defaults_and_values)
     cr_assert_eq(o.geometry, 2);
 }
 
+Test(query_options, compat_is_the_rule_where_the_path_says_so)
+{
+    static const struct {
+        const char *target;
+        bool compat;
+        const char *format; /* NULL: refused */
+    } CASES[] = {
+        {"/", false, "json"}, {"/", true, "gprof"}, {"/?geometry=2", true, "gprof"}, {"/?geometry=2", false, NULL},
+        {"/?mode=true", true, "json"}, {"/?format=text", true, "text"}, {"/?static=1", true, NULL}, {"/?mode=compat", false, "gprof"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct params p;
+        struct options o;
+        struct profd_error e;
+        struct store_scope scope = {true, 0};
+        struct arena *a = arena_new(0);
+        cr_assert_eq(params_parse(CASES[i].target, &p, &e), PROFD_OK);
+        enum profd_status status = options_parse(&p, &scope, true, NOW, CASES[i].compat, a, &o, &e);
+        cr_assert_eq(status == PROFD_OK, CASES[i].format != NULL, "%s %d", CASES[i].target, CASES[i].compat);
+        cr_assert(status != PROFD_OK || strcmp(o.format->name, CASES[i].format) == 0, "%s %d: %s", CASES[i].target, CASES[i].compat,
+                  o.format->name);
+        arena_free(a);
+    }
+}
+
 Test(query_options, matchers)
 {
     struct options o;
