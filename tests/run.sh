@@ -1,10 +1,11 @@
 #!/bin/bash
-# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: criterion sanitize tsan fuzz script lint.
+# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: lint criterion sanitize tsan fuzz script daemons.
 # Everything speaks TAP; a program that prints a sanitizer's report, or that dies, counts as a failure.
 set -uo pipefail
+shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-lint criterion sanitize tsan fuzz script}
+parts=${*:-lint criterion sanitize tsan fuzz script daemons}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -40,9 +41,17 @@ script() { # NAME COMMAND…
     local name=$1
     shift
     began=$SECONDS
-    timeout -k 10 900 "$@" >"$work/tap" 2>"$work/out" </dev/null
+    timeout -k 10 900 bash -c '"$@"' run "$@" >"$work/tap" 2>"$work/out" </dev/null
     count "$name" "$work/tap" "$work/out" $?
 }
+
+replay() { # PROGRAM CORPUS: every stored input once
+    local n
+    n=$(find "$2" -type f 2>/dev/null | wc -l)
+    [ "$n" -gt 0 ] || { echo "not ok 1 - $2 holds no inputs"; return 1; }
+    if "$1" "$2" >&2; then echo "ok 1 - $n inputs"; else echo "not ok 1 - an input of $2 failed"; return 1; fi
+}
+export -f replay
 
 for part in $parts; do
     case $part in
@@ -55,11 +64,18 @@ for part in $parts; do
         for t in "$B"-tsan/tests/tsan-*; do [ -x "$t" ] && script "${t##*/}" "$t"; done ;;
     fuzz)
         for t in "$B"-asan/tests/replay-*; do
-            [ -x "$t" ] && script "asan ${t##*/}" "$t" "tests/fuzz/corpus/$(basename "$t" | sed 's/^replay-//')"
+            script "asan ${t##*/}" replay "$t" "tests/fuzz/corpus/$(basename "$t" | sed 's/^replay-//')"
         done ;;
     script)
         for t in tests/oracle/*.sh tests/oracle/test_*.py tests/integration/*.sh tests/integration/*.py; do
             case $t in *.sh) script "$t" bash "$t" ;; *) grep -q '^# not a test' "$t" || script "$t" /usr/bin/python3 "$t" ;; esac
+        done ;;
+    daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
+        for t in example profctl daemon refused rights; do
+            script "asan $t.py" env PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
+        done
+        for t in example daemon; do
+            script "tsan $t.py" env PROFD_BUILD="$B-tsan" /usr/bin/python3 "tests/integration/$t.py"
         done ;;
     lint)
         script lint /usr/bin/python3 tests/lint/structure.py ;;

@@ -7,6 +7,7 @@
 """
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -134,6 +135,8 @@ class Daemon:
 
     def __exit__(self, *_):
         self.stop()
+        if re.search(r"Sanitizer|runtime error:", self.logged()):
+            sys.stderr.write(self.logged())
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# not a test
 """schema_check.py REPORT.json… : does each answer follow schema/report.schema.json? "-" is the standard input.
 Exit status: 0 all do; 1 one does not (the rule and the place are printed); 2 a file cannot be read or is not JSON."""
 import json
