@@ -20,6 +20,13 @@ bool server_trusts_file(int fd)
            !fstatfs(fd, &fs) && fs.f_type != FUSE_MAGIC;
 }
 
+bool server_hangs_file(int fd)
+{
+    struct statfs fs;
+
+    return !fstatfs(fd, &fs) && fs.f_type == FUSE_MAGIC;
+}
+
 int server_open_debug(const char *build_id)
 {
     char path[32 + BUILDID_TEXT_SIZE];

@@ -102,6 +102,7 @@ static enum profd_status server_make_conns(struct server *s, struct profd_error 
 
     conn_config_init(&config);
     config.base = loop_get_base(s->loop);
+    config.closer = s->closer;
     config.handlers = server_handlers;
     config.handler_count = sizeof server_handlers / sizeof *server_handlers;
     config.daemon = "profd " PROFD_VERSION;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/object.h"
@@ -12,12 +11,19 @@
 
 #define OBJECT_ARENA (3ull << 30)
 
-static void server_object_free(struct server_object *o)
+/* Nobody who has other things to do closes what a stranger opened. */
+static void server_object_close(struct server_object *o)
 {
     if (o->executable >= 0)
-        close(o->executable);
+        closer_close(o->server->closer, o->uid, o->executable);
     if (o->debug >= 0)
-        close(o->debug);
+        closer_close(o->server->closer, o->uid, o->debug);
+    o->executable = o->debug = -1;
+}
+
+static void server_object_free(struct server_object *o)
+{
+    server_object_close(o);
     free(o->answer);
     free(o);
 }
@@ -95,7 +101,6 @@ enum profd_status server_take_object(void *context, struct conn *c, struct conn_
     o->received = server_clock();
     o->executable = conn_frame_take_fd(f, 0);
     o->debug = conn_frame_take_fd(f, 1);
-    o->trusted = !o->uid || (server_trusts_file(o->executable) && (o->debug < 0 || server_trusts_file(o->debug)));
     if (!work_put(s->objects, &o->write.item)) {
         server_object_free(o);
         return profd_error_set(e, PROFD_BUSY, "too many executables wait to be read");
@@ -139,6 +144,13 @@ static void server_object_read(struct broker *broker, struct server_object *o)
     uint8_t *answer;
     size_t size;
 
+    if (server_hangs_file(o->executable) || (o->debug >= 0 && server_hangs_file(o->debug))) {
+        o->status = profd_error_set(&o->error, PROFD_REFUSED,
+                                    "an executable is not read from a FUSE file system, where its owner may keep the "
+                                    "reader waiting for ever; copy it elsewhere");
+        return;
+    }
+    o->trusted = !o->uid || (server_trusts_file(o->executable) && (o->debug < 0 || server_trusts_file(o->debug)));
     if (o->debug < 0 && *o->build_id)
         o->debug = server_open_debug(o->build_id);
     o->status = broker_read_object(broker, o->executable, o->debug, &o->answer, &o->answer_size, &o->error);
@@ -178,10 +190,7 @@ void server_object_parsed(void *context, struct work_item *item)
         server_object_answer(s, o);
         return;
     }
-    close(o->executable);
-    if (o->debug >= 0)
-        close(o->debug);
-    o->executable = o->debug = -1;
+    server_object_close(o);
     if (!work_put(s->writer, &o->write.item)) {
         o->status = profd_error_set(&o->error, PROFD_BUSY, "too many uploads wait to be stored");
         server_object_answer(s, o);

@@ -12,6 +12,7 @@
 #include "elf/broker.h"
 #include "ingest/ingest.h"
 #include "metrics.h"
+#include "net/closer.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/listen.h"
@@ -21,7 +22,7 @@
 #include "session.h"
 #include "store/store.h"
 
-#define SERVER_READERS 2
+#define SERVER_READERS 3 /* of which one user occupies two at most */
 #define SERVER_ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
 
 /* The doors, in the order in which their listeners stand. */
@@ -52,6 +53,7 @@ struct server {
     uint8_t refusal[512];
     size_t refusal_size;
     struct conn_group *conns;
+    struct closer *closer;
     struct http_door *doors[SERVER_DOORS]; /* of the two that speak HTTP */
 
     struct loop_timer *ping, *daily, *stopping_timer, *log_timer;
@@ -133,6 +135,8 @@ void server_object_drop(void *context, struct work_item *item);
 int server_open_debug(const char *build_id);
 /* Is this descriptor's content beyond the reach of everybody but root? */
 bool server_trusts_file(int fd);
+/* Does a process answer for this descriptor's file system? Whoever reads or closes such a file may wait for ever. */
+bool server_hangs_file(int fd);
 
 /* server_session.c: the part of every request that belongs to its connection. */
 /* Ends a job and acknowledges the SYNCs that waited for it. */

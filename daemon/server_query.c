@@ -12,12 +12,25 @@ static void server_query_free(struct server_query *q)
     free(q);
 }
 
+/* True if who asks has left too much unread to be given more. */
+static bool server_query_unread(struct server *s, const struct server_query *q, struct profd_error *e)
+{
+    const struct conn *c = q->conn ? conn_find(s->conns, q->conn) : NULL;
+
+    return c && conn_judge_answers(c, e);
+}
+
 /* Gives the page to who asked, and frees the question. The body is taken over. */
 static void server_query_answer(struct server *s, struct server_query *q, struct server_page *page)
 {
+    struct profd_error e;
+
     if (page->body.failed) {
         buffer_done(&page->body);
         server_page_problem(page, 503, "out of memory", "the answer does not fit into memory or its limit");
+    } else if (server_query_unread(s, q, &e)) {
+        buffer_done(&page->body);
+        server_page_problem(page, 503, "busy", e.sentence);
     }
     metrics_add_seconds(&s->metrics.query_seconds[metrics_find_endpoint(q->target)],
                         (double)(loop_now() - q->began) / 1000.0);
@@ -95,9 +108,12 @@ void server_query_drop(void *context, struct work_item *item)
 static void server_query_route(struct server *s, struct server_query *q)
 {
     struct server_page page = {.status = 0};
+    struct profd_error e;
 
     q->metrics = !strncmp(q->target, "/metrics", 8) && (!q->target[8] || q->target[8] == '?');
-    if (server_page_find(s, q->target, &page)) {
+    if (server_query_unread(s, q, &e)) {
+        server_page_problem(&page, 503, "busy", e.sentence);
+    } else if (server_page_find(s, q->target, &page)) {
         /* found */
     } else if (q->metrics && !q->request.scope.all) {
         server_page_problem(&page, 403, "not allowed", "/metrics is for those who may read everybody's profiles");

@@ -84,6 +84,7 @@ void server_reply(struct server *s, struct conn *c, uint32_t tag, const struct s
     server_copy_text(source->etag, sizeof source->etag, page->etag);
     server_copy_text(source->content_type, sizeof source->content_type, page->content_type);
     source->counted = page->body.size;
+    source->source.size = sizeof *source + page->body.size;
     s->answer_bytes += source->counted;
     conn_stream(c, &source->source);
 }

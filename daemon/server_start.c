@@ -15,9 +15,10 @@
 #define WRITER_QUEUE 32768u
 #define WRITER_QUEUE_UID 24576u
 #define WRITER_BATCH 1024u
-#define WRITER_BATCH_BYTES (8u << 20)
+#define WRITER_BATCH_BYTES (64u << 20) /* unpacked: what one user sends must not keep the others waiting for seconds */
 #define READER_QUEUE 1024u
 #define OBJECT_QUEUE 256u
+#define CLOSER_THREADS 64u
 
 /* A second daemon on the same data would be a second writer. The lock is released by the kernel with the process. */
 static enum profd_status server_lock(struct server *s, struct profd_error *e)
@@ -83,6 +84,7 @@ static enum profd_status server_start_readers(struct server *s, struct profd_err
         .queue_max = READER_QUEUE,
         .queue_max_uid = READER_QUEUE / 2,
         .batch_max = 1,
+        .threads_max_uid = SERVER_READERS - 1,
         .run = server_query_run,
         .done = server_query_done,
         .done_context = s,
@@ -141,6 +143,8 @@ enum profd_status server_start(struct server *s, struct profd_error *e)
         status = server_start_readers(s, e);
     if (!status)
         status = server_start_objects(s, e);
+    if (!status)
+        status = closer_new(CLOSER_THREADS, &s->closer, e);
     if (!status)
         status = server_open_doors(s, e);
     return status;

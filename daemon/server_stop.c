@@ -60,17 +60,18 @@ void server_stop(struct server *s, int exit_status)
 /* Everything a job may still need goes after the thread that ran it. */
 static void server_end_threads(struct server *s)
 {
-    if (s->objects && work_pending(s->objects)) {
-        /* Stuck in the sandbox: the process ends without waiting for it. What is committed stays. */
-        work_free(s->writer);
-        store_close(s->write_store);
-        log_write(LOG_LEVEL_NOTICE, NULL, "stopped while an executable was being read");
-        _exit(s->exit_status);
-    }
     /* After a stop that ran out of time something may wait: nobody would hear its answer, and its sender asks again. */
     if (s->writer && s->readers) {
         work_drop(s->readers, server_query_drop, s);
         work_drop(s->writer, server_writer_drop, s);
+    }
+    if ((s->objects && work_pending(s->objects)) || (s->readers && work_pending(s->readers))) {
+        /* Stuck in the sandbox, or in a report that takes a minute: the process ends without waiting for it. What is
+         * committed stays. */
+        work_free(s->writer);
+        store_close(s->write_store);
+        log_write(LOG_LEVEL_NOTICE, NULL, "stopped while an executable was being read or a question answered");
+        _exit(s->exit_status);
     }
     work_free(s->objects);
     work_free(s->writer);
@@ -86,6 +87,7 @@ void server_end(struct server *s)
         if (s->doors[i])
             http_door_free(s->doors[i]);
     conn_group_free(s->conns);
+    closer_free(s->closer);
     for (unsigned i = 0; i < SERVER_READERS; i++)
         store_close(s->read_stores[i]);
     store_close(s->object_store);

@@ -8,11 +8,14 @@
 #define LIMIT_FRAME_SMALL (1u << 20)         /* a larger body waits for the daemon's global budget */
 #define LIMIT_BODIES_IN_FLIGHT (256u << 20)  /* bytes of bodies the daemon holds for all connections */
 #define LIMIT_FRAME_FDS 8u                   /* descriptors one frame may carry */
+#define LIMIT_CLOSING_PER_UID 16u            /* descriptors of one user whose close() has not returned; then none is taken */
 #define LIMIT_HELLO_SECONDS 5                /* from accept to a whole HELLO */
 #define LIMIT_FRAME_HEADER_SECONDS 2         /* from the first byte of a header to its last */
 #define LIMIT_FRAME_SECONDS 10               /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
 #define LIMIT_FRAME_RATE (64u << 10)         /* bytes per second that a slow sender must reach */
 #define LIMIT_WRITE_SECONDS 10               /* a reader must take something within this time */
+#define LIMIT_OUTPUT (16u << 10)             /* bytes that a connection's reader has left; then it isn't read */
+#define LIMIT_ANSWERS_PER_UID (128u << 20)   /* bytes of answers one user has not taken; then BUSY */
 #define LIMIT_IN_FLIGHT 256u                 /* unanswered frames of one connection; then it isn't read */
 
 /* connections */
@@ -54,7 +57,8 @@
 /* queries */
 #define LIMIT_QUERY_BYTES 4096u              /* path and parameters on the Unix socket */
 #define LIMIT_MATCHERS 16u
-#define LIMIT_QUERY_MEMORY (1536ull << 20)     /* bytes one query may compute with */
+#define LIMIT_QUERY_MEMORY (1536ull << 20)     /* bytes one query may compute with, of who may read everything */
+#define LIMIT_QUERY_MEMORY_OWN (384ull << 20)  /* and of anybody else: two at a time must not exhaust the daemon */
 #define LIMIT_REPORT_BYTES (256u << 20)
 #define LIMIT_HTTP_ROWS 1000u                /* default limit= of a report over HTTP */
 #define LIMIT_PAGE_DEFAULT 100u

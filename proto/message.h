@@ -118,4 +118,8 @@ enum profd_status message_encode(const struct message *m, uint16_t flags, uint32
 enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m, struct profd_error *e);
 void message_done(struct message *m);
 
+/* About how many bytes an UPLOAD's payload will have once its counts are unpacked, before anything is decoded: a few bytes may
+ * stand for half a gigabyte of work. What cannot be seen at a glance weighs as much as is allowed. O(1), no error. */
+size_t message_upload_weight(const uint8_t *payload, size_t n);
+
 #endif

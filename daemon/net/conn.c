@@ -79,7 +79,7 @@ void conn_free(struct conn *c)
     event_del(&c->timer_event);
     conn_budget_leave(c);
     conn_body_free(g, &c->body);
-    conn_fds_close(c->fds, &c->fd_count);
+    conn_fds_close(c, c->fds, &c->fd_count);
     conn_output_clear(c);
     free(c->held);
     close(c->fd);

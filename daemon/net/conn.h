@@ -13,6 +13,7 @@
 #include "proto/message.h"
 #include "proto/status.h"
 
+struct closer;
 struct event_base;
 struct conn;
 struct conn_group;
@@ -50,6 +51,7 @@ struct conn_handler {
 
 struct conn_config {
     struct event_base *base;
+    struct closer *closer; /* for descriptors that nobody takes; NULL: closed in place */
     const struct conn_handler *handlers; /* of open connections; HELLO is answered here */
     size_t handler_count;
     const char *daemon; /* for WELCOME: "profd 0.1" */
@@ -65,7 +67,8 @@ struct conn_config {
     unsigned hello_ms, header_ms, body_ms, write_ms;
     size_t body_rate;   /* bytes per second beyond body_ms */
     size_t budget;      /* of bodies, all connections; one user may hold half */
-    size_t output_high; /* bytes waiting to be written above which a connection is not read */
+    size_t output_high; /* bytes waiting to be written, answers in pieces included, above which a connection is not read */
+    size_t answers_max_uid; /* bytes of answers in pieces that one user has not taken; see conn_judge_answers */
     size_t in_flight_max, connections_max, connections_max_uid;
 };
 void conn_config_init(struct conn_config *config);
@@ -110,12 +113,15 @@ void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const cha
 /* An answer in pieces that are made when the reader has taken the earlier ones. */
 struct conn_source {
     struct conn_source *next; /* for the connection's use */
+    size_t size;              /* bytes of memory it holds until it is freed */
     /* The next piece as a whole frame in a block of malloc; *size 0 ends the answer. False: out of memory. */
     bool (*make)(struct conn_source *s, uint8_t **block, size_t *size);
     /* Once, at the end or when the connection is gone. */
     void (*free)(struct conn_source *s);
 };
 void conn_stream(struct conn *c, struct conn_source *s);
+/* BUSY if the connection's user has left so much unread that no further answer should be made for him. */
+enum profd_status conn_judge_answers(const struct conn *c, struct profd_error *e);
 
 /* A NACK frame with tag 0 for those who cannot be let in; at most 512 bytes into out. Returns its size, 0 if none. */
 size_t conn_format_refusal(enum profd_status status, const char *sentence, uint8_t out[512]);

@@ -1,5 +1,6 @@
 /* Memory for bodies: a budget for all connections, of which one user may hold half, so that nobody's half-sent frames
- * keep others from delivering. Small bodies may use the last eighth, large ones wait for the rest. */
+ * keep others from delivering. Small bodies may use the last eighth, large ones wait for the rest; and small ones of a
+ * user whose large ones fill his half get an eighth more, or his own hanging client would keep him from saying HELLO. */
 #include <stdlib.h>
 
 #include "net/conn_inside.h"
@@ -8,13 +9,15 @@
 static bool conn_budget_fits(const struct conn *c)
 {
     const struct conn_group *g = c->group;
-    const size_t n = c->frame.length, all = n > LIMIT_FRAME_SMALL ? g->config.budget / 8 * 7 : g->config.budget;
+    const bool large = c->frame.length > LIMIT_FRAME_SMALL;
+    const size_t n = c->frame.length, all = large ? g->config.budget / 8 * 7 : g->config.budget;
+    const size_t own = g->config.budget / 8 * (large ? 4 : 5);
 
     /* A body above the limits of an empty budget is let through alone: waiting would never end. */
     if (!g->bodies)
         return true;
     return n <= all && g->bodies <= all - n &&
-           (!c->tally->bytes || (n <= g->config.budget / 2 && c->tally->bytes <= g->config.budget / 2 - n));
+           (!c->tally->bytes || (n <= own && c->tally->bytes <= own - n));
 }
 
 /* Gives the memory and starts the body's deadline. */

@@ -2,16 +2,21 @@
  * the other way round: a FIFO keeps them until their frame is whole (DECISIONS 17). */
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "net/closer.h"
 #include "net/conn_inside.h"
 
-void conn_fds_close(int *fds, unsigned *count)
+void conn_fds_close(const struct conn *c, int *fds, unsigned *count)
 {
     for (unsigned i = 0; i < *count; i++)
         if (fds[i] >= 0)
-            close(fds[i]);
+            closer_close(c->group->config.closer, c->peer.uid, fds[i]);
     *count = 0;
+}
+
+bool conn_fds_welcome(const struct conn *c)
+{
+    return closer_count(c->group->config.closer, c->peer.uid) < LIMIT_CLOSING_PER_UID;
 }
 
 /* Takes what fits; closes the rest. False if something did not fit. */
@@ -27,7 +32,7 @@ static bool conn_fds_append(struct conn *c, const struct cmsghdr *h)
         if (c->fd_count < CONN_FDS_MAX) {
             c->fds[c->fd_count++] = fd;
         } else {
-            close(fd);
+            closer_close(c->group->config.closer, c->peer.uid, fd);
             fits = false;
         }
     }

@@ -137,7 +137,7 @@ void conn_take_frame(struct conn *c)
             conn_fail(c, f.header.tag, status, e.sentence);
     }
     conn_body_free(c->group, &f.body);
-    conn_fds_close(f.fds, &f.fd_count);
+    conn_fds_close(c, f.fds, &f.fd_count);
 }
 
 void conn_frame_take_body(struct conn_frame *f, struct conn_body *body)

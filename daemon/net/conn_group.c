@@ -19,7 +19,8 @@ void conn_config_init(struct conn_config *config)
     config->write_ms = LIMIT_WRITE_SECONDS * 1000;
     config->body_rate = LIMIT_FRAME_RATE;
     config->budget = LIMIT_BODIES_IN_FLIGHT;
-    config->output_high = LIMIT_FRAME_SMALL;
+    config->output_high = LIMIT_OUTPUT;
+    config->answers_max_uid = LIMIT_ANSWERS_PER_UID;
     config->in_flight_max = LIMIT_IN_FLIGHT;
     config->connections_max = LIMIT_CONNECTIONS;
     config->connections_max_uid = LIMIT_CONNECTIONS_PER_UID;

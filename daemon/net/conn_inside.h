@@ -50,6 +50,7 @@ struct conn {
     struct conn_output *output_first, *output_last;
     size_t output_bytes;
     struct conn_source *source_first, *source_last;
+    size_t source_bytes;
 
     /* deadlines, ms of loop_now, 0: none */
     uint64_t read_deadline, write_deadline, armed, paused_since;
@@ -110,7 +111,9 @@ struct msghdr;
 enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_error *e);
 /* After everything read was looked at: does every waiting descriptor have a frame it can belong to? */
 enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e);
-void conn_fds_close(int *fds, unsigned *count);
+void conn_fds_close(const struct conn *c, int *fds, unsigned *count);
+/* May this connection's user send descriptors? Not while closing earlier ones hangs. */
+bool conn_fds_welcome(const struct conn *c);
 
 /* conn_write.c */
 /* Something changed for the connection outside its own events: it is settled from the loop. */

@@ -13,7 +13,7 @@
 bool conn_may_read(const struct conn *c)
 {
     return (c->state == CONN_GREETING || c->state == CONN_OPEN) && !c->failed && !c->broken && !c->waiting &&
-           c->in_flight < c->group->config.in_flight_max && c->output_bytes < c->group->config.output_high;
+           c->in_flight < c->group->config.in_flight_max && c->output_bytes + c->source_bytes < c->group->config.output_high;
 }
 
 static size_t conn_feed_header(struct conn *c, const uint8_t *bytes, size_t n)
@@ -106,6 +106,10 @@ static ssize_t conn_receive(struct conn *c, uint8_t *into, size_t room)
     struct profd_error e;
     ssize_t n;
 
+    if (!conn_fds_welcome(c)) { /* without room the kernel drops them itself */
+        m.msg_control = NULL;
+        m.msg_controllen = 0;
+    }
     do
         n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);

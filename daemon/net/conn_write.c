@@ -10,6 +10,13 @@
 
 #define BLOCKS_PER_WRITE 64
 
+static void conn_source_drop(struct conn *c, struct conn_source *s)
+{
+    c->source_bytes -= s->size;
+    c->tally->answers -= s->size;
+    s->free(s);
+}
+
 void conn_output_clear(struct conn *c)
 {
     struct conn_output *o = c->output_first, *next_output;
@@ -22,7 +29,7 @@ void conn_output_clear(struct conn *c)
     }
     for (; s; s = next_source) {
         next_source = s->next;
-        s->free(s);
+        conn_source_drop(c, s);
     }
     c->output_first = c->output_last = NULL;
     c->source_first = c->source_last = NULL;
@@ -68,7 +75,7 @@ static void conn_output_make(struct conn *c)
     c->source_first = s->next;
     if (!c->source_first)
         c->source_last = NULL;
-    s->free(s);
+    conn_source_drop(c, s);
     c->in_flight--;
 }
 
@@ -189,7 +196,7 @@ void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const cha
         return;
     c->failed = true;
     g->counts.failed++;
-    conn_fds_close(c->fds, &c->fd_count);
+    conn_fds_close(c, c->fds, &c->fd_count);
     conn_set_read_deadline(c, 0);
     conn_queue_nack(c, tag, status, sentence, 1000);
     conn_move(c, CONN_DRAINING);
@@ -206,5 +213,15 @@ void conn_stream(struct conn *c, struct conn_source *s)
     else
         c->source_first = s;
     c->source_last = s;
+    c->source_bytes += s->size;
+    c->tally->answers += s->size;
     conn_touch(c);
+}
+
+enum profd_status conn_judge_answers(const struct conn *c, struct profd_error *e)
+{
+    if (c->tally->answers <= c->group->config.answers_max_uid)
+        return PROFD_OK;
+    return profd_error_set(e, PROFD_BUSY, "user %u has left %zu bytes of answers unread; at most %zu may wait", c->peer.uid,
+                           c->tally->answers, c->group->config.answers_max_uid);
 }

@@ -25,7 +25,7 @@ struct tally_entry *tally_open(struct tally *t, uint32_t uid)
 
 void tally_release(struct tally *t, struct tally_entry *entry)
 {
-    if (entry->connections || entry->bytes)
+    if (entry->connections || entry->bytes || entry->answers)
         return;
     *tally_find(t, entry->uid) = entry->next;
     free(entry);

@@ -11,7 +11,8 @@ struct tally_entry {
     struct tally_entry *next;
     uint32_t uid;
     size_t connections;
-    size_t bytes; /* of bodies */
+    size_t bytes;   /* of bodies */
+    size_t answers; /* bytes of answers not taken yet */
 };
 
 struct tally {

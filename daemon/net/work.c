@@ -25,6 +25,8 @@ struct work_thread {
     struct work *work;
     void *context;
     struct work_item **batch;
+    bool running; /* under the lock, as is uid: whose batch of one it runs */
+    uint32_t uid;
 };
 
 struct work {
@@ -85,11 +87,40 @@ static struct work_item *work_take_item(struct work *w)
     return item;
 }
 
+/* Does the lane's user have fewer threads at work than one user may? */
+static bool work_may_run(const struct work *w, const struct work_lane *lane)
+{
+    unsigned running = 0;
+
+    for (unsigned i = 0; i < w->config.threads; i++)
+        running += w->threads[i].running && w->threads[i].uid == lane->uid;
+    return !w->config.threads_max_uid || running < w->config.threads_max_uid;
+}
+
+/* Brings a lane that may run to the front. False: there is none now. O(waiting users). */
+static bool work_turn(struct work *w)
+{
+    struct work_lane *const last = w->ring_last;
+
+    if (!w->waiting)
+        return false;
+    while (!work_may_run(w, w->ring_first)) {
+        struct work_lane *lane = w->ring_first;
+
+        if (lane == last)
+            return false;
+        w->ring_first = lane->ring_next;
+        work_ring_append(w, lane);
+    }
+    return true;
+}
+
 static size_t work_take_batch(struct work *w, struct work_item **batch)
 {
     size_t n = 0, weight = 0;
 
-    while (w->waiting && n < w->config.batch_max && (!n || weight < w->config.batch_weight)) {
+    while (w->waiting && n < w->config.batch_max &&
+           (!n || weight + w->ring_first->first->weight <= w->config.batch_weight)) {
         batch[n] = work_take_item(w);
         weight += batch[n]->weight;
         n++;
@@ -145,14 +176,17 @@ static void *work_thread_main(void *argument)
     for (;;) {
         size_t n;
 
-        while (!w->waiting && !w->stopping)
+        while (!work_turn(w) && !w->stopping)
             pthread_cond_wait(&w->filled, &w->lock);
         if (!w->waiting)
             break;
         n = work_take_batch(w, t->batch);
+        t->uid = t->batch[0]->uid;
+        t->running = true;
         pthread_mutex_unlock(&w->lock);
         w->config.run(t->context, t->batch, n);
         pthread_mutex_lock(&w->lock);
+        t->running = false;
         work_finish_batch(w, t->batch, n);
     }
     pthread_mutex_unlock(&w->lock);

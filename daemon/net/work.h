@@ -16,7 +16,7 @@ struct work;
 struct work_item {
     struct work_item *next; /* for the queue's use */
     uint32_t uid;           /* whose turn it takes */
-    size_t weight;          /* bytes: a batch ends when it holds more than batch_weight */
+    size_t weight;          /* bytes: a batch holds at most batch_weight, or one item */
 };
 
 struct work_config {
@@ -27,6 +27,7 @@ struct work_config {
     size_t queue_max_uid;  /* items of one user waiting */
     size_t batch_max;      /* items of one run, ≤ 4096 */
     size_t batch_weight;
+    unsigned threads_max_uid; /* threads that one user's items may occupy at a time, with batch_max 1; 0: all */
     /* On a worker thread. A batch is what is there, at least one item, in the queue's order. */
     void (*run)(void *context, struct work_item *const *items, size_t n);
     /* On the loop's thread, once for each item, in the order of the batch. */

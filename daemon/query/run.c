@@ -51,7 +51,7 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     struct profd_error error = {""};
     *answer = (struct query_answer){.http_status = 200, .content_type = "application/json", .cache_control = "no-store"};
     buffer_init(&answer->body, LIMIT_REPORT_BYTES);
-    struct job job = {s, request, &params, arena_new(LIMIT_QUERY_MEMORY), answer};
+    struct job job = {s, request, &params, arena_new(request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN), answer};
     enum profd_status status = job.arena == NULL ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
                                                  : params_parse(request->target, &params, &error);
     if (status == PROFD_OK) {

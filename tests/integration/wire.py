@@ -89,8 +89,8 @@ class Wire:
 
     def __init__(self, path, hello=True, timeout=20):
         self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path) # waits for a place in the queue; with a timeout it would fail instead
         self.socket.settimeout(timeout)
-        self.socket.connect(path)
         self.buffer = b""
         if hello:
             self.send("HELLO", field(1, 1) + field(2, 1) + field(3, "wire.py"))

@@ -1,0 +1,224 @@
+#include "net/closer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES (64u << 10)
+#define IDLE_SECONDS 5
+#define FREE_MS 200 /* how long the end waits for closes under way */
+
+struct closer_job {
+    struct closer_job *next;
+    uint32_t uid;
+    int fd;
+};
+
+/* Open descriptors of one sender: waiting and in close(). */
+struct closer_sender {
+    struct closer_sender *next;
+    uint32_t uid;
+    size_t count;
+};
+
+struct closer {
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t filled, ended;
+    struct closer_job *first, *last;
+    struct closer_sender *senders;
+    size_t waiting; /* jobs in the list */
+    unsigned threads, idle, threads_max;
+    bool stopping;
+};
+
+static struct closer_sender **closer_find(struct closer *c, uint32_t uid)
+{
+    struct closer_sender **at = &c->senders;
+
+    while (*at && (*at)->uid != uid)
+        at = &(*at)->next;
+    return at;
+}
+
+static void closer_forget(struct closer *c, uint32_t uid)
+{
+    struct closer_sender **at = closer_find(c, uid), *sender = *at;
+
+    if (--sender->count)
+        return;
+    *at = sender->next;
+    free(sender);
+}
+
+/* Waits for a job, not for ever. NULL: the thread should end. */
+static struct closer_job *closer_take(struct closer *c)
+{
+    struct closer_job *job;
+    struct timespec until;
+    int result = 0;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_SECONDS;
+    c->idle++;
+    while (!c->first && !c->stopping && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&c->filled, &c->lock, &until);
+    c->idle--;
+    job = c->first;
+    if (job) {
+        c->first = job->next;
+        if (!c->first)
+            c->last = NULL;
+        c->waiting--;
+    }
+    return job;
+}
+
+static void *closer_run(void *context)
+{
+    struct closer *c = context;
+    struct closer_job *job;
+
+    pthread_mutex_lock(&c->lock);
+    while ((job = closer_take(c))) {
+        pthread_mutex_unlock(&c->lock);
+        close(job->fd); /* may never return */
+        pthread_mutex_lock(&c->lock);
+        closer_forget(c, job->uid);
+        free(job);
+    }
+    c->threads--;
+    pthread_cond_signal(&c->ended);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* One more thread if none is free. Signals belong to the loop's thread. */
+static void closer_help(struct closer *c)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_t id;
+
+    if (c->waiting <= c->idle || c->threads >= c->threads_max || pthread_attr_init(&attributes))
+        return;
+    sigfillset(&all);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!pthread_create(&id, &attributes, closer_run, c))
+        c->threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+enum profd_status closer_new(unsigned threads_max, struct closer **out, struct profd_error *e)
+{
+    struct closer *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to close descriptors");
+    c->threads_max = threads_max;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->filled, NULL);
+    pthread_cond_init(&c->ended, NULL);
+    *out = c;
+    return PROFD_OK;
+}
+
+/* The sender's entry with one more descriptor; false when out of memory. */
+static bool closer_note(struct closer *c, uint32_t uid)
+{
+    struct closer_sender **at = closer_find(c, uid);
+
+    if (!*at) {
+        *at = calloc(1, sizeof **at);
+        if (!*at)
+            return false;
+        (*at)->uid = uid;
+    }
+    (*at)->count++;
+    return true;
+}
+
+void closer_close(struct closer *c, uint32_t uid, int fd)
+{
+    struct closer_job *job = c ? calloc(1, sizeof *job) : NULL;
+    bool noted;
+
+    if (!job) {
+        close(fd);
+        return;
+    }
+    job->uid = uid;
+    job->fd = fd;
+    pthread_mutex_lock(&c->lock);
+    noted = closer_note(c, uid);
+    if (noted) {
+        if (c->last)
+            c->last->next = job;
+        else
+            c->first = job;
+        c->last = job;
+        c->waiting++;
+        closer_help(c);
+        pthread_cond_signal(&c->filled);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (!noted) {
+        free(job);
+        close(fd);
+    }
+}
+
+size_t closer_count(struct closer *c, uint32_t uid)
+{
+    const struct closer_sender *sender;
+    size_t count;
+
+    if (!c)
+        return 0;
+    pthread_mutex_lock(&c->lock);
+    sender = *closer_find(c, uid);
+    count = sender ? sender->count : 0;
+    pthread_mutex_unlock(&c->lock);
+    return count;
+}
+
+void closer_free(struct closer *c)
+{
+    struct timespec until;
+    int result = 0;
+    bool gone;
+
+    if (!c)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += FREE_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&c->lock);
+    c->stopping = true;
+    pthread_cond_broadcast(&c->filled);
+    while (c->threads && !result)
+        result = pthread_cond_timedwait(&c->ended, &c->lock, &until);
+    gone = !c->threads;
+    pthread_mutex_unlock(&c->lock);
+    if (!gone)
+        return; /* a hanging thread still needs it */
+    for (struct closer_job *job = c->first, *next; job; job = next) {
+        next = job->next;
+        free(job); /* no thread could be made: the kernel closes it with the process */
+    }
+    while (c->senders) {
+        c->senders->count = 1;
+        closer_forget(c, c->senders->uid);
+    }
+    pthread_cond_destroy(&c->filled);
+    pthread_cond_destroy(&c->ended);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
