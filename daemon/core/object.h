@@ -57,6 +57,12 @@ struct object_plt {
     uint32_t import; /* offset into names */
 };
 
+/* Code of one source line, without gaps. Ascending by low; units that contradict each other overlap. */
+struct object_line {
+    uint64_t low, high;
+    uint32_t file, line; /* file: offset into names */
+};
+
 struct object {
     struct buildid id;
     char variant[65];      /* SHA-256 over symbols and text, hex: two contents under one id differ here */
@@ -77,6 +83,8 @@ struct object {
     const char *names;     /* NUL-terminated strings; offset 0 is the empty string */
     const uint8_t *text;   /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
     uint64_t text_address, text_size;
+    uint32_t line_count;   /* 0 unless asked for. Never encoded */
+    struct object_line *lines;
     const char *note;      /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
 };
 

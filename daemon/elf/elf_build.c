@@ -10,9 +10,9 @@ uint32_t elf_build_name(struct elf_build *b, const char *text, size_t n)
 {
     if (n == 0 || b->names.failed)
         return 0;
-    if (n > LIMIT_SYMBOL_NAME) {
+    if (n > b->name_limit) {
         b->names_cut++;
-        n = LIMIT_SYMBOL_NAME;
+        n = b->name_limit;
     }
     uint32_t offset = (uint32_t)b->names.size;
     buffer_add(&b->names, text, n);
@@ -44,7 +44,7 @@ enum profd_status elf_build_names_full(struct profd_error *e)
 enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e)
 {
     if (b->names_cut != 0)
-        elf_build_note(b, "%" PRIu64 " names longer than %u bytes were cut.", b->names_cut, LIMIT_SYMBOL_NAME);
+        elf_build_note(b, "%" PRIu64 " names longer than %zu bytes were cut.", b->names_cut, b->name_limit);
     if (b->names.failed)
         return elf_build_names_full(e);
     char *names = arena_copy(b->out, b->names.data, b->names.size);

@@ -16,11 +16,12 @@ struct elf_build {
     struct object *object;
     struct buffer names; /* begins with the empty string */
     struct buffer note;
-    uint64_t names_cut; /* longer than LIMIT_SYMBOL_NAME */
+    size_t name_limit;  /* of one name: LIMIT_SYMBOL_NAME, or none */
+    uint64_t names_cut; /* longer than that */
 };
 
 /* The offset of a copy of n bytes; 0 for the empty name, and when memory or LIMIT_NAME_BYTES is exhausted
- * (names.failed, which elf_build_finish looks at). Cut at LIMIT_SYMBOL_NAME. */
+ * (names.failed, which elf_build_finish looks at). Cut at name_limit. */
 uint32_t elf_build_name(struct elf_build *b, const char *text, size_t n);
 
 /* Adds one sentence to the object's note. */

@@ -1,20 +1,19 @@
 #include "elf/elf_demangle.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/limits.h"
+#include "elf/elf_rust.h"
 
 /* libstdc++'s, from <cxxabi.h>, which is C++. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* The demangler's buffer, which it reallocates, and the work copy without prefix and suffix. */
+/* The demangler's buffer, which it reallocates, the work copy without prefix and suffix, and the result. */
 struct demangler {
     char *buffer;
     size_t length;
-    char core[LIMIT_SYMBOL_NAME + 1];
-    char whole[2 * LIMIT_SYMBOL_NAME + 1];
+    struct buffer core, whole;
+    bool cxx, rust;
 };
 
 static bool is_mangled(const char *n)
@@ -25,49 +24,57 @@ static bool is_mangled(const char *n)
            (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
 }
 
-/* Length of d->whole, or 0 if the name stays as it is. */
-static size_t demangle_one(struct demangler *d, const char *name)
+/* Appends what the bare name means; false if nothing. */
+static bool demangle_core(struct demangler *d)
+{
+    const char *core = d->core.data;
+    if (d->rust && elf_rust_demangle(core, &d->whole))
+        return true;
+    if (!d->cxx || !is_mangled(core))
+        return false;
+    int status = 0;
+    char *text = __cxa_demangle(core, d->buffer, &d->length, &status);
+    if (text == NULL || status != 0)
+        return false;
+    d->buffer = text;
+    buffer_add_text(&d->whole, text);
+    return true;
+}
+
+/* False if the name stays as it is. */
+static bool demangle_one(struct demangler *d, const char *name)
 {
     size_t prefix = strspn(name, ".$");
     const char *mangled = name + prefix;
-    if (!is_mangled(mangled))
-        return 0;
-    size_t core = strcspn(mangled, "@"), suffix = strlen(mangled + core);
-    if (prefix + core + suffix >= LIMIT_SYMBOL_NAME)
-        return 0;
-    memcpy(d->core, mangled, core);
-    d->core[core] = '\0';
-    int status = 0;
-    char *text = __cxa_demangle(d->core, d->buffer, &d->length, &status);
-    if (text == NULL || status != 0)
-        return 0;
-    d->buffer = text;
-    size_t n = strlen(text);
-    if (prefix + n + suffix > LIMIT_SYMBOL_NAME)
-        return 0;
-    memcpy(d->whole, name, prefix);
-    memcpy(d->whole + prefix, text, n);
-    memcpy(d->whole + prefix + n, mangled + core, suffix);
-    return prefix + n + suffix;
+    if (mangled[0] != '_')
+        return false;
+    size_t core = strcspn(mangled, "@");
+    d->core.size = d->whole.size = 0;
+    buffer_add(&d->core, mangled, core);
+    buffer_add_char(&d->core, '\0');
+    buffer_add(&d->whole, name, prefix);
+    if (d->core.failed || !demangle_core(d))
+        return false;
+    buffer_add_text(&d->whole, mangled + core);
+    return !d->whole.failed;
 }
 
-void elf_demangle_all(struct elf_build *b)
+void elf_demangle_all(struct elf_build *b, bool cxx, bool rust)
 {
-    struct demangler *d = calloc(1, sizeof *d);
-    if (d == NULL) {
-        elf_build_note(b, "Names are not demangled: out of memory.");
-        return;
-    }
+    struct demangler d = {.cxx = cxx, .rust = rust};
+    buffer_init(&d.core, b->name_limit);
+    buffer_init(&d.whole, b->name_limit);
     struct object *o = b->object;
     for (uint32_t i = 0; i < o->symbol_count && !b->names.failed; i++) {
         struct object_symbol *s = &o->symbols[i];
-        size_t n = demangle_one(d, b->names.data + s->name);
-        if (n == 0)
+        d.core.failed = d.whole.failed = false; /* a name that is too long says nothing about the next */
+        if (!demangle_one(&d, b->names.data + s->name))
             continue;
-        uint32_t demangled = elf_build_name(b, d->whole, n);
+        uint32_t demangled = elf_build_name(b, d.whole.data, d.whole.size);
         if (demangled != 0)
             s->demangled = demangled;
     }
-    free(d->buffer);
-    free(d);
+    free(d.buffer);
+    buffer_done(&d.core);
+    buffer_done(&d.whole);
 }

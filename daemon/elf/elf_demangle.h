@@ -1,12 +1,14 @@
-/* C++ names for people, by libstdc++'s demangler. */
+/* C++ and Rust names for people: libstdc++'s demangler, and our own for Rust. */
 #ifndef PROFD_ELF_ELF_DEMANGLE_H
 #define PROFD_ELF_ELF_DEMANGLE_H
+
+#include <stdbool.h>
 
 #include "elf/elf_build.h"
 
 /* Sets demangled of every function symbol in the object: names that start `_Z` or `_GLOBAL_` + [._$][DI]_ after leading
- * '.' and '$', which are kept in front, as `@version` is behind. What can't be demangled, or is longer than
- * LIMIT_SYMBOL_NAME either way, keeps its raw name. Rust's names are not unescaped. */
-void elf_demangle_all(struct elf_build *b);
+ * '.' and '$', which are kept in front, as `@version` is behind (cxx); Rust's names lose hash and escapes (rust). What can't be
+ * demangled, or is longer than the build's name_limit either way, keeps its raw name. */
+void elf_demangle_all(struct elf_build *b, bool cxx, bool rust);
 
 #endif

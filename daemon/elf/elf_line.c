@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "elf/elf_line_table.h"
+#include "elf/elf_line_units.h"
 #include "proto/limits.h"
 
 /* A table larger than this belongs to no compiler. */
@@ -20,8 +21,13 @@ struct wanted {
 struct search {
     struct elf_build *build;
     struct line_table table;
+    struct elf_units units; /* empty unless the compilation's folder is wanted */
     struct wanted *list;
     uint32_t count, cursor;
+    bool keep; /* all rows */
+    struct object_line *rows;
+    uint32_t row_count, row_room;
+    bool no_memory;
     uint32_t damaged; /* tables that could not be read */
 };
 
@@ -33,12 +39,12 @@ static int compare_wanted(const void *x, const void *y)
     return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
 }
 
-static void collect(struct search *s)
+static void collect(struct search *s, bool all)
 {
     const struct object *o = s->build->object;
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *symbol = &o->symbols[i];
-        if (symbol->bind == OBJECT_BIND_LOCAL && symbol->flags & OBJECT_SYMBOL_EXECUTABLE)
+        if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE)
             s->list[s->count++] = (struct wanted){symbol->address, i};
     }
     qsort(s->list, s->count, sizeof *s->list, compare_wanted);
@@ -61,29 +67,79 @@ static void seek(struct search *s, uint64_t low)
     s->cursor = first;
 }
 
+/* Offset of the row's path among the names; 0 if it has none. */
+static uint32_t row_file(struct search *s, const struct line_row *row)
+{
+    struct line_name *file = line_table_file(&s->table, row->file);
+    if (file == NULL || row->line == 0 || row->line > UINT32_MAX)
+        return 0;
+    if (file->cached == 0) {
+        char path[LIMIT_SYMBOL_NAME];
+        size_t n = line_table_path(&s->table, file, path, sizeof path);
+        file->cached = elf_build_name(s->build, path, n);
+    }
+    return file->cached;
+}
+
+static void keep_row(struct search *s, const struct line_row *row)
+{
+    uint32_t file = row_file(s, row);
+    if (file == 0 || s->no_memory)
+        return;
+    if (s->row_count == s->row_room) {
+        uint32_t room = s->row_room < UINT32_MAX / 4 ? s->row_room * 2 + 1024 : 0;
+        struct object_line *more = room == 0 ? NULL : realloc(s->rows, room * sizeof *more);
+        s->no_memory = more == NULL;
+        if (more == NULL)
+            return;
+        s->rows = more;
+        s->row_room = room;
+    }
+    s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line};
+}
+
 static void settle_row(void *context, const struct line_row *row)
 {
     struct search *s = context;
+    if (s->keep)
+        keep_row(s, row);
     seek(s, row->low);
     for (; s->cursor < s->count && s->list[s->cursor].address < row->high; s->cursor++) {
         struct object_symbol *symbol = &s->build->object->symbols[s->list[s->cursor].symbol];
-        struct line_name *file = line_table_file(&s->table, row->file);
-        if (symbol->line != 0 || file == NULL || row->line == 0 || row->line > UINT32_MAX)
+        uint32_t file = symbol->line != 0 ? 0 : row_file(s, row);
+        if (file == 0)
             continue;
-        if (file->cached == 0) {
-            char path[LIMIT_SYMBOL_NAME];
-            size_t n = line_table_path(&s->table, file, path, sizeof path);
-            file->cached = elf_build_name(s->build, path, n);
-        }
-        if (file->cached == 0)
-            continue;
-        symbol->file = file->cached;
+        symbol->file = file;
         symbol->line = (uint32_t)row->line;
     }
 }
 
-/* Reads one unit into *room (grown as needed) and runs it. */
-static enum profd_status read_unit(struct search *s, uint64_t offset, uint64_t size, uint8_t offset_size,
+static int compare_rows(const void *x, const void *y)
+{
+    const struct object_line *a = x, *b = y;
+    if (a->low != b->low)
+        return a->low < b->low ? -1 : 1;
+    return a->high < b->high ? -1 : a->high > b->high;
+}
+
+/* Moves the rows into the object. */
+static enum profd_status rows_finish(struct search *s, struct profd_error *e)
+{
+    struct object *o = s->build->object;
+    if (!s->keep || s->row_count == 0)
+        return PROFD_OK;
+    qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
+    struct object_line *lines = ARENA_ARRAY(s->build->out, s->row_count, struct object_line);
+    if (lines == NULL || s->no_memory)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
+    memcpy(lines, s->rows, s->row_count * sizeof *lines);
+    o->lines = lines;
+    o->line_count = s->row_count;
+    return PROFD_OK;
+}
+
+/* Reads one unit, whose version stands at offset, into *room (grown as needed) and runs it. start is its own in the section. */
+static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t offset, uint64_t size, uint8_t offset_size,
                                    uint8_t **room, uint64_t *room_size, struct profd_error *e)
 {
     if (size > *room_size) {
@@ -96,7 +152,11 @@ static enum profd_status read_unit(struct search *s, uint64_t offset, uint64_t s
     enum profd_status status = elf_file_read(s->table.file, offset, *room, size, e);
     if (status != PROFD_OK)
         return status;
-    if (!line_table_open(&s->table, *room, size, offset_size) || !line_table_run(&s->table, settle_row, s))
+    bool good = line_table_open(&s->table, *room, size, offset_size);
+    const struct line_string *folder = good && s->table.version < 5 ? elf_units_folder(&s->units, start) : NULL;
+    if (folder != NULL)
+        s->table.directories[0].text = *folder;
+    if (!good || !line_table_run(&s->table, settle_row, s))
         s->damaged++;
     return PROFD_OK;
 }
@@ -122,7 +182,7 @@ static enum profd_status read_units(struct search *s, const struct elf_section *
             s->damaged++;
             break;
         }
-        status = read_unit(s, lines->offset + at + head, length, wide ? 8 : 4, &room, &room_size, e);
+        status = read_unit(s, at, lines->offset + at + head, length, wide ? 8 : 4, &room, &room_size, e);
         at += head + length;
     }
     free(room);
@@ -141,7 +201,7 @@ static bool has_compressed(const struct elf_file *f)
 }
 
 enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
-                                struct profd_error *e)
+                                bool all, bool table, struct profd_error *e)
 {
     const struct elf_file *from = f;
     const struct elf_section *lines = elf_file_find(f, ".debug_line");
@@ -154,16 +214,21 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
             elf_build_note(b, "Source lines are compressed and were not read.");
         return PROFD_OK;
     }
-    struct search s = {.build = b, .table = {.file = from}};
+    struct search s = {.build = b, .table = {.file = from}, .keep = table};
     s.table.line_strings = elf_file_find(from, ".debug_line_str");
     s.table.strings = elf_file_find(from, ".debug_str");
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
     if (s.list == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
                                b->object->symbol_count);
-    collect(&s);
-    enum profd_status status = s.count == 0 ? PROFD_OK : read_units(&s, lines, e);
+    collect(&s, all);
+    enum profd_status status = all ? elf_units_read(from, b->scratch, &s.units, e) : PROFD_OK;
+    if (status == PROFD_OK && (s.count > 0 || table))
+        status = read_units(&s, lines, e);
     line_table_done(&s.table);
+    if (status == PROFD_OK)
+        status = rows_finish(&s, e);
+    free(s.rows);
     if (s.damaged != 0)
         elf_build_note(b, "%" PRIu32 " tables of source lines are damaged.", s.damaged);
     return status;

@@ -7,10 +7,11 @@
 #include "elf/elf_build.h"
 #include "elf/elf_file.h"
 
-/* Sets file and line of the object's local symbols in executable sections, from f's .debug_line, else debug's (may be
- * NULL). The file is what the table says: absolute in DWARF 5, relative to the compilation's directory before. No
- * table: nothing happens. Compressed or damaged ones are a note. NO_MEMORY, IO. O(rows + symbols log symbols). */
+/* Sets file and line of the object's local symbols (all: of all symbols) in executable sections, from f's .debug_line, else
+ * debug's (may be NULL). The file is what the table says: absolute in DWARF 5, relative to the compilation's folder before,
+ * which all puts in front. table: sets the object's lines, too. No table: nothing happens. Compressed or damaged ones are a note. NO_MEMORY, IO.
+ * O(rows + symbols log symbols). */
 enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
-                                struct profd_error *e);
+                                bool all, bool table, struct profd_error *e);
 
 #endif

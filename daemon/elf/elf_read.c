@@ -83,6 +83,22 @@ static enum profd_status open_debug(int debug, const struct elf_build *b, bool h
     return PROFD_OK;
 }
 
+/* Kept for a local reader; a file without .text leaves it out. */
+static enum profd_status read_text(struct elf_build *b, const struct elf_file *f, struct profd_error *e)
+{
+    const struct elf_section *s = elf_file_find(f, ".text");
+    uint8_t *bytes;
+    if (s == NULL)
+        return PROFD_OK;
+    enum profd_status status = elf_file_load(f, s, b->out, &bytes, e);
+    if (status != PROFD_OK)
+        return status;
+    b->object->text = bytes;
+    b->object->text_address = s->address;
+    b->object->text_size = s->size;
+    return PROFD_OK;
+}
+
 /* Everything behind the header. */
 static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug,
                                      const struct elf_read_options *options, struct profd_error *e)
@@ -109,8 +125,12 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
         return status;
     elf_id_variant(&hash, o, b->names.data, o->variant);
     if (options->demangle)
-        elf_demangle_all(b);
-    return options->lines ? elf_line_read(b, f, separate, e) : PROFD_OK;
+        elf_demangle_all(b, !options->no_cxx, !options->no_rust);
+    if (options->text)
+        status = read_text(b, f, e);
+    if (status == PROFD_OK && (options->lines || options->all_lines))
+        status = elf_line_read(b, f, separate, options->all_lines, options->line_table, e);
+    return status;
 }
 
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
@@ -121,6 +141,7 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
         arena_free(b.scratch);
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an object");
     }
+    b.name_limit = options->long_names ? LIMIT_NAME_BYTES : LIMIT_SYMBOL_NAME;
     buffer_init(&b.names, LIMIT_NAME_BYTES);
     buffer_init(&b.note, NOTE_MAX);
     buffer_add_char(&b.names, '\0');

@@ -13,6 +13,12 @@ struct elf_read_options {
     bool static_arcs; /* decode the machine code */
     bool demangle;
     bool lines; /* file and line of static functions, where there is DWARF (gprof's index shows them) */
+    /* For local verbs: */
+    bool all_lines;  /* file and line of every function, not only static ones */
+    bool line_table; /* the object's lines */
+    bool text;       /* the bytes of .text */
+    bool long_names; /* names are not cut at LIMIT_SYMBOL_NAME */
+    bool no_rust, no_cxx; /* whose rules are not used to demangle */
 };
 
 /* Reads the file by pread (never mmap: the owner may truncate it). debug is −1 or a separate debug file, whose build-id

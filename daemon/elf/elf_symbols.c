@@ -101,7 +101,7 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
         if (out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC)
             o->has_names = true;
     }
-    out->name = elf_build_name(b, s->name, strnlen(s->name, LIMIT_SYMBOL_NAME + 1));
+    out->name = elf_build_name(b, s->name, strnlen(s->name, b->name_limit + 1));
     out->demangled = out->name;
     note_bounds(o, s, address);
 }

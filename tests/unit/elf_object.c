@@ -203,7 +203,7 @@ Test(elf_object, debug_file_names_a_stripped_one)
 static void check_wrong(const char *file, const char *debug, enum profd_status want, const char *word)
 {
     struct arena *a = arena_new(0);
-    struct elf_read_options all = {true, true, true};
+    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true};
     struct profd_error e = {""};
     struct object *untouched = (struct object *)&e, *o = untouched;
     int fd = tools_open(file), separate = tools_open(debug);
