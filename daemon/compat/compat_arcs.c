@@ -39,19 +39,20 @@ static void callees_fill(const struct compat_symbols *s, uint32_t *callee)
     }
 }
 
-static void records_add(const struct counts *c, const struct compat_symbols *s, const uint32_t *callee, struct arc_table *t,
-                        struct compat_arcs *r)
+static void records_add(const struct counts *c, const struct compat_symbols *s, const struct compat_filter *f,
+                        const uint32_t *callee, struct arc_table *t, struct compat_arcs *r)
 {
     uint32_t from = COMPAT_NONE; /* owner of the last caller: records come sorted by caller */
     for (uint32_t i = 0; i < c->arc_count; i++) {
         if (c->from_build[i] == COUNTS_NOWHERE || c->to_build[i] == COUNTS_NOWHERE)
             continue;
-        if (from == COMPAT_NONE || c->from[i] < s->address[from] || c->from[i] > s->end[from])
+        if (from == COMPAT_NONE || c->from[i] < s->address[from] || c->from[i] > s->end[from] ||
+            (from + 1 < s->count && c->from[i] >= s->address[from + 1]))
             from = compat_symbols_find(s, c->from[i]);
         uint32_t to = compat_symbols_find(s, c->to[i]);
         if (to != COMPAT_NONE)
             to = callee[to];
-        if (from == COMPAT_NONE || to == COMPAT_NONE)
+        if (from == COMPAT_NONE || to == COMPAT_NONE || (f != NULL && !compat_filter_arc(f, s, from, to)))
             continue;
         r->total[to] += c->calls[i];
         arc_add(r, t, from, to, c->calls[i]);
@@ -73,16 +74,20 @@ static void lists_fill(const uint32_t *end, uint32_t arcs, uint32_t symbols, uin
     first[symbols] = arcs;
 }
 
-enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_symbols *s, struct arena *a,
+enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_symbols *s,
+                                    const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
                                     struct compat_arcs *out, struct profd_error *e)
 {
     struct compat_arcs r = {0};
+    uint64_t most = (uint64_t)c->arc_count + (calls != NULL ? calls->count : 0);
+    if (most >= UINT32_MAX)
+        return profd_error_set(e, PROFD_LIMIT, "there may be at most 4294967294 arcs, not %llu", (unsigned long long)most);
     struct arc_table t = {.mask = 15};
-    while (t.mask < (uint64_t)c->arc_count * 2)
+    while (t.mask < most * 2)
         t.mask = t.mask * 2 + 1;
     t.slots = ARENA_ARRAY(a, t.mask + 1, uint32_t);
     uint32_t *callee = ARENA_ARRAY(a, s->count, uint32_t);
-    size_t n = (size_t)c->arc_count + 1, lists = (size_t)s->count + 1;
+    size_t n = (size_t)most + 1, lists = (size_t)s->count + 1;
     r.parent = ARENA_ARRAY(a, n, uint32_t);
     r.child = ARENA_ARRAY(a, n, uint32_t);
     r.calls = ARENA_ARRAY(a, n, uint64_t);
@@ -95,7 +100,10 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
         r.child_first == NULL || r.parent_first == NULL || r.child_list == NULL || r.parent_list == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u arcs", c->arc_count);
     callees_fill(s, callee);
-    records_add(c, s, callee, &t, &r);
+    records_add(c, s, f, callee, &t, &r);
+    r.recorded = r.count;
+    for (uint32_t i = 0; calls != NULL && i < calls->count; i++)
+        arc_add(&r, &t, calls->parent[i], calls->child[i], 0);
     lists_fill(r.parent, r.count, s->count, r.child_first, r.child_list);
     lists_fill(r.child, r.count, s->count, r.parent_first, r.parent_list);
     *out = r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compat/compat_label.h"
+#include "compat/compat_prose.h"
 #include "compat/compat_sort.h"
 
 enum rank { RANK_SELF, RANK_INSIDE, RANK_OTHER };
@@ -21,6 +22,7 @@ struct listing {
     struct arc_key *keys; /* by arc */
     uint32_t *list, *scratch; /* room for the longest list of arcs or members */
     double rate, print_time;
+    int child_width; /* of the time of callees */
     struct buffer *out;
 };
 
@@ -33,7 +35,7 @@ static void times(const struct listing *l, double self, double child)
 {
     buffer_add_fixed(l->out, self / l->rate, 7, 2);
     buffer_add_char(l->out, ' ');
-    buffer_add_fixed(l->out, child / l->rate, 7, 2);
+    buffer_add_fixed(l->out, child / l->rate, l->child_width, 2);
     buffer_add_char(l->out, ' ');
 }
 
@@ -80,7 +82,7 @@ static void arc_print(const struct listing *l, uint32_t arc, uint32_t other)
 {
     const struct compat_run *r = l->run;
     if (l->keys[arc].rank != RANK_OTHER) {
-        blanks(l, 6 + 1 + 5 + 1 + 7 + 1 + 7 + 1);
+        blanks(l, 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1);
         buffer_add_u64(l->out, r->arcs.calls[arc], 7);
         blanks(l, 1 + 7 + 5);
     } else {
@@ -112,7 +114,7 @@ static void parents_print(const struct listing *l, uint32_t v)
     const struct compat_arcs *arcs = &l->run->arcs;
     uint32_t first = arcs->parent_first[v], n = arcs->parent_first[v + 1] - first;
     if (n == 0) {
-        blanks(l, 6 + 1 + 5 + 1 + 7 + 1 + 7 + 1 + 7 + 1 + 7 + 5);
+        blanks(l, 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1 + 7 + 1 + 7 + 5);
         buffer_add_text(l->out, "<spontaneous>\n");
         return;
     }
@@ -190,18 +192,36 @@ static void cycle_print(const struct listing *l, uint32_t node)
     }
 }
 
+static void headings_print_old(struct buffer *out)
+{
+    static const char *const outer[] = {"parents", "children"};
+    for (unsigned i = 0; i < 2; i++) {
+        buffer_add_format(out, "%6.6s %5.5s %7.7s %11.11s %7.7s/%-7.7s     %-8.8s\n", "", "", "", "", "called", "total", outer[i]);
+        if (i == 0)
+            buffer_add_format(out, "%-6.6s %5.5s %7.7s %11.11s %7.7s+%-7.7s %-8.8s\t%5.5s\n", "index", "%time", "self",
+                              "descendants", "called", "self", "name", "index");
+    }
+    buffer_add_char(out, '\n');
+}
+
 static void heading_print(struct listing *l)
 {
-    buffer_add_text(l->out, "\t\t\tCall graph\n\n");
-    buffer_add_format(l->out, "\ngranularity: each sample hit covers %" PRIu64 " byte(s)",
-                      (uint64_t)l->run->hist.scale * 2);
+    bool old = l->run->options.traditional, brief = l->run->options.brief;
+    if (!old) {
+        buffer_add_text(l->out, brief ? "\t\t\tCall graph\n\n" : "\t\t     Call graph (explanation follows)\n\n");
+    }
+    buffer_add_format(l->out, "\ngranularity: each sample hit covers %" PRId64 " byte(s)",
+                      compat_run_granularity(l->run));
     if (l->print_time > 0.0) {
         buffer_add_format(l->out, " for %.2f%% of %.2f seconds\n\n", 100.0 / l->print_time, l->print_time / l->rate);
     } else {
         buffer_add_text(l->out, " no time propagated\n\n");
         l->print_time = 1.0;
     }
-    buffer_add_text(l->out, "index % time    self  children    called     name\n");
+    if (old)
+        headings_print_old(l->out);
+    else
+        buffer_add_text(l->out, "index % time    self  children    called     name\n");
 }
 
 static uint32_t longest_list(const struct compat_run *r)
@@ -234,7 +254,11 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
                                          struct profd_error *e)
 {
     const struct compat_graph *g = &r->graph;
-    struct listing l = {.run = r, .rate = compat_run_rate(r), .print_time = g->print_time, .out = out};
+    struct listing l = {.run = r,
+                        .rate = compat_run_rate(r),
+                        .print_time = g->print_time,
+                        .child_width = r->options.traditional ? 11 : 7,
+                        .out = out};
     enum profd_status status = listing_init(&l, a, e);
     if (status != PROFD_OK)
         return status;
@@ -244,12 +268,17 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
         bool idle = g->calls[node] == 0 && g->self_calls[node] == 0 && g->self_share[node] == 0.0 && g->child_share[node] == 0.0;
         if ((idle && !r->options.all_symbols) || !g->shown[node])
             continue;
+        if (r->options.lines && (node >= g->symbols || (r->symbols.flags[node] & COMPAT_SYMBOL_FUNCTION) == 0))
+            continue;
         if (node < g->symbols)
             function_print(&l, node);
         else
             cycle_print(&l, node);
+        buffer_add_text(out, r->options.traditional ? "\n" : "");
         buffer_add_repeat(out, '-', 47);
-        buffer_add_char(out, '\n');
+        buffer_add_text(out, r->options.traditional ? "\n\n" : "\n");
     }
+    if (!r->options.traditional && !r->options.brief)
+        compat_prose_graph(out);
     return PROFD_OK;
 }

@@ -2,25 +2,172 @@
 
 #include <string.h>
 
-static bool is_profiler(const char *raw)
+static const char *const profiler_names[] = {"_gprof_mcount", "mcount", "_mcount", "__mcount", "__mcount_internal", "__mcleanup"};
+#define PROFILER_NAMES (sizeof profiler_names / sizeof *profiler_names)
+
+/* The ranges of one side of a spec, and of the other side if it has one. */
+struct matched {
+    enum compat_purpose purpose;
+    bool exclude;
+    struct compat_range *left, *right;
+    uint32_t left_count, right_count;
+};
+
+static enum profd_status side_match(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
+                                    struct compat_range **out, uint32_t *count)
 {
-    static const char *const names[] = {"_gprof_mcount", "mcount", "_mcount", "__mcount", "__mcount_internal", "__mcleanup"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(raw, names[i]) == 0)
-            return true;
+    struct compat_pattern p;
+    enum profd_status status = compat_pattern_parse(text, n, s, a, &p);
+    return status == PROFD_OK ? compat_pattern_ranges(&p, s, a, out, count) : status;
+}
+
+static enum profd_status spec_match(const struct compat_spec *spec, const struct compat_symbols *s, struct arena *a,
+                                    struct matched *out)
+{
+    struct matched m = {.purpose = spec->purpose, .exclude = spec->exclude};
+    const char *slash = strchr(spec->text, '/');
+    size_t n = slash != NULL ? (size_t)(slash - spec->text) : strlen(spec->text);
+    enum profd_status status = side_match(spec->text, n, s, a, &m.left, &m.left_count);
+    if (status == PROFD_OK && slash != NULL)
+        status = side_match(slash + 1, strlen(slash + 1), s, a, &m.right, &m.right_count);
+    if (status == PROFD_OK)
+        *out = m;
+    return status;
+}
+
+/* The table of one purpose: ranges ascending by address, one for each first symbol, that of the spec that stands first in m.
+ * owner[i] is the spec of range i. Ranges that own no address are left out. */
+struct table {
+    struct compat_range *ranges;
+    uint32_t *owner;
+    uint32_t count;
+};
+
+static enum profd_status table_fill(const struct matched *m, uint32_t n, enum compat_purpose purpose, bool exclude,
+                                    uint32_t *owner_by_symbol, uint32_t *place, uint32_t symbols, struct arena *a,
+                                    struct table *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < symbols; i++)
+        owner_by_symbol[i] = COMPAT_NONE;
+    for (uint32_t k = n; k-- > 0;) {
+        if (m[k].purpose != purpose || m[k].exclude != exclude)
+            continue;
+        for (uint32_t i = 0; i < m[k].left_count; i++) {
+            uint32_t first = m[k].left[i].first;
+            count += owner_by_symbol[first] == COMPAT_NONE;
+            owner_by_symbol[first] = k;
+            place[first] = i;
+        }
+    }
+    struct table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range), ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
+    if (t.ranges == NULL || t.owner == NULL)
+        return PROFD_NO_MEMORY;
+    for (uint32_t i = 0; i < symbols && count > 0; i++) {
+        if (owner_by_symbol[i] == COMPAT_NONE)
+            continue;
+        struct compat_range range = m[owner_by_symbol[i]].left[place[i]];
+        if (range.high < range.low)
+            continue;
+        t.ranges[t.count] = range;
+        t.owner[t.count++] = owner_by_symbol[i];
+    }
+    *out = t;
+    return PROFD_OK;
+}
+
+/* A symbol is looked up in the last range that begins at or below it: a short range hides the end of a long one. */
+static void table_mark(const struct table *t, const struct compat_symbols *s, uint8_t *bits, enum compat_purpose purpose)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < s->count && t->count > 0; i++) {
+        while (next < t->count && t->ranges[next].low <= s->address[i])
+            next++;
+        if (next > 0 && s->address[i] <= t->ranges[next - 1].high)
+            bits[i] = (uint8_t)(bits[i] | 1u << purpose);
+    }
+}
+
+static enum profd_status rules_fill(const struct table *t, const struct matched *m, struct arena *a,
+                                    struct compat_arc_rules *out)
+{
+    struct compat_arc_rule *list = ARENA_ARRAY(a, (size_t)t->count + 1, struct compat_arc_rule);
+    if (list == NULL)
+        return PROFD_NO_MEMORY;
+    for (uint32_t i = 0; i < t->count; i++)
+        list[i] = (struct compat_arc_rule){t->ranges[i], m[t->owner[i]].right, m[t->owner[i]].right_count};
+    *out = (struct compat_arc_rules){list, t->count};
+    return PROFD_OK;
+}
+
+static enum profd_status tables_make(struct compat_filter *f, const struct matched *m, uint32_t n,
+                                     const struct compat_symbols *s, struct arena *a)
+{
+    uint32_t *owner = ARENA_ARRAY(a, s->count, uint32_t), *place = ARENA_ARRAY(a, s->count, uint32_t);
+    if (owner == NULL || place == NULL)
+        return PROFD_NO_MEMORY;
+    for (unsigned k = 0; k < 2 * COMPAT_PURPOSES; k++) {
+        enum compat_purpose purpose = (enum compat_purpose)(k / 2);
+        bool exclude = k % 2 != 0;
+        struct table t;
+        enum profd_status status = table_fill(m, n, purpose, exclude, owner, place, s->count, a, &t);
+        if (status == PROFD_OK && purpose == COMPAT_ARCS)
+            status = rules_fill(&t, m, a, exclude ? &f->arcs_excluded : &f->arcs_included);
+        if (status != PROFD_OK)
+            return status;
+        if (purpose == COMPAT_ARCS)
+            continue;
+        table_mark(&t, s, exclude ? f->excluded : f->included, purpose);
+        if (!exclude && t.count > 0)
+            f->including = (uint8_t)(f->including | 1u << purpose);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, const struct compat_symbols *s,
+                                     struct arena *a, struct compat_filter *out, struct profd_error *e)
+{
+    static const enum compat_purpose all[] = {COMPAT_FLAT, COMPAT_GRAPH, COMPAT_TIME};
+    struct compat_filter f = {.included = ARENA_ARRAY(a, s->count, uint8_t), .excluded = ARENA_ARRAY(a, s->count, uint8_t)};
+    struct matched *m = ARENA_ARRAY(a, (size_t)spec_count + 3 * PROFILER_NAMES, struct matched);
+    uint32_t n = 0;
+    enum profd_status status = f.included == NULL || f.excluded == NULL || m == NULL ? PROFD_NO_MEMORY : PROFD_OK;
+    /* gprof's list runs backwards, from the names it adds itself to the first option. */
+    for (unsigned i = 0; i < PROFILER_NAMES && status == PROFD_OK; i++) {
+        const struct compat_spec own = {COMPAT_FLAT, true, profiler_names[i]};
+        status = spec_match(&own, s, a, &m[n]);
+        for (unsigned k = 0; k < 3 && status == PROFD_OK; k++) {
+            m[n + k] = m[n];
+            m[n + k].purpose = all[k];
+        }
+        n += 3;
+    }
+    for (uint32_t i = spec_count; i-- > 0 && status == PROFD_OK; n++)
+        status = spec_match(&specs[i], s, a, &m[n]);
+    if (status == PROFD_OK)
+        status = tables_make(&f, m, n, s, a);
+    if (status != PROFD_OK)
+        return profd_error_set(e, status, "no memory for a filter of %u symbols", s->count);
+    *out = f;
+    return PROFD_OK;
+}
+
+static bool rules_hold(const struct compat_arc_rules *rules, const struct compat_symbols *s, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < rules->count; i++) {
+        const struct compat_arc_rule *r = &rules->list[i];
+        if (s->address[from] < r->left.low || s->address[from] > r->left.high)
+            continue;
+        for (uint32_t k = 0; k < r->right_count; k++)
+            if (s->address[to] >= r->right[k].low && s->end[to] <= r->right[k].high)
+                return true;
+    }
     return false;
 }
 
-enum profd_status compat_filter_init(const struct compat_symbols *s, struct arena *a, struct compat_filter *out,
-                                     struct profd_error *e)
+bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbols *s, uint32_t from, uint32_t to)
 {
-    struct compat_filter f = {ARENA_ARRAY(a, s->count, uint8_t), ARENA_ARRAY(a, s->count, uint8_t), 0};
-    if (f.included == NULL || f.excluded == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a filter of %u symbols", s->count);
-    for (uint32_t i = 0; i < s->count; i++)
-        /* A last symbol beyond .text owns no address, so no range holds it. */
-        if (s->end[i] >= s->address[i] && is_profiler(s->raw[i]))
-            f.excluded[i] = 1u << COMPAT_FLAT | 1u << COMPAT_GRAPH | 1u << COMPAT_TIME;
-    *out = f;
-    return PROFD_OK;
+    if (rules_hold(&f->arcs_included, s, from, to))
+        return true;
+    return f->arcs_included.count == 0 && !rules_hold(&f->arcs_excluded, s, from, to);
 }

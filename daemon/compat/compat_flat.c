@@ -1,7 +1,10 @@
 #include "compat/compat_flat.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "compat/compat_label.h"
+#include "compat/compat_prose.h"
 #include "compat/compat_sort.h"
 
 struct unit {
@@ -16,6 +19,8 @@ static const struct unit units[] = {{'T', 1e-12}, {'G', 1e-9}, {'M', 1e-6}, {'K'
 static const struct unit *unit_choose(const struct compat_run *r)
 {
     const struct compat_graph *g = &r->graph;
+    if (r->options.traditional)
+        return &units[5];
     double top = 0.0;
     for (uint32_t v = 0; v < g->symbols; v++) {
         if (g->calls[v] == 0)
@@ -58,9 +63,10 @@ static void line_print(const struct compat_run *r, uint32_t v, const struct unit
 {
     const struct compat_graph *g = &r->graph;
     double rate = compat_run_rate(r), time = g->time[v];
-    buffer_add_fixed(out, total > 0.0 ? 100 * time / total : 0.0, 6, 2);
+    bool old = r->options.traditional;
+    buffer_add_fixed(out, total > 0.0 ? 100 * time / total : 0.0, old ? 5 : 6, old ? 1 : 2);
     buffer_add_char(out, ' ');
-    buffer_add_fixed(out, sum / rate, 9, 2);
+    buffer_add_fixed(out, sum / rate, old ? 10 : 9, 2);
     buffer_add_char(out, ' ');
     buffer_add_fixed(out, time / rate, 8, 2);
     buffer_add_char(out, ' ');
@@ -75,8 +81,33 @@ static void line_print(const struct compat_run *r, uint32_t v, const struct unit
         buffer_add_repeat(out, ' ', 8 + 1 + 8 + 1 + 8);
     }
     buffer_add_text(out, "  ");
-    buffer_add_text(out, r->symbols.name[v]);
+    if (old)
+        compat_label_add(r, v, out);
+    else
+        buffer_add_text(out, r->symbols.name[v]);
     buffer_add_char(out, '\n');
+}
+
+/* What stands above the headings. Returns the time that is 100 %. */
+static double title_print(const struct compat_run *r, struct buffer *out)
+{
+    double total = r->hist.total, rate = compat_run_rate(r);
+    bool old = r->options.traditional;
+    if (old && !r->options.brief) {
+        buffer_add_text(out, "\n\n\nflat profile:\n");
+        compat_prose_flat(out);
+    }
+    if (old)
+        buffer_add_format(out, "\ngranularity: each sample hit covers %" PRId64 " byte(s)", compat_run_granularity(r));
+    else
+        buffer_add_format(out, "Flat profile:\n\nEach sample counts as %g %s.\n", 1.0 / rate, r->hist.dimension);
+    if (total <= 0.0) {
+        buffer_add_text(out, " no time accumulated\n\n");
+        return 1.0;
+    }
+    if (old)
+        buffer_add_format(out, " for %.2f%% of %.2f %s\n\n", 100.0 / total, total / rate, r->hist.dimension);
+    return total;
 }
 
 enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
@@ -91,18 +122,14 @@ enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a,
             list[n++] = v;
     compat_sort(list, scratch, n, flat_compare, r);
 
-    buffer_add_text(out, "Flat profile:\n");
-    buffer_add_format(out, "\nEach sample counts as %g %s.\n", 1.0 / compat_run_rate(r), r->hist.dimension);
-    double total = r->hist.total, sum = 0.0;
-    if (total <= 0.0) {
-        buffer_add_text(out, " no time accumulated\n\n");
-        total = 1.0;
-    }
+    double total = title_print(r, out), sum = 0.0;
     const struct unit *u = unit_choose(r);
     heading_print(r, u, out);
     for (uint32_t i = 0; i < n; i++) {
         sum += g->time[list[i]];
         line_print(r, list[i], u, total, sum, out);
     }
+    if (!r->options.traditional && !r->options.brief)
+        compat_prose_flat(out);
     return PROFD_OK;
 }

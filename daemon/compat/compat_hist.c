@@ -9,6 +9,7 @@ struct group {
     uint64_t low, high;
     uint32_t records; /* how many */
     uint32_t last;    /* record it was last met in; the others are found by its range */
+    uint32_t size;    /* bins of the first record */
     uint64_t bins;    /* non-zero bins of all of them */
 };
 
@@ -44,19 +45,15 @@ static enum profd_status group_add(struct group *groups, uint32_t *count, const 
             g->bins += h->used;
             return PROFD_OK;
         }
-        if (h->low >= g->high || g->low >= h->high)
+        if (h->low >= g->high || g->low >= h->high || h->low >= h->high || g->low >= g->high)
             continue;
-        if (met != NULL)
-            return profd_error_set(e, PROFD_CONFLICT,
-                                   "found a symbol that covers several histogram records: 0x%" PRIx64 " to 0x%" PRIx64,
-                                   h->low, h->high);
-        met = g;
+        met = met == NULL ? g : met;
     }
     if (met != NULL)
         return profd_error_set(e, PROFD_CONFLICT,
                                "overlapping histogram records: 0x%" PRIx64 " to 0x%" PRIx64 ", then 0x%" PRIx64 " to 0x%" PRIx64,
                                met->low, met->high, h->low, h->high);
-    groups[(*count)++] = (struct group){h->low, h->high, 1, record, h->used};
+    groups[(*count)++] = (struct group){h->low, h->high, 1, record, h->bins, h->used};
     return PROFD_OK;
 }
 
@@ -193,6 +190,9 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
         if (status != PROFD_OK)
             return status;
     }
+    h.ranges = ARENA_ARRAY(a, (size_t)count + 1, struct compat_hist_range);
+    if (h.ranges == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u histograms", count);
     if (count > 0) {
         const struct counts_histogram *first = &c->histograms[0];
         h.scale = record_scale(first);
@@ -204,7 +204,9 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
         struct bins b;
         if (group_bins(c, &groups[i], a, &b) != PROFD_OK)
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu64 " bins", groups[i].bins);
-        bins_apportion(&b, groups[i].low, s, f, &h);
+        const struct group *g = &groups[i];
+        h.ranges[h.range_count++] = (struct compat_hist_range){g->low, g->high, g->size, b.count, b.index, b.ticks};
+        bins_apportion(&b, g->low, s, f, &h);
     }
     *out = h;
     return PROFD_OK;

@@ -11,10 +11,33 @@ static int name_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(r->symbols.raw[x], r->symbols.raw[y]);
 }
 
+/* Two fields of fixed width; longer names are cut. */
+static size_t item_print_old(const struct compat_run *r, uint32_t node, struct buffer *out)
+{
+    char index[COMPAT_LABEL_INDEX];
+    (void)compat_label_index(index, r->graph.index[node], r->graph.shown[node]);
+    if (node >= r->graph.symbols) {
+        char cycle[24] = "<cycle ";
+        char *p = cycle + 7;
+        uint32_t place = 1, number = node - r->graph.symbols + 1;
+        while (number / place >= 10)
+            place *= 10;
+        for (; place > 0; place /= 10)
+            *p++ = (char)('0' + number / place % 10);
+        *p = '>';
+        buffer_add_format(out, "%6.6s %-19.19s", index, cycle);
+    } else {
+        buffer_add_format(out, "%6.6s %-19.19s", index, r->symbols.raw[node]);
+    }
+    return 0;
+}
+
 /* gprof counts a column's bytes without the blanks around the index. */
 static size_t item_print(const struct compat_run *r, uint32_t node, size_t column, size_t start, struct buffer *out)
 {
     char text[COMPAT_LABEL_INDEX];
+    if (r->options.traditional)
+        return item_print_old(r, node, out);
     column += compat_label_index(text, r->graph.index[node], r->graph.shown[node]);
     for (; column < start + 5; column++)
         buffer_add_char(out, ' ');
@@ -31,10 +54,10 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
     buffer_add_text(out, r->symbols.name[node]);
     column += strlen(r->symbols.name[node]);
     const char *file = r->symbols.file[node];
-    if ((r->symbols.flags[node] & COMPAT_SYMBOL_STATIC) == 0 || file[0] == '\0')
+    if ((r->symbols.flags[node] & COMPAT_SYMBOL_STATIC) == 0 || file[0] == '\0' || r->options.lines)
         return column;
-    const char *slash = strrchr(file, '/');
-    file = slash != NULL ? slash + 1 : file;
+    if (!r->options.full_paths)
+        file = compat_symbols_file(file);
     buffer_add_text(out, " (");
     buffer_add_text(out, file);
     buffer_add_char(out, ')');

@@ -46,6 +46,21 @@ static char *label_put(char *p, const struct compat_run *r, uint32_t v)
     return index_put(p, r->graph.index[v], r->graph.shown[v]);
 }
 
+void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out)
+{
+    char text[COMPAT_LABEL_INDEX];
+    buffer_add_text(out, r->symbols.name[symbol]);
+    if (!r->has_arcs)
+        return;
+    if (r->cycles.number[symbol] != 0) {
+        buffer_add_text(out, " <cycle ");
+        buffer_add_u64(out, r->cycles.number[symbol], 0);
+        buffer_add_char(out, '>');
+    }
+    buffer_add_char(out, ' ');
+    buffer_add(out, text, compat_label_index(text, r->graph.index[symbol], r->graph.shown[symbol]));
+}
+
 enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,
                                       struct profd_error *e)
 {

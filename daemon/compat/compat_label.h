@@ -22,6 +22,9 @@ struct compat_labels {
 /* "[3]", or "(3)" for what is not shown, into text. Returns its length. */
 size_t compat_label_index(char text[COMPAT_LABEL_INDEX], uint32_t index, bool shown);
 
+/* Appends one label; without arcs there are no indices. */
+void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out);
+
 /* O(bytes of names). */
 enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,
                                       struct profd_error *e);

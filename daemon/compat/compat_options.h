@@ -3,6 +3,22 @@
 #define PROFD_COMPAT_COMPAT_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* What a symspec's symbols are included in or excluded from. */
+enum compat_purpose { COMPAT_FLAT, COMPAT_GRAPH, COMPAT_TIME, COMPAT_EXEC, COMPAT_ARCS, COMPAT_PURPOSES };
+
+/* A symspec, "f", "file.c", "file.c:12", ":odd.name", and for arcs "S/S" (reference 1). Borrowed. */
+struct compat_spec {
+    enum compat_purpose purpose;
+    bool exclude;
+    const char *text;
+};
+
+#define COMPAT_STYLE_FLAT 1u
+#define COMPAT_STYLE_GRAPH 2u
+#define COMPAT_STYLE_COUNTS 4u
+#define COMPAT_STYLE_OTHER 8u /* something that is not a listing was asked for (-i, -s): nothing is chosen by itself */
 
 /* What to print. Zero it and set brief for what `gprof -b EXE GMON…` prints. */
 struct compat_options {
@@ -10,6 +26,19 @@ struct compat_options {
     bool no_flat, no_graph; /* -P, -Q without symspec: bare negative styles */
     bool all_symbols;     /* -z */
     unsigned width;       /* -w, of the index; 0 means 80 */
+    bool no_counts;       /* -Z without symspec */
+    unsigned styles;      /* COMPAT_STYLE_…; 0: what was counted decides, without those named by no_… */
+    bool traditional;     /* -T: the layout of 4.2BSD */
+    bool raw_names;       /* --no-demangle */
+    bool file_names;      /* --inline-file-names */
+    bool full_paths;      /* -L */
+    bool no_static;       /* -a */
+    bool only_functions;  /* -D */
+    bool static_calls;    /* -c: needs the object's text */
+    bool lines;           /* as -s implies it: the table of symbols of -l, without lines */
+    bool follows;         /* something was printed before: the first listing begins a page too */
+    const struct compat_spec *specs; /* in the order given */
+    uint32_t spec_count;
 };
 
 #endif

@@ -2,45 +2,37 @@
 
 #include <string.h>
 
-#define RUN 12u
+/* Halves wait here for their turn: at most one on each level. */
+struct half {
+    size_t at, n;
+    unsigned done; /* of its own two halves */
+};
 
-static void run_sort(uint32_t *items, size_t n, compat_compare *compare, const void *context)
-{
-    for (size_t i = 1; i < n; i++) {
-        uint32_t item = items[i];
-        size_t j = i;
-        for (; j > 0 && compare(context, items[j - 1], item) > 0; j--)
-            items[j] = items[j - 1];
-        items[j] = item;
-    }
-}
-
-/* Merges the neighbours [0, middle) and [middle, n) of from into to. */
-static void run_merge(const uint32_t *from, uint32_t *to, size_t middle, size_t n, compat_compare *compare,
-                      const void *context)
+/* Merges the neighbours [0, middle) and [middle, n); what is left of the second one stays where it is. */
+static void halves_merge(uint32_t *items, uint32_t *scratch, size_t middle, size_t n, compat_compare *compare,
+                         const void *context)
 {
     size_t i = 0, j = middle, k = 0;
     while (i < middle && j < n)
-        to[k++] = compare(context, from[i], from[j]) <= 0 ? from[i++] : from[j++];
-    memcpy(to + k, from + i, (middle - i) * sizeof *to);
-    k += middle - i;
-    memcpy(to + k, from + j, (n - j) * sizeof *to);
+        scratch[k++] = compare(context, items[i], items[j]) <= 0 ? items[i++] : items[j++];
+    memcpy(scratch + k, items + i, (middle - i) * sizeof *items);
+    memcpy(items, scratch, (k + middle - i) * sizeof *items);
 }
 
 void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *compare, const void *context)
 {
-    for (size_t at = 0; at < n; at += RUN)
-        run_sort(items + at, n - at < RUN ? n - at : RUN, compare, context);
-    uint32_t *from = items, *to = scratch;
-    for (size_t width = RUN; width < n; width *= 2) {
-        for (size_t at = 0; at < n; at += 2 * width) {
-            size_t left = n - at;
-            run_merge(from + at, to + at, left < width ? left : width, left < 2 * width ? left : 2 * width, compare, context);
+    struct half stack[66];
+    unsigned depth = 0;
+    stack[depth++] = (struct half){0, n, 0};
+    while (depth > 0) {
+        struct half *h = &stack[depth - 1];
+        size_t middle = h->n / 2;
+        if (h->n > 1 && h->done < 2) {
+            stack[depth++] = h->done++ == 0 ? (struct half){h->at, middle, 0} : (struct half){h->at + middle, h->n - middle, 0};
+            continue;
         }
-        uint32_t *swap = from;
-        from = to;
-        to = swap;
+        if (h->n > 1)
+            halves_merge(items + h->at, scratch, middle, h->n, compare, context);
+        depth--;
     }
-    if (from != items)
-        memcpy(items, from, n * sizeof *items);
 }

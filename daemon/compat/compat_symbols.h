@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compat/compat_options.h"
 #include "core/arena.h"
 #include "core/object.h"
 #include "proto/status.h"
@@ -23,13 +24,32 @@ struct compat_symbols {
     const char **raw;       /* name in the symbol table */
     const char **name;      /* name shown: demangled */
     const char **file;      /* source path, "" if unknown */
+    uint32_t *line;         /* 0 if unknown */
     uint8_t *flags;
+    const struct object *object;
+    uint32_t *met;          /* the object's symbols that count, before one of each address was chosen; in its order */
+    uint32_t met_count;
 };
 
-/* Chooses from the symbols of .symtab. Strings are borrowed from the object. REFUSED if it has no .text or no symbol
+/* Chooses from the symbols of .symtab as the options say (no_static, only_functions, lines). Strings are borrowed from the
+ * object. REFUSED if it has no .text or no symbol
  * that gprof would take. O(symbols log symbols). */
-enum profd_status compat_symbols_choose(const struct object *object, struct arena *a, struct compat_symbols *out,
-                                        struct profd_error *e);
+enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options, struct arena *a,
+                                        struct compat_symbols *out, struct profd_error *e);
+
+/* -l's table: an entry for each change of the source line in [low, high), none of them a function, beside the others.
+ * For choose. NO_MEMORY. O(symbols + lines). */
+enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, struct arena *a);
+
+/* Names as they are printed: raw, demangled, with file and line. NO_MEMORY. O(symbols). */
+enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
+                                      struct profd_error *e);
+
+/* The path whose last part is base: of several the one that was met last. NOT_FOUND, NO_MEMORY. O(symbols × such paths). */
+enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a, const char **out);
+
+/* The last part of a path. */
+const char *compat_symbols_file(const char *path);
 
 /* The entry that owns the address, or COMPAT_NONE. O(log count). */
 uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address);

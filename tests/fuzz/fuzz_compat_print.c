@@ -92,7 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     in->counts = (struct counts){.histograms = in->histograms, .bin_index = in->bin_index, .bin_ticks = in->bin_ticks,
                                  .from_build = in->from_build, .to_build = in->to_build, .from = in->from, .to = in->to,
                                  .calls = in->calls};
-    struct compat_options options = {(data[7] & 15) != 15, (data[7] & 16) != 0, (data[7] & 32) != 0, (data[7] & 64) != 0, data[8]};
+    struct compat_options options = {.brief = (data[7] & 15) != 15, .no_flat = (data[7] & 16) != 0, .no_graph = (data[7] & 32) != 0,
+                                     .all_symbols = (data[7] & 64) != 0, .width = data[8], .traditional = (data[7] & 128) != 0};
     for (size_t at = RECORD; size - at >= RECORD; at += RECORD)
         if (data[at] % 4 == 0)
             add_symbol(in, data + at);

@@ -140,7 +140,7 @@ Test(compat_cycles, like_gprof)
         struct compat_symbols s = make_symbols(a, l->n);
         struct compat_arcs found;
         struct compat_cycles cycles;
-        cr_assert_eq(compat_arcs_tally(&c, &s, a, &found, NULL), PROFD_OK);
+        cr_assert_eq(compat_arcs_tally(&c, &s, NULL, NULL, a, &found, NULL), PROFD_OK);
         cr_assert_eq(compat_cycles_find(&found, l->n, a, &cycles, NULL), PROFD_OK);
         graph_check(l, &cycles, seed);
         arena_free(a);
@@ -164,7 +164,7 @@ Test(compat_cycles, deep_chain)
         struct compat_arcs arcs;
         struct compat_cycles cycles;
         c.arc_count = N - 1 + closed;
-        cr_assert_eq(compat_arcs_tally(&c, &s, a, &arcs, NULL), PROFD_OK);
+        cr_assert_eq(compat_arcs_tally(&c, &s, NULL, NULL, a, &arcs, NULL), PROFD_OK);
         cr_assert_eq(compat_cycles_find(&arcs, N, a, &cycles, NULL), PROFD_OK);
         cr_expect_eq(cycles.count, closed);
         cr_expect_eq(cycles.order[0], closed ? 0 : N - 1);

@@ -59,11 +59,22 @@ Test(compat_print, all_symbols_and_width)
     bed_free(b);
 }
 
-Test(compat_print, explanations_refused)
+/* Without brief only the title and the lines of explanation are other ones. */
+Test(compat_print, explanations)
 {
     struct bed *b = two_functions();
     bed_arc(b, 0x1004, 0x1020, 1);
-    cr_expect_eq(bed_status(b, &(struct compat_options){0}), PROFD_REFUSED);
+    const char *brief_text = bed_print(b, &brief), *text = bed_print(b, &(struct compat_options){0});
+    const char *table = strstr(brief_text, "\ngranularity"), *index = strstr(brief_text, "\f\nIndex by");
+    cr_assert_not_null(table);
+    cr_assert_not_null(index);
+    const char *same = strstr(text, "\ngranularity"), *prose = strstr(text, "\nHow to read the call graph.");
+    cr_expect_eq(strncmp(text, "\t\t     Call graph (explanation follows)\n\n", 41), 0);
+    cr_assert_not_null(same);
+    cr_assert_not_null(prose);
+    cr_expect_eq(prose - same, index - table);
+    cr_expect_eq(strncmp(table, same, (size_t)(index - table)), 0);
+    cr_expect_str_eq(strstr(text, "\f\nIndex by"), index);
     bed_free(b);
 }
 
@@ -93,7 +104,7 @@ Test(compat_print, conflicts)
     bed_histogram(b, 0x1000, 0x1010, 4);
     bed_histogram(b, 0x1010, 0x1020, 4);
     bed_histogram(b, 0x1008, 0x1018, 4);
-    expect_conflict(b, "found a symbol that covers several histogram records");
+    expect_conflict(b, "overlapping histogram records: 0x1000 to 0x1010, then 0x1008 to 0x1018");
 }
 
 /* Ranges that touch do not overlap; a rate that differs is not looked at, the first one holds. */

@@ -9,7 +9,7 @@
 static struct compat_symbols choose(struct bed *b)
 {
     struct compat_symbols s = {0};
-    cr_assert_eq(compat_symbols_choose(&b->object, b->arena, &s, &b->error), PROFD_OK, "%s", b->error.sentence);
+    cr_assert_eq(compat_symbols_choose(&b->object, &(struct compat_options){0}, b->arena, &s, &b->error), PROFD_OK, "%s", b->error.sentence);
     return s;
 }
 

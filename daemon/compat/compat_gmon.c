@@ -1,0 +1,199 @@
+#include "compat/compat_gmon.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "compat/compat_gmon_inside.h"
+
+#define HEADER_SIZE 20u
+
+enum tag { TAG_HISTOGRAM, TAG_ARC, TAG_BLOCKS };
+
+void compat_gmon_init(struct compat_gmon *g, struct arena *a, const char *program, unsigned pointer)
+{
+    *g = (struct compat_gmon){.arena = a, .program = program, .pointer = pointer};
+}
+
+/* A copy of count items with room for more; NULL: no memory. */
+static void *array_grow(struct arena *a, const void *items, size_t size, uint32_t count, uint32_t room)
+{
+    void *more = arena_take_array(a, room, size);
+    if (more != NULL && count > 0)
+        memcpy(more, items, count * size);
+    return more;
+}
+#define GROW(a, items, count, room) (((items) = array_grow(a, items, sizeof *(items), count, room)) != NULL)
+
+/* Room for so many more; 0: too many. */
+static uint32_t room_next(uint32_t count, uint64_t more, uint32_t room)
+{
+    uint64_t want = count + more, next = (uint64_t)room * 2;
+    next = next < want ? want : next;
+    next = next < 64 ? 64 : next;
+    return want >= UINT32_MAX ? 0 : next >= UINT32_MAX ? UINT32_MAX - 1 : (uint32_t)next;
+}
+
+bool gmon_reserve_arcs(struct compat_gmon *g, uint64_t n)
+{
+    struct counts *c = &g->counts;
+    if (n <= g->room_arcs - c->arc_count)
+        return true;
+    uint32_t count = c->arc_count, room = room_next(count, n, g->room_arcs);
+    g->room_arcs = room;
+    return room != 0 && GROW(g->arena, c->from, count, room) && GROW(g->arena, c->to, count, room) &&
+           GROW(g->arena, c->calls, count, room) && GROW(g->arena, c->from_build, count, room) &&
+           GROW(g->arena, c->to_build, count, room);
+}
+
+static bool reserve_bins(struct compat_gmon *g, uint64_t n)
+{
+    struct counts *c = &g->counts;
+    if (n <= g->room_bins - c->bin_count)
+        return true;
+    uint32_t count = c->bin_count, room = room_next(count, n, g->room_bins);
+    g->room_bins = room;
+    return room != 0 && GROW(g->arena, c->bin_index, count, room) && GROW(g->arena, c->bin_ticks, count, room);
+}
+
+static bool reserve_histogram(struct compat_gmon *g)
+{
+    struct counts *c = &g->counts;
+    if (c->histogram_count < g->room_histograms)
+        return true;
+    g->room_histograms = room_next(c->histogram_count, 1, g->room_histograms);
+    return g->room_histograms != 0 && GROW(g->arena, c->histograms, c->histogram_count, g->room_histograms);
+}
+
+bool gmon_add_bins(struct compat_gmon *g, struct counts_histogram *h, const uint8_t *bins, uint32_t n)
+{
+    struct counts *c = &g->counts;
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < n; i++)
+        used += bins[2 * (size_t)i] != 0 || bins[2 * (size_t)i + 1] != 0;
+    if (!reserve_histogram(g) || !reserve_bins(g, used))
+        return false;
+    h->first = c->bin_count;
+    h->used = used;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t ticks = (uint64_t)bins[2 * (size_t)i] | (uint64_t)bins[2 * (size_t)i + 1] << 8;
+        if (ticks == 0)
+            continue;
+        c->bin_index[c->bin_count] = i;
+        c->bin_ticks[c->bin_count++] = ticks;
+    }
+    c->histograms[c->histogram_count++] = *h;
+    return true;
+}
+
+enum profd_status gmon_no_room(const struct gmon_file *f)
+{
+    return gmon_complain(f, PROFD_TOO_LARGE, "%s: %s: more records than fit into memory\n", f->g->program, f->name);
+}
+
+static enum profd_status too_short(const struct gmon_file *f)
+{
+    return gmon_complain(f, PROFD_MALFORMED, "%s: %s: unexpected end of file\n", f->g->program, f->name);
+}
+
+static enum profd_status read_histogram(struct gmon_file *f)
+{
+    struct compat_gmon *g = f->g;
+    struct counts_histogram h = {0};
+    uint64_t bins = 0, rate = 0;
+    if (!gmon_take(f, g->pointer, &h.low) || !gmon_take(f, g->pointer, &h.high) || !gmon_take(f, 4, &bins) ||
+        !gmon_take(f, 4, &rate) || f->size - f->at < 16)
+        return too_short(f);
+    h.bins = (uint32_t)bins;
+    h.rate = (uint32_t)rate;
+    memcpy(h.dimension, f->in + f->at, 15);
+    h.abbreviation = (char)f->in[f->at + 15];
+    f->at += 16;
+    enum profd_status status = gmon_judge_histogram(f, &h);
+    if (status != PROFD_OK)
+        return status;
+    size_t there = (f->size - f->at) / 2;
+    if (there < h.bins)
+        return gmon_complain(f, PROFD_MALFORMED, "%s: %s: unexpected EOF after reading %zu of %" PRIu32 " samples\n",
+                             g->program, f->name, there, h.bins);
+    if (!gmon_add_bins(g, &h, f->in + f->at, h.bins))
+        return gmon_no_room(f);
+    f->at += (size_t)h.bins * 2;
+    return PROFD_OK;
+}
+
+static enum profd_status read_arc(struct gmon_file *f)
+{
+    struct compat_gmon *g = f->g;
+    uint64_t from = 0, to = 0, calls = 0;
+    if (!gmon_take(f, g->pointer, &from) || !gmon_take(f, g->pointer, &to) || !gmon_take(f, 4, &calls))
+        return too_short(f);
+    if (!gmon_reserve_arcs(g, 1))
+        return gmon_no_room(f);
+    gmon_add_arc(g, from, to, calls);
+    return PROFD_OK;
+}
+
+/* Skips what a basic-block record says. gprof tells the system's last error where one is cut off; there is none. */
+static enum profd_status read_blocks(struct gmon_file *f)
+{
+    uint64_t n = 0;
+    if (!gmon_take(f, 4, &n))
+        return too_short(f);
+    uint64_t bytes = n * 2 * f->g->pointer;
+    if (f->g->version == 0)
+        return gmon_complain(f, PROFD_REFUSED, "%s: %s: basic-block records of version 0 are not read\n", f->g->program, f->name);
+    if (bytes > f->size - f->at)
+        return gmon_complain(f, PROFD_MALFORMED, "%s: Success\n", f->name);
+    f->at += (size_t)bytes;
+    f->g->has_blocks = f->g->has_blocks || n > 0;
+    return PROFD_OK;
+}
+
+static enum profd_status read_records(struct gmon_file *f)
+{
+    struct compat_gmon *g = f->g;
+    enum profd_status status = PROFD_OK;
+    while (f->at < f->size && status == PROFD_OK) {
+        uint8_t tag = f->in[f->at++];
+        switch (tag) {
+        case TAG_HISTOGRAM:
+            g->histograms++;
+            g->has_histogram = true;
+            status = read_histogram(f);
+            break;
+        case TAG_ARC:
+            g->arcs++;
+            g->has_arcs = true;
+            status = read_arc(f);
+            break;
+        case TAG_BLOCKS:
+            g->blocks++;
+            g->has_block_records = true;
+            status = read_blocks(f);
+            break;
+        default:
+            status = gmon_complain(f, PROFD_MALFORMED, "%s: %s: found bad tag %d (file corrupted?)\n", g->program, f->name, tag);
+        }
+    }
+    return status;
+}
+
+enum profd_status compat_gmon_read(struct compat_gmon *g, const char *file, const uint8_t *in, size_t n,
+                                   const char **complaint)
+{
+    struct gmon_file f = {g, file, in, 0, n, complaint};
+    g->histograms = g->arcs = g->blocks = 0;
+    if (n < HEADER_SIZE)
+        return gmon_complain(&f, PROFD_MALFORMED, "%s: file too short to be a gmon file\n", file);
+    if (memcmp(in, "gmon", 4) != 0)
+        return gmon_read_bsd(&f);
+    uint64_t version = 0;
+    f.at = 4;
+    (void)gmon_take(&f, 4, &version);
+    g->version = (uint32_t)version;
+    if (version > 1)
+        return gmon_complain(&f, PROFD_MALFORMED, "%s: file `%s' has unsupported version %" PRId32 "\n", g->program, file,
+                             (int32_t)version);
+    f.at = HEADER_SIZE;
+    return read_records(&f);
+}

@@ -1,0 +1,37 @@
+/* A parsed symspec and the symbols it matches. */
+#ifndef PROFD_COMPAT_COMPAT_SPEC_H
+#define PROFD_COMPAT_COMPAT_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compat/compat_symbols.h"
+#include "core/arena.h"
+#include "proto/status.h"
+
+/* One side. NULL and 0 match everything. */
+struct compat_pattern {
+    const char *file;  /* whole path */
+    bool no_file;      /* names a file that no symbol comes from: matches nothing */
+    uint32_t line;
+    const char *name;  /* as in the symbol table */
+};
+
+/* Splits at the last ':'; without one a '.' makes it a file, a digit in front a line. A file is the path whose last part is
+ * the spec's, of several the one met last in the symbol table. O(symbols) with a file. NO_MEMORY. */
+enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
+                                       struct compat_pattern *out);
+
+bool compat_pattern_matches(const struct compat_pattern *p, const struct compat_symbols *s, uint32_t symbol);
+
+/* Addresses [low, high] of neighbouring symbols that match. high may lie below low: the last symbol owns nothing. */
+struct compat_range {
+    uint64_t low, high;
+    uint32_t first; /* the symbol at low */
+};
+
+/* The matches, ascending. O(symbols). NO_MEMORY. */
+enum profd_status compat_pattern_ranges(const struct compat_pattern *p, const struct compat_symbols *s, struct arena *a,
+                                        struct compat_range **out, uint32_t *count);
+
+#endif

@@ -1,0 +1,103 @@
+#include <string.h>
+
+#include "compat/compat_symbols.h"
+
+/* An entry to be: the line at an address of symbol owner (COMPAT_NONE: of nobody). */
+struct entry {
+    uint64_t address;
+    uint32_t owner, file, line;
+};
+
+static bool entry_same(const struct object *o, const struct entry *x, const struct entry *y)
+{
+    return x->owner == y->owner && x->line == y->line &&
+           (x->file == y->file || strcmp(object_name(o, x->file), object_name(o, y->file)) == 0);
+}
+
+/* Where the line changes, ascending. What overlaps what stands before it is cut. */
+static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint64_t high, struct entry *list)
+{
+    const struct object *o = s->object;
+    uint32_t n = 0;
+    uint64_t end = low;
+    struct entry last = {0};
+    for (uint32_t i = 0; i < o->line_count; i++) {
+        const struct object_line *l = &o->lines[i];
+        uint64_t from = l->low > end ? l->low : end;
+        if (from >= l->high || from >= high)
+            continue;
+        struct entry e = {from, compat_symbols_find(s, from), l->file, l->line};
+        end = l->high;
+        if (n == 0 || !entry_same(o, &e, &last))
+            list[n++] = e;
+        last = e;
+    }
+    return n;
+}
+
+static void entry_put(struct compat_symbols *to, const struct compat_symbols *from, const struct entry *e)
+{
+    uint32_t i = to->count++, owner = e->owner;
+    to->address[i] = e->address;
+    to->end[i] = 0;
+    to->raw[i] = owner == COMPAT_NONE ? "" : from->raw[owner];
+    to->name[i] = owner == COMPAT_NONE ? "" : from->name[owner];
+    to->file[i] = object_name(from->object, e->file);
+    to->line[i] = e->line;
+    to->flags[i] = owner == COMPAT_NONE ? 0 : from->flags[owner] & COMPAT_SYMBOL_STATIC;
+}
+
+static void symbol_put(struct compat_symbols *to, const struct compat_symbols *from, uint32_t k)
+{
+    uint32_t i = to->count++;
+    to->address[i] = from->address[k];
+    to->end[i] = from->end[k];
+    to->raw[i] = from->raw[k];
+    to->name[i] = from->name[k];
+    to->file[i] = from->file[k];
+    to->line[i] = from->line[k];
+    to->flags[i] = from->flags[k];
+}
+
+/* Functions before lines of the same address, lines before labels. */
+static void tables_merge(const struct compat_symbols *s, const struct entry *list, uint32_t n, struct compat_symbols *to)
+{
+    uint32_t i = 0, k = 0;
+    while (i < n || k < s->count) {
+        if (k == s->count || (i < n && list[i].address < s->address[k])) {
+            entry_put(to, s, &list[i++]);
+        } else if (i == n || s->address[k] < list[i].address) {
+            symbol_put(to, s, k++);
+        } else if ((s->flags[k] & COMPAT_SYMBOL_FUNCTION) != 0) {
+            symbol_put(to, s, k++);
+            i++;
+        } else {
+            entry_put(to, s, &list[i++]);
+            k++;
+        }
+    }
+}
+
+enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, struct arena *a)
+{
+    struct entry *list = ARENA_ARRAY(a, s->object->line_count, struct entry);
+    size_t most = (size_t)s->count + s->object->line_count;
+    struct compat_symbols r = *s;
+    r.count = 0;
+    r.address = ARENA_ARRAY(a, most, uint64_t);
+    r.end = ARENA_ARRAY(a, most, uint64_t);
+    r.raw = ARENA_ARRAY(a, most, const char *);
+    r.name = ARENA_ARRAY(a, most, const char *);
+    r.file = ARENA_ARRAY(a, most, const char *);
+    r.line = ARENA_ARRAY(a, most, uint32_t);
+    r.flags = ARENA_ARRAY(a, most, uint8_t);
+    if (list == NULL || r.address == NULL || r.end == NULL || r.raw == NULL || r.name == NULL || r.file == NULL ||
+        r.line == NULL || r.flags == NULL)
+        return PROFD_NO_MEMORY;
+    tables_merge(s, list, entries_fill(s, low, high, list), &r);
+    for (uint32_t i = 0; i < r.count; i++)
+        if (r.end[i] == 0)
+            r.end[i] = (i + 1 < r.count ? r.address[i + 1] : high) - 1;
+    *s = r;
+    return PROFD_OK;
+}
