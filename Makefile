@@ -38,11 +38,11 @@ ROOMS := proto core compat elf ingest query render store net client
 DIR_proto := proto
 DIR_client := client
 $(foreach r,core compat elf ingest query render store net,$(eval DIR_$(r) := daemon/$(r)))
-SRC_client := $(filter-out client/profctl% client/verb_%,$(wildcard client/*.c))
+SRC_client := $(filter-out client/profctl% client/verb_% client/gprof%,$(wildcard client/*.c))
 $(foreach r,$(filter-out client,$(ROOMS)),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
-SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c)
+SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c client/gprof*.c)
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -54,6 +54,7 @@ NEEDS_render := render compat core proto
 NEEDS_query := query render compat store core proto
 NEEDS_net := net core proto
 NEEDS_client := client elf core proto
+NEEDS_profctl := client compat elf core proto
 NEEDS_server := server query ingest render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd
@@ -66,6 +67,7 @@ LIBS_query := -lnettle
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
 archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 
+.SECONDARY: # generated files stay
 .PHONY: all
 all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a
 
@@ -102,8 +104,8 @@ $(foreach r,$(ROOMS) server,$(eval $(call room,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
-$(B)/profctl: $(SRC_profctl:%.c=$(B)/%.o) $(call archives_of,client)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(SRC_profctl:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client) -ljansson
+$(B)/profctl: $(SRC_profctl:%.c=$(B)/%.o) $(call archives_of,profctl)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(SRC_profctl:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl) -ljansson
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,--as-needed -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \
 	  -Wl,--whole-archive $(B)/libclient.a -Wl,--no-whole-archive -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
@@ -139,12 +141,8 @@ $$(B)/tests/fuzz-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(call archives_of,$$(call 
 endef
 $(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
 
-# gprof's listing by our own code, for tests/oracle/test_gprof_*.py.
-NEEDS_oracle := elf compat core proto
-$(B)/tests/gprof-local: $(B)/tests/oracle/gprof_local.o $(call archives_of,oracle)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,oracle) -Wl,--end-group $(call libs_of,oracle)
-TESTS += $(B)/tests/gprof-local
+# tests/oracle/test_gprof_*.py want `profctl gprof`, with sanitizers too.
+TESTS += $(B)/profctl
 
 # Threads under the thread sanitizer: plain programs, because Criterion does not run there (DECISIONS 39).
 TSAN_TESTS := $(B)/tests/tsan-work
@@ -174,8 +172,8 @@ demo:
 check:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all tests
-	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g" tests
-	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g" tsan
+	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g" all tests
+	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g" all tsan
 	$(SUB) B=$(B)-clang CC=clang all
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
@@ -191,8 +189,31 @@ fuzz:
 	$(Q)set -e; for f in $(FUZZ_NAMES); do echo "== $$f"; mkdir -p $(B)-fuzz/corpus/$$f; \
 	  $(B)-fuzz/tests/fuzz-$$f -max_total_time=$(FUZZ_TIME) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 	    -artifact_prefix=$(B)-fuzz/ $(B)-fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | grep -E 'ERROR|SUMMARY|stat::(number|average)|artifact' ; done
+# make oracle N=20000: random cases against the installed gprof, in two processes. FIRST is the first seed.
+.PHONY: oracle oracle-glibc
+N ?= 2000
+FIRST ?= 1000000
+oracle: $(B)/profctl
+	$(Q)sh tests/deps.sh check
+	$(Q)half=$$(($(N) / 2)); /usr/bin/python3 tests/oracle/test_gprof_random.py $$half $(FIRST) $(B)/profctl > $(B)/oracle-1.tap & first=$$!; \
+	  half=$$(($(N) - $(N) / 2)); /usr/bin/python3 tests/oracle/test_gprof_random.py $$half $$(($(FIRST) + $(N))) $(B)/profctl > $(B)/oracle-2.tap; \
+	  second=$$?; wait $$first; first=$$?; cat $(B)/oracle-1.tap $(B)/oracle-2.tap | grep -v '^ok '; \
+	  echo "$(N) random cases: $$(grep -h '^# seed' $(B)/oracle-1.tap $(B)/oracle-2.tap | wc -l) differences"; [ $$first = 0 ] && [ $$second = 0 ]
+# glibc's gmon tests from its source package (network), with profctl gprof in gprof's place.
+oracle-glibc: $(B)/profctl
+	$(Q)sh tests/deps.sh check
+	$(Q)/usr/bin/python3 tests/oracle/gprof_glibc.py $(B)/profctl
 bench: all
 	$(Q)bash tests/bench/bench.sh $(B)
+# make oracle-real PACKAGES="lua5.4 sed": programs of Debian source packages built with -pg, our listings beside gprof's. What
+# cannot be fetched or built is a failed point there.
+PACKAGES ?=
+.PHONY: oracle-real
+oracle-real:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all
+	$(Q)bash tests/oracle/packages.sh build/oracle-real $(PACKAGES) || true
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/packages.py build/oracle-real $(PACKAGES)
 
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install

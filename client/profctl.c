@@ -10,6 +10,7 @@
 
 static const struct profctl_verb *const verbs[] = {
     &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_export, &verb_labels, &verb_status, &verb_spool,
+    &verb_gprof,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
@@ -101,8 +102,32 @@ static enum profd_status dispatch(int argc, char **argv, struct profd_error *e)
     return verb_run(verb, argc - 1, argv + 1, e);
 }
 
+/* True if a verb that does everything itself is called: by its name, or through a link of its name. */
+static bool verb_run_alone(int argc, char **argv, int *status)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const struct profctl_verb *verb = argc > 0 ? verb_find(slash ? slash + 1 : argv[0]) : NULL;
+    if (verb && verb->run_alone) {
+        *status = verb->run_alone(argv[0], argc, argv);
+        return true;
+    }
+    bool help = argc > 2 && strcmp(argv[1], "help") == 0;
+    verb = argc > 1 ? verb_find(argv[help ? 2 : 1]) : NULL;
+    if (!verb || !verb->run_alone) {
+        return false;
+    }
+    char program[64], option[] = "--help", *words[] = {argv[0], option, NULL};
+    (void)snprintf(program, sizeof program, "profctl %s", verb->name);
+    *status = help ? verb->run_alone(program, 2, words) : verb->run_alone(program, argc - 1, argv + 1);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    int alone;
+    if (verb_run_alone(argc, argv, &alone)) {
+        return alone;
+    }
     struct profd_error e = {""};
     enum profd_status status = dispatch(argc, argv, &e);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -39,10 +39,13 @@ struct profctl_verb {
     size_t arguments_least, arguments_most;
     /* Does it; the status becomes the exit status. Its sentence is in *e. */
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
+    /* Instead of run and of everything above but the name and the summary: parses and complains by itself. Returns the exit
+     * status. program is what stands in front of its complaints. */
+    int (*run_alone)(const char *program, int argc, char **argv);
 };
 
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export, verb_status,
-    verb_spool;
+    verb_spool, verb_gprof;
 
 /* The last value of an option, NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);

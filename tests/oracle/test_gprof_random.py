@@ -1,241 +1,179 @@
 #!/usr/bin/python3
-"""Random executables and random gmon.out files: our listing against the installed gprof's, byte for byte.
+"""Random executables, gmon.out files and options: `profctl gprof` against the installed gprof: standard output, messages, exit
+status and gmon.sum, byte for byte.
 
-    test_gprof_random.py [CASES [FIRST_SEED [GPROF_LOCAL]]]
+    test_gprof_random.py [CASES [FIRST_SEED [PROFCTL]]]
 
-Each seed is one executable with up to four gmon.out files and random options. Prints TAP, one line for 20 seeds. Without a program
-the one in $PROFD_BUILD is taken, and some more seeds go through the one with sanitizers where that is built.
-Not generated: what gprof answers from memory it does not own (a local name ending in digits before a string that decides about
-it, a last symbol without anything behind it, a call to a label in front of all functions).
+Each seed is one executable with up to four files and random options. Prints TAP, one line for 50 seeds. Without a program the one
+in $PROFD_BUILD is taken, and some more seeds go through the one with sanitizers where that is built.
+Left out: what gprof answers from memory it does not own (a local name ending in digits before a string that decides about it; a last
+symbol without anything behind it; a call to a label in front of all functions; -c outside .text; the unit of endless calls), the usage text, and the lines of
+explanation without -b, which are our own.
 """
 import os
 import random
-import struct
+import re
 import subprocess
 import sys
 import tempfile
 
-LOCAL, GLOBAL, WEAK, UNIQUE = 0, 1, 2, 10
-NOTYPE, OBJECT, FUNC, SECTION, FILE, TLS, IFUNC = 0, 1, 2, 3, 4, 6, 10
-MANGLED = ["_Z3foov", "_ZN3app5Shape4areaEv", "_ZNSt6vectorIiSaIiEE9push_backERKi", "_ZN12_GLOBAL__N_16hiddenEd",
-           "_ZNK4math6MatrixILi3EE3detEv", "_ZplRK7ComplexS1_", "_ZZ4mainENKUlvE_clEv", "_Z1fIJidEEvDpT_", "_Znotmangled"]
-WORDS = ["alpha", "beta", "gamma", "main", "parse", "eval", "walk", "f", "g", "h", "mcount", "_mcount", "__mcleanup", "_start",
-         "__libc_start", "etext", "_etext", "data", "quite_a_long_function_name_of_forty_chars"]
-SUFFIXES = [".0", ".123", ".1.2", ".clone.1", ".constprop.0", ".part.0", ".isra.0", ".cold", ".", ".clone.", "..1", "$x", ".a",
-            ".constprop.0.1", ".clone.1.constprop.2", ".9x", ".llvm.77"]
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from gprof_elf import AARCH64, Executable  # noqa: E402
+from gprof_gmon import Geometry, damage, make_bsd, make_gmon  # noqa: E402
+
+FLAT = re.compile(rb"\n %         the percentage of the total.*?notice and this notice are preserved\.\n", re.S)
+GRAPH = re.compile(rb"\n This table describes the call tree.*?notice and this notice are preserved\.\n", re.S)
+OLD_FLAT = re.compile(rb"\n\n\nflat profile:\n\n %         the percentage.*?notice and this notice are preserved\.\n", re.S)
+OLD_GRAPH = re.compile(rb"\n\n\ncall graph profile:\n.*?notice and this notice are preserved\.\n", re.S)
+OURS_FLAT = re.compile(rb"(?:\n\n\nflat profile:\n)?\nHow to read the flat.*?\(End of the flat profile's explanation\.\)\n", re.S)
+OURS_GRAPH = re.compile(rb"(?:\n\n\ncall graph profile:\n)?\nHow to read the call.*?\(End of the call graph's explanation\.\)\n", re.S)
 
 
-def make_name(r, n):
+def make_side(r, exe):
+    """A symspec without arc."""
+    names = [s[0] for s in exe.symbols]
     kind = r.random()
-    if kind < 0.12:
-        return r.choice(MANGLED)
-    if kind < 0.30:
-        return r.choice(WORDS)
-    name = "_" * r.choice([0, 0, 0, 0, 1, 1, 2]) + r.choice(WORDS[:10]) + str(r.randrange(3 * n + 3))
-    if r.random() < 0.15:
-        name += r.choice(SUFFIXES)
-    return name
+    if kind < 0.6:
+        return r.choice(names)
+    if kind < 0.7:
+        return ":" + r.choice(names)
+    files = [os.path.basename(f) for f in exe.file_names()]
+    if kind < 0.78:
+        return r.choice(files)
+    if kind < 0.86:
+        return r.choice(files) + ":" + r.choice(names + [str(r.randrange(40))])
+    if kind < 0.92:
+        return str(r.randrange(30))
+    return r.choice(["", ":", "nobody", "none.c", "none.c:main", "9x", "a:b:c", "main.c:"])
 
 
-class Executable:
-    """An x86-64 ET_EXEC with sections .init, .text, .fini, .data and a symbol table."""
-
-    def __init__(self, r):
-        self.r = r
-        base = r.choice([0x400000, 0x401000, 0x10000, 0x400003])
-        self.sections = []  # name, flags, address, size
-        at = base
-        size = r.choice([64, 200, 1000, 4096, 30000])
-        for name, flags, length in ((".init", 6, r.choice([0, 0, 23, 64])), (".text", 6, size), (".fini", 6, r.choice([0, 9, 300])),
-                                    (".rodata", 2, 64), (".data", 3, 128)):
-            if length == 0:
-                continue
-            at += 0x100000 if name == ".data" else 0  # its last symbol lies behind every histogram
-            self.sections.append((name, flags, at, length))
-            at += length + r.choice([0, 0, 1, 16, 100])
-        self.code = [s for s in self.sections if s[1] & 4]
-        self.low, self.high = self.code[0][2], self.code[-1][2] + self.code[-1][3]
-        self.symbols = []  # name, type, bind, section index, value, size
-        self.fill()
-
-    def section_number(self, section):
-        return 1 + self.sections.index(section)
-
-    def add(self, name, kind, bind, section, value):
-        number = section if isinstance(section, int) else self.section_number(section)
-        self.symbols.append((name, kind, bind, number, value, self.r.choice([0, 1, 8, 40])))
-
-    def fill(self):
-        r = self.r
-        n = r.choice([1, 3, 10, 30, 100, 300]) if r.random() < 0.99 else 2000
-        used = []
-        for _ in range(n):
-            section = r.choice(self.sections if r.random() < 0.1 else self.code)
-            value = r.randrange(section[2], section[2] + section[3])
-            if used and r.random() < 0.2:
-                section, value = r.choice(used)
-            elif r.random() < 0.5:
-                value = section[2] + (value - section[2]) // 16 * 16
-            used.append((section, value))
-            kind = r.choices([FUNC, NOTYPE, OBJECT, SECTION, FILE, IFUNC, TLS], [70, 18, 5, 2, 2, 2, 0])[0]
-            bind = r.choices([LOCAL, GLOBAL, WEAK, UNIQUE], [35, 45, 18, 2])[0]
-            where = section
-            if r.random() < 0.03:
-                where = r.choice([0, 0xfff1, 0xfff2])
-                if where == 0xfff1 and bind == WEAK:
-                    bind = GLOBAL
-            if where == 0:
-                value = 0
-                bind = GLOBAL if bind == UNIQUE else bind
-            name = make_name(r, n) if where == section else "nowhere%d" % r.randrange(n)
-            self.add(name, FILE if kind == FILE else kind, LOCAL if kind in (FILE, SECTION) else bind,
-                     0xfff1 if kind == FILE else where, 0 if kind == FILE else value)
-        r.shuffle(self.symbols)
-        # In front of everything stands a function; behind it a data symbol, or one address has two names.
-        self.add("first", FUNC, GLOBAL, self.code[0], self.low)
-        if r.random() < 0.7:
-            data = self.sections[-1]
-            self.add("data_start", NOTYPE, WEAK, data, data[2] + data[3])
-        else:
-            self.add("second", FUNC, GLOBAL, self.code[0], self.low)
-        self.symbols.sort(key=lambda s: s[2] != LOCAL)
-
-    def addresses(self):
-        return [s[4] for s in self.symbols if s[4]]
-
-    def write(self, path):
-        strings = bytearray(b"\0x\0")
-        table = bytearray(24)
-        for name, kind, bind, number, value, size in self.symbols:
-            table += struct.pack("<IBBHQQ", len(strings), bind << 4 | kind, 0, number, value, size)
-            strings += name.encode() + b"\0x\0"  # gprof reads on behind a name that ends in digits
-        locals_ = 1 + sum(s[2] == LOCAL for s in self.symbols)
-        parts, headers, names = [], [bytes(64)], bytearray(b"\0")
-        offset = 64 + 56
-
-        def section(name, kind, flags, address, content, link=0, info=0, entry=0):
-            nonlocal offset
-            headers.append(struct.pack("<IIQQQQIIQQ", len(names), kind, flags, address, offset, len(content), link, info, 1, entry))
-            names.extend(name.encode() + b"\0")
-            parts.append(content)
-            offset += len(content)
-
-        for name, flags, address, size in self.sections:
-            section(name, 1, flags, address, b"\x90" * size)
-        k = len(self.sections)
-        section(".symtab", 2, 0, 0, bytes(table), k + 2, locals_, 24)
-        section(".strtab", 3, 0, 0, bytes(strings))
-        names_header = len(names)
-        names.extend(b".shstrtab\0")
-        headers.append(struct.pack("<IIQQQQIIQQ", names_header, 3, 0, 0, offset, len(names), 0, 0, 1, 0))
-        parts.append(bytes(names))
-        offset += len(names)
-        ident = b"\x7fELF\x02\x01\x01" + bytes(9)
-        header = ident + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, self.low, 64, offset, 0, 64, 56, 1, 64, len(headers), len(headers) - 1)
-        load = struct.pack("<IIQQQQQQ", 1, 5, 64 + 56, self.low, self.low, self.high - self.low, self.high - self.low, 1)
-        with open(path, "wb") as f:
-            f.write(header + load + b"".join(parts) + b"".join(headers))
+def make_spec(r, exe, arc):
+    if arc:
+        return make_side(r, exe) + "/" + make_side(r, exe)
+    return make_side(r, exe) if r.random() < 0.97 else make_side(r, exe) + "/" + make_side(r, exe)
 
 
-class Geometry:
-    def __init__(self, r, exe):
-        self.rate = r.choice([1, 100, 100, 100, 1000, 999, 1000000])
-        self.dimension = r.choice([b"seconds"] * 5 + [b"i-cache misses", b"ticks", b"fifteen letters"])
-        self.abbreviation = r.choice([b"s"] * 4 + [b"1"]) if self.dimension == b"seconds" else self.dimension[:1]
-        low, high = exe.low & ~3, (exe.high + 3) & ~3
-        shape = r.random()
-        if shape < 0.4:  # as glibc writes it
-            self.ranges = [(low, high, max(1, ((high - low) // 2 + 7) // 8 * 4))]
-        elif shape < 0.7:  # anything
-            low += r.randrange(-40, 80)
-            high = max(low + 2, high + r.randrange(-40, 80))
-            self.ranges = [(low, high, r.randrange(1, 2 + (high - low) // r.choice([1, 2, 3, 16, 50])))]
-        else:  # several ranges of one scale
-            scale, self.ranges, at = r.choice([1, 2, 4, 7]), [], low
-            while at < high and len(self.ranges) < 4:
-                bins = r.randrange(1, 2 + (high - low) // (4 * scale))
-                self.ranges.append((at, at + 2 * scale * bins, bins))
-                at += 2 * scale * bins + r.choice([0, 0, 2, 30])
-            r.shuffle(self.ranges)
+LONG = {"p": "--flat-profile", "P": "--no-flat-profile", "q": "--graph", "Q": "--no-graph", "C": "--exec-counts", "Z": "--no-exec-counts",
+        "n": "--time", "N": "--no-time"}
 
 
-def make_gmon(r, exe, geometry, hot):
-    data = bytearray(b"gmon" + struct.pack("<I", r.choice([1, 1, 1, 0])) + bytes(12))
-    records = []
-    fill = r.choice([0.02, 0.2, 0.9])
-    for low, high, bins in geometry.ranges * r.choice([1, 1, 1, 2]) if r.random() < 0.93 else []:
-        if r.random() < 0.02:  # a record that disagrees
-            low, bins = r.choice([(min(low + 2, high - 1), bins), (low, bins + 1), (low - 4, bins)])
-        dimension = geometry.dimension if r.random() < 0.995 else b"bananas"
-        body = struct.pack("<BQQII15s", 0, low, high, bins, geometry.rate, dimension) + geometry.abbreviation
-        top = r.choice([1, 3, 100, 65535])
-        ticks = [r.randint(1, top) if r.random() < fill else 0 for _ in range(bins)]
-        records.append(body + struct.pack("<%dH" % bins, *ticks))
-    arcs = r.choice([0, 1, 5, 30, 200, 800]) if r.random() < 0.99 else 10000
-    for _ in range(arcs):
-        ends = []
-        for _ in range(2):
-            if r.random() < 0.9:
-                ends.append(r.choice(hot) + r.choice([0, 0, 1, 2, 5]))
-            else:
-                ends.append(max(0, r.randrange(exe.low - 50, exe.high + 300)))
-        count = r.choice([0, 1, 1, 2, 3, 3, r.randrange(100), r.randrange(10 ** 6), 2 ** 32 - 1])
-        records.append(struct.pack("<BQQI", 1, ends[0], ends[1], count))
-    if not records:  # the reader takes a bare header for a truncated file
-        records.append(struct.pack("<BQQI", 1, exe.low, exe.low, 1))
-    if r.random() < 0.2:
-        r.shuffle(records)
-    return bytes(data + b"".join(records))
+def make_style(r, exe):
+    letter = r.choice("pPqQCZpqC")
+    spec = make_spec(r, exe, letter in "qQ" and r.random() < 0.4) if r.random() < 0.45 else None
+    if r.random() < 0.8:
+        return ["-" + letter + (spec or "")]
+    return [LONG[letter] + ("" if spec is None else "=" + spec)]
 
 
-def run(command):
-    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, LC_ALL="C"))
-    return p.returncode, p.stdout, p.stderr.decode("latin-1")
+def make_option(r, exe):
+    kind = r.random()
+    if kind < 0.4:
+        return make_style(r, exe)
+    if kind < 0.55:
+        letter = r.choice("kkeEfFnN")
+        spec = make_spec(r, exe, letter == "k" and r.random() < 0.95)
+        return r.choice([["-" + letter + spec] if spec else ["-" + letter, spec], ["-" + letter, spec]])
+    if kind < 0.62:
+        return ["-w", str(r.choice([1, 0, -5, 40, 61, 132, 250]))]
+    options = ["-z", "-z", "-T", "-a", "-D", "-B", "-L", "-i", "--inline-file-names", "--no-demangle", "--demangle", "--demangle=auto",
+               "--demangle=gnu-v3", "--demangle=none", "--demangle=rust", "--display-unused", "--no-static", "--tradit"]
+    if exe.scannable and exe.has_end:
+        options += ["-c", "-c", "--static-call-graph"]
+    if exe.has_end and not exe.has_lines:
+        options += ["-s"]
+    return [r.choice(options)]
 
 
-def refused_alike(theirs, ours):
-    """gprof's words are the front of our sentence: "STATUS: words: values"."""
-    status, _, sentence = ours[2].strip().partition(": ")
-    return theirs[0] == 1 and ours[0] != 0 and ours[1] == b"" and status == "CONFLICT" and sentence.split(": ")[0] in theirs[2]
+def make_options(r, exe):
+    options = ["-b"] if r.random() < 0.85 else []
+    if r.random() < 0.01:
+        return options + [r.choice(["-g", "-G", "--nonsense", "--d", "--no-", "-w", "--demangle=klingon", "--time", "--line=3"])]
+    for _ in range(r.choice([0, 1, 1, 2, 3, 5])):
+        options += make_option(r, exe)
+    return options
+
+
+def make_files(r, exe, folder):
+    geometry = Geometry(r, exe)
+    hot = r.sample(exe.addresses(), min(len(exe.addresses()), r.choice([2, 5, 20, 300])))
+    bsd = r.choice([1, 2]) if r.random() < 0.04 else 0
+    names, damaged = [], False
+    for i in range(r.choice([1, 1, 1, 2, 4])):
+        names.append("g%d" % i)
+        if r.random() < 0.03 and not bsd:
+            geometry.rate = (geometry.rate + 1) % 2 ** 32
+        data = make_bsd(r, exe, geometry, hot, bsd == 1) if bsd else make_gmon(r, exe, geometry, hot)
+        if r.random() < 0.04:
+            data, damaged = damage(r, data), True
+        with open(os.path.join(folder, names[-1]), "wb") as f:
+            f.write(data)
+    return names, damaged
+
+
+def run(command, folder, program, given):
+    """Exit status, output, messages with the program's name normalised and without the usage text, gmon.sum."""
+    total = os.path.join(folder, "gmon.sum")
+    if os.path.exists(total):
+        os.unlink(total)
+    stdin = open(os.path.join(folder, given), "rb") if given else subprocess.DEVNULL
+    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, cwd=folder, env=dict(os.environ, LC_ALL="C"))
+    if given:
+        stdin.close()
+    messages = p.stderr.replace(program.encode() + b":", b"gprof:")
+    messages = re.sub(rb"(?ms)^[Uu]sage: .*", b"USAGE", messages)
+    out = FLAT.sub(b"FLAT", GRAPH.sub(b"GRAPH", OLD_FLAT.sub(b"FLAT", OLD_GRAPH.sub(b"GRAPH", p.stdout))))
+    out = OURS_FLAT.sub(b"FLAT", OURS_GRAPH.sub(b"GRAPH", out))
+    summed = b""
+    if os.path.exists(total):
+        with open(total, "rb") as f:
+            summed = f.read()
+        summed = summed[:8] + summed[20:]  # gprof leaves the spare bytes to chance
+    return p.returncode, out, messages, summed
+
+
+def first_difference(a, b):
+    a, b = a.split(b"\n"), b.split(b"\n")
+    at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    return "line %d: gprof %r, we %r" % (at + 1, a[at:at + 1], b[at:at + 1])
 
 
 def one_case(program, seed, folder):
     """Returns None, or what went wrong; the second value tells what kind of case it was."""
     r = random.Random(seed)
     exe = Executable(r)
-    exe_path = os.path.join(folder, "exe")
-    exe.write(exe_path)
-    geometry = Geometry(r, exe)
-    hot = r.sample(exe.addresses(), min(len(exe.addresses()), r.choice([2, 5, 20, 300])))
-    paths = []
-    for i in range(r.choice([1, 1, 1, 2, 4])):
-        paths.append(os.path.join(folder, "g%d" % i))
-        if r.random() < 0.03:
-            geometry.rate += 1
-        with open(paths[-1], "wb") as f:
-            f.write(make_gmon(r, exe, geometry, hot))
-    options = r.choice([[], [], [], ["-z"], ["-P"], ["-Q"], ["-w", str(r.choice([1, 40, 61, 132]))], ["-z", "-w", "100"]])
-    theirs = run(["gprof", "-b"] + options + [exe_path] + paths)
-    ours = run([program] + options + [exe_path] + paths)
+    exe.write(os.path.join(folder, "exe"))
+    names, damaged = make_files(r, exe, folder)
+    options = make_options(r, exe)
+    given = names[0] if r.random() < 0.05 else None
+    arguments = options + ["exe"] + (["-"] + names[1:] if given else names)
+    gprof = "aarch64-linux-gnu-gprof" if exe.machine == AARCH64 else "gprof"
+    # It takes 4 bytes for every bin that a broken header claims: up to 16 GiB.
+    theirs = run((["prlimit", "--as=1000000000"] if damaged else []) + [gprof] + arguments, folder, gprof, given)
+    ours = run([program, "gprof"] + arguments, folder, "profctl gprof", given)
+    shown = " ".join(repr(a) if a == "" else a for a in arguments)
+    if b"out of memory" in theirs[2]:
+        return None, "too large for gprof"
     if theirs[0] < 0:
-        return "gprof died of signal %d (seed %d says nothing)" % (-theirs[0], seed), "died"
-    if theirs[0] != 0:
-        return (None if refused_alike(theirs, ours) else "gprof said %r, we %r" % (theirs[2], ours[2])), "refused"
-    if ours[0] != 0:
-        return "gprof printed %d bytes, we said %r" % (len(theirs[1]), ours[2]), "printed"
-    if theirs[1] != ours[1]:
-        a, b = theirs[1].split(b"\n"), ours[1].split(b"\n")
-        at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-        return "line %d: gprof %r, we %r" % (at + 1, a[at:at + 1], b[at:at + 1]), "printed"
-    return None, "printed" if theirs[1] else "empty"
+        return "gprof died of signal %d: %s" % (-theirs[0], shown), "died"
+    if re.search(rb"   calls  (?![TGMKmunpfa ]./call)", theirs[1]):  # a call takes too long for any unit: what follows in memory
+        return None, "undefined"
+    kind = "refused" if theirs[0] else "printed" if theirs[1] else "empty"
+    if ours[0] == 65 and b"basic-block records are not summed" in ours[2]:
+        return None, "blocks"
+    for i, what in enumerate(("exit status", "output", "messages", "gmon.sum")):
+        if theirs[i] != ours[i]:
+            why = "%r, %r" % (theirs[i], ours[i]) if i != 1 else first_difference(theirs[1], ours[1])
+            return "%s: %s: %s%s" % (shown, what, why[:600], " | we: %r" % ours[2][:300] if i == 0 else ""), kind
+    return None, kind
 
 
 def run_blocks(program, label, first, cases, number, folder):
     """Returns the number of the last TAP line and whether all cases were right."""
     right = True
-    for start in range(first, first + cases, 20):
+    for start in range(first, first + cases, 50):
         kinds, bad = {}, []
-        block = range(start, min(start + 20, first + cases))
+        block = range(start, min(start + 50, first + cases))
         for seed in block:
             problem, kind = one_case(program, seed, folder)
             kinds[kind] = kinds.get(kind, 0) + 1
@@ -253,14 +191,14 @@ def run_blocks(program, label, first, cases, number, folder):
 
 def main():
     build = os.environ.get("PROFD_BUILD", "build/plain")
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1982
-    program = os.path.abspath(sys.argv[3] if len(sys.argv) > 3 else build + "/tests/gprof-local")
-    checked = os.path.abspath(build + "-asan/tests/gprof-local")
+    program = os.path.abspath(sys.argv[3] if len(sys.argv) > 3 else build + "/profctl")
+    checked = os.path.abspath(build + "-asan/profctl")
     with tempfile.TemporaryDirectory() as folder:
         number, right = run_blocks(program, "random executables", first, cases, 0, folder)
         if len(sys.argv) <= 3 and os.path.exists(checked):
-            number, right_too = run_blocks(checked, "with sanitizers", first + cases, 60, number, folder)
+            number, right_too = run_blocks(checked, "with sanitizers", first + cases, 50, number, folder)
             right = right and right_too
     print("1..%d" % number)
     sys.exit(0 if right else 1)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Real profiles of the programs in tests/programs: our listing against the installed gprof's, byte for byte.
+"""Real profiles of the programs in tests/programs: `profctl gprof` against the installed gprof, byte for byte.
 
-    test_gprof_real.py [GPROF_LOCAL]
+    test_gprof_real.py [PROFCTL]
 
-Builds the programs with and without debug information (with it gprof's index names the files of static functions), runs each
-several times, and compares single files, sums and options. Prints TAP.
+Builds the programs without and with debug information of DWARF 5 and 4 (with it gprof knows files and lines), position-independent,
+not so, and static; runs each several times, and compares single files and sums under many options. Prints TAP.
 """
 import os
 import shutil
@@ -24,7 +24,13 @@ RUNS = {
     "sorter": [["20000", "3"], ["300000", "1"]],
     "threads": [["2", "100"], ["4", "400"]],
 }
-OPTIONS = [[], ["-z"], ["-P"], ["-Q"], ["-w", "132"], ["-z", "-w", "30"]]
+OPTIONS = [[], ["-z"], ["-P"], ["-Q"], ["-w", "132"], ["-z", "-w", "30"], ["-T"], ["-T", "-z"], ["-C"], ["-C", "-z"], ["-a"], ["-D"],
+           ["-a", "-D", "-z"], ["-i"], ["-B"], ["-L", "-z"], ["--inline-file-names"], ["--inline-file-names", "-L", "-T"],
+           ["--no-demangle"], ["--demangle=gnu-v3"], ["-pmain"], ["-Pmain"], ["-qmain"], ["-Qmain"], ["-q/main"], ["-kmain/"],
+           ["-Zmain", "-z"], ["-emain"], ["-Emain"], ["-fmain"], ["-Fmain"], ["-nmain"], ["-Nmain"], ["-p", "-q", "-C"], ["-p:main"],
+           ["-Ccalc.c", "-Cshapes.cc", "-Ctwins.c"], ["-qsorter.c"], ["-s"]]
+KINDS = [("plain", ""), ("with -g", "-g"), ("with -gdwarf-4 -O2", "-gdwarf-4 -O2"), ("not position-independent", "-no-pie"),
+         ("static", "-static")]
 
 
 class Tap:
@@ -40,19 +46,30 @@ class Tap:
         sys.stdout.flush()
 
 
-def output(command):
-    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, LC_ALL="C"))
-    return p.returncode, p.stdout, p.stderr.decode("latin-1")
+def output(command, folder):
+    total = os.path.join(folder, "gmon.sum")
+    if os.path.exists(total):
+        os.unlink(total)
+    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=dict(os.environ, LC_ALL="C"))
+    summed = b""
+    if os.path.exists(total):
+        with open(total, "rb") as f:
+            summed = f.read()
+    return p.returncode, p.stdout, p.stderr.decode("latin-1").replace("profctl gprof:", "gprof:"), summed[:8] + summed[20:]
 
 
 def difference(theirs, ours):
-    if theirs[0] != 0 or ours[0] != 0:
+    if "somebody miscounted" in theirs[2]:  # gprof -s on C++ with -g: it gives up on itself
+        return "" if ours[0] == 0 else "gprof miscounted, we exited with %d %r" % (ours[0], ours[2])
+    if theirs[0] != ours[0] or theirs[2] != ours[2]:
         return "gprof exited with %d %r, we with %d %r" % (theirs[0], theirs[2], ours[0], ours[2])
     a, b = theirs[1].split(b"\n"), ours[1].split(b"\n")
     for i, (x, y) in enumerate(zip(a, b), 1):
         if x != y:
             return "line %d\ngprof %r\nours  %r" % (i, x, y)
-    return "" if a == b else "gprof printed %d lines, we %d" % (len(a), len(b))
+    if a != b:
+        return "gprof printed %d lines, we %d" % (len(a), len(b))
+    return "" if theirs[3] == ours[3] else "gmon.sum differs: %d and %d bytes" % (len(theirs[3]), len(ours[3]))
 
 
 def run_program(exe, runs, folder):
@@ -63,43 +80,51 @@ def run_program(exe, runs, folder):
         os.makedirs(place)
         subprocess.run([exe] + arguments, cwd=place, stdout=subprocess.DEVNULL, check=True, timeout=120)
         files.append(os.path.join(place, "gmon.out"))
+    # gprof judges a local name that ends in ".<digits>" by the string behind it, too: that is chance, and libc.a has many.
+    subprocess.run(["objcopy", "-w", "--strip-symbol=*.constprop.*", "--strip-symbol=*.[0-9]*", exe], check=True)
     return files
 
 
-def compare(tap, program, exe, files, label):
-    sets = [[f] for f in files] + [files, files[::-1], files * 3]
+def compare(tap, program, exe, files, label, folder):
+    sets = [[f] for f in files] + [files[::-1] + files]
+    problems = []
     for options in OPTIONS:
-        problems = []
-        for chosen in sets:
-            why = difference(output(["gprof", "-b"] + options + [exe] + chosen), output([program] + options + [exe] + chosen))
+        for chosen in sets if options == [] else sets[-1:]:
+            arguments = ["-b"] + options + [exe] + chosen
+            why = difference(output(["gprof"] + arguments, folder), output([program, "gprof"] + arguments, folder))
             if why:
-                problems.append("%d files: %s" % (len(chosen), why))
-        name = "%s %s%s: %d sets of gmon.out" % (os.path.basename(exe), label, "".join(" " + o for o in options), len(sets))
-        tap.point(not problems, name, "\n".join(problems))
+                problems.append("%s, %d files: %s" % (" ".join(options), len(chosen), why))
+    name = "%s %s: %d sets of options" % (os.path.basename(exe), label, len(OPTIONS))
+    tap.point(not problems, name, "\n".join(problems))
+
+
+def build(place, flag):
+    tools = {"PROGRAM_CC": "gcc " + flag, "PROGRAM_CXX": "g++ " + flag}
+    if shutil.which("gfortran"):
+        tools["PROGRAM_FC"] = "gfortran"
+    return subprocess.run(["sh", os.path.join(HERE, "../programs/build.sh"), place], env=dict(os.environ, **tools),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def main():
-    build = os.environ.get("PROFD_BUILD", "build/plain")
-    program = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else build + "/tests/gprof-local")
+    folder_of_build = os.environ.get("PROFD_BUILD", "build/plain")
+    program = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else folder_of_build + "/profctl")
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
-        for label, flag in (("without debug information", ""), ("with debug information", " -g")):
-            place = os.path.join(folder, "programs" + flag.strip())
-            compilers = {"PROGRAM_CC": "gcc" + flag, "PROGRAM_CXX": "g++" + flag}
-            if shutil.which("gfortran"):
-                compilers["PROGRAM_FC"] = "gfortran"
-            done = subprocess.run(["sh", os.path.join(HERE, "../programs/build.sh"), place], env=dict(os.environ, **compilers),
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            if done.returncode != 0:
+        for kind, (label, flag) in enumerate(KINDS):
+            place = os.path.join(folder, "programs%d" % kind)
+            done = build(place, flag)
+            if done.returncode != 0 and flag != "-static":
                 tap.point(False, "tests/programs/build.sh " + label, done.stdout.decode("latin-1"))
                 continue
             for name in sorted(RUNS):
                 exe = os.path.join(place, name)
-                if name == "heat" and not os.path.exists(exe):
-                    print("ok %d - heat %s # SKIP no Fortran compiler" % (tap.number + 1, label))
+                if not os.path.exists(exe):
+                    print("ok %d - %s %s # SKIP not built" % (tap.number + 1, name, label))
                     tap.number += 1
                     continue
-                compare(tap, program, exe, run_program(exe, RUNS[name], os.path.join(folder, "runs" + flag.strip())), label)
+                files = run_program(exe, RUNS[name], os.path.join(folder, "runs%d" % kind))
+                compare(tap, program, exe, files, label, folder)
     print("1..%d" % tap.number)
     sys.exit(0 if tap.right else 1)
 

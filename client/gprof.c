@@ -1,0 +1,240 @@
+#include "client/gprof.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/gprof_file.h"
+#include "client/gprof_options.h"
+#include "client/gprof_response.h"
+#include "compat/compat_gmon.h"
+#include "compat/compat_run.h"
+#include "compat/compat_sum.h"
+#include "elf/elf_read.h"
+
+#define GMON_SUM "gmon.sum"
+
+struct gprof {
+    const char *program;
+    const struct gprof_options *options;
+    struct arena *arena;
+    struct object *object;
+    struct compat_run run;
+    struct compat_gmon gmon;
+    struct buffer out;
+    bool warned; /* of basic-block records */
+};
+
+/* "FILE: why". Returns 1. */
+static int complain_errno(const char *file, int error)
+{
+    (void)fprintf(stderr, "%s: %s\n", file, strerror(error));
+    return 1;
+}
+
+/* A status that gprof does not know, or our own sentence for one that it does. */
+static int complain(const struct gprof *g, enum profd_status status, const struct profd_error *e)
+{
+    (void)fprintf(stderr, "%s: %s\n", g->program, e->sentence);
+    return status == PROFD_REFUSED || status == PROFD_CONFLICT || status == PROFD_MALFORMED ? 1 : profd_status_exit(status);
+}
+
+/* gprof's words for what is no ELF file at all, and our reason behind them for what only is a bad one. */
+static int complain_format(const struct gprof *g, int fd, enum profd_status status, const struct profd_error *e)
+{
+    char magic[4] = "";
+    const char *path = g->options->executable;
+    if (status != PROFD_MALFORMED && status != PROFD_REFUSED)
+        return complain(g, status, e);
+    if (pread(fd, magic, sizeof magic, 0) != (ssize_t)sizeof magic || memcmp(magic, "\177ELF", sizeof magic) != 0)
+        (void)fprintf(stderr, "%s: %s: not in executable format\n", g->program, path);
+    else
+        (void)fprintf(stderr, "%s: %s: not in executable format: %s\n", g->program, path, e->sentence);
+    return 1;
+}
+
+static int executable_read(struct gprof *g)
+{
+    const struct gprof_options *o = g->options;
+    struct profd_error e = {""};
+    struct stat st;
+    int fd = open(o->executable, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return complain_errno(o->executable, errno);
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        (void)close(fd);
+        return complain_errno(o->executable, ENOENT);
+    }
+    struct elf_read_options how = {.demangle = !o->listing.raw_names && !o->listing.traditional,
+                                   .all_lines = true,
+                                   .line_table = o->sum,
+                                   .text = o->listing.static_calls,
+                                   .long_names = true,
+                                   .no_rust = o->no_rust,
+                                   .no_cxx = o->no_cxx};
+    enum profd_status status = elf_read(fd, -1, &how, g->arena, &g->object, &e);
+    int exit_status = status == PROFD_OK ? 0 : complain_format(g, fd, status, &e);
+    (void)close(fd);
+    if (exit_status == 0 && g->object->big_endian) {
+        (void)fprintf(stderr, "%s: %s: big-endian executables are not read here yet\n", g->program, o->executable);
+        exit_status = profd_status_exit(PROFD_REFUSED);
+    }
+    return exit_status;
+}
+
+static bool has_text(const struct object *o)
+{
+    for (uint32_t i = 0; i < o->range_count; i++)
+        if (o->ranges[i].kind == OBJECT_RANGE_TEXT)
+            return true;
+    return false;
+}
+
+static int run_open(struct gprof *g)
+{
+    struct profd_error e = {""};
+    const char *path = g->options->executable;
+    if (!has_text(g->object)) {
+        (void)fprintf(stderr, "%s: can't find .text section in %s\n", g->program, path);
+        return 1;
+    }
+    /* -s makes gprof list by line, as -l does. */
+    if (g->object->line_count > 0 && (g->options->listing.styles & ~COMPAT_STYLE_OTHER) != 0) {
+        (void)fprintf(stderr, "%s: -s together with a listing of an executable with source lines lists by line (-l), which is not done here yet\n", g->program);
+        return profd_status_exit(PROFD_USAGE);
+    }
+    enum profd_status status = compat_run_open(&g->run, &g->options->listing, g->object, g->arena, &e);
+    if (status == PROFD_OK)
+        return 0;
+    if (status != PROFD_REFUSED)
+        return complain(g, status, &e);
+    (void)fprintf(stderr, "%s: file `%s' has no symbols\n", g->program, path);
+    return 1;
+}
+
+static void info_print(struct gprof *g, const char *file)
+{
+    const struct compat_gmon *m = &g->gmon;
+    const struct {
+        uint32_t n;
+        const char *what;
+    } lines[] = {{m->histograms, "histogram record"}, {m->arcs, "call-graph record"}, {m->blocks, "basic-block count record"}};
+    buffer_add_format(&g->out, "File `%s' (version %u) contains:\n", file, m->version);
+    for (unsigned i = 0; i < 3; i++)
+        buffer_add_format(&g->out, "\t%u %s%s\n", lines[i].n, lines[i].what, lines[i].n == 1 ? "" : "s");
+}
+
+static int file_take(struct gprof *g, const char *path)
+{
+    struct gprof_file f;
+    if (!gprof_file_read(path, &f))
+        return complain_errno(path, errno);
+    const char *complaint = NULL;
+    enum profd_status status = PROFD_MALFORMED;
+    /* A BSD file is read from its begin again. */
+    if (!f.seekable && f.size >= 20 && memcmp(f.bytes, "gmon", 4) != 0)
+        (void)complain_errno(path, ESPIPE);
+    else
+        status = compat_gmon_read(&g->gmon, path, f.bytes, f.size, &complaint);
+    gprof_file_done(&f);
+    if (g->gmon.has_blocks && !g->options->sum && !g->warned)
+        (void)fprintf(stderr, "%s: warning: ignoring basic-block exec counts (use -l or --line)\n", g->program);
+    g->warned = g->gmon.has_blocks;
+    if (complaint != NULL)
+        (void)fputs(complaint, stderr);
+    if (status != PROFD_OK)
+        return status == PROFD_NO_MEMORY ? profd_status_exit(status) : 1;
+    if (g->gmon.has_blocks && g->options->sum) {
+        (void)fprintf(stderr, "%s: %s: basic-block records are not summed here\n", g->program, path);
+        return profd_status_exit(PROFD_REFUSED);
+    }
+    if (g->options->info)
+        info_print(g, path);
+    return 0;
+}
+
+static int sum_write(struct gprof *g)
+{
+    struct buffer sum;
+    buffer_init(&sum, SIZE_MAX / 2);
+    compat_sum_write(&g->run, g->gmon.pointer, g->gmon.has_block_records, &sum);
+    errno = ENOMEM;
+    int status = sum.failed || !gprof_file_write(GMON_SUM, sum.data, sum.size) ? complain_errno(GMON_SUM, errno) : 0;
+    buffer_done(&sum);
+    return status;
+}
+
+static int counts_show(struct gprof *g)
+{
+    struct profd_error e = {""};
+    const struct compat_gmon *m = &g->gmon;
+    if (g->options->debug)
+        (void)fprintf(stderr, "%s: %u symbols, %u histograms with %u bins, %u arcs\n", g->program, g->run.symbols.count,
+                      m->counts.histogram_count, m->counts.bin_count, m->counts.arc_count);
+    g->run.has_histogram = m->has_histogram;
+    g->run.has_arcs = m->has_arcs;
+    g->run.options.follows = g->out.size > 0;
+    if (g->options->listing.static_calls && m->has_arcs && !compat_calls_possible(g->object))
+        (void)fprintf(stderr, "%s: -c not supported on architecture %u\n", g->program, g->object->machine);
+    enum profd_status status = compat_run_count(&g->run, &m->counts, g->arena, &e);
+    if (status != PROFD_OK)
+        return complain(g, status, &e);
+    if (g->options->sum) {
+        int exit_status = sum_write(g);
+        if (exit_status != 0)
+            return exit_status;
+    }
+    status = compat_run_print(&g->run, g->arena, &g->out, &e);
+    return status == PROFD_OK ? 0 : complain(g, status, &e);
+}
+
+static int gprof_do(struct gprof *g)
+{
+    const struct gprof_options *o = g->options;
+    int status = executable_read(g);
+    if (status == 0)
+        status = run_open(g);
+    if (status != 0)
+        return status;
+    compat_gmon_init(&g->gmon, g->arena, g->program, g->object->bits / 8u);
+    for (int i = 0; i < o->file_count && status == 0; i++)
+        status = file_take(g, o->files[i]);
+    return status == 0 ? counts_show(g) : status;
+}
+
+/* Prints what there is, also in front of a complaint, as gprof does. */
+static int out_flush(struct gprof *g, int status)
+{
+    if (g->out.size > 0 && fwrite(g->out.data, 1, g->out.size, stdout) != g->out.size)
+        return profd_status_exit(PROFD_IO);
+    if (fflush(stdout) == 0)
+        return status;
+    (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", g->program, strerror(errno));
+    return profd_status_exit(PROFD_IO);
+}
+
+int gprof_main(const char *program, int argc, char **argv)
+{
+    struct gprof_words words;
+    struct gprof_options options;
+    int status = 1;
+    if (!gprof_words_expand(program, argc, argv, &words))
+        return status;
+    if (gprof_options_parse(program, words.count, words.list, &options, &status)) {
+        struct gprof g = {.program = program, .options = &options, .arena = arena_new(0)};
+        buffer_init(&g.out, SIZE_MAX / 2);
+        if (g.arena == NULL)
+            (void)fprintf(stderr, "%s: out of memory\n", program);
+        status = g.arena == NULL ? profd_status_exit(PROFD_NO_MEMORY) : gprof_do(&g);
+        status = out_flush(&g, status);
+        buffer_done(&g.out);
+        arena_free(g.arena);
+        gprof_options_done(&options);
+    }
+    gprof_words_done(&words);
+    return status;
+}
