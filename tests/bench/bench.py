@@ -47,6 +47,8 @@ def main():
              timed(ROUNDS, lambda: check(d.ctl("report", exe, "-o", "/dev/null", timeout=300, binary=True))))
         line("the same, gprof's own bytes (-f gprof)", peer,
              timed(ROUNDS, lambda: check(d.ctl("report", exe, "-f", "gprof", timeout=300, binary=True))))
+        line("the same, without a daemon (profctl gprof -b)", peer,
+             timed(ROUNDS, lambda: check(d.ctl("gprof", "-b", exe, big, timeout=300, binary=True))))
         line("the same, JSON, top 200 functions", peer,
              timed(ROUNDS, lambda: check(d.ctl("report", exe, "--json", "--limit", "200", binary=True))))
         _, headers, _ = d.get(f"/api/v1/builds/{build_id(d, exe)}/report?limit=200")

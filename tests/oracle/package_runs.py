@@ -91,8 +91,9 @@ def runs_lua(folder, inputs):
 
 def runs_mawk(folder, inputs):
     text, program = write(inputs, "text", sources(folder, 4 << 20)), write(inputs, "count.awk", AWK)
+    arrays = "BEGIN { for (i = 0; i < 300000; i++) { k = i % 1000; a[k] = a[(i * 7) % 1000] i % 10; if (length(a[k]) > 20) delete a[k] } }"
     return [(["-f", program, text], None), (["-F", ",", "{ s += $2 * length($1); print NR, substr($0, 2, 5) s }", text], None),
-            (["BEGIN { for (i = 0; i < 300000; i++) { a[i % 1000] = a[(i * 7) % 1000] i % 10; if (length(a[i % 1000]) > 20) delete a[i % 1000] } }"], None)]
+            ([arrays], None)]
 
 
 def runs_byacc(folder, inputs):
@@ -142,12 +143,14 @@ def runs_packer(folder, inputs, pack=("-9", "-c"), unpack=("-d", "-c"), fast=("-
 
 def runs_sed(folder, inputs):
     text = write(inputs, "text", sources(folder, 3 << 20))
-    return [(["-n", "-E", r"s/([a-z_]+)\(([^,)]*),/\2(\1;/gp; /^#/{N;P;D}; y/abc/xyz/; $=", text], None), (["-e", r"s/\(.\)\(.*\)\1/\2/; t; s/^/> /", text], None),
-            (["-n", "H; ${x; s/\\n/ /g; p}", write(inputs, "short", sources(folder, 1 << 17))], None)]
+    return [(["-n", "-E", r"s/([a-z_]+)\(([^,)]*),/\2(\1;/gp; /^#/{N;P;D}; y/abc/xyz/; $=", text], None),
+            (["-e", r"s/\(.\)\(.*\)\1/\2/; t; s/^/> /", text], None),
+            (["-n", r"H; ${x; s/\n/ /g; p}", write(inputs, "short", sources(folder, 1 << 17))], None)]
 
 
 RUNS = {"lua5.4": runs_lua, "mawk": runs_mawk, "byacc": runs_byacc, "tcc": runs_tcc, "sqlite3": runs_sqlite, "ninja-build": runs_ninja,
-        "lzip": lambda folder, inputs: runs_packer(folder, inputs, limit=3), "lapack": runs_lapack, "gzip": runs_packer, "bzip2": lambda folder, inputs: runs_packer(folder, inputs, limit=4), "sed": runs_sed,
+        "lzip": lambda folder, inputs: runs_packer(folder, inputs, limit=3), "lapack": runs_lapack, "gzip": runs_packer,
+        "bzip2": lambda folder, inputs: runs_packer(folder, inputs, limit=4), "sed": runs_sed,
         "zlib": lambda folder, inputs: runs_packer(folder, inputs, pack=("-9",), unpack=("-d",), fast=("-1",))}
 
 

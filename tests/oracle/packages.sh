@@ -1,4 +1,5 @@
 #!/bin/bash
+# not a test
 # Debian source packages, built with -pg, for packages.py. Usage: packages.sh FOLDER [package…]
 # Fetches each with apt-get source and builds it in FOLDER/package; the profiled program becomes FOLDER/package/exe. What is
 # there already is kept. The system's sources and lists stay as they are: deb-src entries are derived from them in FOLDER/apt.
