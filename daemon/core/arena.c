@@ -19,6 +19,7 @@ struct arena_block {
 struct arena {
     struct arena_block *first, *current;
     size_t limit, held, used;
+    bool limited; /* the limit refused something since the last reset */
 };
 
 struct arena *arena_new(size_t limit)
@@ -47,6 +48,12 @@ void arena_reset(struct arena *a)
         b->used = 0;
     a->current = a->first;
     a->used = 0;
+    a->limited = false;
+}
+
+bool arena_hit_limit(const struct arena *a)
+{
+    return a->limited;
 }
 
 /* Where size bytes would start in the block; SIZE_MAX if they do not fit. */
@@ -62,8 +69,10 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
 {
     size_t extra = sizeof(struct arena_block) + ARENA_LINE;
     size_t room = a->limit - a->held;
-    if (size > room || room - size < extra)
+    if (size > room || room - size < extra) {
+        a->limited = true;
         return NULL;
+    }
     size_t want = a->held / 4 > ARENA_CHUNK ? a->held / 4 : ARENA_CHUNK;
     want = want > room - extra ? room - extra : want;
     want = want < size ? size : want;

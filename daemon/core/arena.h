@@ -2,6 +2,7 @@
 #ifndef PROFD_CORE_ARENA_H
 #define PROFD_CORE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ char *arena_copy(struct arena *a, const char *text, size_t n);
 char *arena_format(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Bytes handed out since the last reset. */
 size_t arena_used(const struct arena *a);
+/* True if the limit, not the machine, refused something since the last reset: asking again is no use. */
+bool arena_hit_limit(const struct arena *a);
 
 #define ARENA_NEW(a, type) ((type *)arena_take((a), sizeof(type)))
 #define ARENA_ARRAY(a, count, type) ((type *)arena_take_array((a), (count), sizeof(type)))

@@ -57,6 +57,11 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     if (status == PROFD_OK) {
         status = handle(&job, &params, &error);
     }
+    if (status == PROFD_NO_MEMORY && job.arena != NULL && arena_hit_limit(job.arena)) {
+        status = profd_error_set(&error, PROFD_LIMIT, "the answer needs more than the %llu MiB one query may compute with: narrow it "
+                                                      "with since=, until= or match=",
+                                 (unsigned long long)((request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) >> 20));
+    }
     arena_free(job.arena);
     if (status != PROFD_OK) {
         answer_problem(answer, status, error.sentence);

@@ -65,6 +65,18 @@ Test(arena, refuses_beyond_its_limit_and_on_overflow)
     arena_free(a);
 }
 
+Test(arena, tells_its_limit_from_the_machines)
+{
+    struct arena *a = arena_new(1 << 20);
+    cr_assert_not_null(arena_take(a, 1000));
+    cr_assert_not(arena_hit_limit(a));
+    cr_assert_null(arena_take(a, 2 << 20));
+    cr_assert(arena_hit_limit(a));
+    arena_reset(a);
+    cr_assert_not(arena_hit_limit(a));
+    arena_free(a);
+}
+
 Test(arena, copies_and_formats_text)
 {
     struct arena *a = arena_new(0);
