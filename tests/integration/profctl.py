@@ -252,6 +252,12 @@ def test_http(tap, exe):
                   "and lists")
 
 
+def sanitizers(library):
+    """A program must be linked with the sanitizers that its library was built with."""
+    data = open(library, "rb").read()
+    return [f"-fsanitize={name}" for mark, name in ((b"__asan_init", "address"), (b"__tsan_init", "thread")) if mark in data]
+
+
 def test_library(tap, d, folder, exe, gmon):
     """The example in libprofd(3) compiles as it stands, against an installation's layout, and works."""
     page = open(os.path.join(ROOT, "client/libprofd.3")).read()
@@ -269,7 +275,7 @@ def test_library(tap, d, folder, exe, gmon):
             f.write(text)
         library = os.path.join(BUILD, "libprofd.so")
         run("ln", "-sf", library, os.path.join(folder, "libprofd.so.0"))
-        done = run("gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", include, "-o", out, source, library,
+        done = run("gcc", *sanitizers(library), "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", include, "-o", out, source, library,
                    f"-Wl,-rpath,{folder}")
         tap.point(done.returncode == 0, f"example {i + 1} compiles without warnings", done.stderr)
         before = uploads(d, exe)
