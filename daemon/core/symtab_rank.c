@@ -60,7 +60,7 @@ bool symtab_is_function(const struct object *o, const struct object_symbol *s)
 }
 
 /* Index behind the last range of that kind that begins at or below the address, or behind all of lower kinds. */
-static uint32_t symtab_rank_behind(const struct object *o, uint8_t kind, uint64_t address)
+static uint32_t symtab_rank_behind(const struct object *o, unsigned kind, uint64_t address)
 {
     uint32_t low = 0, high = o->range_count;
     while (low < high) {
@@ -76,7 +76,7 @@ static uint32_t symtab_rank_behind(const struct object *o, uint8_t kind, uint64_
 
 bool symtab_rank_range(const struct object *o, uint64_t address, uint64_t *low, uint64_t *high)
 {
-    for (uint8_t kind = OBJECT_RANGE_TEXT; kind <= OBJECT_RANGE_SEGMENT; kind++) {
+    for (unsigned kind = OBJECT_RANGE_TEXT; kind <= OBJECT_RANGE_SEGMENT; kind++) {
         uint32_t behind = symtab_rank_behind(o, kind, address);
         if (behind == 0)
             continue;

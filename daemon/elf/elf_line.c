@@ -25,6 +25,7 @@ struct search {
     struct wanted *list;
     uint32_t count, cursor;
     bool keep; /* all rows */
+    bool as_gprof; /* for gprof's own listings: BFD's reading where it differs from DWARF's */
     struct object_line *rows;
     uint32_t row_count, row_room;
     bool no_memory;
@@ -153,6 +154,7 @@ static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t of
     if (status != PROFD_OK)
         return status;
     bool good = line_table_open(&s->table, *room, size, offset_size);
+    s->table.first_is_zero = good && s->as_gprof && s->table.version >= 5;
     const struct line_string *folder = good && s->table.version < 5 ? elf_units_folder(&s->units, start) : NULL;
     if (folder != NULL)
         s->table.directories[0].text = *folder;
@@ -214,7 +216,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
             elf_build_note(b, "Source lines are compressed and were not read.");
         return PROFD_OK;
     }
-    struct search s = {.build = b, .table = {.file = from}, .keep = table};
+    struct search s = {.build = b, .table = {.file = from}, .keep = table, .as_gprof = all};
     s.table.line_strings = elf_file_find(from, ".debug_line_str");
     s.table.strings = elf_file_find(from, ".debug_str");
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);

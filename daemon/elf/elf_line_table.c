@@ -31,7 +31,7 @@ static void emit_row(struct machine *m)
 
 static void start_sequence(struct machine *m)
 {
-    m->now = (struct registers){.file = 1, .line = 1};
+    m->now = (struct registers){.file = m->table->first_is_zero ? 0 : 1, .line = 1};
     m->has_row = false;
 }
 

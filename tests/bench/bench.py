@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import graphs  # noqa: E402
-from harness import Daemon, run  # noqa: E402
+from harness import Daemon, programs, run  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 
@@ -68,8 +68,19 @@ def main():
         print(f"{'bytes stored for one such profile':<66} {os.path.getsize(files[0]):9} B {stored / 1000:9.0f} B {os.path.getsize(files[0]) * 1000 / stored:8.1f} ×")
 
 
+def lost_calls():
+    """What an imported gmon.out of a threaded program lacks: calls of step() that glibc counted, of those made."""
+    with Daemon() as d:
+        exe = os.path.join(programs(os.path.join(d.folder, "programs")), "threads")
+        check(run(exe, "4", "2000", cwd=d.folder))
+        check(d.ctl("upload", "-e", exe, os.path.join(d.folder, "gmon.out")))
+        counted = next(f["calls"] for f in d.json("report", exe, "--json")["functions"] if f["name"] == "step")
+        print(f"{'calls lost by glibc with 4 threads (and so by any gmon.out)':<66} {100 - counted / 80000:9.0f} %   of 8,000,000")
+
+
 def build_id(d, exe):
     return d.json("report", exe, "--json", "--limit", "1")["build_id"]
 
 
 main()
+lost_calls()
