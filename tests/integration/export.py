@@ -9,7 +9,7 @@ import socket
 import struct
 import subprocess
 
-from harness import PROFCTL, Daemon, Gmon, Tap, bounds, programs, run, symbols
+from harness import PROFCTL, Daemon, Gmon, Tap, bounds, profile, programs, run, symbols
 
 RUNS = {
     "cycle": [["6"], ["9"], ["3"]],
@@ -27,14 +27,6 @@ QUIET = dict(os.environ, LC_ALL="C")
 
 def gprof(exe, *files):
     return run("gprof", "-b", exe, *files, binary=True, env=QUIET)
-
-
-def profile(folder, exe, arguments, n):
-    where = os.path.join(folder, f"{os.path.basename(exe)}-{n}")
-    os.makedirs(where)
-    done = run(exe, *arguments, cwd=where)
-    assert done.returncode == 0, done.stderr
-    return os.path.join(where, "gmon.out")
 
 
 def records(path, pointer=8):

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 
-from harness import ROOT, Daemon, Tap, programs, run
+from harness import ROOT, Daemon, Tap, profile, programs, run
 
 RUNS = {
     "cycle": [["60"], ["90"], ["30"]],
@@ -17,14 +17,6 @@ RUNS = {
     "sorter": [["300000", "1"], ["100000", "9"]],
     "threads": [["2", "900"], ["5", "500"]],
 }
-
-
-def profile(folder, exe, arguments, n):
-    where = os.path.join(folder, f"{os.path.basename(exe)}-{n}")
-    os.makedirs(where)
-    done = run(exe, *arguments, cwd=where)
-    assert done.returncode == 0, done.stderr
-    return os.path.join(where, "gmon.out")
 
 
 def main():

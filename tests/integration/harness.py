@@ -209,3 +209,12 @@ def programs(folder):
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return folder
+
+
+def profile(folder, exe, arguments, n):
+    """Runs a -pg program in a folder of its own; the path of its gmon.out."""
+    where = os.path.join(folder, f"{os.path.basename(exe)}-{n}")
+    os.makedirs(where)
+    done = run(exe, *arguments, cwd=where)
+    assert done.returncode == 0, done.stderr
+    return os.path.join(where, "gmon.out")
