@@ -84,7 +84,7 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 	@mkdir -p $(@D)
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
-EMBED_query := $(wildcard schema/*.json)
+EMBED_query := schema/openapi.json
 EMBED_server := $(wildcard daemon/web/*)
 
 $(B)/%.o: %.c

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/utf8.h"
+#include "proto/varint.h"
 
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -14,32 +15,16 @@ struct scan_field {
     size_t size;
 };
 
-static bool scan_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 70 && *at < end; shift += 7) {
-        uint8_t byte = *(*at)++;
-        if (shift == 63 && byte > 1)
-            return false;
-        v |= (uint64_t)(byte & 0x7fu) << shift;
-        if (byte < 0x80) {
-            *value = v;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Moves *at behind the next field. */
 static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, const uint8_t *end, struct scan_field *f)
 {
     uint64_t key, size = 0;
-    if (!scan_varint(at, end, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff)
+    if (!varint_get(at, end, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff)
         return false;
     *f = (struct scan_field){.number = (uint32_t)(key >> 3)};
     switch (key & 7) {
     case WIRE_VARINT:
-        return scan_varint(at, end, &size);
+        return varint_get(at, end, &size);
     case WIRE_FIXED64:
         size = 8;
         break;
@@ -47,7 +32,7 @@ static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, c
         size = 4;
         break;
     case WIRE_BYTES:
-        if (!scan_varint(at, end, &size))
+        if (!varint_get(at, end, &size))
             return false;
         f->data = *at;
         f->known = protobuf_c_message_descriptor_get_field(d, f->number);

@@ -1,4 +1,4 @@
-/* LEB128 varints and zigzag numbers, as the stored encoding of counts uses them. */
+/* LEB128 varints, as protobuf and the stored encoding of counts use them, and the latter's zigzag numbers. */
 #ifndef PROFD_PROTO_VARINT_H
 #define PROFD_PROTO_VARINT_H
 

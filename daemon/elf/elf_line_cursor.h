@@ -7,6 +7,36 @@
 
 #include "elf/elf_file.h"
 
+/* How a value is written (DWARF 5, section 7.5.6): the forms that are read or skipped. */
+enum {
+    FORM_ADDR = 0x01,
+    FORM_BLOCK2 = 0x03,
+    FORM_BLOCK4 = 0x04,
+    FORM_DATA2 = 0x05,
+    FORM_DATA4 = 0x06,
+    FORM_DATA8 = 0x07,
+    FORM_STRING = 0x08,
+    FORM_BLOCK = 0x09,
+    FORM_BLOCK1 = 0x0a,
+    FORM_DATA1 = 0x0b,
+    FORM_FLAG = 0x0c,
+    FORM_SDATA = 0x0d,
+    FORM_STRP = 0x0e,
+    FORM_UDATA = 0x0f,
+    FORM_REF_ADDR = 0x10,
+    FORM_REF1 = 0x11,
+    FORM_REF2 = 0x12,
+    FORM_REF4 = 0x13,
+    FORM_REF8 = 0x14,
+    FORM_REF_UDATA = 0x15,
+    FORM_SEC_OFFSET = 0x17,
+    FORM_EXPRLOC = 0x18,
+    FORM_FLAG_PRESENT = 0x19,
+    FORM_DATA16 = 0x1e,
+    FORM_LINE_STRP = 0x1f,
+    FORM_REF_SIG8 = 0x20
+};
+
 /* failed sticks: what is read after it is 0. */
 struct line_cursor {
     const struct elf_file *file;
@@ -59,6 +89,16 @@ static inline uint64_t line_leb(struct line_cursor *c, bool is_signed)
             return value;
         }
     }
+}
+
+/* Skips a value that is a run of bytes behind its length. False if the form is none of these. */
+static inline bool line_skip_block(struct line_cursor *c, uint64_t form)
+{
+    unsigned size = form == FORM_BLOCK1 ? 1 : form == FORM_BLOCK2 ? 2 : form == FORM_BLOCK4 ? 4 : 0;
+    if (size == 0 && form != FORM_BLOCK)
+        return false;
+    line_skip(c, size == 0 ? line_leb(c, false) : line_number(c, size));
+    return true;
 }
 
 #endif

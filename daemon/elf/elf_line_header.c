@@ -6,21 +6,6 @@
 
 /* DWARF's numbers, which no header of libc has. */
 enum { LNCT_PATH = 1, LNCT_DIRECTORY = 2 };
-enum {
-    FORM_BLOCK2 = 0x03,
-    FORM_BLOCK4 = 0x04,
-    FORM_DATA2 = 0x05,
-    FORM_DATA4 = 0x06,
-    FORM_DATA8 = 0x07,
-    FORM_STRING = 0x08,
-    FORM_BLOCK = 0x09,
-    FORM_BLOCK1 = 0x0a,
-    FORM_DATA1 = 0x0b,
-    FORM_STRP = 0x0e,
-    FORM_UDATA = 0x0f,
-    FORM_DATA16 = 0x1e,
-    FORM_LINE_STRP = 0x1f
-};
 
 #define FORMATS_MAX 16
 
@@ -99,20 +84,8 @@ static uint64_t read_form(const struct line_table *t, struct line_cursor *c, uin
     case FORM_DATA16:
         line_skip(c, 16);
         return 0;
-    case FORM_BLOCK:
-        line_skip(c, line_leb(c, false));
-        return 0;
-    case FORM_BLOCK1:
-        line_skip(c, line_number(c, 1));
-        return 0;
-    case FORM_BLOCK2:
-        line_skip(c, line_number(c, 2));
-        return 0;
-    case FORM_BLOCK4:
-        line_skip(c, line_number(c, 4));
-        return 0;
     default:
-        c->failed = true;
+        c->failed |= !line_skip_block(c, form);
         return 0;
     }
 }

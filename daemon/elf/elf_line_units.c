@@ -8,32 +8,6 @@
 #define UNITS_MAX 4000000u
 
 enum { AT_STMT_LIST = 0x10, AT_COMP_DIR = 0x1b };
-enum {
-    FORM_ADDR = 0x01,
-    FORM_BLOCK2 = 0x03,
-    FORM_BLOCK4 = 0x04,
-    FORM_DATA2 = 0x05,
-    FORM_DATA4 = 0x06,
-    FORM_DATA8 = 0x07,
-    FORM_STRING = 0x08,
-    FORM_BLOCK = 0x09,
-    FORM_BLOCK1 = 0x0a,
-    FORM_DATA1 = 0x0b,
-    FORM_FLAG = 0x0c,
-    FORM_SDATA = 0x0d,
-    FORM_STRP = 0x0e,
-    FORM_UDATA = 0x0f,
-    FORM_REF_ADDR = 0x10,
-    FORM_REF1 = 0x11,
-    FORM_REF2 = 0x12,
-    FORM_REF4 = 0x13,
-    FORM_REF8 = 0x14,
-    FORM_REF_UDATA = 0x15,
-    FORM_SEC_OFFSET = 0x17,
-    FORM_EXPRLOC = 0x18,
-    FORM_FLAG_PRESENT = 0x19,
-    FORM_REF_SIG8 = 0x20
-};
 
 /* The first entry of a unit, being read. */
 struct head {
@@ -80,21 +54,10 @@ static uint64_t value_read(struct head *h, uint64_t form, struct line_string *te
         while (line_u8(c) != 0)
             continue;
         return 0;
-    case FORM_BLOCK:
-    case FORM_EXPRLOC:
-        line_skip(c, line_leb(c, false));
-        return 0;
-    case FORM_BLOCK1:
-        line_skip(c, line_number(c, 1));
-        return 0;
-    case FORM_BLOCK2:
-        line_skip(c, line_number(c, 2));
-        return 0;
-    case FORM_BLOCK4:
-        line_skip(c, line_number(c, 4));
+    case FORM_FLAG_PRESENT: /* has no bytes */
         return 0;
     default:
-        c->failed = form != FORM_FLAG_PRESENT;
+        c->failed |= !line_skip_block(c, form == FORM_EXPRLOC ? FORM_BLOCK : form);
         return 0;
     }
 }

@@ -78,7 +78,6 @@ for program in cycle calc; do
 done
 
 say "Where dashboards read"
-id=$("$B/profctl" builds --json | sed -n 's/.*"build_id": *"\([^"]*\)".*/\1/p' | head -1)
 id=$("$B/profctl" report "$work/programs/cycle" --json | tr ',' '\n' | sed -n 's/.*"build_id": *"\([0-9a-f]*\)".*/\1/p' | head -1)
 address="http://127.0.0.1:$port/api/v1/builds/$id/report"
 echo "dashboard    http://127.0.0.1:$port/"
