@@ -5,7 +5,7 @@ build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev 
 libprotobuf-c-dev protobuf-c-compiler libzstd-dev nettle-dev g++"
 demo="gfortran binutils procps"
 check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross python3
-python3-jsonschema mandoc sqlite3 curl util-linux strace git"
+python3-jsonschema golang-1.19-go graphviz valgrind mandoc sqlite3 curl util-linux strace git"
 lint="clang-tidy clang-format cppcheck codespell"
 case ${1:-build} in
 build) wanted=$build ;;

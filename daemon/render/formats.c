@@ -9,6 +9,14 @@ static const struct render_format FORMATS[] = {
     {"json", "application/json", true, json_render_report},
     {"text", "text/plain; charset=utf-8", true, text_render_report},
     {"gprof", "text/plain; charset=utf-8", false, gprof_render_listing},
+    {"pprof", "application/vnd.google.protobuf", true, pprof_render_profile},
+    {"callgrind", "text/plain; charset=utf-8", true, callgrind_render_graph},
+    {"folded", "text/plain; charset=utf-8", true, folded_render_stacks},
+    {"speedscope", "application/json", true, speedscope_render_stacks},
+    {"dot", "text/vnd.graphviz; charset=utf-8", true, dot_render_graph},
+    {"csv", "text/csv; charset=utf-8; header=present", true, csv_render_functions},
+    {"flamegraph", "application/json", true, flamegraph_render_rows},
+    {"nodegraph", "application/json", true, nodegraph_render_frames},
 };
 
 const struct render_format *render_find(const char *name)
@@ -23,5 +31,5 @@ const struct render_format *render_find(const char *name)
 
 const char *render_names(void)
 {
-    return "json, text, gprof";
+    return "json, text, gprof, pprof, callgrind, folded, speedscope, dot, csv, flamegraph, nodegraph";
 }

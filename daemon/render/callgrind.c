@@ -1,0 +1,100 @@
+/* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for KCachegrind and
+ * callgrind_annotate. Call counts are exact. Costs are nanoseconds; arcs inside a cycle carry calls and no time. */
+#include <math.h>
+
+#include "render/formats.h"
+#include "render/name.h"
+
+/* Names are written once and then by number. */
+struct callgrind {
+    const struct report *report;
+    const struct name_list *names;
+    struct arena *arena;
+    struct buffer *out;
+    bool *named, *build_named; /* functions and builds whose name was written */
+};
+
+static uint64_t nanoseconds(double seconds)
+{
+    return seconds > 0 ? (uint64_t)floor(seconds * 1e9 + 0.5) : 0;
+}
+
+static const char *build_name(const struct callgrind *c, uint32_t build)
+{
+    const char *name = build < c->report->build_count ? c->report->build_names[build] : "[outside]";
+    const char *safe = name_make_safe(c->arena, name != NULL && name[0] != '\0' ? name : "[unknown]");
+    return safe != NULL ? safe : "?";
+}
+
+/* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own number, since
+ * names alone would join functions of one name. */
+static void add_position(struct callgrind *c, const char *prefix, uint32_t position)
+{
+    const struct report_function *f = &c->report->functions[position];
+    buffer_add_format(c->out, "%sob=(%u)", prefix, f->build + 1);
+    if (!c->build_named[f->build]) {
+        buffer_add_format(c->out, " %s", build_name(c, f->build));
+        c->build_named[f->build] = true;
+    }
+    const char *file = f->file != NULL && f->file[0] != '\0' ? name_make_safe(c->arena, f->file) : "???";
+    buffer_add_format(c->out, "\n%s=(%u)", prefix[0] == 'c' ? "cfi" : "fl", position + 1);
+    if (!c->named[position]) {
+        buffer_add_format(c->out, " %s", file != NULL ? file : "???");
+    }
+    buffer_add_format(c->out, "\n%sfn=(%u)", prefix, position + 1);
+    if (!c->named[position]) {
+        buffer_add_char(c->out, ' ');
+        buffer_add_text(c->out, c->names->text[position]);
+        c->named[position] = true;
+    }
+    buffer_add_char(c->out, '\n');
+}
+
+static void add_function(struct callgrind *c, uint32_t position)
+{
+    const struct report_function *f = &c->report->functions[position];
+    buffer_add_char(c->out, '\n');
+    add_position(c, "", position);
+    buffer_add_format(c->out, "0 %llu\n", (unsigned long long)nanoseconds(f->self));
+    for (uint32_t i = 0; i < f->callee_count && !c->out->failed; i++) {
+        const struct report_arc *arc = &f->callees[i];
+        if (arc->calls == 0) {
+            continue;
+        }
+        add_position(c, "c", arc->other);
+        buffer_add_format(c->out, "calls=%llu 0\n0 %llu\n", (unsigned long long)arc->calls,
+                          (unsigned long long)nanoseconds(arc->self + arc->children));
+    }
+}
+
+enum profd_status callgrind_render_graph(const struct render_input *in, struct arena *a, struct buffer *out,
+                                         struct profd_error *e)
+{
+    const struct report *r = in->report;
+    struct name_list names;
+    struct callgrind c = {.report = r, .names = &names, .arena = a, .out = out};
+    c.named = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
+    c.build_named = ARENA_ARRAY(a, (size_t)r->build_count + 1, bool);
+    if (c.named == NULL || c.build_named == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
+    }
+    enum profd_status status = name_list_make(r, a, &names, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        total += nanoseconds(r->functions[i].self);
+    }
+    const char *command = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
+    buffer_add_format(out, "# callgrind format\nversion: 1\ncreator: profd " PROFD_VERSION "\ncmd: %s\n",
+                      command != NULL ? command : "");
+    buffer_add_format(out, "desc: Build: %s\npositions: line\nevent: ns : CPU time in nanoseconds\nevents: ns\nsummary: %llu\n",
+                      in->build_id, (unsigned long long)total);
+    for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
+        if (r->functions[i].index != 0) {
+            add_function(&c, i);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,113 @@
+/* format=dot: the call graph for Graphviz. Functions with most time, cycles as clusters, edges as wide as their time and labelled
+ * with exact call counts. */
+#include <math.h>
+
+#include "proto/limits.h"
+#include "render/formats.h"
+#include "render/name.h"
+#include "render/select.h"
+
+#define NODES 80u /* when nobody said how many */
+
+struct dot {
+    const struct report *report;
+    const struct name_list *names;
+    struct buffer *out;
+    const bool *shown;
+};
+
+/* Between double quotes; Graphviz reads \n and \l in labels, so that a backslash is doubled. */
+static void add_quoted(struct buffer *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            buffer_add_char(out, '\\');
+        }
+        buffer_add_char(out, *text);
+    }
+}
+
+static void add_node(const struct dot *d, uint32_t position)
+{
+    const struct report_function *f = &d->report->functions[position];
+    double weight = d->report->total > 0 ? (f->self + f->children) / d->report->total : 0;
+    /* From white to a warm red by share of the time: readable in grey, too. */
+    unsigned fade = 255 - (unsigned)(150 * (weight < 1 ? weight : 1));
+    buffer_add_format(d->out, "  f%u [label=\"", position);
+    add_quoted(d->out, d->names->text[position]);
+    buffer_add_format(d->out, "\\n%.2f%% (self %.2f s)\\n%llu calls\", fillcolor=\"#ff%02x%02x\", fontsize=%u];\n", f->percent,
+                      f->self, (unsigned long long)(f->calls + f->self_calls), fade, fade, 10 + (unsigned)(10 * sqrt(weight)));
+}
+
+static void add_edge(const struct dot *d, uint32_t from, const struct report_arc *arc)
+{
+    double seconds = arc->self + arc->children, share = d->report->total > 0 ? seconds / d->report->total : 0;
+    buffer_add_format(d->out, "  f%u -> f%u [label=\"%llu\", penwidth=%.2f, tooltip=\"%.6g s\"%s];\n", from, arc->other,
+                      (unsigned long long)arc->calls, 1 + 6 * share, seconds,
+                      arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
+}
+
+static void add_cycles(const struct dot *d)
+{
+    for (uint32_t i = 0; i < d->report->cycle_count && !d->out->failed; i++) {
+        const struct report_cycle *c = &d->report->cycles[i];
+        bool open = false;
+        for (uint32_t m = 0; m < c->member_count; m++) {
+            if (!d->shown[c->members[m].other]) {
+                continue;
+            }
+            if (!open) {
+                buffer_add_format(d->out, "  subgraph cluster_%u { label=\"cycle %u: %.2f%%\"; style=\"rounded,dashed\"; ",
+                                  c->number, c->number, c->percent);
+                open = true;
+            }
+            buffer_add_format(d->out, "f%u; ", c->members[m].other);
+        }
+        if (open) {
+            buffer_add_text(d->out, "}\n");
+        }
+    }
+}
+
+enum profd_status dot_render_graph(const struct render_input *in, struct arena *a, struct buffer *out,
+                                   struct profd_error *e)
+{
+    const struct report *r = in->report;
+    struct selection s;
+    struct name_list names;
+    struct render_input narrowed = *in;
+    bool *shown = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
+    narrowed.limit = in->limit == 0 || in->limit == LIMIT_HTTP_ROWS ? NODES : in->limit;
+    narrowed.sort = in->sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->sort;
+    enum profd_status status =
+        shown != NULL ? name_list_make(r, a, &names, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
+    if (status == PROFD_OK) {
+        status = selection_make(&narrowed, a, &s, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct dot d = {r, &names, out, shown};
+    buffer_add_text(out, "digraph \"");
+    const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
+    add_quoted(out, title != NULL ? title : "");
+    buffer_add_format(out, "\" {\n  // %u functions not shown, %.2f s\n  node [shape=box, style=filled, fillcolor=white, "
+                           "fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];\n",
+                      s.hidden, s.hidden_seconds);
+    for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
+        if (!(s.entries[i] & REPORT_CYCLE)) {
+            add_node(&d, s.entries[i]);
+            shown[s.entries[i]] = true;
+        }
+    }
+    add_cycles(&d);
+    for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
+        for (uint32_t k = 0; shown[i] && k < r->functions[i].callee_count; k++) {
+            if (shown[r->functions[i].callees[k].other]) {
+                add_edge(&d, i, &r->functions[i].callees[k]);
+            }
+        }
+    }
+    buffer_add_text(out, "}\n");
+    return status;
+}

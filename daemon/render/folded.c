@@ -1,0 +1,48 @@
+/* format=folded: one derived stack a line, root first, with its own time in microseconds (Brendan Gregg's flamegraph.pl and
+ * everything that reads its input). The first frame says that the stacks are synthetic: the format has no comments. */
+#include <math.h>
+
+#include "render/formats.h"
+#include "render/stacks.h"
+
+/* Names may hold neither ';' nor a line's end, and the count follows the last space. */
+static void add_frame(struct buffer *out, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        buffer_add_char(out, *name == ';' ? ':' : *name);
+    }
+}
+
+enum profd_status folded_render_stacks(const struct render_input *in, struct arena *a, struct buffer *out,
+                                       struct profd_error *e)
+{
+    struct name_list names;
+    struct stacks s;
+    uint32_t path[STACKS_DEPTH + 2];
+    double exact = 0, said = 0;
+    enum profd_status status = name_list_make(in->report, a, &names, e);
+    if (status == PROFD_OK) {
+        status = stacks_make(in->report, a, &s, e);
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < s.count && !out->failed; i++) {
+        const struct stack_node *n = &s.nodes[i];
+        path[n->depth] = n->frame;
+        /* Rounding errors are carried over, so that the whole comes out right. */
+        exact += n->self * 1e6;
+        double count = floor(exact - said + 0.5);
+        if (count < 1) {
+            continue;
+        }
+        said += count;
+        buffer_add_text(out, "[synthetic stacks]");
+        for (uint32_t d = 0; d <= n->depth; d++) {
+            const char *name = stacks_frame_name(&names, in->report, path[d], a);
+            buffer_add_char(out, ';');
+            add_frame(out, name != NULL ? name : "?");
+        }
+        buffer_add_char(out, ' ');
+        buffer_add_u64(out, (uint64_t)count, 0);
+        buffer_add_char(out, '\n');
+    }
+    return status;
+}

@@ -1,0 +1,245 @@
+/* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample types are
+ * samples/count, cpu/nanoseconds and calls/count. Stacks are derived, and a comment in the payload says so; call counts
+ * stand in samples of caller and callee alone, where they are exact. */
+#include <math.h>
+#include <string.h>
+
+#include "proto/varint.h"
+#include "render/formats.h"
+#include "render/stacks.h"
+
+enum { /* field numbers of message Profile */
+    PPROF_SAMPLE_TYPE = 1, PPROF_SAMPLE = 2, PPROF_MAPPING = 3, PPROF_LOCATION = 4, PPROF_FUNCTION = 5, PPROF_STRING = 6,
+    PPROF_TIME_NANOS = 9, PPROF_DURATION_NANOS = 10, PPROF_PERIOD_TYPE = 11, PPROF_PERIOD = 12, PPROF_COMMENT = 13,
+    PPROF_DEFAULT_SAMPLE_TYPE = 14,
+};
+
+struct pprof {
+    const struct render_input *in;
+    const struct name_list *names;
+    struct stacks stacks;
+    struct arena *arena;
+    struct buffer *out;
+    struct buffer strings; /* table of strings, each a whole field */
+    uint64_t string_count;
+    bool *used;            /* functions, then cycles, then the cut frame: those that have a location */
+};
+
+static void add_varint(struct buffer *b, uint64_t value)
+{
+    uint8_t bytes[VARINT_MAX];
+    buffer_add(b, bytes, (size_t)(varint_put(bytes, value) - bytes));
+}
+
+static void add_number(struct buffer *b, unsigned field, uint64_t value)
+{
+    add_varint(b, field << 3);
+    add_varint(b, value);
+}
+
+static void add_bytes(struct buffer *b, unsigned field, const void *bytes, size_t n)
+{
+    add_varint(b, field << 3 | 2);
+    add_varint(b, n);
+    buffer_add(b, bytes, n);
+}
+
+/* Moves a finished message into its parent and empties it. */
+static void add_message(struct buffer *b, unsigned field, struct buffer *message)
+{
+    b->failed |= message->failed;
+    add_bytes(b, field, message->data, message->size);
+    message->size = 0;
+}
+
+/* Index of a string. No string is looked for: each is added once by who knows. */
+static uint64_t add_string(struct pprof *p, const char *text)
+{
+    add_bytes(&p->strings, PPROF_STRING, text, strlen(text));
+    return p->string_count++;
+}
+
+static void add_value_type(struct pprof *p, struct buffer *message, unsigned field, uint64_t type, uint64_t unit)
+{
+    add_number(message, 1, type);
+    add_number(message, 2, unit);
+    add_message(p->out, field, message);
+}
+
+/* Locations are numbered by function, then cycle, then the frame of what was not followed; from 1. */
+static uint32_t location_of(const struct pprof *p, uint32_t frame)
+{
+    const struct report *r = p->in->report;
+    return frame == STACKS_CUT ? r->function_count + r->cycle_count
+                               : frame & REPORT_CYCLE ? r->function_count + (frame & ~REPORT_CYCLE) : frame;
+}
+
+/* locations: leaf first. */
+static void add_sample(struct pprof *p, struct buffer *message, const uint32_t *locations, uint32_t n, uint64_t ticks,
+                       uint64_t nanoseconds, uint64_t calls)
+{
+    struct buffer packed;
+    buffer_init(&packed, 1 << 20);
+    for (uint32_t i = 0; i < n; i++) {
+        add_varint(&packed, (uint64_t)locations[i] + 1);
+        p->used[locations[i]] = true;
+    }
+    add_message(message, 1, &packed);
+    add_varint(&packed, ticks);
+    add_varint(&packed, nanoseconds);
+    add_varint(&packed, calls);
+    add_message(message, 2, &packed);
+    buffer_done(&packed);
+    add_message(p->out, PPROF_SAMPLE, message);
+}
+
+/* Rounded so that the sum of all roundings is the rounded sum. */
+static uint64_t round_on(double value, double *exact, double *said)
+{
+    *exact += value;
+    double whole = floor(*exact - *said + 0.5);
+    whole = whole > 0 ? whole : 0;
+    *said += whole;
+    return (uint64_t)whole;
+}
+
+static void add_stacks(struct pprof *p, struct buffer *message)
+{
+    uint32_t path[STACKS_DEPTH + 2], leaf_first[STACKS_DEPTH + 2];
+    const struct report *r = p->in->report;
+    double rate = r->rate_count > 0 ? r->rates[0] : 0, sums[4] = {0};
+    for (uint32_t i = 0; i < p->stacks.count && !p->out->failed; i++) {
+        const struct stack_node *n = &p->stacks.nodes[i];
+        path[n->depth] = location_of(p, n->frame);
+        if (!(n->self > 0)) {
+            continue;
+        }
+        for (uint32_t d = 0; d <= n->depth; d++) {
+            leaf_first[d] = path[n->depth - d];
+        }
+        uint64_t ticks = round_on(n->self * rate, &sums[0], &sums[1]);
+        uint64_t nanoseconds = round_on(n->self * 1e9, &sums[2], &sums[3]);
+        add_sample(p, message, leaf_first, n->depth + 1, ticks, nanoseconds, 0);
+    }
+}
+
+static void add_calls(struct pprof *p, struct buffer *message)
+{
+    const struct report *r = p->in->report;
+    for (uint32_t i = 0; i < r->function_count && !p->out->failed; i++) {
+        const struct report_function *f = &r->functions[i];
+        for (uint32_t k = 0; f->index != 0 && k < f->callee_count; k++) {
+            uint32_t pair[2] = {f->callees[k].other, i};
+            if (f->callees[k].calls > 0) {
+                add_sample(p, message, pair, pair[0] == pair[1] ? 1 : 2, 0, 0, f->callees[k].calls);
+            }
+        }
+    }
+}
+
+/* Mappings have the numbers of builds from 1; what is outside all builds has none. */
+static void add_mappings(struct pprof *p, struct buffer *message)
+{
+    const struct report *r = p->in->report;
+    uint32_t k = 0; /* functions ascend by build */
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        uint64_t limit = 1;
+        for (; k < r->function_count && r->functions[k].build == i; k++) {
+            uint64_t end = r->functions[k].address + r->functions[k].size;
+            limit = end > limit ? end : limit;
+        }
+        const char *name = name_make_safe(p->arena, r->build_names[i] != NULL ? r->build_names[i] : "");
+        add_number(message, 1, i + 1);
+        add_number(message, 3, limit);
+        add_number(message, 5, add_string(p, name != NULL ? name : ""));
+        add_number(message, 6, add_string(p, r->builds[i]));
+        add_number(message, 7, 1);
+        add_message(p->out, PPROF_MAPPING, message);
+    }
+}
+
+static void add_function(struct pprof *p, struct buffer *message, uint32_t location)
+{
+    const struct report *r = p->in->report;
+    const struct report_function *f = location < r->function_count ? &r->functions[location] : NULL;
+    uint32_t frame = location < r->function_count                    ? location
+                     : location < r->function_count + r->cycle_count ? REPORT_CYCLE | (location - r->function_count)
+                                                                     : STACKS_CUT;
+    const char *name = stacks_frame_name(p->names, r, frame, p->arena);
+    const char *raw = f != NULL ? name_make_safe(p->arena, f->raw) : name;
+    const char *file = f != NULL && f->file != NULL ? name_make_safe(p->arena, f->file) : "";
+    add_number(message, 1, (uint64_t)location + 1);
+    add_number(message, 2, add_string(p, name != NULL ? name : "?"));
+    add_number(message, 3, add_string(p, raw != NULL ? raw : "?"));
+    add_number(message, 4, add_string(p, file != NULL ? file : ""));
+    add_message(p->out, PPROF_FUNCTION, message);
+    struct buffer line;
+    buffer_init(&line, 64);
+    add_number(&line, 1, (uint64_t)location + 1);
+    add_number(message, 1, (uint64_t)location + 1);
+    if (f != NULL && f->build < r->build_count) {
+        add_number(message, 2, f->build + 1);
+        add_number(message, 3, f->address);
+    }
+    add_message(message, 4, &line);
+    buffer_done(&line);
+    add_message(p->out, PPROF_LOCATION, message);
+}
+
+static void add_heading(struct pprof *p, struct buffer *message)
+{
+    const struct report *r = p->in->report;
+    const struct provenance *from = p->in->provenance;
+    add_string(p, "");
+    uint64_t samples = add_string(p, "samples"), count = add_string(p, "count"), cpu = add_string(p, "cpu");
+    uint64_t nanoseconds = add_string(p, "nanoseconds"), calls = add_string(p, "calls");
+    add_value_type(p, message, PPROF_SAMPLE_TYPE, samples, count);
+    add_value_type(p, message, PPROF_SAMPLE_TYPE, cpu, nanoseconds);
+    add_value_type(p, message, PPROF_SAMPLE_TYPE, calls, count);
+    add_value_type(p, message, PPROF_PERIOD_TYPE, cpu, nanoseconds);
+    add_number(p->out, PPROF_PERIOD, r->rate_count > 0 ? 1000000000u / r->rates[0] : 0);
+    add_number(p->out, PPROF_DEFAULT_SAMPLE_TYPE, cpu);
+    add_number(p->out, PPROF_TIME_NANOS, (uint64_t)from->first);
+    add_number(p->out, PPROF_DURATION_NANOS, (uint64_t)(from->last - from->first));
+    add_number(p->out, PPROF_COMMENT,
+               add_string(p, "synthetic: stacks are derived from call counts, never observed; calls are exact and stand in "
+                             "samples of caller and callee alone"));
+    if (p->stacks.cut > 0) {
+        const char *cut = arena_format(p->arena, "%.6g s lie below paths that were not followed", p->stacks.cut);
+        add_number(p->out, PPROF_COMMENT, add_string(p, cut != NULL ? cut : ""));
+    }
+}
+
+enum profd_status pprof_render_profile(const struct render_input *in, struct arena *a, struct buffer *out,
+                                       struct profd_error *e)
+{
+    struct name_list names;
+    struct pprof p = {.in = in, .names = &names, .arena = a, .out = out};
+    uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
+    struct buffer message;
+    p.used = ARENA_ARRAY(a, locations, bool);
+    enum profd_status status =
+        p.used != NULL ? name_list_make(in->report, a, &names, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
+    if (status == PROFD_OK) {
+        status = stacks_make(in->report, a, &p.stacks, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    buffer_init(&message, 1 << 20);
+    buffer_init(&p.strings, out->limit);
+    add_heading(&p, &message);
+    add_stacks(&p, &message);
+    add_calls(&p, &message);
+    add_mappings(&p, &message);
+    for (uint32_t i = 0; i < locations && !out->failed; i++) {
+        if (p.used[i]) {
+            add_function(&p, &message, i);
+        }
+    }
+    out->failed |= p.strings.failed;
+    buffer_add(out, p.strings.data, p.strings.size);
+    buffer_done(&message);
+    buffer_done(&p.strings);
+    return status;
+}

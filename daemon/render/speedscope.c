@@ -1,0 +1,104 @@
+/* format=speedscope: the file format of www.speedscope.app, one profile of type "sampled" over derived stacks. */
+#include "render/formats.h"
+#include "render/json_write.h"
+#include "render/stacks.h"
+
+/* Frames get numbers in order of first use. */
+struct frame_numbers {
+    uint32_t *functions, *cycles, cut; /* number + 1 */
+    uint32_t count;
+};
+
+static uint32_t *frame_find(struct frame_numbers *f, uint32_t frame)
+{
+    return frame == STACKS_CUT ? &f->cut : frame & REPORT_CYCLE ? &f->cycles[frame & ~REPORT_CYCLE] : &f->functions[frame];
+}
+
+static void add_frames(struct buffer *out, const struct render_input *in, const struct stacks *s,
+                       const struct name_list *names, struct frame_numbers *f, struct arena *a)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t frame = s->nodes[i].frame, *number = frame_find(f, frame);
+        if (*number != 0) {
+            continue;
+        }
+        buffer_add_text(out, f->count > 0 ? ",{\"name\":" : "{\"name\":");
+        *number = ++f->count;
+        const char *name = stacks_frame_name(names, in->report, frame, a);
+        render_json_string(out, name != NULL ? name : "?");
+        bool function = frame != STACKS_CUT && !(frame & REPORT_CYCLE);
+        const char *file = function ? in->report->functions[frame].file : NULL;
+        if (file != NULL && file[0] != '\0') {
+            json_add_text(out, "file", file);
+        }
+        JSON_ADD(out, "}");
+    }
+}
+
+static void add_samples(struct buffer *out, const struct stacks *s, struct frame_numbers *f)
+{
+    uint32_t path[STACKS_DEPTH + 2];
+    const char *comma = "";
+    for (uint32_t i = 0; i < s->count && !out->failed; i++) {
+        const struct stack_node *n = &s->nodes[i];
+        path[n->depth] = *frame_find(f, n->frame) - 1;
+        if (!(n->self > 0)) {
+            continue;
+        }
+        buffer_add_text(out, comma);
+        for (uint32_t d = 0; d <= n->depth; d++) {
+            buffer_add_char(out, d == 0 ? '[' : ',');
+            buffer_add_u64(out, path[d], 0);
+        }
+        JSON_ADD(out, "]");
+        comma = ",";
+    }
+}
+
+static void add_weights(struct buffer *out, const struct stacks *s, double *total)
+{
+    const char *comma = "";
+    *total = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->nodes[i].self > 0) {
+            buffer_add_text(out, comma);
+            buffer_add_shortest(out, s->nodes[i].self);
+            *total += s->nodes[i].self;
+            comma = ",";
+        }
+    }
+}
+
+enum profd_status speedscope_render_stacks(const struct render_input *in, struct arena *a, struct buffer *out,
+                                           struct profd_error *e)
+{
+    struct name_list names;
+    struct stacks s;
+    double total;
+    struct frame_numbers f = {.functions = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, uint32_t),
+                              .cycles = ARENA_ARRAY(a, (size_t)in->report->cycle_count + 1, uint32_t)};
+    if (f.functions == NULL || f.cycles == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", in->report->function_count);
+    }
+    enum profd_status status = name_list_make(in->report, a, &names, e);
+    if (status == PROFD_OK) {
+        status = stacks_make(in->report, a, &s, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    JSON_ADD(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"profd@" PROFD_VERSION
+                  "\",\"activeProfileIndex\":0");
+    json_add_text(out, "name", in->build_name);
+    JSON_ADD(out, ",\"shared\":{\"frames\":[");
+    add_frames(out, in, &s, &names, &f, a);
+    JSON_ADD(out, "]},\"profiles\":[{\"type\":\"sampled\",\"name\":\"synthetic: stacks derived from call counts, never "
+                  "observed\",\"unit\":\"seconds\",\"startValue\":0,\"samples\":[");
+    add_samples(out, &s, &f);
+    JSON_ADD(out, "],\"weights\":[");
+    add_weights(out, &s, &total);
+    JSON_ADD(out, "]");
+    json_add_number(out, "endValue", total);
+    JSON_ADD(out, "}]}\n");
+    return status;
+}

@@ -1,0 +1,280 @@
+#include "render/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALLEST 1e-6 /* of all time: a path with less is not worth a node */
+#define ROOM (2 * STACKS_NODES + 2) /* every node may have a child for what was cut below it */
+
+struct growing_node {
+    struct stack_node node;
+    uint32_t first_child, next; /* STACKS_NONE at the end; only after the paths are followed */
+};
+
+struct growth {
+    const struct report *report;
+    struct growing_node *nodes;
+    uint32_t count, cuts; /* nodes, and those that stand for what was cut */
+    uint32_t *heap; /* nodes not followed yet, most time first */
+    uint32_t heap_count;
+    uint32_t *cycle_node; /* child of the node being followed that stands for this cycle, valid if cycle_of says so */
+    uint32_t *cycle_of;
+    double smallest, cut;
+};
+
+static double entry_time(const struct report *r, uint32_t frame)
+{
+    if (frame & REPORT_CYCLE) {
+        const struct report_cycle *c = &r->cycles[frame & ~REPORT_CYCLE];
+        return c->self + c->children;
+    }
+    return r->functions[frame].self + r->functions[frame].children;
+}
+
+static bool heap_before(const struct growth *g, uint32_t a, uint32_t b)
+{
+    double x = g->nodes[a].node.total, y = g->nodes[b].node.total;
+    return x > y || (!(x < y) && a < b);
+}
+
+static void heap_push(struct growth *g, uint32_t node)
+{
+    uint32_t at = g->heap_count++;
+    for (; at > 0 && heap_before(g, node, g->heap[(at - 1) / 2]); at = (at - 1) / 2) {
+        g->heap[at] = g->heap[(at - 1) / 2];
+    }
+    g->heap[at] = node;
+}
+
+static uint32_t heap_pop(struct growth *g)
+{
+    uint32_t top = g->heap[0], moved = g->heap[--g->heap_count], at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= g->heap_count) {
+            break;
+        }
+        if (child + 1 < g->heap_count && heap_before(g, g->heap[child + 1], g->heap[child])) {
+            child++;
+        }
+        if (!heap_before(g, g->heap[child], moved)) {
+            break;
+        }
+        g->heap[at] = g->heap[child];
+        at = child;
+    }
+    g->heap[at] = moved;
+    return top;
+}
+
+static bool growth_full(const struct growth *g, uint32_t parent)
+{
+    return g->count - g->cuts >= STACKS_NODES || (parent != STACKS_NONE && g->nodes[parent].node.depth + 2 >= STACKS_DEPTH);
+}
+
+static uint32_t growth_add(struct growth *g, uint32_t parent, uint32_t frame, double total)
+{
+    uint32_t depth = parent == STACKS_NONE ? 0 : g->nodes[parent].node.depth + 1;
+    g->nodes[g->count].node = (struct stack_node){.parent = parent, .frame = frame, .depth = depth, .total = total};
+    return g->count++;
+}
+
+/* Time that flows from a node to a frame. Returns what could not be given a node. */
+static double growth_flow(struct growth *g, uint32_t parent, uint32_t frame, double total)
+{
+    if (total < g->smallest || growth_full(g, parent)) {
+        return total;
+    }
+    heap_push(g, growth_add(g, parent, frame, total));
+    return 0;
+}
+
+static void growth_cut(struct growth *g, uint32_t parent, double cut)
+{
+    if (cut > 0) {
+        uint32_t rest = growth_add(g, parent, STACKS_CUT, cut);
+        g->nodes[rest].node.self = cut;
+        g->cuts++;
+        g->cut += cut;
+    }
+}
+
+static double follow_cycle(struct growth *g, uint32_t at, double share)
+{
+    const struct report_cycle *c = &g->report->cycles[g->nodes[at].node.frame & ~REPORT_CYCLE];
+    double cut = 0;
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        double total = share * entry_time(g->report, c->members[i].other);
+        if (total > 0) {
+            cut += growth_flow(g, at, c->members[i].other, total);
+        }
+    }
+    return cut;
+}
+
+/* Callees in one cycle become one node. */
+static double follow_function(struct growth *g, uint32_t at, double share)
+{
+    const struct report_function *f = &g->report->functions[g->nodes[at].node.frame];
+    double cut = 0;
+    g->nodes[at].node.self = share * f->self;
+    for (uint32_t i = 0; i < f->callee_count; i++) {
+        const struct report_arc *arc = &f->callees[i];
+        double total = share * (arc->self + arc->children);
+        uint32_t cycle = g->report->functions[arc->other].cycle;
+        if (arc->inside || !(total > 0)) {
+            continue;
+        }
+        if (cycle == 0) {
+            cut += growth_flow(g, at, arc->other, total);
+        } else if (g->cycle_of[cycle - 1] == at + 1) {
+            g->nodes[g->cycle_node[cycle - 1]].node.total += total;
+        } else if (growth_full(g, at)) {
+            cut += total;
+        } else {
+            g->cycle_of[cycle - 1] = at + 1;
+            g->cycle_node[cycle - 1] = growth_add(g, at, REPORT_CYCLE | (cycle - 1), total);
+        }
+    }
+    return cut;
+}
+
+/* Cycles below a node are queued when their time is whole. */
+static void queue_cycles(struct growth *g, uint32_t first)
+{
+    for (uint32_t i = first; i < g->count; i++) {
+        if (g->nodes[i].node.frame & REPORT_CYCLE) {
+            heap_push(g, i);
+        }
+    }
+}
+
+static void follow(struct growth *g, uint32_t at)
+{
+    uint32_t frame = g->nodes[at].node.frame, first = g->count;
+    double all = entry_time(g->report, frame), share = all > 0 ? g->nodes[at].node.total / all : 0;
+    double cut = frame & REPORT_CYCLE ? follow_cycle(g, at, share) : follow_function(g, at, share);
+    queue_cycles(g, first);
+    growth_cut(g, at, cut);
+}
+
+/* What no caller accounts for starts a stack: spontaneous functions, and cycles nobody called. */
+static double root_time(const struct report *r, uint32_t frame)
+{
+    bool cycle = (frame & REPORT_CYCLE) != 0;
+    const struct report_cycle *c = cycle ? &r->cycles[frame & ~REPORT_CYCLE] : NULL;
+    const struct report_function *f = cycle ? NULL : &r->functions[frame];
+    const struct report_arc *callers = cycle ? c->callers : f->callers;
+    uint32_t count = cycle ? c->caller_count : f->caller_count;
+    double all = entry_time(r, frame), left = all;
+    for (uint32_t i = 0; i < count; i++) {
+        left -= callers[i].inside ? 0 : callers[i].self + callers[i].children;
+    }
+    return left > 1e-9 * all ? left : 0;
+}
+
+static void plant(struct growth *g)
+{
+    const struct report *r = g->report;
+    double cut = 0;
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        uint32_t frame = r->order[i];
+        if (!(frame & REPORT_CYCLE) && r->functions[frame].cycle != 0) {
+            continue;
+        }
+        double total = root_time(r, frame);
+        if (total > 0) {
+            cut += growth_flow(g, STACKS_NONE, frame, total);
+        }
+    }
+    growth_cut(g, STACKS_NONE, cut);
+}
+
+static int compare_siblings(const void *left, const void *right, void *context)
+{
+    const struct growing_node *nodes = context;
+    const struct stack_node *a = &nodes[*(const uint32_t *)left].node, *b = &nodes[*(const uint32_t *)right].node;
+    if (a->parent != b->parent) {
+        return a->parent < b->parent ? -1 : 1;
+    }
+    if (a->total > b->total || a->total < b->total) {
+        return a->total > b->total ? -1 : 1;
+    }
+    return a->frame < b->frame ? -1 : a->frame > b->frame;
+}
+
+/* Links siblings, most time first. Returns the first root. order is scratch of count elements. */
+static uint32_t link_siblings(struct growth *g, uint32_t *order)
+{
+    uint32_t root = STACKS_NONE;
+    for (uint32_t i = 0; i < g->count; i++) {
+        order[i] = i;
+        g->nodes[i].first_child = STACKS_NONE;
+    }
+    qsort_r(order, g->count, sizeof *order, compare_siblings, g->nodes);
+    for (uint32_t i = g->count; i-- > 0;) {
+        struct growing_node *n = &g->nodes[order[i]];
+        uint32_t *first = n->node.parent == STACKS_NONE ? &root : &g->nodes[n->node.parent].first_child;
+        n->next = *first;
+        *first = order[i];
+    }
+    return root;
+}
+
+/* Depth first without recursion: down, else right, else up and right. */
+static void list_nodes(const struct growth *g, uint32_t root, uint32_t *place, struct stack_node *out)
+{
+    uint32_t n = 0, at = root;
+    while (at != STACKS_NONE) {
+        const struct growing_node *node = &g->nodes[at];
+        out[n] = node->node;
+        if (node->node.parent != STACKS_NONE) {
+            out[n].parent = place[node->node.parent];
+        }
+        place[at] = n++;
+        if (node->first_child != STACKS_NONE) {
+            at = node->first_child;
+            continue;
+        }
+        while (at != STACKS_NONE && g->nodes[at].next == STACKS_NONE) {
+            at = g->nodes[at].node.parent;
+        }
+        at = at == STACKS_NONE ? STACKS_NONE : g->nodes[at].next;
+    }
+}
+
+enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e)
+{
+    struct growth g = {.report = report, .smallest = SMALLEST * report->total};
+    g.nodes = ARENA_ARRAY(a, ROOM, struct growing_node);
+    g.heap = ARENA_ARRAY(a, ROOM, uint32_t);
+    g.cycle_node = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
+    g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
+    uint32_t *order = ARENA_ARRAY(a, ROOM, uint32_t);
+    struct stack_node *nodes = ARENA_ARRAY(a, ROOM, struct stack_node);
+    if (g.nodes == NULL || g.heap == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL || nodes == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);
+    }
+    plant(&g);
+    while (g.heap_count > 0) {
+        follow(&g, heap_pop(&g));
+    }
+    list_nodes(&g, link_siblings(&g, order), g.heap, nodes);
+    struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut};
+    for (uint32_t i = 0; i < g.count; i++) {
+        s.total += nodes[i].depth == 0 ? nodes[i].total : 0;
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame, struct arena *a)
+{
+    if (frame == STACKS_CUT) {
+        return "[paths not followed]";
+    }
+    if (frame & REPORT_CYCLE) {
+        return arena_format(a, "<cycle %u>", report->cycles[frame & ~REPORT_CYCLE].number);
+    }
+    return names->text[frame];
+}

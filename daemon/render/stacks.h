@@ -1,0 +1,42 @@
+/* Stacks derived from arcs: a tree of callers and callees in which every time is divided as the report divides it. These stacks
+ * were never observed: whoever prints them says "synthetic". Exact are the totals of functions, as far as paths were
+ * followed, and of depth one and two. Internal to render. */
+#ifndef PROFD_RENDER_STACKS_H
+#define PROFD_RENDER_STACKS_H
+
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/report.h"
+#include "proto/status.h"
+#include "render/name.h"
+
+#define STACKS_NONE UINT32_MAX
+#define STACKS_CUT 0x7fffffffu /* frame of time that lies below paths that were not followed */
+#define STACKS_NODES 16384u
+#define STACKS_DEPTH 512u
+
+struct stack_node {
+    uint32_t parent;    /* its place in the list; STACKS_NONE for a root */
+    uint32_t frame;     /* position in functions, REPORT_CYCLE | position in cycles, or STACKS_CUT */
+    uint32_t depth;     /* 0 for a root */
+    double total, self; /* seconds; self: what is not in the node's children */
+};
+
+/* Depth first: a node stands before its children, these by descending total. */
+struct stacks {
+    uint32_t count;
+    const struct stack_node *nodes;
+    double total; /* Σ roots */
+    double cut;   /* seconds below paths that were not followed */
+};
+
+/* Follows the paths with most time first, until STACKS_NODES nodes or STACKS_DEPTH frames; what is below goes to nodes of frame
+ * STACKS_CUT. A cycle is one frame, its members stand
+ * below it. O(nodes · (log nodes + callees)). NO_MEMORY or OK. */
+enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e);
+
+/* The text of a frame. */
+const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame, struct arena *a);
+
+#endif

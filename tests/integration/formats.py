@@ -1,0 +1,217 @@
+"""Exports into other tools' formats, each read by its own consumer: pprof by the pprof tool, callgrind by callgrind_annotate, DOT by
+Graphviz; folded, speedscope, CSV and Grafana's frames by their published rules. Every one agrees with the JSON report."""
+import csv
+import glob
+import io
+import json
+import os
+import re
+import shutil
+
+from harness import Daemon, Gmon, Tap, bounds, profile, programs, run
+
+RUNS = {
+    "cycle": [["6"], ["9"]],
+    "calc": [["-s", "7", "-n", "6000"], ["1+2*(3-4)^2"]],
+    "shapes": [["20000"], ["5000"]],
+    "heat": [["50"]],
+    "uselib": [["10"]],
+    "sorter": [["300000", "1"]],
+}
+PPROF = next(iter(glob.glob("/usr/lib/go-1.*/pkg/tool/*/pprof")), None)
+
+
+def close(a, b, allowed):
+    return abs(a - b) <= allowed
+
+
+def text(d, exe, form, *options):
+    done = d.ctl("report", exe, "-f", form, *options, binary=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{form}: {done.stderr}")
+    return done.stdout
+
+
+def pprof_top(path, index, folder):
+    """name → (flat, cumulative) as the pprof tool adds them up."""
+    done = run(PPROF, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", f"-sample_index={index}", "-unit=ns"
+               if index == "cpu" else "-unit=count", path, env=dict(os.environ, HOME=folder, PPROF_TMPDIR=folder))
+    rows, started = {}, False
+    for line in done.stdout.splitlines():
+        words = line.split(None, 5)
+        if started and len(words) == 6:
+            number = [float(re.sub(r"[a-z]+$", "", words[i])) for i in (0, 3)]
+            rows[words[5]] = tuple(number)
+        started = started or line.lstrip().startswith("flat")
+    return done, rows
+
+
+def test_pprof(tap, d, exe, name, report):
+    path = os.path.join(d.folder, f"{name}.pb")
+    open(path, "wb").write(text(d, exe, "pprof"))
+    if PPROF is None:
+        tap.skip(f"{name}: pprof", "no pprof tool here")
+        return
+    done, cpu = pprof_top(path, "cpu", d.folder)
+    total = report["totals"]["seconds"]
+    tap.point(done.returncode == 0 and close(sum(v[0] for v in cpu.values()), total * 1e9, 10),
+              f"{name}: the pprof tool adds up to the report's seconds", done)
+    wrong = [(f["name"], f["self"], cpu.get(f["name"])) for f in report["functions"]
+             if f["self"] > 1e-3 * total and (f["name"] not in cpu or not close(cpu[f["name"]][0], f["self"] * 1e9, 1e4 * total + 10))]
+    tap.point(not wrong, f"{name}: flat times are the report's self times", wrong)
+    wrong = [(f["name"], f["self"] + f["children"], cpu.get(f["name"])) for f in report["functions"]
+             if f["cycle"] == 0 and f["self"] + f["children"] > 1e-3 * total
+             and not close(cpu.get(f["name"], (0, 0))[1], (f["self"] + f["children"]) * 1e9, 1e4 * total + 1e6)]
+    tap.point(not wrong, f"{name}: cumulative times are the report's totals", wrong)
+    done, calls = pprof_top(path, "calls", d.folder)
+    wrong = [(f["name"], f["calls"] + f["self_calls"], calls.get(f["name"])) for f in report["functions"]
+             if f["calls"] + f["self_calls"] and calls.get(f["name"], (0, 0))[0] != f["calls"] + f["self_calls"]]
+    tap.point(done.returncode == 0 and not wrong, f"{name}: its call counts are exact", wrong)
+    raw = run(PPROF, "-raw", path, env=dict(os.environ, HOME=d.folder, PPROF_TMPDIR=d.folder)).stdout
+    comments = run(PPROF, "-comments", path, env=dict(os.environ, HOME=d.folder, PPROF_TMPDIR=d.folder)).stdout
+    tap.point(report["build_id"] in raw and "synthetic" in comments, f"{name}: build-id and \"synthetic\" are in it", comments)
+
+
+def test_callgrind(tap, d, exe, name, report):
+    path = os.path.join(d.folder, f"callgrind.out.{name}")
+    open(path, "wb").write(text(d, exe, "callgrind"))
+    if shutil.which("callgrind_annotate") is None:
+        tap.skip(f"{name}: callgrind", "no callgrind_annotate here")
+        return
+    done = run("callgrind_annotate", "--threshold=100", "--tree=calling", "--show-percs=no", path)
+    total = round(report["totals"]["seconds"] * 1e9)
+    shown = re.search(r"^\s*([\d,]+)\s+PROGRAM TOTALS", done.stdout, re.M)
+    tap.point(done.returncode == 0 and shown is not None and close(int(shown.group(1).replace(",", "")), total,
+                                                                  len(report["functions"])),
+              f"{name}: callgrind_annotate reads {total} ns", done.stdout[:600] + done.stderr)
+    wrong = []
+    for f in report["functions"]:
+        for row in f["callees"]:
+            if row["calls"] > 0:
+                want = rf">   .*{re.escape(row['name'])} \({row['calls']:,}x\)"
+                if not re.search(want, done.stdout):
+                    wrong.append(want)
+    tap.point(not wrong and len(report["functions"]) > 0, f"{name}: every arc has its count in callgrind_annotate's tree",
+              "\n".join(wrong[:5]) + "\n" + done.stdout[-1500:])
+
+
+def test_dot(tap, d, exe, name, report):
+    source = text(d, exe, "dot")
+    path = os.path.join(d.folder, f"{name}.dot")
+    open(path, "wb").write(source)
+    if shutil.which("dot") is None:
+        tap.skip(f"{name}: dot", "no Graphviz here")
+        return
+    done = run("dot", "-Tsvg", path)
+    edges = len(re.findall(r"^  f\d+ -> f\d+ ", source.decode(), re.M))
+    wanted = sum(len(f["callees"]) for f in report["functions"]) if len(report["functions"]) <= 80 else None
+    tap.point(done.returncode == 0 and done.stderr == "" and "<svg" in done.stdout and (wanted is None or edges == wanted),
+              f"{name}: Graphviz draws {edges} arcs", done.stderr)
+    few = text(d, exe, "dot", "--limit", "3").decode()
+    tap.point(len(re.findall(r"^  f\d+ \[", few, re.M)) == min(3, len(report["functions"])), f"{name}: --limit 3 draws three functions", few)
+
+
+def test_stacks(tap, d, exe, name, report):
+    total = report["totals"]["seconds"]
+    own = {f["name"]: f["self"] for f in report["functions"]}
+    flat, count = {}, 0
+    for line in text(d, exe, "folded").decode().splitlines():
+        stack, _, n = line.rpartition(" ")
+        frames = stack.split(";")
+        count += int(n)
+        flat[frames[-1]] = flat.get(frames[-1], 0) + int(n)
+        if frames[0] != "[synthetic stacks]":
+            flat["bad"] = line
+    wrong = [(n, s, flat.get(n.replace(";", ":"))) for n, s in own.items()
+             if s > 1e-3 * total and not close(flat.get(n.replace(";", ":"), 0), s * 1e6, 2e-5 * total * 1e6 + 50)]
+    tap.point(close(count, total * 1e6, 2) and not wrong and "bad" not in flat,
+              f"{name}: folded stacks add up, leaves are self times", wrong or count)
+    scope = json.loads(text(d, exe, "speedscope"))
+    p = scope["profiles"][0]
+    frames = scope["shared"]["frames"]
+    good = (scope["$schema"] == "https://www.speedscope.app/file-format-schema.json" and p["type"] == "sampled"
+            and p["unit"] == "seconds" and len(p["samples"]) == len(p["weights"]) and p["startValue"] == 0
+            and close(p["endValue"], sum(p["weights"]), 1e-9) and close(p["endValue"], total, 1e-6 + 1e-6 * total)
+            and all(0 <= i < len(frames) for s in p["samples"] for i in s) and "synthetic" in p["name"]
+            and set(scope) == {"$schema", "exporter", "activeProfileIndex", "name", "shared", "profiles"})
+    tap.point(good and (len(p["samples"]) > 0) == (total > 0), f"{name}: speedscope's rules hold for {len(p['samples'])} samples", str(scope)[:400])
+    rows = json.loads(text(d, exe, "flamegraph"))
+    levels, open_total, bad = rows["rows"], [], []
+    for row in levels:
+        del open_total[row["level"]:]
+        if len(open_total) != row["level"]:
+            bad.append(row)
+        if open_total:
+            open_total[-1][1] -= row["value"]
+        open_total.append([row["label"], row["value"] - row["self"]])
+        if row["self"] < 0 or (open_total[-2][1] if len(open_total) > 1 else 0) < -1e-6 * total:
+            bad.append(row)
+    tap.point(rows["synthetic"] is True and not bad and sum(r["level"] == 0 for r in levels) == 1
+              and close(levels[0]["value"], total, 1e-6 * total + 1e-9) and close(sum(r["self"] for r in levels), total, 1e-6 * total),
+              f"{name}: the flame graph is a nested set of {len(levels)} rows", bad[:3])
+
+
+def test_tables(tap, d, exe, name, report):
+    rows = list(csv.DictReader(io.StringIO(text(d, exe, "csv").decode(), newline="")))
+    same = [(r["name"], float(r["self_seconds"]), int(r["calls"]), r["address"]) for r in rows]
+    want = [(f["name"], f["self"], f["calls"], f["address"]) for f in report["functions"]]
+    tap.point(same == want, f"{name}: CSV has the report's {len(want)} functions in its order", (same[:3], want[:3]))
+    graph = json.loads(text(d, exe, "nodegraph"))
+    ids = {n["id"] for n in graph["nodes"]}
+    calls = sum(e["mainstat"] for e in graph["edges"])
+    wanted = sum(r["calls"] for f in report["functions"] for r in f["callees"] if r["index"] != f["index"])
+    tap.point(len(ids) == len(graph["nodes"]) and all(e["source"] in ids and e["target"] in ids for e in graph["edges"])
+              and all(close(n["arc__self"] + n["arc__children"], 1, 1e-9) for n in graph["nodes"])
+              and (calls == wanted or graph["not_shown"] > 0),
+              f"{name}: the node graph's {len(graph['edges'])} edges carry all calls", (calls, wanted))
+
+
+def test_hostile_names(tap, d, folder):
+    """Names chosen by others: quotes, separators, markup, escapes."""
+    names = [b'a;b', b'semi"colon', b'</script><img src=x>', b'x\n y', b'=1+1', b'%s%n', b'\x1b]0;t\x07', b'\xff\xfe', b'a,b\r\n', b'\\l\\']
+    source, exe = os.path.join(folder, "hostile.c"), os.path.join(folder, "hostile")
+    stand_in = [f"hostile_{n}_".ljust(24, "x") for n in range(len(names))]
+    with open(source, "w") as f:
+        for name in stand_in:
+            f.write(f'__attribute__((noinline)) void {name}(void) {{ __asm__ volatile("nop"); }}\n')
+        f.write("int main(void) {" + "".join(f"{name}();" for name in stand_in) + "return 0; }\n")
+    done = run("gcc", "-pg", "-O1", "-no-pie", "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    low, high = bounds(exe)
+    image = open(exe, "rb").read()
+    for name, place in zip(names, stand_in): # in the string table
+        image = image.replace(place.encode() + b"\0", name.ljust(len(place) + 1, b"\0"))
+    open(exe, "wb").write(image)
+    g = Gmon(low, high)
+    for address in range(low + 0x10 & ~3, high - 8, 4):
+        g.tick(address, 7)
+    path = g.write(os.path.join(folder, "hostile.gmon"))
+    assert d.ctl("upload", "-e", exe, path).returncode == 0
+    for form in ("pprof", "callgrind", "folded", "speedscope", "dot", "csv", "flamegraph", "nodegraph", "text", "json"):
+        out = text(d, exe, form)
+        tap.point(len(out) > 100 and (form == "pprof" or (b"\x1b" not in out and b"\x07" not in out)), f"hostile names in {form}: no escape passes", out[:300])
+        if form in ("speedscope", "flamegraph", "nodegraph", "json"):
+            tap.point(json.loads(out) is not None and b"</script>" not in out, f"hostile names in {form}: valid and no markup")
+    if shutil.which("dot"):
+        dot = os.path.join(folder, "hostile.dot")
+        open(dot, "wb").write(text(d, exe, "dot"))
+        done = run("dot", "-Tsvg", dot)
+        tap.point(done.returncode == 0 and done.stderr == "", "hostile names: Graphviz reads them", done.stderr)
+
+
+with Tap() as tap, Daemon() as d:
+    folder = programs(os.path.join(d.folder, "programs"))
+    for name, runs in RUNS.items():
+        exe = os.path.join(folder, name)
+        if not os.path.exists(exe):
+            tap.skip(name, "not built here")
+            continue
+        files = [profile(d.folder, exe, arguments, n) for n, arguments in enumerate(runs)]
+        assert d.ctl("upload", "-e", exe, *files).returncode == 0
+        report = d.json("report", exe, "--json")
+        for test in (test_pprof, test_callgrind, test_dot, test_stacks, test_tables):
+            test(tap, d, exe, name, report)
+    test_hostile_names(tap, d, d.folder)
+    bad = d.ctl("report", os.path.join(folder, "cycle"), "-f", "pdf")
+    tap.point(bad.returncode != 0 and "speedscope" in bad.stderr and "pdf" in bad.stderr, "an unknown format is named, with the known ones",
+              bad)
