@@ -3,11 +3,9 @@
 
 #include "log.h"
 #include "server_parts.h"
+#include "server_web.h"
 
 #define PAGE_MAX (1u << 20)
-
-extern const unsigned char embed_daemon_web_index_html[], embed_daemon_web_app_js[], embed_daemon_web_style_css[];
-extern const size_t embed_daemon_web_index_html_size, embed_daemon_web_app_js_size, embed_daemon_web_style_css_size;
 
 static const char server_dashboard_csp[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -69,21 +67,12 @@ static void server_page_ready(struct server *s, struct server_page *page)
 bool server_page_find(struct server *s, const char *target, struct server_page *page)
 {
     const size_t n = strcspn(target, "?");
-    const struct {
-        const char *path, *type;
-        const unsigned char *bytes;
-        size_t size;
-    } files[] = {
-        {"/", "text/html; charset=utf-8", embed_daemon_web_index_html, embed_daemon_web_index_html_size},
-        {"/app.js", "text/javascript; charset=utf-8", embed_daemon_web_app_js, embed_daemon_web_app_js_size},
-        {"/style.css", "text/css; charset=utf-8", embed_daemon_web_style_css, embed_daemon_web_style_css_size},
-    };
+    const struct server_web_file *file = server_web_find(target, n);
 
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (strlen(files[i].path) == n && !memcmp(files[i].path, target, n)) {
-            server_page_static(page, files[i].type, files[i].bytes, files[i].size);
-            return true;
-        }
+    if (file) {
+        server_page_static(page, file->content_type, file->bytes, *file->size);
+        return true;
+    }
     if (n == 8 && !memcmp(target, "/healthz", 8)) {
         server_page_init(page, 200, "application/json; charset=utf-8");
         buffer_add_format(&page->body, "{\"status\":\"ok\",\"version\":\"%s\",\"writable\":%s}\n", PROFD_VERSION,

@@ -51,10 +51,11 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     struct work w;
     bool fresh = false;
     uint64_t address = 0;
-    char kind[40];
+    char kind[LIMIT_QUERY_BYTES + 40];
+    const char *build = params_find(job->params, "build_id");
     enum profd_status status = parse_address(job->params->segments[5], &address, e);
     if (status == PROFD_OK) {
-        snprintf(kind, sizeof kind, "function %" PRIx64, address);
+        snprintf(kind, sizeof kind, "function %" PRIx64 " %s", address, build != NULL ? build : "");
         status = make_report(job, &w, kind, &fresh, e);
     }
     if (status != PROFD_OK || fresh) {
@@ -62,14 +63,15 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     }
     struct render_input in = work_make_input(&w);
     in.limit = 0;
+    build = build != NULL ? build : w.id.text;
     for (uint32_t i = 0; i < w.report->function_count && in.only == 0; i++) {
-        if (function_holds(w.report, &w.report->functions[i], w.id.text, address)) {
+        if (function_holds(w.report, &w.report->functions[i], build, address)) {
             in.only = i + 1;
         }
     }
     if (in.only == 0) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report",
-                               w.id.text, address);
+                               build, address);
     }
     return w.options.format->render(&in, job->arena, &job->answer->body, e);
 }

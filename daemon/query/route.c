@@ -12,7 +12,7 @@ static const char *const VALUES[] = {"build_id", "limit", "cursor", NULL};
 static const char *const REPORT[] = {"since", "until", "match", "label.*", "scope", "mode",   "static",
                                      "focus", "sort",  "limit", "view",    "uid",   "format", "geometry", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", NULL};
-static const char *const FUNCTION[] = {"since", "until", "match", "label.*", "scope", "static", "uid", NULL};
+static const char *const FUNCTION[] = {"since", "until", "match", "label.*", "scope", "static", "uid", "build_id", NULL};
 static const char *const SEARCH[] = {"name",  "since",  "until", "match",  "label.*", "scope",
                                      "static", "uid",   "limit", "cursor", NULL};
 

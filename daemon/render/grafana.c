@@ -2,6 +2,7 @@
  * depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph panel). */
 #include "proto/limits.h"
 #include "render/formats.h"
+#include "render/json_function.h"
 #include "render/json_write.h"
 #include "render/select.h"
 #include "render/stacks.h"
@@ -63,6 +64,7 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     json_add_count(out, "detail__self_calls", f->self_calls);
     json_add_count(out, "detail__cycle", f->cycle);
     json_add_address(out, "detail__address", f->address);
+    json_add_text(out, "detail__build_id", json_find_build(r, f->build));
     JSON_ADD(out, "}");
 }
 

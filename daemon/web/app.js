@@ -1,72 +1,102 @@
-// Lists the builds and links their reports. Names come from strangers: they reach the page as text only.
-const state = document.getElementById("state");
-const table = document.getElementById("builds");
-const body = table.tBodies[0];
-const more = document.getElementById("more");
+// The dashboard: the address bar says what is shown, a view draws it.
+import * as api from "./api.js";
+import { el, replace, say } from "./dom.js";
+import * as question from "./question.js";
+import { follow, go, href, listen, read, VIEWS } from "./state.js";
+import * as builds from "./view_builds.js";
+import * as compare from "./view_compare.js";
+import * as flame from "./view_flame.js";
+import * as graph from "./view_graph.js";
+import * as report from "./view_report.js";
 
-// A token in the fragment (#t=…) is not sent with the page's own request; it is kept for this tab.
-const fragment = new URLSearchParams(location.hash.slice(1));
-if (fragment.has("t")) {
-  sessionStorage.setItem("token", fragment.get("t"));
-  history.replaceState(null, "", location.pathname);
+const views = { builds, report, graph, flame, compare };
+const main = document.getElementById("main");
+const section = document.getElementById("question");
+const help = document.getElementById("help");
+let running = null;
+let shown = "";
+
+function problem(error) {
+  const away = error.status === undefined;
+  replace(
+    main,
+    el("h2", {}, away ? "The daemon does not answer" : error.title || "Refused"),
+    el("p", { class: "warning" }, error.message),
+    error.status === 401 ? el("p", {}, "This daemon wants a token: open the address that ends with ", el("code", {}, "#t=TOKEN"), ".") : null,
+    el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "All builds")),
+  );
 }
 
-async function ask(url) {
-  const token = sessionStorage.getItem("token");
-  const answer = await fetch(url, token ? { headers: { Authorization: `Bearer ${token}` } } : {});
-  const json = await answer.json();
-  if (!answer.ok) throw new Error(json.detail || json.title || `status ${answer.status}`);
-  return json;
+/** Slow answers say so, and can be given up. */
+function waiting(signal) {
+  const began = performance.now();
+  const timer = setInterval(() => {
+    if (!signal.aborted) say(`Working for ${Math.round((performance.now() - began) / 1000)} s…`);
+  }, 1000);
+  return () => {
+    clearInterval(timer);
+    if (document.getElementById("status").textContent.startsWith("Working")) say("");
+  };
 }
 
-function cell(row, content, kind) {
-  const td = row.insertCell();
-  if (kind) td.className = kind;
-  if (content instanceof Node) td.append(content);
-  else td.textContent = content ?? "";
-  return td;
+async function frame(state, signal) {
+  question.tabs(document.getElementById("views"), state);
+  if (!state.build) {
+    section.hidden = true;
+    document.title = "profd";
+    return null;
+  }
+  const row = await api.json(api.path(state.build, ""), signal);
+  document.title = `${row.name?.replace(/^.*\//, "") ?? state.build} · ${VIEWS.find(([view]) => view === state.view)[1]} · profd`;
+  await question.draw(section, state, row, signal);
+  return row;
 }
 
-function link(text, url) {
-  const a = document.createElement("a");
-  a.href = url;
-  a.textContent = text;
-  return a;
-}
-
-function count(row, field) {
-  return row[`${field}_str`] ?? row[field]?.toLocaleString() ?? "";
-}
-
-function show(build) {
-  const row = body.insertRow();
-  const id = String(build.build_id);
-  const report = `api/v1/builds/${encodeURIComponent(id)}/report`;
-  const code = document.createElement("code");
-  code.textContent = id.length > 16 ? `${id.slice(0, 16)}…` : id;
-  code.title = id;
-  cell(row, build.name || "?", build.exact === false ? "inexact" : "");
-  cell(row, code);
-  cell(row, count(build, "uploads"), "n");
-  cell(row, count(build, "processes"), "n");
-  cell(row, typeof build.seconds === "number" ? build.seconds.toFixed(2) : "", "n");
-  cell(row, build.last_seen ? new Date(build.last_seen).toLocaleString() : "");
-  const links = document.createElement("span");
-  links.append(link("text", `${report}?format=text`), " · ", link("JSON", report));
-  cell(row, links);
-}
-
-async function load(url) {
+async function draw() {
+  const state = read();
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const done = waiting(signal);
+  const key = `${state.build} ${state.view}`;
+  if (key !== shown) replace(main, el("p", { role: "status" }, "Loading…"));
   try {
-    const page = await ask(url);
-    page.rows.forEach(show);
-    table.hidden = body.rows.length === 0;
-    state.textContent = body.rows.length ? "" : "Nothing has been delivered yet: try “profctl upload”.";
-    more.hidden = !page.next;
-    more.onclick = () => load(`api/v1/builds?cursor=${encodeURIComponent(page.next)}`);
+    await frame(state, signal);
+    if (signal.aborted) return;
+    const answer = await views[state.view].draw(main, state, signal);
+    if (!signal.aborted && state.build) {
+      const about = answer ?? (await api.json(api.path(state.build, "/report", { ...stateQuestion(state), view: "flat", limit: 1 }), signal));
+      replace(document.getElementById("origin"), question.origin(about));
+    }
+    if (key !== shown) main.focus({ preventScroll: true });
+    shown = key;
   } catch (error) {
-    state.textContent = `The list could not be loaded: ${error.message}`;
+    if (error.name !== "AbortError") problem(error);
+  } finally {
+    done();
   }
 }
 
-load("api/v1/builds");
+const stateQuestion = (state) => ({ since: state.since, until: state.until, match: state.match, scope: state.scope, static: state.static });
+
+function keys(event) {
+  const typing = event.target.closest("input, textarea, select");
+  if (event.key === "Escape" && typing) return typing.blur();
+  if (typing || help.open || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  const state = read();
+  if (event.key === "/") {
+    event.preventDefault();
+    document.getElementById("filter")?.focus();
+  } else if (event.key === "?") help.showModal();
+  else if (event.key === "b") go(state, { build: "", q: "", match: [] });
+  else if (event.key === "Escape" && state.fn) go(state, { fn: "", of: "" });
+  else if (state.build && VIEWS[Number(event.key) - 1]) go(state, { view: VIEWS[Number(event.key) - 1][0], q: "", sort: "", dir: "", zoom: "", nodes: "" });
+  return undefined;
+}
+
+replace(document.getElementById("footer"), el("a", { href: "openapi.json" }, "interface"), " · ", el("a", { href: "api/v1/builds" }, "builds as JSON"), " · ", el("a", { href: "metrics" }, "metrics"), " · ", el("a", { href: "healthz" }, "health"));
+document.getElementById("help-open").addEventListener("click", () => help.showModal());
+document.addEventListener("click", follow);
+document.addEventListener("keydown", keys);
+listen(draw);
+draw();

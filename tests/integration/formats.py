@@ -8,7 +8,8 @@ import os
 import re
 import shutil
 
-from harness import Daemon, Gmon, Tap, bounds, profile, programs, run
+from formats_hostile import hostile_program
+from harness import Daemon, Tap, profile, programs, run
 
 RUNS = {
     "cycle": [["6"], ["9"]],
@@ -168,24 +169,7 @@ def test_tables(tap, d, exe, name, report):
 
 def test_hostile_names(tap, d, folder):
     """Names chosen by others: quotes, separators, markup, escapes."""
-    names = [b'a;b', b'semi"colon', b'</script><img src=x>', b'x\n y', b'=1+1', b'%s%n', b'\x1b]0;t\x07', b'\xff\xfe', b'a,b\r\n', b'\\l\\']
-    source, exe = os.path.join(folder, "hostile.c"), os.path.join(folder, "hostile")
-    stand_in = [f"hostile_{n}_".ljust(24, "x") for n in range(len(names))]
-    with open(source, "w") as f:
-        for name in stand_in:
-            f.write(f'__attribute__((noinline)) void {name}(void) {{ __asm__ volatile("nop"); }}\n')
-        f.write("int main(void) {" + "".join(f"{name}();" for name in stand_in) + "return 0; }\n")
-    done = run("gcc", "-pg", "-O1", "-no-pie", "-o", exe, source)
-    assert done.returncode == 0, done.stderr
-    low, high = bounds(exe)
-    image = open(exe, "rb").read()
-    for name, place in zip(names, stand_in): # in the string table
-        image = image.replace(place.encode() + b"\0", name.ljust(len(place) + 1, b"\0"))
-    open(exe, "wb").write(image)
-    g = Gmon(low, high)
-    for address in range(low + 0x10 & ~3, high - 8, 4):
-        g.tick(address, 7)
-    path = g.write(os.path.join(folder, "hostile.gmon"))
+    exe, path = hostile_program(folder)
     assert d.ctl("upload", "-e", exe, path).returncode == 0
     for form in ("pprof", "callgrind", "folded", "speedscope", "dot", "csv", "flamegraph", "nodegraph", "text", "json"):
         out = text(d, exe, form)

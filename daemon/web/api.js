@@ -1,0 +1,54 @@
+// Questions to the daemon. Answers are kept until they change: the browser's cache asks again with the ETag.
+
+// A token in the fragment (#t=…) is not sent with the page's own request; it is kept for this tab.
+const fragment = new URLSearchParams(location.hash.slice(1));
+if (fragment.has("t")) {
+  sessionStorage.setItem("token", fragment.get("t"));
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+export class Refusal extends Error {
+  constructor(status, title, detail) {
+    super(detail || title);
+    Object.assign(this, { status, title });
+  }
+}
+
+async function fetchAnswer(url, signal) {
+  const token = sessionStorage.getItem("token");
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(url, { headers, signal, cache: "no-cache" });
+  if (answer.ok) return answer;
+  let problem = {};
+  try {
+    problem = await answer.json();
+  } catch {
+    // Not a problem document: the status has to do.
+  }
+  throw new Refusal(answer.status, problem.title || `status ${answer.status}`, problem.detail);
+}
+
+export const json = async (url, signal) => (await fetchAnswer(url, signal)).json();
+export const text = async (url, signal) => (await fetchAnswer(url, signal)).text();
+
+/** All rows of a paged list, at most max; more says whether there are others. */
+export async function rows(url, max = 5000, signal = undefined) {
+  const all = [];
+  let next = null;
+  do {
+    const page = await json(url + (next ? `${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(next)}` : ""), signal);
+    all.push(...page.rows);
+    next = page.next ?? null;
+  } while (next && all.length < max);
+  return { rows: all, more: next !== null };
+}
+
+/** The path of a question about a build, from what the address bar says. side "b": the other one in a comparison. */
+export function path(build, what, params = {}) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(params)) {
+    for (const v of [value].flat()) if (v !== undefined && v !== null && v !== "") query.append(key, v);
+  }
+  const text = query.toString();
+  return `api/v1/builds/${encodeURIComponent(build)}${what}${text ? `?${text}` : ""}`;
+}

@@ -1,0 +1,53 @@
+// Elements without markup: names come from strangers and reach the page as text only (CSP: trusted types).
+
+/** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings, arrays, null. */
+export function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  set(node, props);
+  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  return node;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+export function svg(tag, props = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(props)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "style") node.style.cssText = value; // by the object model: the policy forbids style attributes
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
+  }
+  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  return node;
+}
+
+function set(node, props) {
+  for (const [key, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "class") node.className = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
+    else if (key.includes("-") || key === "role" || key === "for" || key === "list" || key === "scope") node.setAttribute(key, value);
+    else node[key] = value;
+  }
+}
+
+export const replace = (node, ...children) => node.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+
+/** What a screen reader should hear and everybody may read below the content. */
+export function say(text) {
+  document.getElementById("status").textContent = text;
+}
+
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied.`);
+  } catch {
+    // Without a secure context there is no clipboard: show it to be copied by hand.
+    const field = el("textarea", { value: text, readOnly: true, rows: 3, "aria-label": what });
+    const box = el("dialog", { onclose: () => box.remove() }, el("p", {}, `${what}:`), field, el("form", { method: "dialog" }, el("button", {}, "Close")));
+    document.body.append(box);
+    box.showModal();
+    field.select();
+  }
+}

@@ -1,0 +1,81 @@
+// All builds, with a line of their load over the last day.
+import * as api from "./api.js";
+import { el, replace, say, svg } from "./dom.js";
+import * as format from "./format.js";
+import { go, href, note } from "./state.js";
+import { Table } from "./table.js";
+
+const HOURS = 24;
+
+/** The load of the last hours as a little line; empty until it is known, and where the daemon has no series. */
+function spark(id) {
+  const line = svg("svg", { class: "spark", viewBox: `0 0 ${HOURS} 10`, preserveAspectRatio: "none", role: "img", "aria-label": "load of the last 24 hours" });
+  const url = api.path(id, "/groups", { step: "1h", since: `now-${HOURS}h`, limit: "1000" });
+  api.json(url).then(
+    (page) => {
+      const sums = new Array(HOURS).fill(0);
+      for (const row of page.rows) {
+        const hour = HOURS - 1 - Math.floor((Date.now() - new Date(row.time).getTime()) / 3600e3);
+        if (hour >= 0 && hour < HOURS) sums[hour] += row.seconds;
+      }
+      const most = Math.max(...sums);
+      if (most <= 0) return;
+      line.append(svg("path", { d: `M${sums.map((s, i) => `${i + 0.5},${9.5 - (9 * s) / most}`).join("L")}` }));
+      line.setAttribute("aria-label", `load of the last 24 hours, at most ${format.seconds(most)} an hour`);
+    },
+    () => {},
+  );
+  return line;
+}
+
+const columns = (rows, state) => [
+  {
+    key: "name",
+    title: "Build",
+    value: (i) => format.base(rows[i].name),
+    cell: (i) => [el("a", { href: href(state, { build: rows[i].build_id, q: "", view: "report" }), tabIndex: -1, title: rows[i].name }, format.base(rows[i].name) || "?"), rows[i].exact ? null : el("abbr", { class: "inexact", title: `not exact: ${(rows[i].inexact_reasons || []).join(", ")}` }, " ≈")],
+  },
+  { key: "id", title: "Build-id", value: (i) => rows[i].build_id, cell: (i) => el("code", { title: rows[i].build_id }, format.brief(rows[i].build_id)) },
+  { key: "load", title: "Last day", value: () => 0, cell: (i) => (rows[i].line ??= spark(rows[i].build_id)) },
+  { key: "seconds", title: "CPU time", numeric: true, value: (i) => rows[i].seconds, cell: (i) => format.seconds(rows[i].seconds) },
+  { key: "calls", title: "Calls", numeric: true, value: (i) => rows[i].calls, cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)) },
+  { key: "processes", title: "Processes", numeric: true, value: (i) => rows[i].processes_started, cell: (i) => format.exact(rows[i], "processes_started") },
+  { key: "uploads", title: "Uploads", numeric: true, value: (i) => rows[i].uploads, cell: (i) => format.exact(rows[i], "uploads") },
+  { key: "last", title: "Last seen", numeric: true, value: (i) => Date.parse(rows[i].last_seen) || 0, cell: (i) => el("time", { dateTime: rows[i].last_seen || "", title: format.moment(rows[i].last_seen) }, format.ago(rows[i].last_seen)) },
+];
+
+export async function draw(main, state, signal) {
+  const { rows, more } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
+  if (rows.length === 0) {
+    replace(
+      main,
+      el("h1", {}, "Builds"),
+      el("p", {}, "Nothing has been delivered yet. Compile a program with ", el("code", {}, "-pg"), ", run it, and send what it wrote:"),
+      el("pre", {}, el("code", {}, "profctl upload -e ./program gmon.out")),
+    );
+    return;
+  }
+  const table = new Table({
+    label: "Builds",
+    columns: columns(rows, state),
+    count: rows.length,
+    sort: state.sort || "last",
+    dir: state.dir,
+    tall: true,
+    open: (i) => go(state, { build: rows[i].build_id, q: "", view: "report", sort: "", dir: "" }),
+    sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })),
+  });
+  const filter = el("input", { id: "filter", type: "search", placeholder: "name or build-id", value: state.q, "aria-label": "Filter builds" });
+  const apply = () => {
+    state.q = filter.value;
+    const wanted = filter.value.toLowerCase();
+    table.filter(wanted ? (i) => `${rows[i].name} ${rows[i].build_id}`.toLowerCase().includes(wanted) : undefined);
+    say(`${table.rows.length} of ${rows.length}${more ? " and more" : ""} builds`);
+  };
+  filter.addEventListener("input", () => {
+    apply();
+    note(state, { q: filter.value });
+  });
+  replace(main, el("div", { class: "bar" }, el("h1", {}, "Builds"), filter), table.node);
+  apply();
+}

@@ -1,0 +1,105 @@
+// Two builds, or two windows of one, side by side: calls, cost per call and total, with their differences. Joined by name.
+import * as api from "./api.js";
+import { el, replace, say } from "./dom.js";
+import * as format from "./format.js";
+import { go, href, note, question } from "./state.js";
+import { Table } from "./table.js";
+import { load, matcher } from "./view_report.js";
+
+/** Functions of one name on one side are one row: builds differ in addresses. */
+function gather(flat, rows, side) {
+  const c = flat.columns;
+  for (let i = 0; i < flat.count; i++) {
+    const row = rows.get(c.name[i]) ?? rows.set(c.name[i], { name: c.name[i], a: null, b: null }).get(c.name[i]);
+    const sum = (row[side] ??= { self: 0, total: 0, calls: 0, first: i });
+    sum.self += c.self[i];
+    sum.total += c.total[i];
+    sum.calls += Number(c.calls[i]) + Number(c.self_calls[i]);
+  }
+}
+
+const none = { self: 0, total: 0, calls: 0 };
+const per = (side) => (side.calls > 0 ? side.self / side.calls : Number.NaN);
+
+/** A difference says its sign in words of shape, not only in colour. */
+function delta(text, value, bad = 1) {
+  const kind = !value ? "same" : value * bad > 0 ? "more" : "less";
+  return el("span", { class: `delta ${kind}` }, value > 0 ? `▲ ${text}` : value < 0 ? `▼ ${text}` : "=");
+}
+
+function columnsOf(rows, scale) {
+  const a = (i) => rows[i].a ?? none;
+  const b = (i) => rows[i].b ?? none;
+  const change = (i) => b(i).self * scale - a(i).self;
+  const ratio = (i) => (per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
+  return [
+    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [el("span", { title: rows[i].name }, rows[i].name), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
+    { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(format.seconds(Math.abs(change(i))), change(i)) },
+    { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => format.seconds(a(i).self) },
+    { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => format.seconds(b(i).self * scale) },
+    { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => format.seconds(a(i).total) },
+    { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => format.seconds(b(i).total * scale) },
+    { key: "acalls", title: "Calls A", numeric: true, value: (i) => a(i).calls, cell: (i) => format.count(a(i).calls) },
+    { key: "bcalls", title: "Calls B", numeric: true, value: (i) => b(i).calls, cell: (i) => format.count(b(i).calls) },
+    { key: "dcalls", title: "Δ calls", numeric: true, value: (i) => Math.abs(b(i).calls - a(i).calls), cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls) },
+    { key: "cost", title: "Δ self/call", hint: "change of the own cost of one call", numeric: true, value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))), cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))) },
+  ];
+}
+
+/** What to compare with: another build, or the same in another window. */
+async function chooser(state, signal) {
+  const { rows } = await api.rows("api/v1/builds?limit=1000", 2000, signal);
+  const here = rows.find((r) => r.build_id === state.build);
+  const base = format.base(here?.name);
+  const relatives = rows.filter((r) => format.base(r.name) === base);
+  const others = rows.filter((r) => format.base(r.name) !== base);
+  const option = (r) => el("option", { value: r.build_id, selected: r.build_id === (state.against || state.build) }, `${format.base(r.name)} ${format.brief(r.build_id)}, ${format.ago(r.last_seen)}`);
+  const build = el("select", { id: "against" }, el("optgroup", { label: `Builds of ${base}` }, relatives.map(option)), others.length ? el("optgroup", { label: "Others" }, others.map(option)) : null);
+  const since = el("input", { id: "bsince", value: state.bsince, placeholder: "since, e.g. now-2d" });
+  const until = el("input", { id: "buntil", value: state.buntil, placeholder: "until, e.g. now-1d" });
+  const apply = (event) => {
+    event.preventDefault();
+    go(state, { against: build.value, bsince: since.value.trim(), buntil: until.value.trim() });
+  };
+  return el("form", { class: "bar", onsubmit: apply }, el("label", { for: "against" }, "B: "), build, el("label", { for: "bsince" }, "from "), since, el("label", { for: "buntil" }, "to "), until, el("button", {}, "Compare"));
+}
+
+export async function draw(main, state, signal) {
+  const form = await chooser(state, signal);
+  if (!state.against) {
+    replace(main, el("h2", {}, "Compare"), el("p", {}, "A is the build and the window above. Choose B: another build, or this one in another window."), form);
+    return;
+  }
+  const [a, b] = await Promise.all([load(state.build, question(state), signal), load(state.against, { ...question(state), since: state.bsince, until: state.buntil }, signal)]);
+  const joined = new Map();
+  gather(a, joined, "a");
+  gather(b, joined, "b");
+  const rows = [...joined.values()];
+  const normal = state.nodes === "1";
+  const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
+  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale), count: rows.length, sort: state.sort || "delta", dir: state.dir, tall: true, sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })) });
+  const filter = el("input", { id: "filter", type: "search", value: state.q, placeholder: "function, a pattern", "aria-label": "Filter functions" });
+  const apply = () => {
+    const wanted = matcher(filter.value);
+    table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
+    say(`${format.count(table.rows.length)} of ${format.count(rows.length)} functions`);
+  };
+  filter.addEventListener("input", () => {
+    state.q = filter.value;
+    apply();
+    note(state, {});
+  });
+  const alone = (side) => rows.filter((r) => r[side] === null).length;
+  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.seconds(report.totals.seconds)}, ${format.exact(report.totals, "calls")} calls, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
+  replace(
+    main,
+    el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", { href: href(state, { nodes: normal ? "" : "1" }) }, normal ? "show times as measured" : "scale B to A's CPU time")),
+    form,
+    part("A", a.report),
+    part("B", b.report),
+    normal ? el("p", { class: "hint" }, `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are as counted.`) : null,
+    alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Joined by name; ${alone("b")} functions are only in A, ${alone("a")} only in B.`) : null,
+    table.node,
+  );
+  apply();
+}

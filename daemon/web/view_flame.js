@@ -1,0 +1,166 @@
+// Stacks derived from the call graph as an icicle: root on top, width = time. They were never observed, and the page says so.
+import * as api from "./api.js";
+import { el, replace, svg, say } from "./dom.js";
+import * as format from "./format.js";
+import { matcher } from "./view_report.js";
+import { note, question } from "./state.js";
+import { plain } from "./table.js";
+
+const ROW = 20;
+const WIDTH = 1200;
+const LEAST = 0.6; // pixels of the narrowest box that is drawn
+
+/** Rows depth first become boxes with places and parents. */
+function tree(rows) {
+  const boxes = [];
+  const open = [];
+  for (const row of rows) {
+    open.length = row.level;
+    const parent = open[row.level - 1];
+    const box = { ...row, parent, x: parent ? parent.x + parent.used : 0, used: 0, at: boxes.length, children: [] };
+    if (parent) {
+      parent.used += row.value;
+      parent.children.push(box);
+    }
+    open.push(box);
+    boxes.push(box);
+  }
+  return boxes;
+}
+
+function inside(box, zoom) {
+  for (let b = box; b; b = b.parent) if (b === zoom) return true;
+  return false;
+}
+
+/** The same hue for the same name, far from red-green contrasts; lightness is the theme's. */
+function hue(name) {
+  let h = 7;
+  for (const c of name) h = (h * 31 + c.codePointAt(0)) >>> 0;
+  return 190 + (h % 110);
+}
+
+class Flame {
+  constructor(boxes, state) {
+    Object.assign(this, { boxes, state, whole: boxes[0].value || 1 });
+    this.view = svg("svg", { class: "flame", role: "tree", "aria-label": "Derived stacks", tabindex: "-1" });
+    this.detail = el("p", { class: "hint", "aria-live": "polite" }, "");
+    this.view.addEventListener("keydown", (event) => this.key(event));
+    this.zoom(boxes[Number(state.zoom)] ?? boxes[0], false);
+  }
+
+  text(box) {
+    return `${box.label}, ${format.seconds(box.value)}, ${format.percent((100 * box.value) / this.whole)}, self ${format.seconds(box.self)}`;
+  }
+
+  zoom(box, focus = true) {
+    this.top = box;
+    this.state.zoom = box.at ? String(box.at) : "";
+    note(this.state, {});
+    this.draw();
+    if (focus) this.focus(box);
+  }
+
+  draw() {
+    const scale = WIDTH / (this.top.value || 1);
+    const above = [];
+    for (let b = this.top.parent; b; b = b.parent) above.unshift(b);
+    const shown = [...above.map((b) => ({ b, x: 0, w: WIDTH })), ...this.boxes.filter((b) => b.value * scale >= LEAST && inside(b, this.top)).map((b) => ({ b, x: (b.x - this.top.x) * scale, w: b.value * scale }))];
+    const depth = shown.reduce((most, s) => Math.max(most, s.b.level), 0);
+    this.view.setAttribute("viewBox", `0 0 ${WIDTH} ${(depth + 1) * ROW}`);
+    this.nodes = new Map();
+    this.shown = shown.map((s) => s.b);
+    replace(this.view, shown.map((s) => this.box(s)));
+    this.mark();
+  }
+
+  box({ b, x, w }) {
+    const room = Math.floor((w - 6) / 7);
+    const node = svg(
+      "g",
+      { class: b.level < this.top.level ? "box above" : "box", role: "treeitem", tabindex: b === this.top ? 0 : -1, "aria-level": b.level + 1, "aria-expanded": b.children.length ? "true" : null, transform: `translate(${x.toFixed(2)},${b.level * ROW})`, onclick: () => this.zoom(b), onfocus: () => this.tell(b), onpointerenter: () => this.tell(b) },
+      svg("rect", { width: Math.max(w - 0.5, 0.4).toFixed(2), height: ROW - 1, style: `--hue:${hue(b.label)}` }),
+      room >= 3 ? svg("text", { x: 4, y: ROW - 6 }, b.label.length > room ? `${b.label.slice(0, room - 1)}…` : b.label) : null,
+      svg("title", {}, this.text(b)),
+    );
+    this.nodes.set(b, node);
+    return node;
+  }
+
+  tell(box) {
+    this.detail.textContent = this.text(box);
+    for (const [b, node] of this.nodes) node.classList.toggle("same", b.label === box.label);
+  }
+
+  search(text) {
+    this.wanted = matcher(text);
+    this.mark();
+    if (!this.wanted) return;
+    // Time below the topmost match of each path: nothing is counted twice.
+    const hit = this.boxes.filter((b) => this.wanted(b.label));
+    const marked = new Set(hit);
+    let share = 0;
+    for (const b of hit) {
+      let covered = false;
+      for (let p = b.parent; p && !covered; p = p.parent) covered = marked.has(p);
+      if (!covered) share += b.value;
+    }
+    say(`${hit.length} boxes, ${format.percent((100 * share) / this.whole)} of the time`);
+  }
+
+  mark() {
+    for (const [b, node] of this.nodes) {
+      node.classList.toggle("hit", Boolean(this.wanted?.(b.label)));
+      node.classList.toggle("miss", Boolean(this.wanted && !this.wanted(b.label)));
+    }
+  }
+
+  focus(box) {
+    for (const [b, node] of this.nodes) node.setAttribute("tabindex", b === box ? "0" : "-1");
+    this.nodes.get(box)?.focus();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const now = [...this.nodes].find(([, node]) => node === document.activeElement)?.[0];
+    if (!now) return;
+    const visible = (b) => (b && this.nodes.has(b) ? b : undefined);
+    const siblings = now.parent ? now.parent.children.filter((b) => this.nodes.has(b)) : [now];
+    const place = siblings.indexOf(now);
+    const to = { ArrowUp: visible(now.parent), ArrowDown: now.children.find((b) => this.nodes.has(b)), ArrowLeft: siblings[place - 1], ArrowRight: siblings[place + 1], Home: this.shown[0] }[event.key];
+    if (to) this.focus(to);
+    else if (event.key === "Enter" || event.key === " " || event.key === "+") this.zoom(now);
+    else if (event.key === "-") this.zoom(this.top.parent ?? this.top);
+    else if (event.key === "Escape" || event.key === "0") this.zoom(this.boxes[0]);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+export async function draw(main, state, signal) {
+  const answer = await api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph" }), signal);
+  const boxes = tree(answer.rows);
+  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed: they are derived by dividing times along exact call counts. Functions and their callers are right as far as gprof's assumption goes; whole paths may never have happened.", answer.not_followed > 0 ? ` ${format.seconds(answer.not_followed)} lie below paths that were not followed.` : "");
+  if (!(boxes[0].value > 0)) {
+    replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "No time was sampled in this window."));
+    return;
+  }
+  const flame = new Flame(boxes, state);
+  const filter = el("input", { id: "filter", type: "search", value: state.q, placeholder: "mark functions", "aria-label": "Mark functions" });
+  filter.addEventListener("input", () => {
+    state.q = filter.value;
+    flame.search(filter.value);
+    note(state, {});
+  });
+  const largest = [...boxes].sort((a, b) => b.value - a.value).slice(0, 200);
+  replace(
+    main,
+    el("div", { class: "bar" }, el("h2", {}, "Flame"), filter, el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Whole")),
+    banner,
+    el("div", { class: "picture" }, flame.view),
+    flame.detail,
+    el("details", {}, el("summary", {}, `The same as a table: the ${largest.length} largest boxes`), plain("Boxes by time", [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]], largest.map((b) => [String(b.level), b.label, format.seconds(b.value), format.seconds(b.self), format.percent((100 * b.value) / flame.whole)]))),
+  );
+  if (state.q) flame.search(state.q);
+}
