@@ -8,6 +8,7 @@
 
 #include "log.h"
 #include "server_parts.h"
+#include "server_web.h"
 
 #define EXHAUSTED_PAUSE_MS 100
 
@@ -121,6 +122,7 @@ static enum profd_status server_make_door(struct server *s, enum server_door doo
     config.port = s->http_port;
     config.open = s->config->http_open;
     memcpy(config.token_sha256, s->config->http_token_sha256, sizeof config.token_sha256);
+    config.is_public = server_web_has;
     s->doors[door] = http_door_new(loop_get_base(s->loop), &config, server_http_request, s);
     return s->doors[door] ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the HTTP door");
 }

@@ -45,3 +45,8 @@ const struct server_web_file *server_web_find(const char *path, size_t n)
             return &server_web_files[i];
     return NULL;
 }
+
+bool server_web_has(const char *path, size_t n)
+{
+    return server_web_find(path, n) != NULL;
+}

@@ -19,6 +19,9 @@ struct http_door_config {
     uint16_t port;            /* for the Host check */
     bool open;                /* --http-open */
     uint8_t token_sha256[32]; /* of the bearer token, when tcp and not open */
+    /* Paths (n bytes, no query) that need no token since they hold no data: a page that asks for the token must be shown
+     * without it. NULL: none. */
+    bool (*is_public)(const char *path, size_t n);
     size_t connections_max;   /* a new one then replaces the longest idle; 0 here and below: what limits.h says */
     unsigned header_ms;       /* from a request's first byte to its last */
     unsigned handle_ms;       /* from there to http_answer; then the door answers 504 itself */

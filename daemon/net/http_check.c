@@ -51,6 +51,13 @@ static bool check_token(const struct http_door_config *config, const struct http
     return memeql_sec(hash, config->token_sha256, sizeof hash) != 0;
 }
 
+static bool check_public(const struct http_door_config *config, const struct http_head *h, const char *data)
+{
+    const char *query = memchr(data + h->target.at, '?', h->target.size);
+    size_t n = query == NULL ? h->target.size : (size_t)(query - (data + h->target.at));
+    return config->is_public != NULL && config->is_public(data + h->target.at, n);
+}
+
 static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data, struct http_span value)
 {
     out->status = status;
@@ -74,6 +81,6 @@ void http_check(const struct http_door_config *config, const struct http_head *h
         check_refuse(out, 405, "only GET and HEAD are answered here", data, none);
     else if (head->body != 0)
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    else if (config->tcp && !config->open && !check_token(config, head, data))
+    else if (config->tcp && !config->open && !check_token(config, head, data) && !check_public(config, head, data))
         check_refuse(out, 401, "the request has no valid bearer token in Authorization", data, none);
 }

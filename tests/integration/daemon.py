@@ -377,10 +377,10 @@ def readers(tap):
         d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token)
         d.start()
 
-        def ask(**headers):
+        def ask(target="/api/v1/builds", **headers):
             with socket.create_connection(("127.0.0.1", port), 20) as s:
                 lines = "".join(f"{k}: {v}\r\n" for k, v in {"Host": f"127.0.0.1:{port}", "Connection": "close", **headers}.items())
-                s.sendall(f"GET /api/v1/builds HTTP/1.1\r\n{lines}\r\n".encode())
+                s.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode())
                 data = b""
                 while piece := s.recv(65536):
                     data += piece
@@ -389,6 +389,9 @@ def readers(tap):
         tap.point(ask() == 401, "TCP without the token: 401")
         tap.point(ask(Authorization="Bearer pfd_read_wrong") == 401, "with a wrong token: 401")
         tap.point(ask(Authorization="Bearer pfd_read_0123456789abcdefghij") == 200, "with the token: 200")
+        tap.point([ask(t) for t in ("/", "/?build=x", "/app.js", "/style.css")] == [200] * 4
+                  and [ask(t) for t in ("/metrics", "/healthz", "/openapi.json", "/app.js/", "/app.jsx")] == [401] * 5,
+                  "the dashboard's own files hold no data and need no token; everything else does")
 
 
 def fill(w, sender, limit=5000):

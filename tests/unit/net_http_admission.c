@@ -87,6 +87,38 @@ static struct http_door_config tcp_door(const char *token)
     return config;
 }
 
+static bool public_page(const char *path, size_t n)
+{
+    return n == 5 && memcmp(path, "/page", 5) == 0;
+}
+
+Test(net_http_admission, public_paths_need_no_token_but_keep_every_other_rule)
+{
+    struct http_door_config config = tcp_door("secret");
+    config.is_public = public_page;
+    static const struct refused rows[] = {
+        {421, "GET /page HTTP/1.1\r\nHost: evil.example:9461\r\n\r\n", "'evil.example:9461'"},
+        {403, "GET /page HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: http://x\r\n\r\n", "'http://x'"},
+        {401, "GET /page2 HTTP/1.1\r\nHost: localhost:9461\r\n\r\n", "token"},
+        {401, "GET /pag HTTP/1.1\r\nHost: localhost:9461\r\n\r\n", "token"},
+        {401, "GET /?/page HTTP/1.1\r\nHost: localhost:9461\r\n\r\n", "token"},
+    };
+    static const char *const admitted[] = {
+        "GET /page HTTP/1.1\r\nHost: localhost:9461\r\n\r\n",
+        "GET /page?build=1 HTTP/1.1\r\nHost: localhost:9461\r\n\r\n",
+    };
+    refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
+    struct scene s;
+    scene_open(&s, &config);
+    for (size_t i = 0; i < sizeof admitted / sizeof admitted[0]; i++) {
+        s.got_size = 0;
+        scene_say(&s, admitted[i], strlen(admitted[i]));
+        scene_pump(&s, 1);
+        cr_assert_eq(scene_status(&s), 200, "%s", admitted[i]);
+    }
+    scene_close(&s);
+}
+
 Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_this_order)
 {
     static const struct refused rows[] = {
