@@ -1,4 +1,4 @@
-/* What encoder and decoder of counts share. Private to proto/counts*. */
+/* What encoder and decoder of counts share. Private to proto/counts*; core/rollup* judges histograms by it. */
 #ifndef PROFD_PROTO_COUNTS_BLOCK_H
 #define PROFD_PROTO_COUNTS_BLOCK_H
 

@@ -152,7 +152,12 @@ static enum profd_status decode_ends(struct reader *r, uint32_t builds, uint32_t
         if (build > builds)
             return profd_error_set(e, PROFD_MALFORMED, "an arc of build %llu: the upload has %u", (unsigned long long)(build - 1), builds);
         uint32_t value = build == 0 ? COUNTS_NOWHERE : (uint32_t)(build - 1);
-        for (uint32_t last = i + (uint32_t)length; i < last; i++)
+        uint32_t last = i + (uint32_t)length;
+        if (value == 0 || value == COUNTS_NOWHERE) { /* the program itself, as a rule: four equal bytes */
+            memset(&out[i], (int)(value & 0xff), (size_t)length * sizeof out[0]);
+            i = last;
+        }
+        for (; i < last; i++)
             out[i] = value;
     }
     return PROFD_OK;

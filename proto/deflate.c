@@ -50,8 +50,8 @@ size_t deflate_bound(size_t n)
     return ZSTD_compressBound(n);
 }
 
-enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
-                               struct profd_error *e)
+static enum profd_status deflate_pack_frame(const uint8_t *in, size_t n, bool sized, bool checked, uint8_t *out,
+                                            size_t capacity, size_t *size, struct profd_error *e)
 {
     ZSTD_CCtx *c = deflate_take_packer();
     if (c == NULL)
@@ -59,13 +59,25 @@ enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t 
     ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, 1);
     ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, sized ? 1 : 0);
-    ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 0);
+    ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, checked ? 1 : 0);
     size_t result = ZSTD_compress2(c, out, capacity, in, n);
     deflate_give_packer(c);
     if (ZSTD_isError(result))
         return profd_error_set(e, PROFD_INTERNAL, "compressing %zu bytes: %s", n, ZSTD_getErrorName(result));
     *size = result;
     return PROFD_OK;
+}
+
+enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
+                               struct profd_error *e)
+{
+    return deflate_pack_frame(in, n, sized, false, out, capacity, size, e);
+}
+
+enum profd_status deflate_pack_checked(const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *size,
+                                       struct profd_error *e)
+{
+    return deflate_pack_frame(in, n, false, true, out, capacity, size, e);
 }
 
 uint64_t deflate_content_max(size_t n)

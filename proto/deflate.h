@@ -16,6 +16,10 @@ size_t deflate_bound(size_t n);
 enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
                                struct profd_error *e);
 
+/* The same with a checksum over the content and without its size, for what is kept on a disk for long. */
+enum profd_status deflate_pack_checked(const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *size,
+                                       struct profd_error *e);
+
 /* Most bytes that a zstd frame of n bytes can hold: a block takes at least 4 bytes and yields at most 128 KiB. */
 uint64_t deflate_content_max(size_t n);
 

@@ -28,7 +28,7 @@
     X(REPLY, 10)      /* daemon → client: a piece of the answer; LAST ends it */       \
     X(SYNC, 11)       /* client → daemon: ACK when all before is durable and parsed */ \
     X(ATTACH, 12)     /* reserved: live counting in shared memory */                   \
-    X(ADMIN, 13)      /* reserved: delete, verify, backup, pause, resume */
+    X(ADMIN, 13)      /* client → daemon: delete, verify, backup; REPLY answers */
 
 enum frame_type {
 #define X(name, number) FRAME_##name = number,

@@ -26,6 +26,7 @@
 /* uploads */
 #define LIMIT_BUILDS 1024u                   /* builds one upload may speak of */
 #define LIMIT_BUILD_NAME 4096u               /* bytes of an object's name */
+#define LIMIT_PROCESS 16u                    /* bytes that tell processes apart */
 #define LIMIT_LABELS 64u
 #define LIMIT_LABEL_NAME 128u                /* bytes */
 #define LIMIT_LABEL_VALUE 1024u              /* bytes */
@@ -39,6 +40,7 @@
 #define LIMIT_CLOCK_PAST_DAYS 7              /* DECISIONS 30: window claimed by the sender is believed */
 #define LIMIT_CLOCK_FUTURE_MINUTES 5         /* between these, else the time of receipt is used */
 #define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
+#define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
 
 /* executables (DECISIONS 33) */
 #define LIMIT_OBJECT_BYTES (4ull << 30)      /* size of a file that is handed in */
@@ -56,13 +58,24 @@
 
 /* queries */
 #define LIMIT_QUERY_BYTES 4096u              /* path and parameters on the Unix socket */
-#define LIMIT_MATCHERS 16u
+#define LIMIT_MATCHERS 16u                   /* in one question; each regular expression among them has these: */
+#define LIMIT_PATTERN 1024u                  /* bytes of the expression */
+#define LIMIT_PATTERN_STEPS 100000u          /* of trying it on one value */
+#define LIMIT_PATTERN_DEPTH 10000u           /* of trying alternatives inside one another */
+#define LIMIT_PATTERN_KIB 4096u              /* of memory for that */
 #define LIMIT_QUERY_MEMORY (1536ull << 20)     /* bytes one query may compute with, of who may read everything */
 #define LIMIT_QUERY_MEMORY_OWN (384ull << 20)  /* and of anybody else: two at a time must not exhaust the daemon */
+#define LIMIT_ROLLUP_CACHE (256u << 20)      /* of sums kept for the next question, for all readers together */
 #define LIMIT_REPORT_BYTES (256u << 20)
 #define LIMIT_HTTP_ROWS 1000u                /* default limit= of a report over HTTP */
+#define LIMIT_STEPS 2000u                    /* of time that one question may divide its window into */
 #define LIMIT_PAGE_DEFAULT 100u
 #define LIMIT_PAGE 1000u
+
+/* administration */
+#define LIMIT_ADMIN_ARGUMENTS 8u
+#define LIMIT_ADMIN_JOBS 16u                 /* verbs that wait or run, of all connections; then BUSY */
+#define LIMIT_MISMATCHES 1000u               /* sentences in one answer to verify; the others are counted */
 
 /* HTTP (reference: RFC 9112, a strict subset) */
 #define LIMIT_HTTP_LINE 4096u                /* request line */

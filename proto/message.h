@@ -48,6 +48,7 @@ struct message_upload {
     uint32_t inexact;
     uint32_t processes_started;
     const char *host;
+    struct message_bytes process; /* size 0: this is all that its process sends */
 };
 struct message_ack {
     bool duplicate;
@@ -75,6 +76,12 @@ struct message_reply {
     const char *content_type;
     const char *etag;
     struct message_bytes body;
+    uint64_t done, total;
+};
+struct message_admin {
+    const char *verb;
+    size_t argument_count;
+    const char *const *arguments;
 };
 
 enum message_inexact {
@@ -104,6 +111,7 @@ struct message {
         struct message_decline decline;
         struct message_query query;
         struct message_reply reply;
+        struct message_admin admin;
     } as;
     void *block;
 };

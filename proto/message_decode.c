@@ -62,6 +62,8 @@ static const ProtobufCMessageDescriptor *decode_descriptor(unsigned type)
         return &profd__wire__query__descriptor;
     case FRAME_REPLY:
         return &profd__wire__reply__descriptor;
+    case FRAME_ADMIN:
+        return &profd__wire__admin__descriptor;
     default:
         return NULL;
     }
@@ -97,6 +99,7 @@ static bool decode_upload(const Profd__Wire__Upload *w, struct decode_block *blo
         .inexact = w->inexact,
         .processes_started = w->processes_started,
         .host = w->host,
+        .process = decode_bytes(w->process),
     };
     return true;
 }
@@ -113,6 +116,7 @@ static bool decode_view(unsigned type, const void *wire, struct decode_block *bl
     const Profd__Wire__Decline *decline = wire;
     const Profd__Wire__Query *query = wire;
     const Profd__Wire__Reply *reply = wire;
+    const Profd__Wire__Admin *admin = wire;
     switch (type) {
     case FRAME_HELLO:
         m->as.hello = (struct message_hello){hello->version_oldest, hello->version_newest, hello->client};
@@ -140,8 +144,12 @@ static bool decode_view(unsigned type, const void *wire, struct decode_block *bl
     case FRAME_QUERY:
         m->as.query = (struct message_query){query->target, query->if_none_match};
         return true;
+    case FRAME_ADMIN:
+        m->as.admin = (struct message_admin){admin->verb, admin->n_arguments, (const char *const *)admin->arguments};
+        return true;
     default:
-        m->as.reply = (struct message_reply){reply->http_status, reply->content_type, reply->etag, decode_bytes(reply->body)};
+        m->as.reply = (struct message_reply){reply->http_status, reply->content_type, reply->etag, decode_bytes(reply->body),
+                                             reply->done, reply->total};
         return true;
     }
 }
@@ -160,6 +168,8 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
     if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS)
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", scan.of_number[7], LIMIT_LABELS);
+    if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2], LIMIT_ADMIN_ARGUMENTS);
     if (scan.fields > MESSAGE_FIELDS_MAX)
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", frame_type_name(type), scan.fields,
                                MESSAGE_FIELDS_MAX);

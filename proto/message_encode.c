@@ -21,6 +21,7 @@ union wire {
     Profd__Wire__Decline decline;
     Profd__Wire__Query query;
     Profd__Wire__Reply reply;
+    Profd__Wire__Admin admin;
 };
 
 /* Generated structs have no const; packing only reads. NULL counts as "". */
@@ -90,6 +91,7 @@ static enum profd_status wire_fill_upload(const struct message_upload *u, Profd_
     w->inexact = u->inexact;
     w->processes_started = u->processes_started;
     w->host = wire_text(u->host);
+    w->process = wire_bytes(u->process);
     return wire_fill_lists(u, w, block, e);
 }
 
@@ -129,6 +131,20 @@ static void wire_fill_reply(const struct message_reply *r, Profd__Wire__Reply *w
     w->content_type = wire_text(r->content_type);
     w->etag = wire_text(r->etag);
     w->body = wire_bytes(r->body);
+    w->done = r->done;
+    w->total = r->total;
+}
+
+static void wire_fill_admin(const struct message_admin *a, Profd__Wire__Admin *w)
+{
+    union {
+        const char *const *from;
+        char **to;
+    } cast = {.from = a->arguments};
+    profd__wire__admin__init(w);
+    w->verb = wire_text(a->verb);
+    w->n_arguments = a->argument_count;
+    w->arguments = cast.to;
 }
 
 static void wire_fill_nack(const struct message_nack *n, Profd__Wire__Nack *w)
@@ -173,6 +189,9 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
         return PROFD_OK;
     case FRAME_REPLY:
         wire_fill_reply(&m->as.reply, &w->reply);
+        return PROFD_OK;
+    case FRAME_ADMIN:
+        wire_fill_admin(&m->as.admin, &w->admin);
         return PROFD_OK;
     case FRAME_SYNC:
         *empty = true;

@@ -102,6 +102,11 @@ void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t
         profile_order_lower(&s->build_orders[map[i]], (struct profile_order){commit, i});
 }
 
+void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profile_order order)
+{
+    profile_order_lower(&s->build_orders[index], order);
+}
+
 static uint64_t profile_hash_histogram(const void *context, uint32_t i)
 {
     const struct profile_sum *s = context;

@@ -28,4 +28,15 @@ struct label_row {
     uint64_t uploads;
 };
 
+/* Uploads that have the same values of some labels, within a step of time if there are steps. */
+struct group_row {
+    const char *const *values; /* one per label asked for; an absent label is "" */
+    int64_t time, width;       /* ns: start and length of the step; width 0: there are none */
+    uint64_t uploads, processes, hosts;
+    double seconds;            /* Σ ticks/rate, as in a report's totals */
+    uint64_t calls;
+    int64_t first, last;
+    uint32_t inexact;
+};
+
 #endif

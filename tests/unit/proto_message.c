@@ -44,7 +44,7 @@ Test(proto_message, an_upload_comes_back_as_it_was)
     m.as.upload = (struct message_upload){
         .sender = {sender, 12}, .sequence = UINT32_MAX, .start = 1, .end = UINT64_MAX, .program = 2, .build_count = 3, .builds = builds,
         .label_count = 2, .labels = labels, .counts = {counts, 5}, .inexact = INEXACT_ALL, .processes_started = 1,
-        .host = "0123456789abcdef0123456789abcdef"};
+        .host = "0123456789abcdef0123456789abcdef", .process = {sender, 7}};
     for (int compressed = 0; compressed < 2; compressed++) {
         round_trip(&m, compressed ? FRAME_FLAG_COMPRESSED : 0, &back);
         const struct message_upload *u = &back.as.upload;
@@ -68,6 +68,8 @@ Test(proto_message, an_upload_comes_back_as_it_was)
         cr_assert_eq(u->inexact, INEXACT_ALL);
         cr_assert_eq(u->processes_started, 1);
         cr_assert_str_eq(u->host, "0123456789abcdef0123456789abcdef");
+        cr_assert_eq(u->process.size, 7);
+        cr_assert_arr_eq(u->process.data, sender, 7);
         message_done(&back);
         cr_assert_null(back.block);
     }
@@ -117,13 +119,26 @@ Test(proto_message, every_other_type_comes_back)
     cr_assert_str_eq(b.as.query.target, "/api/v1/builds?limit=5");
     cr_assert_str_eq(b.as.query.if_none_match, "\"e\"");
     message_done(&b);
-    m = (struct message){.type = FRAME_REPLY, .as.reply = {200, "application/json", "\"x\"", {(const uint8_t *)"{\0}", 3}}};
+    m = (struct message){.type = FRAME_REPLY, .as.reply = {200, "application/json", "\"x\"", {(const uint8_t *)"{\0}", 3}, 7, UINT64_MAX}};
     round_trip(&m, FRAME_FLAG_LAST, &b);
     cr_assert_eq(b.as.reply.http_status, 200);
     cr_assert_str_eq(b.as.reply.content_type, "application/json");
     cr_assert_str_eq(b.as.reply.etag, "\"x\"");
     cr_assert_eq(b.as.reply.body.size, 3);
     cr_assert_arr_eq(b.as.reply.body.data, "{\0}", 3);
+    cr_assert(b.as.reply.done == 7 && b.as.reply.total == UINT64_MAX);
+    message_done(&b);
+    static const char *const arguments[] = {"abcd", "", "ü"};
+    m = (struct message){.type = FRAME_ADMIN, .as.admin = {"delete", 3, arguments}};
+    round_trip(&m, FRAME_FLAG_COMPRESSED, &b);
+    cr_assert_str_eq(b.as.admin.verb, "delete");
+    cr_assert_eq(b.as.admin.argument_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        cr_assert_str_eq(b.as.admin.arguments[i], arguments[i]);
+    message_done(&b);
+    m = (struct message){.type = FRAME_ADMIN, .as.admin = {"verify", 0, NULL}};
+    round_trip(&m, 0, &b);
+    cr_assert_eq(b.as.admin.argument_count, 0);
     message_done(&b);
     m = (struct message){.type = FRAME_SYNC};
     round_trip(&m, 0, &b);
@@ -146,6 +161,19 @@ Test(proto_message, absent_fields_are_empty_never_null)
     message_done(&m);
 }
 
+Test(proto_message, an_admin_has_few_arguments)
+{
+    static const char *const arguments[LIMIT_ADMIN_ARGUMENTS + 1] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+    struct message m = {.type = FRAME_ADMIN, .as.admin = {"delete", LIMIT_ADMIN_ARGUMENTS + 1, arguments}}, back;
+    struct profd_error e = {""};
+    uint8_t *bytes;
+    size_t n;
+    cr_assert_eq(message_encode(&m, 0, 1, &bytes, &n, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(message_decode(FRAME_ADMIN, bytes + FRAME_HEADER_SIZE, n - FRAME_HEADER_SIZE, &back, &e), PROFD_TOO_LARGE);
+    cr_assert_not_null(strstr(e.sentence, "9 arguments, at most 8"), "%s", e.sentence);
+    free(bytes);
+}
+
 static void refuse(unsigned type, const void *payload, size_t n, enum profd_status status, const char *word)
 {
     struct message m = {.type = 99};
@@ -160,7 +188,7 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
 {
     refuse(FRAME_SYNC, "x", 1, PROFD_MALFORMED, "SYNC");
     refuse(FRAME_ATTACH, "", 0, PROFD_UNKNOWN_TYPE, "12");
-    refuse(FRAME_ADMIN, "", 0, PROFD_UNKNOWN_TYPE, "13");
+    refuse(14, "", 0, PROFD_UNKNOWN_TYPE, "14");
     refuse(0, "", 0, PROFD_UNKNOWN_TYPE, "0");
     refuse(FRAME_HELLO, "\xff", 1, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0");        /* field number 0 */
@@ -252,7 +280,7 @@ Test(proto_message, what_exceeds_a_frame_is_not_encoded)
     uint8_t *big = calloc(1, LIMIT_FRAME_PAYLOAD + 1), *out = NULL;
     size_t n = 5;
     struct profd_error e;
-    struct message m = {.type = FRAME_REPLY, .as.reply = {200, "", "", {big, LIMIT_FRAME_PAYLOAD}}};
+    struct message m = {.type = FRAME_REPLY, .as.reply = {200, "", "", {big, LIMIT_FRAME_PAYLOAD}, 0, 0}};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_TOO_LARGE);
     cr_assert(strstr(e.sentence, "67108864") != NULL, "%s", e.sentence);
     cr_assert_null(out);

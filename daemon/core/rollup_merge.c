@@ -1,0 +1,289 @@
+#include "core/rollup_merge.h"
+
+#include <string.h>
+
+#include "core/sum.h"
+
+#define NONE UINT32_MAX
+
+static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
+{
+    struct arena *a = runs->arena;
+    struct rollup *r = &run->r;
+    r->histograms = ARENA_ARRAY(a, run->histogram_room, struct rollup_histogram);
+    r->bin_index = ARENA_ARRAY(a, run->bin_room, uint32_t);
+    r->bin_ticks = ARENA_ARRAY(a, run->bin_room, uint64_t);
+    r->from_build = ARENA_ARRAY(a, run->arc_room, uint32_t);
+    r->to_build = ARENA_ARRAY(a, run->arc_room, uint32_t);
+    r->rank = ARENA_ARRAY(a, run->arc_room, uint32_t);
+    r->from = ARENA_ARRAY(a, run->arc_room, uint64_t);
+    r->to = ARENA_ARRAY(a, run->arc_room, uint64_t);
+    r->calls = ARENA_ARRAY(a, run->arc_room, uint64_t);
+    r->commit = ARENA_ARRAY(a, run->arc_room, uint64_t);
+    if (runs->spread) {
+        run->s.bins = ARENA_ARRAY(a, (size_t)run->bin_room * ROLLUP_GROUPS, uint64_t);
+        run->s.arcs = ARENA_ARRAY(a, (size_t)run->arc_room * ROLLUP_GROUPS, uint64_t);
+    }
+    return r->histograms != NULL && r->bin_index != NULL && r->bin_ticks != NULL && r->from_build != NULL &&
+           r->to_build != NULL && r->rank != NULL && r->from != NULL && r->to != NULL && r->calls != NULL &&
+           r->commit != NULL && (!runs->spread || (run->s.bins != NULL && run->s.arcs != NULL));
+}
+
+/* Room with an eighth to spare, so that a sum that grows a little finds its arrays again. */
+static uint32_t run_room(uint32_t rows)
+{
+    return rows > UINT32_MAX - rows / 8 - 8 ? rows : rows + rows / 8 + 8;
+}
+
+struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms, uint32_t bins, uint32_t arcs)
+{
+    for (struct rollup_run **at = &runs->spare; *at != NULL; at = &(*at)->next) {
+        struct rollup_run *run = *at;
+        if (run->histogram_room < histograms || run->bin_room < bins || run->arc_room < arcs)
+            continue;
+        *at = run->next;
+        run->r.histogram_count = run->r.bin_count = run->r.arc_count = 0;
+        run->r.saturated = false;
+        return run;
+    }
+    struct rollup_run *run = ARENA_NEW(runs->arena, struct rollup_run);
+    if (run == NULL)
+        return NULL;
+    run->histogram_room = run_room(histograms);
+    run->bin_room = run_room(bins);
+    run->arc_room = run_room(arcs);
+    return run_take_arrays(runs, run) ? run : NULL;
+}
+
+void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run)
+{
+    run->next = runs->spare;
+    runs->spare = run;
+}
+
+struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup_run *from)
+{
+    struct rollup_run empty = {0};
+    return rollup_run_merge(runs, &empty, from);
+}
+
+int rollup_histogram_compare(const struct rollup_histogram *a, const struct rollup_histogram *b)
+{
+    if (a->build != b->build)
+        return a->build < b->build ? -1 : 1;
+    if (a->low != b->low)
+        return a->low < b->low ? -1 : 1;
+    if (a->high != b->high)
+        return a->high < b->high ? -1 : 1;
+    if (a->bins != b->bins)
+        return a->bins < b->bins ? -1 : 1;
+    if (a->rate != b->rate)
+        return a->rate < b->rate ? -1 : 1;
+    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
+    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+}
+
+static bool plan_reserve(struct rollup_runs *runs, uint64_t rows)
+{
+    if (rows >= NONE)
+        return false;
+    if (rows <= runs->plan_room)
+        return true;
+    size_t room = (size_t)rows + (size_t)rows / 4 + 64;
+    uint32_t *left = ARENA_ARRAY(runs->arena, room, uint32_t), *right = ARENA_ARRAY(runs->arena, room, uint32_t);
+    if (left == NULL || right == NULL)
+        return false;
+    runs->left = left;
+    runs->right = right;
+    runs->plan_room = room;
+    return true;
+}
+
+/* Row n of the sum has row i of a and row j of b, NONE where one has none. */
+static void plan_put(struct rollup_runs *runs, uint32_t n, uint32_t i, uint32_t j)
+{
+    runs->left[n] = i;
+    runs->right[n] = j;
+}
+
+static int compare_arcs(const struct rollup *a, uint32_t i, const struct rollup *b, uint32_t j)
+{
+    if (a->from[i] != b->from[j] || a->from_build[i] != b->from_build[j]) {
+        if (a->from_build[i] != b->from_build[j])
+            return a->from_build[i] < b->from_build[j] ? -1 : 1;
+        return a->from[i] < b->from[j] ? -1 : 1;
+    }
+    if (a->to_build[i] != b->to_build[j])
+        return a->to_build[i] < b->to_build[j] ? -1 : 1;
+    return a->to[i] < b->to[j] ? -1 : a->to[i] > b->to[j];
+}
+
+static uint32_t plan_arcs(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+{
+    uint32_t n = 0, i = 0, j = 0;
+    while (i < a->arc_count && j < b->arc_count) {
+        int order = compare_arcs(a, i, b, j);
+        plan_put(runs, n++, order <= 0 ? i : NONE, order >= 0 ? j : NONE);
+        i += order <= 0;
+        j += order >= 0;
+    }
+    for (; i < a->arc_count; i++)
+        plan_put(runs, n++, i, NONE);
+    for (; j < b->arc_count; j++)
+        plan_put(runs, n++, NONE, j);
+    return n;
+}
+
+static uint32_t plan_histograms(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+{
+    uint32_t n = 0, i = 0, j = 0;
+    while (i < a->histogram_count || j < b->histogram_count) {
+        int order = i == a->histogram_count   ? 1
+                    : j == b->histogram_count ? -1
+                                              : rollup_histogram_compare(&a->histograms[i], &b->histograms[j]);
+        plan_put(runs, n++, order <= 0 ? i : NONE, order >= 0 ? j : NONE);
+        i += order <= 0;
+        j += order >= 0;
+    }
+    return n;
+}
+
+static void order_lower(struct profile_order *order, struct profile_order other)
+{
+    if (other.commit < order->commit || (other.commit == order->commit && other.rank < order->rank))
+        *order = other;
+}
+
+/* The bins of one histogram of the sum, which a, b or both (else NULL) have. Returns the number of rows planned so far. */
+static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, const struct rollup_histogram *x,
+                          const struct rollup *b, const struct rollup_histogram *y, uint32_t n)
+{
+    uint32_t i = x != NULL ? x->first : 0, i_end = x != NULL ? i + x->used : 0;
+    uint32_t j = y != NULL ? y->first : 0, j_end = y != NULL ? j + y->used : 0;
+    while (i < i_end && j < j_end) {
+        uint32_t p = a->bin_index[i], q = b->bin_index[j];
+        plan_put(runs, n++, p <= q ? i : NONE, q <= p ? j : NONE);
+        i += p <= q;
+        j += q <= p;
+    }
+    for (; i < i_end; i++)
+        plan_put(runs, n++, i, NONE);
+    for (; j < j_end; j++)
+        plan_put(runs, n++, NONE, j);
+    return n;
+}
+
+static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n,
+                       bool *saturated)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t i = runs->left[k], j = runs->right[k];
+        uint64_t sum = i != NONE ? a[i] : 0;
+        sum_add(&sum, j != NONE ? b[j] : 0, saturated);
+        out[k] = sum;
+    }
+}
+
+static void merge_words(const struct rollup_runs *runs, const uint32_t *a, const uint32_t *b, uint32_t *out, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
+}
+
+static void merge_addresses(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
+}
+
+static void merge_orders(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b, struct rollup *out)
+{
+    for (uint32_t k = 0; k < out->arc_count; k++) {
+        uint32_t i = runs->left[k], j = runs->right[k];
+        struct profile_order order = i != NONE ? (struct profile_order){a->commit[i], a->rank[i]}
+                                               : (struct profile_order){b->commit[j], b->rank[j]};
+        if (j != NONE)
+            order_lower(&order, (struct profile_order){b->commit[j], b->rank[j]});
+        out->commit[k] = order.commit;
+        out->rank[k] = order.rank;
+    }
+}
+
+static void merge_groups(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n)
+{
+    bool saturated = false; /* the row's number says it */
+    for (uint32_t k = 0; k < n; k++, out += ROLLUP_GROUPS) {
+        uint32_t i = runs->left[k], j = runs->right[k];
+        memcpy(out, i != NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS, ROLLUP_GROUPS * sizeof *out);
+        for (uint32_t g = 0; i != NONE && j != NONE && g < ROLLUP_GROUPS; g++)
+            sum_add(&out[g], b[(size_t)j * ROLLUP_GROUPS + g], &saturated);
+    }
+}
+
+static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
+                       struct rollup_run *out)
+{
+    uint32_t n = out->r.arc_count;
+    merge_words(runs, a->r.from_build, b->r.from_build, out->r.from_build, n);
+    merge_words(runs, a->r.to_build, b->r.to_build, out->r.to_build, n);
+    merge_addresses(runs, a->r.from, b->r.from, out->r.from, n);
+    merge_addresses(runs, a->r.to, b->r.to, out->r.to, n);
+    merge_sums(runs, a->r.calls, b->r.calls, out->r.calls, n, &out->r.saturated);
+    merge_orders(runs, &a->r, &b->r, &out->r);
+    if (runs->spread)
+        merge_groups(runs, a->s.arcs, b->s.arcs, out->s.arcs, n);
+}
+
+/* Histograms of out are planned in left and right of the heads; their bins take the plan over one by one, behind the heads. */
+static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
+                             struct rollup_run *out, uint32_t heads)
+{
+    for (uint32_t k = 0; k < heads; k++) { /* kept apart first, because the bins' plan needs the room */
+        uint32_t i = runs->left[k], j = runs->right[k];
+        struct rollup_histogram *h = &out->r.histograms[k];
+        *h = i != NONE ? a->r.histograms[i] : b->r.histograms[j];
+        if (j != NONE)
+            order_lower(&h->order, b->r.histograms[j].order);
+    }
+    uint32_t n = 0, i = 0, j = 0;
+    for (uint32_t k = 0; k < heads; k++) {
+        struct rollup_histogram *h = &out->r.histograms[k];
+        const struct rollup_histogram *x = i < a->r.histogram_count ? &a->r.histograms[i] : NULL;
+        const struct rollup_histogram *y = j < b->r.histogram_count ? &b->r.histograms[j] : NULL;
+        x = x != NULL && rollup_histogram_compare(x, h) == 0 ? x : NULL;
+        y = y != NULL && rollup_histogram_compare(y, h) == 0 ? y : NULL;
+        i += x != NULL;
+        j += y != NULL;
+        h->first = n;
+        n = plan_bins(runs, &a->r, x, &b->r, y, n);
+        h->used = n - h->first;
+    }
+    out->r.histogram_count = heads;
+    out->r.bin_count = n;
+    merge_words(runs, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
+    merge_sums(runs, a->r.bin_ticks, b->r.bin_ticks, out->r.bin_ticks, n, &out->r.saturated);
+    if (runs->spread)
+        merge_groups(runs, a->s.bins, b->s.bins, out->s.bins, n);
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b)
+{
+    uint64_t heads = (uint64_t)a->r.histogram_count + b->r.histogram_count;
+    uint64_t bins = (uint64_t)a->r.bin_count + b->r.bin_count, arcs = (uint64_t)a->r.arc_count + b->r.arc_count;
+    if (!plan_reserve(runs, most(heads, most(bins, arcs))))
+        return NULL;
+    uint32_t arc_count = plan_arcs(runs, &a->r, &b->r);
+    struct rollup_run *out = rollup_run_take(runs, (uint32_t)heads, (uint32_t)bins, arc_count);
+    if (out == NULL)
+        return NULL;
+    out->r.saturated = a->r.saturated || b->r.saturated;
+    out->r.arc_count = arc_count;
+    merge_arcs(runs, a, b, out);
+    merge_histograms(runs, a, b, out, plan_histograms(runs, &a->r, &b->r));
+    return out;
+}

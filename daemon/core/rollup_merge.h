@@ -1,0 +1,58 @@
+/* Sorted runs and how two become one. Private to core/rollup*. */
+#ifndef PROFD_CORE_ROLLUP_MERGE_H
+#define PROFD_CORE_ROLLUP_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/rollup.h"
+#include "core/sort.h"
+
+/* A rollup with or without (NULL) its spread. Its arrays are taken from the arena and used again when it is given back. */
+struct rollup_run {
+    struct rollup r;
+    struct rollup_spread s;
+    uint32_t histogram_room, bin_room, arc_room; /* how many rows the arrays hold */
+    struct rollup_run *next;                     /* of those given back */
+};
+
+struct rollup_runs {
+    struct arena *arena;
+    bool spread;             /* runs have one */
+    struct rollup_run *spare;
+    uint32_t *left, *right;  /* the plan of a merge */
+    size_t plan_room;
+    struct sort_item *items; /* for sorting an upload: twice item_room of them */
+    size_t item_room;
+};
+
+/* Makes room for sorting n rows. False when memory is exhausted. */
+bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n);
+
+/* An empty run with room for so many rows. NULL when memory is exhausted. */
+struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms, uint32_t bins, uint32_t arcs);
+void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run);
+/* A run of its own with the content of another; NULL when memory is exhausted. */
+struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup_run *from);
+
+/* The sum of two runs, which stay as they are. NULL when memory is exhausted or there are 2^32 rows. O(rows of both). */
+struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b);
+
+/* Runs that wait to be merged, each more than twice as long as the one above it, so that 34 would do. */
+struct rollup_stack {
+    struct rollup_run *runs[64];
+    uint32_t depth;
+};
+
+/* Puts a run on the stack, after those on top that are not more than twice as long were merged with it: runs of the same keys are
+ * added up at once, runs of different keys pairwise by size. own: it may be given back; else it is copied. False when memory is
+ * exhausted. */
+bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own);
+/* What is on the stack becomes one run, an empty one if there is nothing. False when memory is exhausted. */
+bool rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run **out);
+
+/* Negative, 0 or positive as histogram a comes before, with or after b. */
+int rollup_histogram_compare(const struct rollup_histogram *a, const struct rollup_histogram *b);
+
+#endif

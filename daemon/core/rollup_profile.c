@@ -1,0 +1,51 @@
+/* A sum as the profile that reports are made from. */
+#include <string.h>
+
+#include "core/rollup.h"
+#include "core/sum.h"
+
+static enum profd_status make_histograms(const struct rollup *r, struct arena *a, struct profile *p, bool *stopped,
+                                         struct profd_error *e)
+{
+    p->histograms = ARENA_ARRAY(a, r->histogram_count, struct profile_histogram);
+    if (p->histograms == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u histograms", r->histogram_count);
+    for (uint32_t i = 0; i < r->histogram_count; i++) {
+        const struct rollup_histogram *from = &r->histograms[i];
+        struct profile_histogram *h = &p->histograms[i];
+        *h = (struct profile_histogram){.build = from->build, .bins = from->bins, .low = from->low, .high = from->high,
+                                        .rate = from->rate, .abbreviation = from->abbreviation, .used = from->used,
+                                        .index = r->bin_index + from->first, .ticks = r->bin_ticks + from->first,
+                                        .order = from->order};
+        memcpy(h->dimension, from->dimension, sizeof h->dimension);
+        for (uint32_t k = 0; k < h->used; k++) {
+            *stopped |= h->ticks[k] == SUM_MAX;
+            sum_add(&p->ticks, h->ticks[k], &p->saturated);
+        }
+    }
+    p->histogram_count = r->histogram_count;
+    return PROFD_OK;
+}
+
+enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, struct profile *p, struct profd_error *e)
+{
+    bool stopped = false;
+    p->ticks = p->calls = 0;
+    p->saturated = false;
+    enum profd_status status = make_histograms(r, a, p, &stopped, e);
+    if (status != PROFD_OK)
+        return status;
+    p->arcs = ARENA_ARRAY(a, r->arc_count, struct profile_arc);
+    if (p->arcs == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", r->arc_count);
+    for (uint32_t i = 0; i < r->arc_count; i++) {
+        p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i], r->to[i], r->calls[i],
+                                          {r->commit[i], r->rank[i]}};
+        stopped |= r->calls[i] == SUM_MAX;
+        sum_add(&p->calls, r->calls[i], &p->saturated);
+    }
+    p->arc_count = r->arc_count;
+    /* What saturated may have been left out since (another build, the histograms). */
+    p->saturated |= r->saturated && stopped;
+    return PROFD_OK;
+}

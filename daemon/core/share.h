@@ -1,0 +1,21 @@
+/* What counts say of each build: time spent in it, calls into it. */
+#ifndef PROFD_CORE_SHARE_H
+#define PROFD_CORE_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/rollup.h"
+#include "proto/counts.h"
+
+struct share {
+    uint64_t nanoseconds; /* Σ ticks / rate of its histograms whose dimension is seconds, each rounded down */
+    uint64_t calls;       /* Σ calls of arcs into it */
+};
+
+/* Adds to shares[i] what is build i's. True if a sum stopped at 2^63−1. O(bins + arcs). */
+bool share_add_counts(struct share *shares, const struct counts *c);
+/* Of a sum: nanoseconds are rounded down once a histogram, not once an upload. */
+bool share_add_rollup(struct share *shares, const struct rollup *r);
+
+#endif
