@@ -71,6 +71,7 @@ enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, 
                  {COMPAT_STYLE_GRAPH, compat_index_print},
                  {COMPAT_STYLE_COUNTS, compat_executions_print}};
     size_t before = out->size;
+    uint64_t drained = out->drained;
     bool follows = r->options.follows;
     enum profd_status status = PROFD_OK;
     for (unsigned i = 0; i < sizeof parts / sizeof *parts && status == PROFD_OK; i++) {
@@ -83,9 +84,9 @@ enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, 
         follows = true;
         status = parts[i].print(r, a, out, e);
     }
-    if (status == PROFD_OK && out->failed)
+    if (status == PROFD_OK && out->failed && out->drain == NULL)
         status = profd_error_set(e, PROFD_TOO_LARGE, "the listing does not fit into %zu bytes", out->limit);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK && out->drained == drained)
         out->size = before;
     return status;
 }

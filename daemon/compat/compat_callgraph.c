@@ -5,191 +5,192 @@
 
 #include "compat/compat_label.h"
 #include "compat/compat_prose.h"
+#include "compat/compat_rows.h"
 #include "compat/compat_sort.h"
+#include "core/buffer_number.h"
 
-enum rank { RANK_SELF, RANK_INSIDE, RANK_OTHER };
-
-/* What an arc is sorted by. */
-struct arc_key {
-    double time;
-    uint64_t calls;
-    enum rank rank;
-};
+/* Bytes of a row without its label: two times of any length, and fields of fixed width. */
+#define ROW_MOST (2 * BUFFER_FIXED_MOST + 96)
 
 struct listing {
     const struct compat_run *run;
     struct compat_labels labels;
-    struct arc_key *keys; /* by arc */
-    uint32_t *list, *scratch; /* room for the longest list of arcs or members */
+    struct compat_rows rows;
+    uint32_t *members, *scratch;
     double rate, print_time;
-    int child_width; /* of the time of callees */
+    unsigned child_width; /* of the time of callees */
     struct buffer *out;
 };
 
-static void blanks(const struct listing *l, size_t n)
+static char *put_blanks(char *p, size_t n)
 {
-    buffer_add_repeat(l->out, ' ', n);
+    memset(p, ' ', n);
+    return p + n;
 }
 
-static void times(const struct listing *l, double self, double child)
+static char *put_times(char *p, const struct listing *l, double self, double child)
 {
-    buffer_add_fixed(l->out, self / l->rate, 7, 2);
-    buffer_add_char(l->out, ' ');
-    buffer_add_fixed(l->out, child / l->rate, l->child_width, 2);
-    buffer_add_char(l->out, ' ');
+    p = buffer_put_fixed(p, self / l->rate, 7, 2);
+    *p++ = ' ';
+    p = buffer_put_fixed(p, child / l->rate, l->child_width, 2);
+    *p++ = ' ';
+    return p;
+}
+
+/* Left-aligned in seven bytes. */
+static char *put_left(char *p, uint64_t value)
+{
+    char *end = buffer_put_u64(p, value, 0);
+    while (end < p + 7)
+        *end++ = ' ';
+    return end;
 }
 
 /* Calls from others, and "+" with the calls from itself where there are any. */
-static void calls(const struct listing *l, uint64_t from_others, uint64_t from_itself)
+static char *put_calls(char *p, uint64_t from_others, uint64_t from_itself)
 {
-    buffer_add_u64(l->out, from_others, 7);
-    if (from_itself != 0) {
-        buffer_add_char(l->out, '+');
-        buffer_add_u64(l->out, from_itself, -7);
-    } else {
-        blanks(l, 8);
-    }
+    p = buffer_put_u64(p, from_others, 7);
+    if (from_itself == 0)
+        return put_blanks(p, 8);
+    *p++ = '+';
+    return put_left(p, from_itself);
 }
 
-/* Arcs inside a cycle and self arcs carry no time and stand apart. */
-static enum rank arc_rank(const struct compat_run *r, uint32_t arc)
+static char *put_label(char *p, const struct listing *l, uint32_t symbol)
 {
-    uint32_t parent = r->arcs.parent[arc], child = r->arcs.child[arc], cycle = r->cycles.number[parent];
-    if (parent == child)
-        return RANK_SELF;
-    return cycle != 0 && cycle == r->cycles.number[child] ? RANK_INSIDE : RANK_OTHER;
+    size_t n = compat_label_size(&l->labels, symbol);
+    memcpy(p, compat_label_text(&l->labels, symbol), n);
+    p[n] = '\n';
+    return p + n + 1;
 }
 
-/* Least first: the self arc, arcs inside the cycle by calls, the others by time and calls. */
-static int arc_compare(const void *context, uint32_t x, uint32_t y)
+/* Room for a row with the label of a symbol; NULL: none, and the buffer has failed. */
+static char *row_open(const struct listing *l, uint32_t symbol)
 {
-    const struct arc_key *a = (const struct arc_key *)context + x, *b = (const struct arc_key *)context + y;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->rank == RANK_OTHER && (a->time < b->time || a->time > b->time))
-        return a->time < b->time ? -1 : 1;
-    if (a->rank == RANK_SELF || a->calls == b->calls)
-        return 0;
-    return a->calls < b->calls ? -1 : 1;
+    return buffer_open(l->out, ROW_MOST + compat_label_size(&l->labels, symbol));
 }
 
-static int arc_compare_down(const void *context, uint32_t x, uint32_t y)
+/* total: the calls that an arc's are a part of. */
+static void row_print(const struct listing *l, const struct compat_row *row, uint64_t total)
 {
-    return arc_compare(context, y, x);
-}
-
-static void arc_print(const struct listing *l, uint32_t arc, uint32_t other)
-{
-    const struct compat_run *r = l->run;
-    if (l->keys[arc].rank != RANK_OTHER) {
-        blanks(l, 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1);
-        buffer_add_u64(l->out, r->arcs.calls[arc], 7);
-        blanks(l, 1 + 7 + 5);
-    } else {
-        uint32_t child = r->arcs.child[arc], cycle = r->cycles.number[child];
-        blanks(l, 6 + 1 + 5 + 1);
-        times(l, r->graph.arc_self[arc], r->graph.arc_child[arc]);
-        buffer_add_u64(l->out, r->arcs.calls[arc], 7);
-        buffer_add_char(l->out, '/');
-        buffer_add_u64(l->out, r->graph.calls[cycle == 0 ? child : r->graph.symbols + cycle - 1], -7);
-        blanks(l, 5);
-    }
-    compat_label_print(&l->labels, other, l->out);
-    buffer_add_char(l->out, '\n');
-}
-
-/* Oldest arc first among equals, in both directions; the lists run newest first. */
-static void arcs_print(const struct listing *l, const uint32_t *arcs, uint32_t n, const uint32_t *other,
-                       compat_compare *compare)
-{
-    for (uint32_t i = 0; i < n; i++)
-        l->list[i] = arcs[n - 1 - i];
-    compat_sort(l->list, l->scratch, n, compare, l->keys);
-    for (uint32_t i = 0; i < n; i++)
-        arc_print(l, l->list[i], other[l->list[i]]);
-}
-
-static void parents_print(const struct listing *l, uint32_t v)
-{
-    const struct compat_arcs *arcs = &l->run->arcs;
-    uint32_t first = arcs->parent_first[v], n = arcs->parent_first[v + 1] - first;
-    if (n == 0) {
-        blanks(l, 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1 + 7 + 1 + 7 + 5);
-        buffer_add_text(l->out, "<spontaneous>\n");
+    char *p = row_open(l, row->other);
+    if (p == NULL)
         return;
+    if (row->rank != COMPAT_RANK_OTHER) {
+        p = put_blanks(p, 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1);
+        p = buffer_put_u64(p, row->calls, 7);
+        p = put_blanks(p, 1 + 7 + 5);
+    } else {
+        p = put_blanks(p, 6 + 1 + 5 + 1);
+        p = put_times(p, l, row->flow.self, row->flow.child);
+        p = buffer_put_u64(p, row->calls, 7);
+        *p++ = '/';
+        p = put_left(p, total);
+        p = put_blanks(p, 5);
     }
-    arcs_print(l, arcs->parent_list + first, n, arcs->parent, arc_compare);
+    buffer_close(l->out, put_label(p, l, row->other));
 }
 
-static void children_print(const struct listing *l, uint32_t v)
+static uint64_t total_of(const struct listing *l, uint32_t symbol)
 {
-    const struct compat_arcs *arcs = &l->run->arcs;
-    uint32_t first = arcs->child_first[v], n = arcs->child_first[v + 1] - first;
-    arcs_print(l, arcs->child_list + first, n, arcs->child, arc_compare_down);
+    const struct compat_node *node = l->run->graph.node;
+    return node[node[symbol].place].calls;
+}
+
+static void parents_print(struct listing *l, uint32_t v)
+{
+    uint32_t n = compat_rows_parents(&l->rows, l->run, v);
+    uint64_t total = total_of(l, v);
+    for (uint32_t i = 0; i < n; i++)
+        row_print(l, &l->rows.rows[l->rows.list[i]], total);
+    if (n == 0) {
+        buffer_add_repeat(l->out, ' ', 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1 + 7 + 1 + 7 + 5);
+        buffer_add_text(l->out, "<spontaneous>\n");
+    }
+}
+
+static void children_print(struct listing *l, uint32_t v)
+{
+    uint32_t n = compat_rows_children(&l->rows, l->run, v);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct compat_row *row = &l->rows.rows[l->rows.list[i]];
+        row_print(l, row, total_of(l, row->other));
+    }
 }
 
 /* Index, percent and times, as functions and cycles have them. */
-static void primary_print(const struct listing *l, uint32_t node)
+static char *put_primary(char *p, const struct listing *l, uint32_t number)
 {
-    const struct compat_graph *g = &l->run->graph;
+    const struct compat_node *node = &l->run->graph.node[number];
     char index[COMPAT_LABEL_INDEX];
-    size_t n = compat_label_index(index, g->index[node], true);
+    size_t n = compat_label_index(index, node->index, true);
     n = n < 6 ? n : 6; /* gprof cuts here: an index from 10000 loses its bracket */
-    buffer_add(l->out, index, n);
-    blanks(l, 6 - n + 1);
-    buffer_add_fixed(l->out, 100 * (g->self_share[node] + g->child_share[node]) / l->print_time, 5, 1);
-    buffer_add_char(l->out, ' ');
-    times(l, g->self_share[node], g->child_share[node]);
+    memcpy(p, index, n);
+    p = put_blanks(p + n, 6 - n + 1);
+    p = buffer_put_fixed(p, 100 * (compat_node_share(node) + node->child_share) / l->print_time, 5, 1);
+    *p++ = ' ';
+    return put_times(p, l, compat_node_share(node), node->child_share);
 }
 
-static void function_print(const struct listing *l, uint32_t v)
+static void function_print(struct listing *l, uint32_t v)
 {
-    const struct compat_graph *g = &l->run->graph;
+    const struct compat_node *node = &l->run->graph.node[v];
     parents_print(l, v);
-    primary_print(l, v);
-    if (g->calls[v] + g->self_calls[v] != 0)
-        calls(l, g->calls[v], g->self_calls[v]);
+    char *p = row_open(l, v);
+    if (p == NULL)
+        return;
+    p = put_primary(p, l, v);
+    if (node->calls + node->self_calls != 0)
+        p = put_calls(p, node->calls, node->self_calls);
     else
-        blanks(l, 7 + 1 + 7);
-    buffer_add_char(l->out, ' ');
-    compat_label_print(&l->labels, v, l->out);
-    buffer_add_char(l->out, '\n');
+        p = put_blanks(p, 7 + 1 + 7);
+    *p++ = ' ';
+    buffer_close(l->out, put_label(p, l, v));
     children_print(l, v);
 }
 
 static int member_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct compat_run *r = context;
-    const struct compat_graph *g = &r->graph;
-    double x_time = g->self_share[x] + g->child_share[x], y_time = g->self_share[y] + g->child_share[y];
+    const struct compat_node *a = &r->graph.node[x], *b = &r->graph.node[y];
+    double x_time = compat_node_share(a) + a->child_share, y_time = compat_node_share(b) + b->child_share;
     if (x_time < y_time || x_time > y_time)
         return x_time > y_time ? -1 : 1;
-    uint64_t x_calls = g->calls[x] + g->self_calls[x], y_calls = g->calls[y] + g->self_calls[y];
+    uint64_t x_calls = a->calls + a->self_calls, y_calls = b->calls + b->self_calls;
     if (x_calls != y_calls)
         return x_calls > y_calls ? -1 : 1;
     return 0;
 }
 
-static void cycle_print(const struct listing *l, uint32_t node)
+static void member_print(const struct listing *l, uint32_t v)
+{
+    const struct compat_node *node = &l->run->graph.node[v];
+    char *p = row_open(l, v);
+    if (p == NULL)
+        return;
+    p = put_blanks(p, 6 + 1 + 5 + 1);
+    p = put_times(p, l, compat_node_share(node), node->child_share);
+    p = put_calls(p, node->calls, node->self_calls);
+    p = put_blanks(p, 5);
+    buffer_close(l->out, put_label(p, l, v));
+}
+
+static void cycle_print(const struct listing *l, uint32_t number)
 {
     const struct compat_run *r = l->run;
-    const struct compat_graph *g = &r->graph;
-    uint32_t cycle = node - g->symbols + 1, first = r->cycles.member_first[cycle - 1];
+    const struct compat_node *node = &r->graph.node[number];
+    uint32_t cycle = number - r->graph.symbols + 1, first = r->cycles.member_first[cycle - 1];
     uint32_t n = r->cycles.member_first[cycle] - first;
-    primary_print(l, node);
-    calls(l, g->calls[node], g->self_calls[node]);
-    buffer_add_format(l->out, " <cycle %" PRIu32 " as a whole> [%" PRIu32 "]\n", cycle, g->index[node]);
-    memcpy(l->list, r->cycles.members + first, n * sizeof *l->list);
-    compat_sort(l->list, l->scratch, n, member_compare, r);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = l->list[i];
-        blanks(l, 6 + 1 + 5 + 1);
-        times(l, g->self_share[v], g->child_share[v]);
-        calls(l, g->calls[v], g->self_calls[v]);
-        blanks(l, 5);
-        compat_label_print(&l->labels, v, l->out);
-        buffer_add_char(l->out, '\n');
-    }
+    char *p = buffer_open(l->out, ROW_MOST);
+    if (p == NULL)
+        return;
+    p = put_primary(p, l, number);
+    buffer_close(l->out, put_calls(p, node->calls, node->self_calls));
+    buffer_add_format(l->out, " <cycle %" PRIu32 " as a whole> [%" PRIu32 "]\n", cycle, node->index);
+    memcpy(l->members, r->cycles.members + first, n * sizeof *l->members);
+    compat_sort(l->members, l->scratch, n, member_compare, r);
+    for (uint32_t i = 0; i < n; i++)
+        member_print(l, l->members[i]);
 }
 
 static void headings_print_old(struct buffer *out)
@@ -224,30 +225,23 @@ static void heading_print(struct listing *l)
         buffer_add_text(l->out, "index % time    self  children    called     name\n");
 }
 
-static uint32_t longest_list(const struct compat_run *r)
-{
-    uint32_t longest = 0;
-    for (uint32_t v = 0; v < r->graph.symbols; v++) {
-        uint32_t parents = r->arcs.parent_first[v + 1] - r->arcs.parent_first[v];
-        uint32_t children = r->arcs.child_first[v + 1] - r->arcs.child_first[v];
-        longest = parents > longest ? parents : longest;
-        longest = children > longest ? children : longest;
-    }
-    return r->graph.symbols > longest ? r->graph.symbols : longest;
-}
-
 static enum profd_status listing_init(struct listing *l, struct arena *a, struct profd_error *e)
 {
     const struct compat_run *r = l->run;
-    uint32_t longest = longest_list(r);
-    l->list = ARENA_ARRAY(a, longest, uint32_t);
-    l->scratch = ARENA_ARRAY(a, longest, uint32_t);
-    l->keys = ARENA_ARRAY(a, (size_t)r->arcs.count + 1, struct arc_key);
-    if (l->list == NULL || l->scratch == NULL || l->keys == NULL)
+    l->members = ARENA_ARRAY(a, r->graph.symbols, uint32_t);
+    l->scratch = ARENA_ARRAY(a, r->graph.symbols, uint32_t);
+    if (l->members == NULL || l->scratch == NULL || compat_rows_init(&l->rows, r, a) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a call graph of %u symbols", r->graph.symbols);
-    for (uint32_t i = 0; i < r->arcs.count; i++)
-        l->keys[i] = (struct arc_key){r->graph.arc_self[i] + r->graph.arc_child[i], r->arcs.calls[i], arc_rank(r, i)};
     return compat_labels_build(r, a, &l->labels, e);
+}
+
+static bool node_listed(const struct compat_run *r, uint32_t number)
+{
+    const struct compat_node *node = &r->graph.node[number];
+    bool idle = node->calls == 0 && node->self_calls == 0 && compat_node_share(node) == 0.0 && node->child_share == 0.0;
+    if ((idle && !r->options.all_symbols) || !node->shown)
+        return false;
+    return !r->options.lines || (number < r->graph.symbols && (r->symbols.flags[number] & COMPAT_SYMBOL_FUNCTION) != 0);
 }
 
 enum profd_status compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out,
@@ -263,17 +257,14 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
     if (status != PROFD_OK)
         return status;
     heading_print(&l);
-    for (uint32_t i = 0; i < g->nodes; i++) {
-        uint32_t node = g->listing[i];
-        bool idle = g->calls[node] == 0 && g->self_calls[node] == 0 && g->self_share[node] == 0.0 && g->child_share[node] == 0.0;
-        if ((idle && !r->options.all_symbols) || !g->shown[node])
+    for (uint32_t i = 0; i < g->nodes && !out->failed; i++) {
+        uint32_t number = g->listing[i];
+        if (!node_listed(r, number))
             continue;
-        if (r->options.lines && (node >= g->symbols || (r->symbols.flags[node] & COMPAT_SYMBOL_FUNCTION) == 0))
-            continue;
-        if (node < g->symbols)
-            function_print(&l, node);
+        if (number < g->symbols)
+            function_print(&l, number);
         else
-            cycle_print(&l, node);
+            cycle_print(&l, number);
         buffer_add_text(out, r->options.traditional ? "\n" : "");
         buffer_add_repeat(out, '-', 47);
         buffer_add_text(out, r->options.traditional ? "\n\n" : "\n");

@@ -1,11 +1,11 @@
 #include "compat/compat_cycles.h"
 
-/* A walk keeps the path in stack; heads are those on the path that no cycle has swallowed yet, in the same order. Each head
+/* The newest arc is followed first. A walk keeps the path in stack; heads are those on the path that no cycle has swallowed yet, in the same order. Each head
  * leads a list of members through next. */
 struct walk {
     const struct compat_arcs *arcs;
     uint32_t *entered; /* rank of the visit, 0: not yet */
-    uint32_t *cursor;  /* next place in child_list */
+    uint32_t *cursor;  /* the place behind the next arc */
     uint32_t *next, *tail;
     uint32_t *top;     /* rank of the component, callees first; 0: not finished */
     uint32_t *lead;    /* head of the finished component */
@@ -16,7 +16,7 @@ struct walk {
 static void walk_enter(struct walk *w, uint32_t v)
 {
     w->entered[v] = ++w->visits;
-    w->cursor[v] = w->arcs->child_first[v];
+    w->cursor[v] = w->arcs->child_first[v + 1];
     w->next[v] = COMPAT_NONE;
     w->tail[v] = v;
     w->stack[w->depth++] = v;
@@ -55,11 +55,11 @@ static void walk_from(struct walk *w, uint32_t root)
     walk_enter(w, root);
     while (w->depth > 0) {
         uint32_t v = w->stack[w->depth - 1];
-        if (w->cursor[v] == w->arcs->child_first[v + 1]) {
+        if (w->cursor[v] == w->arcs->child_first[v]) {
             walk_leave(w, v);
             continue;
         }
-        uint32_t child = w->arcs->child[w->arcs->child_list[w->cursor[v]++]];
+        uint32_t child = w->arcs->child[--w->cursor[v]];
         if (w->entered[child] == 0)
             walk_enter(w, child);
         else if (w->top[child] == 0)

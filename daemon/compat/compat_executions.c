@@ -33,14 +33,14 @@ enum profd_status compat_executions_print(const struct compat_run *r, struct are
     compat_sort(list, scratch, n, place_compare, r);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = list[i];
-        if (r->graph.calls[v] == 0 && !r->options.all_symbols)
+        if (r->graph.node[v].calls == 0 && !r->options.all_symbols)
             continue;
         buffer_add_text(out, s->file[v][0] != '\0' ? s->file[v] : "<unknown>");
         buffer_add_char(out, ':');
         buffer_add_u64(out, s->line[v], 0);
         buffer_add_text(out, ": (");
         buffer_add_text(out, s->raw[v]);
-        buffer_add_format(out, ":0x%" PRIx64 ") %" PRIu64 " executions\n", s->address[v], r->graph.calls[v]);
+        buffer_add_format(out, ":0x%" PRIx64 ") %" PRIu64 " executions\n", s->address[v], r->graph.node[v].calls);
     }
     return PROFD_OK;
 }

@@ -4,8 +4,12 @@
 #include <string.h>
 
 #include "compat/compat_label.h"
+#include "compat/compat_order.h"
 #include "compat/compat_prose.h"
-#include "compat/compat_sort.h"
+#include "core/buffer_number.h"
+
+/* Bytes of a line without its name. */
+#define LINE_MOST (5 * BUFFER_FIXED_MOST + 64)
 
 struct unit {
     char prefix;
@@ -23,9 +27,10 @@ static const struct unit *unit_choose(const struct compat_run *r)
         return &units[5];
     double top = 0.0;
     for (uint32_t v = 0; v < g->symbols; v++) {
-        if (g->calls[v] == 0)
+        const struct compat_node *node = &g->node[v];
+        if (node->calls == 0)
             continue;
-        double time = (g->time[v] + g->child[v]) / (double)g->calls[v];
+        double time = (node->time + node->child) / (double)node->calls;
         top = time > top ? time : top;
     }
     if (top <= 0.0)
@@ -47,40 +52,35 @@ static void heading_print(const struct compat_run *r, const struct unit *u, stru
                       unit, "name");
 }
 
-static int flat_compare(const void *context, uint32_t x, uint32_t y)
-{
-    const struct compat_run *r = context;
-    const struct compat_graph *g = &r->graph;
-    if (g->time[x] < g->time[y] || g->time[x] > g->time[y])
-        return g->time[x] > g->time[y] ? -1 : 1;
-    if (g->calls[x] != g->calls[y])
-        return g->calls[x] > g->calls[y] ? -1 : 1;
-    return strcmp(r->symbols.raw[x], r->symbols.raw[y]);
-}
-
 static void line_print(const struct compat_run *r, uint32_t v, const struct unit *u, double total, double sum,
                        struct buffer *out)
 {
-    const struct compat_graph *g = &r->graph;
-    double rate = compat_run_rate(r), time = g->time[v];
+    const struct compat_node *node = &r->graph.node[v];
+    double rate = compat_run_rate(r), time = node->time;
     bool old = r->options.traditional;
-    buffer_add_fixed(out, total > 0.0 ? 100 * time / total : 0.0, old ? 5 : 6, old ? 1 : 2);
-    buffer_add_char(out, ' ');
-    buffer_add_fixed(out, sum / rate, old ? 10 : 9, 2);
-    buffer_add_char(out, ' ');
-    buffer_add_fixed(out, time / rate, 8, 2);
-    buffer_add_char(out, ' ');
-    if (g->calls[v] != 0) {
-        double calls = (double)g->calls[v];
-        buffer_add_u64(out, g->calls[v], 8);
-        buffer_add_char(out, ' ');
-        buffer_add_fixed(out, u->scale * time / rate / calls, 8, 2);
-        buffer_add_char(out, ' ');
-        buffer_add_fixed(out, u->scale * (time + g->child[v]) / rate / calls, 8, 2);
+    char *p = buffer_open(out, LINE_MOST);
+    if (p == NULL)
+        return;
+    p = buffer_put_fixed(p, total > 0.0 ? 100 * time / total : 0.0, old ? 5 : 6, old ? 1 : 2);
+    *p++ = ' ';
+    p = buffer_put_fixed(p, sum / rate, old ? 10 : 9, 2);
+    *p++ = ' ';
+    p = buffer_put_fixed(p, time / rate, 8, 2);
+    *p++ = ' ';
+    if (node->calls != 0) {
+        double calls = (double)node->calls;
+        p = buffer_put_u64(p, node->calls, 8);
+        *p++ = ' ';
+        p = buffer_put_fixed(p, u->scale * time / rate / calls, 8, 2);
+        *p++ = ' ';
+        p = buffer_put_fixed(p, u->scale * (time + node->child) / rate / calls, 8, 2);
     } else {
-        buffer_add_repeat(out, ' ', 8 + 1 + 8 + 1 + 8);
+        memset(p, ' ', 8 + 1 + 8 + 1 + 8);
+        p += 8 + 1 + 8 + 1 + 8;
     }
-    buffer_add_text(out, "  ");
+    *p++ = ' ';
+    *p++ = ' ';
+    buffer_close(out, p);
     if (old)
         compat_label_add(r, v, out);
     else
@@ -113,20 +113,18 @@ static double title_print(const struct compat_run *r, struct buffer *out)
 enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     const struct compat_graph *g = &r->graph;
-    uint32_t *list = ARENA_ARRAY(a, g->symbols, uint32_t), *scratch = ARENA_ARRAY(a, g->symbols, uint32_t);
-    if (list == NULL || scratch == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a flat profile of %u symbols", g->symbols);
-    uint32_t n = 0;
-    for (uint32_t v = 0; v < g->symbols; v++)
-        if ((r->options.all_symbols || g->calls[v] != 0 || g->time[v] != 0.0) && compat_filter_on(&r->filter, COMPAT_FLAT, v))
+    uint32_t *list = ARENA_ARRAY(a, g->symbols, uint32_t), n = 0;
+    for (uint32_t v = 0; v < g->symbols && list != NULL; v++)
+        if ((r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0) && compat_filter_on(&r->filter, COMPAT_FLAT, v))
             list[n++] = v;
-    compat_sort(list, scratch, n, flat_compare, r);
+    if (list == NULL || compat_order_flat(g, &r->symbols, list, n, a) != PROFD_OK)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a flat profile of %u symbols", g->symbols);
 
     double total = title_print(r, out), sum = 0.0;
     const struct unit *u = unit_choose(r);
     heading_print(r, u, out);
-    for (uint32_t i = 0; i < n; i++) {
-        sum += g->time[list[i]];
+    for (uint32_t i = 0; i < n && !out->failed; i++) {
+        sum += g->node[list[i]].time;
         line_print(r, list[i], u, total, sum, out);
     }
     if (!r->options.traditional && !r->options.brief)

@@ -127,7 +127,8 @@ static enum profd_status read_arc(struct gmon_file *f)
     uint64_t from = 0, to = 0, calls = 0;
     if (!gmon_take(f, g->pointer, &from) || !gmon_take(f, g->pointer, &to) || !gmon_take(f, 4, &calls))
         return too_short(f);
-    if (!gmon_reserve_arcs(g, 1))
+    /* As many as the rest of the file may hold: most files are arcs from here to their end. */
+    if (g->counts.arc_count == g->room_arcs && !gmon_reserve_arcs(g, 1 + (f->size - f->at) / (2 * g->pointer + 5)))
         return gmon_no_room(f);
     gmon_add_arc(g, from, to, calls);
     return PROFD_OK;
@@ -142,8 +143,10 @@ static enum profd_status read_blocks(struct gmon_file *f)
     uint64_t bytes = n * 2 * f->g->pointer;
     if (f->g->version == 0)
         return gmon_complain(f, PROFD_REFUSED, "%s: %s: basic-block records of version 0 are not read\n", f->g->program, f->name);
-    if (bytes > f->size - f->at)
+    if (bytes > f->size - f->at) {
+        f->g->has_blocks = f->g->has_blocks || f->size - f->at >= 2 * f->g->pointer; /* gprof warns at the first whole one */
         return gmon_complain(f, PROFD_MALFORMED, "%s: Success\n", f->name);
+    }
     f->at += (size_t)bytes;
     f->g->has_blocks = f->g->has_blocks || n > 0;
     return PROFD_OK;

@@ -3,28 +3,25 @@
 #include <string.h>
 
 #include "compat/compat_label.h"
-#include "compat/compat_sort.h"
+#include "core/buffer_number.h"
 
-static int name_compare(const void *context, uint32_t x, uint32_t y)
+/* "<cycle 1>", with a NUL; returns its length. */
+static size_t cycle_name(char text[24], uint32_t number)
 {
-    const struct compat_run *r = context;
-    return strcmp(r->symbols.raw[x], r->symbols.raw[y]);
+    memcpy(text, "<cycle ", 7);
+    char *end = buffer_put_u64(text + 7, number, 0);
+    memcpy(end, ">", 2);
+    return (size_t)(end + 1 - text);
 }
 
 /* Two fields of fixed width; longer names are cut. */
 static size_t item_print_old(const struct compat_run *r, uint32_t node, struct buffer *out)
 {
     char index[COMPAT_LABEL_INDEX];
-    (void)compat_label_index(index, r->graph.index[node], r->graph.shown[node]);
+    (void)compat_label_index(index, r->graph.node[node].index, r->graph.node[node].shown);
     if (node >= r->graph.symbols) {
-        char cycle[24] = "<cycle ";
-        char *p = cycle + 7;
-        uint32_t place = 1, number = node - r->graph.symbols + 1;
-        while (number / place >= 10)
-            place *= 10;
-        for (; place > 0; place /= 10)
-            *p++ = (char)('0' + number / place % 10);
-        *p = '>';
+        char cycle[24];
+        (void)cycle_name(cycle, node - r->graph.symbols + 1);
         buffer_add_format(out, "%6.6s %-19.19s", index, cycle);
     } else {
         buffer_add_format(out, "%6.6s %-19.19s", index, r->symbols.raw[node]);
@@ -38,18 +35,17 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
     char text[COMPAT_LABEL_INDEX];
     if (r->options.traditional)
         return item_print_old(r, node, out);
-    column += compat_label_index(text, r->graph.index[node], r->graph.shown[node]);
+    column += compat_label_index(text, r->graph.node[node].index, r->graph.node[node].shown);
     for (; column < start + 5; column++)
         buffer_add_char(out, ' ');
     buffer_add_char(out, ' ');
     buffer_add_text(out, text);
     buffer_add_char(out, ' ');
     if (node >= r->graph.symbols) {
-        size_t before = out->size;
-        buffer_add_text(out, "<cycle ");
-        buffer_add_u64(out, node - r->graph.symbols + 1, 0);
-        buffer_add_char(out, '>');
-        return column + out->size - before;
+        char cycle[24];
+        size_t n = cycle_name(cycle, node - r->graph.symbols + 1);
+        buffer_add(out, cycle, n);
+        return column + n;
     }
     buffer_add_text(out, r->symbols.name[node]);
     column += strlen(r->symbols.name[node]);
@@ -67,14 +63,15 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
 enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     const struct compat_graph *g = &r->graph;
-    uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t), *scratch = ARENA_ARRAY(a, g->nodes, uint32_t);
-    if (list == NULL || scratch == NULL)
+    uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t);
+    if (list == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an index of %u symbols", g->symbols);
     uint32_t n = 0;
-    for (uint32_t v = 0; v < g->symbols; v++)
-        if (r->options.all_symbols || g->calls[v] != 0 || g->time[v] != 0.0)
+    for (uint32_t i = 0; i < g->symbols; i++) {
+        uint32_t v = g->by_name[i];
+        if (r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0)
             list[n++] = v;
-    compat_sort(list, scratch, n, name_compare, r);
+    }
     for (uint32_t node = g->symbols; node < g->nodes; node++)
         list[n++] = node;
 

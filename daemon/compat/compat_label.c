@@ -43,7 +43,7 @@ static char *label_put(char *p, const struct compat_run *r, uint32_t v)
         *p++ = '>';
     }
     *p++ = ' ';
-    return index_put(p, r->graph.index[v], r->graph.shown[v]);
+    return index_put(p, r->graph.node[v].index, r->graph.node[v].shown);
 }
 
 void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out)
@@ -58,7 +58,7 @@ void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer
         buffer_add_char(out, '>');
     }
     buffer_add_char(out, ' ');
-    buffer_add(out, text, compat_label_index(text, r->graph.index[symbol], r->graph.shown[symbol]));
+    buffer_add(out, text, compat_label_index(text, r->graph.node[symbol].index, r->graph.node[symbol].shown));
 }
 
 enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,

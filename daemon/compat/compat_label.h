@@ -29,9 +29,14 @@ void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer
 enum profd_status compat_labels_build(const struct compat_run *r, struct arena *a, struct compat_labels *out,
                                       struct profd_error *e);
 
-static inline void compat_label_print(const struct compat_labels *l, uint32_t symbol, struct buffer *out)
+static inline const char *compat_label_text(const struct compat_labels *l, uint32_t symbol)
 {
-    buffer_add(out, l->text + l->first[symbol], l->first[symbol + 1] - l->first[symbol]);
+    return l->text + l->first[symbol];
+}
+
+static inline size_t compat_label_size(const struct compat_labels *l, uint32_t symbol)
+{
+    return l->first[symbol + 1] - l->first[symbol];
 }
 
 #endif

@@ -35,7 +35,7 @@ struct compat_options {
     bool no_static;       /* -a */
     bool only_functions;  /* -D */
     bool static_calls;    /* -c: needs the object's text */
-    bool lines;           /* as -s implies it: the table of symbols of -l, without lines */
+    bool lines;           /* -l, which -s implies: an entry for each source line, too */
     bool follows;         /* something was printed before: the first listing begins a page too */
     const struct compat_spec *specs; /* in the order given */
     uint32_t spec_count;

@@ -49,7 +49,8 @@ enum profd_status compat_run_open(struct compat_run *r, const struct compat_opti
  * before. CONFLICT in gprof's words: compat_hist_assign's. */
 enum profd_status compat_run_count(struct compat_run *r, const struct counts *counts, struct arena *a, struct profd_error *e);
 
-/* Step 3. REFUSED in gprof's words, and nothing printed, if a style wants what was not counted. */
+/* Step 3. REFUSED in gprof's words, and nothing printed, if a style wants what was not counted. TOO_LARGE at a buffer's limit; whether
+ * a drain took everything is what buffer_flush tells, and what it took stays printed. */
 enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e);
 
 #endif

@@ -40,14 +40,11 @@ void compat_sum_write(const struct compat_run *r, unsigned pointer, bool blocks,
     for (uint32_t i = 0; i < r->hist.range_count; i++)
         range_write(r, &r->hist.ranges[i], pointer, out);
     for (uint32_t v = 0; v < r->symbols.count && r->has_arcs; v++) {
-        for (uint32_t i = arcs->child_first[v]; i < arcs->child_first[v + 1]; i++) {
-            uint32_t arc = arcs->child_list[i];
-            if (arc >= arcs->recorded)
-                continue;
+        for (uint32_t i = arcs->recorded[v]; i-- > arcs->child_first[v];) {
             buffer_add_char(out, 1);
             number_add(out, r->symbols.address[v], pointer);
-            number_add(out, r->symbols.address[arcs->child[arc]], pointer);
-            number_add(out, arcs->calls[arc], 4);
+            number_add(out, r->symbols.address[arcs->child[i]], pointer);
+            number_add(out, arcs->calls[i], 4);
         }
     }
     if (blocks) {

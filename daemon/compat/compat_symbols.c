@@ -181,23 +181,13 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
     struct compat_symbols s;
     if (symbols_fill(&c, list, n, text->high, a, &s) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", n);
-    if (options->lines && object->line_count > 0 && compat_symbols_add_lines(&s, text->low, text->high, a) != PROFD_OK)
+    uint64_t end = s.count < n ? s.address[s.count] : text->high;
+    if (options->lines && object->line_count > 0 && compat_symbols_add_lines(&s, text->low, text->high, end, a) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u source lines", object->line_count);
+    if (compat_symbols_stripe(&s, a) != PROFD_OK)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", s.count);
     s.met = met;
     s.met_count = met_count;
     *out = s;
     return PROFD_OK;
-}
-
-uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address)
-{
-    if (s->count == 0 || address < s->address[0])
-        return COMPAT_NONE;
-    uint32_t low = 0, n = s->count; /* the owner is in [low, low + n) */
-    while (n > 1) {
-        uint32_t half = n / 2;
-        low = s->address[low + half] <= address ? low + half : low;
-        n -= half;
-    }
-    return address <= s->end[low] ? low : COMPAT_NONE;
 }

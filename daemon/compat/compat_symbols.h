@@ -29,6 +29,9 @@ struct compat_symbols {
     const struct object *object;
     uint32_t *met;          /* the object's symbols that count, before one of each address was chosen; in its order */
     uint32_t met_count;
+    uint32_t *stripe;       /* entries before each of stripes stretches of 2^stripe_bits addresses from the first entry on; may be NULL */
+    uint32_t stripes;
+    unsigned stripe_bits;
 };
 
 /* Chooses from the symbols of .symtab as the options say (no_static, only_functions, lines). Strings are borrowed from the
@@ -37,9 +40,9 @@ struct compat_symbols {
 enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options, struct arena *a,
                                         struct compat_symbols *out, struct profd_error *e);
 
-/* -l's table: an entry for each change of the source line in [low, high), none of them a function, beside the others.
- * For choose. NO_MEMORY. O(symbols + lines). */
-enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, struct arena *a);
+/* -l's table: an entry for each change of the source line or its function in [low, high), none of them a function, beside the
+ * others; the last one ends before end. For choose. NO_MEMORY. O(symbols + lines). */
+enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end, struct arena *a);
 
 /* Names as they are printed: raw, demangled, with file and line. NO_MEMORY. O(symbols). */
 enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
@@ -51,7 +54,10 @@ enum profd_status compat_symbols_source(const struct compat_symbols *s, const ch
 /* The last part of a path. */
 const char *compat_symbols_file(const char *path);
 
-/* The entry that owns the address, or COMPAT_NONE. O(log count). */
+/* Makes finding fast: at most as many stripes as there are entries. For choose. NO_MEMORY. O(count). */
+enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *a);
+
+/* The entry that owns the address, or COMPAT_NONE. O(1) where entries are spread evenly over the addresses, else O(log count). */
 uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address);
 
 /* Rule S4 for local names: no '$', and after each '.' only "clone." or "constprop." and digits. */

@@ -15,10 +15,13 @@ enum profd_status compat_symbols_name(struct compat_symbols *s, const struct com
     for (uint32_t i = 0; i < s->count; i++) {
         if (options->raw_names || options->traditional)
             s->name[i] = s->raw[i];
-        if (!options->file_names || s->file[i][0] == '\0')
+        if ((!options->file_names && !options->lines) || s->file[i][0] == '\0')
             continue;
         const char *file = options->full_paths ? s->file[i] : compat_symbols_file(s->file[i]);
-        s->name[i] = arena_format(a, "%s (%s:%" PRIu32 ")", s->name[i], file, s->line[i]);
+        if (options->lines)
+            s->name[i] = arena_format(a, "%s (%s:%" PRIu32 " @ %" PRIx64 ")", s->name[i], file, s->line[i], s->address[i]);
+        else
+            s->name[i] = arena_format(a, "%s (%s:%" PRIu32 ")", s->name[i], file, s->line[i]);
         if (s->name[i] == NULL)
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u symbols", s->count);
     }
@@ -34,27 +37,41 @@ static bool path_known(const char *const *paths, uint32_t n, const char *path)
     return false;
 }
 
+/* Paths in the order in which gprof meets them, each once. */
+struct path_list {
+    const char **paths;
+    uint32_t count, room;
+};
+
+static bool path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
+{
+    if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path))
+        return true;
+    if (list->count == list->room) {
+        const char **more = ARENA_ARRAY(a, (size_t)list->room * 2 + 4, const char *);
+        if (more == NULL)
+            return false;
+        if (list->count > 0)
+            memcpy(more, list->paths, list->count * sizeof *more);
+        list->paths = more;
+        list->room = list->room * 2 + 4;
+    }
+    list->paths[list->count++] = path;
+    return true;
+}
+
+/* Symbols are met first, then (with -l) lines by address. */
 enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a, const char **out)
 {
-    const char **paths = NULL;
-    uint32_t count = 0, room = 0;
-    for (uint32_t i = 0; i < s->met_count; i++) {
-        const char *path = object_name(s->object, s->object->symbols[s->met[i]].file);
-        if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(paths, count, path))
-            continue;
-        if (count == room) {
-            const char **more = ARENA_ARRAY(a, (size_t)room * 2 + 4, const char *);
-            if (more == NULL)
-                return PROFD_NO_MEMORY;
-            if (count > 0)
-                memcpy(more, paths, count * sizeof *more);
-            paths = more;
-            room = room * 2 + 4;
-        }
-        paths[count++] = path;
-    }
-    if (count == 0)
+    struct path_list list = {.paths = NULL};
+    for (uint32_t i = 0; i < s->met_count; i++)
+        if (!path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a))
+            return PROFD_NO_MEMORY;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!path_meet(&list, s->file[i], base, a))
+            return PROFD_NO_MEMORY;
+    if (list.count == 0)
         return PROFD_NOT_FOUND;
-    *out = paths[count - 1];
+    *out = list.paths[list.count - 1];
     return PROFD_OK;
 }

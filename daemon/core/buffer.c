@@ -16,8 +16,28 @@ void buffer_done(struct buffer *b)
     *b = (struct buffer){.limit = b->limit};
 }
 
+void buffer_init_drained(struct buffer *b, size_t block, buffer_drain *drain, void *context)
+{
+    *b = (struct buffer){.limit = SIZE_MAX / 2, .drain = drain, .context = context};
+    b->data = malloc(block);
+    b->failed = b->data == NULL;
+    b->capacity = b->failed ? 0 : block;
+}
+
+bool buffer_flush(struct buffer *b)
+{
+    if (b->failed || b->drain == NULL || b->size == 0)
+        return !b->failed;
+    b->failed = !b->drain(b->context, b->data, b->size);
+    b->drained += b->size;
+    b->size = 0;
+    return !b->failed;
+}
+
 static bool buffer_grow(struct buffer *b, size_t n)
 {
+    if (b->drain != NULL && (!buffer_flush(b) || n <= b->capacity))
+        return !b->failed;
     if (b->size > b->limit || n > b->limit - b->size) {
         b->failed = true;
         return false;
@@ -36,11 +56,16 @@ static bool buffer_grow(struct buffer *b, size_t n)
     return true;
 }
 
-char *buffer_room(struct buffer *b, size_t n)
+char *buffer_open(struct buffer *b, size_t n)
 {
     if (b->failed || (b->capacity - b->size < n && !buffer_grow(b, n)))
         return NULL;
-    char *room = b->data == NULL && !buffer_grow(b, n) ? NULL : b->data + b->size;
+    return b->data == NULL && !buffer_grow(b, n) ? NULL : b->data + b->size;
+}
+
+char *buffer_room(struct buffer *b, size_t n)
+{
+    char *room = buffer_open(b, n);
     if (room != NULL)
         b->size += n;
     return room;

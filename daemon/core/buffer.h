@@ -7,14 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Takes the first n bytes of a buffer that is full; false: they cannot be taken, and the buffer has failed. */
+typedef bool buffer_drain(void *context, const char *data, size_t n);
+
 struct buffer {
     char *data;      /* owned, not NUL-terminated */
     size_t size, capacity, limit;
-    bool failed;     /* out of memory or limit reached: what follows was dropped */
+    bool failed;     /* out of memory, limit reached or not drained: what follows was dropped */
+    buffer_drain *drain; /* may be NULL */
+    void *context;       /* its */
+    uint64_t drained;    /* bytes that it took */
 };
 
 /* An empty buffer that refuses to grow beyond limit bytes. */
 void buffer_init(struct buffer *b, size_t limit);
+/* The same, but what fills a block goes to drain; the last bytes by buffer_flush. So output of any length needs one block. */
+void buffer_init_drained(struct buffer *b, size_t block, buffer_drain *drain, void *context);
+/* Drains what is there. False, now and always after, if that failed. */
+bool buffer_flush(struct buffer *b);
 void buffer_done(struct buffer *b);
 
 void buffer_add(struct buffer *b, const void *bytes, size_t n);
@@ -23,6 +33,13 @@ void buffer_add_char(struct buffer *b, char c);
 void buffer_add_repeat(struct buffer *b, char c, size_t n);
 /* Adds n bytes for the caller to fill in at once; NULL (and failed) when there is no room. */
 char *buffer_room(struct buffer *b, size_t n);
+/* Room for n bytes or fewer, for code that writes by itself; NULL (and failed) when there is none. buffer_close ends it. */
+char *buffer_open(struct buffer *b, size_t n);
+/* end: behind the last byte written since buffer_open. */
+static inline void buffer_close(struct buffer *b, const char *end)
+{
+    b->size = (size_t)(end - b->data);
+}
 /* Left-aligned (width < 0) or right-aligned decimal, as %*llu. */
 void buffer_add_u64(struct buffer *b, uint64_t value, int width);
 /* As printf("%*.*f"): correctly rounded (half to even on the binary value), any double, infinities and NaN with sign as

@@ -64,12 +64,38 @@ static uint64_t fixed_round(struct buffer_parts p, unsigned decimals, uint64_t *
     return fraction;
 }
 
-void buffer_add_fixed(struct buffer *b, double value, int width, int decimals)
+/* value × 10^places, places ≤ 2, as an integer; false where a product of two doubles may not tell how it rounds. */
+static bool fixed_scale(double value, unsigned places, uint64_t *out)
 {
-    char text[336];
-    char *end = text + sizeof text;
+    if (places > 2 || !(value >= 0.0 && value < 1e9) || signbit(value))
+        return false;
+    double scaled = value * (double)fixed_power[places]; /* off by less than 10^11 × 2^-53 < 0.0001 */
+    uint64_t whole = (uint64_t)scaled;
+    double rest = scaled - (double)whole;
+    *out = whole + (rest > 0.5);
+    return rest < 0.499 || rest > 0.501;
+}
+
+/* Digits of an integer, with a point in front of the last so many; they end before end. */
+static char *fixed_digits(char *end, uint64_t scaled, unsigned places)
+{
+    uint64_t below = scaled % fixed_power[places];
+    if (places == 0)
+        return buffer_digits(end, scaled);
+    if (places == 2)
+        *--end = (char)('0' + below % 10);
+    *--end = (char)('0' + (places == 2 ? below / 10 : below));
+    *--end = '.';
+    return buffer_digits(end, scaled / fixed_power[places]);
+}
+
+/* Writes value so that it ends before end, which has BUFFER_FIXED_MOST bytes before it; returns its first byte. */
+static char *fixed_write(char *end, double value, unsigned places)
+{
     char *first = end;
-    unsigned places = decimals < 0 ? 0 : decimals > 9 ? 9 : (unsigned)decimals;
+    uint64_t scaled;
+    if (fixed_scale(value, places, &scaled))
+        return fixed_digits(end, scaled, places);
     if (!isfinite(value)) {
         first -= 3;
         memcpy(first, isnan(value) ? "nan" : "inf", 3);
@@ -89,5 +115,25 @@ void buffer_add_fixed(struct buffer *b, double value, int width, int decimals)
     }
     if (signbit(value))
         *--first = '-';
+    return first;
+}
+
+void buffer_add_fixed(struct buffer *b, double value, int width, int decimals)
+{
+    char text[BUFFER_FIXED_MOST];
+    char *end = text + sizeof text;
+    char *first = fixed_write(end, value, decimals < 0 ? 0 : decimals > 9 ? 9 : (unsigned)decimals);
     buffer_add_padded(b, first, (size_t)(end - first), width);
+}
+
+char *buffer_put_fixed(char *p, double value, unsigned width, unsigned decimals)
+{
+    char text[BUFFER_FIXED_MOST];
+    char *end = text + sizeof text;
+    char *first = fixed_write(end, value, decimals > 9 ? 9 : decimals);
+    while (first > end - width)
+        *--first = ' ';
+    size_t n = (size_t)(end - first);
+    memcpy(p, first, n);
+    return p + n;
 }

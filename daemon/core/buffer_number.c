@@ -35,6 +35,17 @@ char *buffer_digits(char *end, uint64_t value)
     return end;
 }
 
+char *buffer_put_u64(char *p, uint64_t value, unsigned width)
+{
+    char digits[40];
+    char *end = digits + sizeof digits, *first = buffer_digits(end, value);
+    while (first > end - width)
+        *--first = ' ';
+    size_t n = (size_t)(end - first);
+    memcpy(p, first, n);
+    return p + n;
+}
+
 void buffer_add_padded(struct buffer *b, const char *text, size_t n, int width)
 {
     size_t field = width < 0 ? 0 - (size_t)width : (size_t)width;

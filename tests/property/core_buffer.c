@@ -165,3 +165,52 @@ Test(buffer, limit_is_sticky)
     cr_assert(b.failed);
     buffer_done(&b);
 }
+
+/* What a drain has taken so far. */
+struct taken {
+    char bytes[200000];
+    size_t size, most; /* bytes that fit */
+};
+
+static bool take(void *context, const char *data, size_t n)
+{
+    struct taken *t = context;
+    if (n > t->most - t->size)
+        return false;
+    memcpy(t->bytes + t->size, data, n);
+    t->size += n;
+    return true;
+}
+
+/* The same bytes as without a drain, whatever the block; a drain that fails is not asked again. */
+Test(buffer, drained)
+{
+    static struct taken t;
+    for (size_t block = 1; block < 3000; block = block * 3 + 1) {
+        struct buffer whole, b;
+        t = (struct taken){.most = sizeof t.bytes};
+        buffer_init(&whole, 1 << 20);
+        buffer_init_drained(&b, block, take, &t);
+        for (int i = 0; i < 3000; i++) {
+            uint64_t x = next();
+            struct buffer *const both[] = {&whole, &b};
+            for (unsigned k = 0; k < 2; k++) {
+                buffer_add_u64(both[k], x >> x % 64, (int)(x % 20));
+                buffer_add_format(both[k], "%x,", (unsigned)x);
+                char *p = buffer_open(both[k], 40);
+                cr_assert_not_null(p);
+                buffer_close(both[k], p + snprintf(p, 40, "%d", i));
+            }
+        }
+        cr_assert(buffer_flush(&b) && b.size == 0 && b.drained == whole.size);
+        cr_assert(t.size == whole.size && memcmp(t.bytes, whole.data, t.size) == 0, "block %zu", block);
+        t.most = t.size;
+        buffer_add_repeat(&b, 'x', block + 10000);
+        cr_assert(!buffer_flush(&b) && b.failed);
+        t.most = sizeof t.bytes;
+        buffer_add_text(&b, "more");
+        cr_assert(!buffer_flush(&b) && t.size == whole.size);
+        buffer_done(&b);
+        buffer_done(&whole);
+    }
+}

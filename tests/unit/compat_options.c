@@ -137,8 +137,8 @@ Test(compat_options, calls_in_the_code)
     cr_assert_eq(compat_run_open(&r, &options, &b->object, b->arena, &b->error), PROFD_OK);
     cr_assert_eq(compat_run_count(&r, &b->counts, b->arena, &b->error), PROFD_OK);
     cr_assert_eq(r.arcs.count, 2);
-    cr_expect_eq(r.arcs.recorded, 1);
-    cr_expect_eq(r.arcs.parent[1], 0);
+    cr_expect_eq(r.arcs.recorded[0], 1);
+    cr_expect_eq(r.arcs.child_first[1], 2);
     cr_expect_eq(r.arcs.child[1], 1);
     cr_expect_eq(r.arcs.calls[1], 0);
     struct buffer sum;
