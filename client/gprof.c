@@ -17,6 +17,7 @@
 #include "elf/elf_read.h"
 
 #define GMON_SUM "gmon.sum"
+#define OUT_BLOCK ((size_t)256 << 10) /* bytes of output written at once: formatting goes on while a pipe's reader reads */
 
 struct gprof {
     const char *program;
@@ -27,7 +28,16 @@ struct gprof {
     struct compat_gmon gmon;
     struct buffer out;
     bool warned; /* of basic-block records */
+    int write_error; /* errno of standard output */
 };
+
+static bool out_write(void *context, const char *data, size_t n)
+{
+    struct gprof *g = context;
+    bool good = gprof_file_write_all(STDOUT_FILENO, data, n);
+    g->write_error = good ? g->write_error : errno;
+    return good;
+}
 
 /* "FILE: why". Returns 1. */
 static int complain_errno(const char *file, int error)
@@ -71,7 +81,7 @@ static int executable_read(struct gprof *g)
     }
     struct elf_read_options how = {.demangle = !o->listing.raw_names && !o->listing.traditional,
                                    .all_lines = true,
-                                   .line_table = o->sum,
+                                   .line_table = o->listing.lines,
                                    .text = o->listing.static_calls,
                                    .long_names = true,
                                    .no_rust = o->no_rust,
@@ -101,11 +111,6 @@ static int run_open(struct gprof *g)
     if (!has_text(g->object)) {
         (void)fprintf(stderr, "%s: can't find .text section in %s\n", g->program, path);
         return 1;
-    }
-    /* -s makes gprof list by line, as -l does. */
-    if (g->object->line_count > 0 && (g->options->listing.styles & ~COMPAT_STYLE_OTHER) != 0) {
-        (void)fprintf(stderr, "%s: -s together with a listing of an executable with source lines lists by line (-l), which is not done here yet\n", g->program);
-        return profd_status_exit(PROFD_USAGE);
     }
     enum profd_status status = compat_run_open(&g->run, &g->options->listing, g->object, g->arena, &e);
     if (status == PROFD_OK)
@@ -141,15 +146,15 @@ static int file_take(struct gprof *g, const char *path)
     else
         status = compat_gmon_read(&g->gmon, path, f.bytes, f.size, &complaint);
     gprof_file_done(&f);
-    if (g->gmon.has_blocks && !g->options->sum && !g->warned)
+    if (g->gmon.has_blocks && !g->options->listing.lines && !g->warned)
         (void)fprintf(stderr, "%s: warning: ignoring basic-block exec counts (use -l or --line)\n", g->program);
     g->warned = g->gmon.has_blocks;
     if (complaint != NULL)
         (void)fputs(complaint, stderr);
     if (status != PROFD_OK)
         return status == PROFD_NO_MEMORY ? profd_status_exit(status) : 1;
-    if (g->gmon.has_blocks && g->options->sum) {
-        (void)fprintf(stderr, "%s: %s: basic-block records are not summed here\n", g->program, path);
+    if (g->gmon.has_blocks && g->options->listing.lines) {
+        (void)fprintf(stderr, "%s: %s: -l and -s do not take basic-block records here\n", g->program, path);
         return profd_status_exit(PROFD_REFUSED);
     }
     if (g->options->info)
@@ -177,7 +182,7 @@ static int counts_show(struct gprof *g)
                       m->counts.histogram_count, m->counts.bin_count, m->counts.arc_count);
     g->run.has_histogram = m->has_histogram;
     g->run.has_arcs = m->has_arcs;
-    g->run.options.follows = g->out.size > 0;
+    g->run.options.follows = g->out.drained + g->out.size > 0;
     if (g->options->listing.static_calls && m->has_arcs && !compat_calls_possible(g->object))
         (void)fprintf(stderr, "%s: -c not supported on architecture %u\n", g->program, g->object->machine);
     enum profd_status status = compat_run_count(&g->run, &m->counts, g->arena, &e);
@@ -209,11 +214,9 @@ static int gprof_do(struct gprof *g)
 /* Prints what there is, also in front of a complaint, as gprof does. */
 static int out_flush(struct gprof *g, int status)
 {
-    if (g->out.size > 0 && fwrite(g->out.data, 1, g->out.size, stdout) != g->out.size)
-        return profd_status_exit(PROFD_IO);
-    if (fflush(stdout) == 0)
+    if (buffer_flush(&g->out))
         return status;
-    (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", g->program, strerror(errno));
+    (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", g->program, strerror(g->write_error));
     return profd_status_exit(PROFD_IO);
 }
 
@@ -226,7 +229,9 @@ int gprof_main(const char *program, int argc, char **argv)
         return status;
     if (gprof_options_parse(program, words.count, words.list, &options, &status)) {
         struct gprof g = {.program = program, .options = &options, .arena = arena_new(0)};
-        buffer_init(&g.out, SIZE_MAX / 2);
+        g.write_error = ENOMEM;
+        gprof_file_widen(STDOUT_FILENO);
+        buffer_init_drained(&g.out, OUT_BLOCK, out_write, &g);
         if (g.arena == NULL)
             (void)fprintf(stderr, "%s: out of memory\n", program);
         status = g.arena == NULL ? profd_status_exit(PROFD_NO_MEMORY) : gprof_do(&g);

@@ -17,6 +17,12 @@ struct gprof_file {
 bool gprof_file_read(const char *path, struct gprof_file *out);
 void gprof_file_done(struct gprof_file *f);
 
+/* All of it, however many times it takes. False with errno set. */
+bool gprof_file_write_all(int fd, const void *bytes, size_t n);
+
+/* Asks for a MiB of room in a pipe, so that its reader and its writer work at the same time. Nothing else is touched. */
+void gprof_file_widen(int fd);
+
 /* Creates or overwrites a file. False with errno set. */
 bool gprof_file_write(const char *path, const void *bytes, size_t n);
 

@@ -65,6 +65,7 @@ static const char help[] =
     "  -b  no explanations     -T  4.2BSD's layout       -z  unused functions too\n"
     "  -a  without statics     -D  without labels        -c  calls in the machine code\n"
     "  -L  whole paths         -w N  index width         --inline-file-names\n"
+    "  -l  by line of source\n"
     "  --demangle[=auto|gnu-v3|rust|none]                --no-demangle\n"
     "  -d  says what was read  -h  this text             -v  the version\n"
     "\n"
@@ -175,7 +176,8 @@ static bool switch_take(struct parse *p, int c)
         bool *set;
     } switches[] = {{'a', &l->no_static},   {'b', &l->brief},        {'c', &l->static_calls}, {'D', &l->only_functions},
                     {'L', &l->full_paths},  {'T', &l->traditional},  {'z', &l->all_symbols},  {LONG_FILE_NAMES, &l->file_names},
-                    {'d', &p->o->debug},    {'i', &p->o->info},      {'s', &p->o->sum},       {LONG_NO_DEMANGLE, &l->raw_names}};
+                    {'d', &p->o->debug},    {'i', &p->o->info},      {'s', &p->o->sum},       {LONG_NO_DEMANGLE, &l->raw_names},
+                    {'l', &l->lines}};
     for (unsigned i = 0; i < sizeof switches / sizeof *switches; i++) {
         if (switches[i].letter != c)
             continue;
@@ -262,7 +264,7 @@ bool gprof_options_parse(const char *program, int argc, char **argv, struct gpro
     o.listing.no_graph = (p.negative & COMPAT_STYLE_GRAPH) != 0;
     o.listing.no_counts = (p.negative & COMPAT_STYLE_COUNTS) != 0;
     o.listing.specs = o.specs;
-    o.listing.lines = o.sum;
+    o.listing.lines |= o.sum;
     *out = o;
     return true;
 }

@@ -61,6 +61,12 @@ struct object_plt {
 struct object_line {
     uint64_t low, high;
     uint32_t file, line; /* file: offset into names */
+    uint32_t function;   /* index into line_functions; 0 if nobody knows whose code it is */
+};
+
+/* A function that lines are of, perhaps one that exists as inlined copies only: offsets into names. */
+struct object_line_function {
+    uint32_t name, demangled;
 };
 
 struct object {
@@ -85,6 +91,8 @@ struct object {
     uint64_t text_address, text_size;
     uint32_t line_count;   /* 0 unless asked for. Never encoded */
     struct object_line *lines;
+    uint32_t line_function_count; /* with lines; the first one stands for no function. Never encoded */
+    struct object_line_function *line_functions;
     const char *note;      /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
 };
 

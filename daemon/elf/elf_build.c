@@ -34,11 +34,21 @@ void elf_build_note(struct elf_build *b, const char *format, ...)
     buffer_add_text(&b->note, sentence);
 }
 
-enum profd_status elf_build_names_full(struct profd_error *e)
+/* Linkers let names share their ends, and what C++ names mean is longer than they are: healthy files stay far below. */
+#define NAMES_PER_BYTE 16
+#define NAMES_LEAST (UINT64_C(1) << 20)
+
+void elf_build_limit(struct elf_build *b, uint64_t file_size)
+{
+    if (file_size < (LIMIT_NAME_BYTES - NAMES_LEAST) / NAMES_PER_BYTE)
+        b->names.limit = (size_t)(file_size * NAMES_PER_BYTE + NAMES_LEAST);
+}
+
+enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_LIMIT,
-                           "the names of one object may have at most %u bytes together, and must fit into memory",
-                           LIMIT_NAME_BYTES);
+                           "the names of this object may have at most %zu bytes together, and must fit into memory",
+                           b->names.limit);
 }
 
 enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e)
@@ -46,7 +56,7 @@ enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e)
     if (b->names_cut != 0)
         elf_build_note(b, "%" PRIu64 " names longer than %zu bytes were cut.", b->names_cut, b->name_limit);
     if (b->names.failed)
-        return elf_build_names_full(e);
+        return elf_build_names_full(b, e);
     char *names = arena_copy(b->out, b->names.data, b->names.size);
     const char *note = b->note.size == 0 ? "" : arena_copy(b->out, b->note.data, b->note.size);
     if (names == NULL || note == NULL)

@@ -20,7 +20,7 @@ struct elf_build {
     uint64_t names_cut; /* longer than that */
 };
 
-/* The offset of a copy of n bytes; 0 for the empty name, and when memory or LIMIT_NAME_BYTES is exhausted
+/* The offset of a copy of n bytes; 0 for the empty name, and when memory or the limit of all names is exhausted
  * (names.failed, which elf_build_finish looks at). Cut at name_limit. */
 uint32_t elf_build_name(struct elf_build *b, const char *text, size_t n);
 
@@ -30,7 +30,10 @@ void elf_build_note(struct elf_build *b, const char *format, ...) __attribute__(
 /* LIMIT or NO_MEMORY if names did not fit; otherwise moves names and note into the object. */
 enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e);
 
+/* Bounds the names of a file of that many bytes: symbols that share one long name must not cost its square. */
+void elf_build_limit(struct elf_build *b, uint64_t file_size);
+
 /* The sentence for names.failed. */
-enum profd_status elf_build_names_full(struct profd_error *e);
+enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_error *e);
 
 #endif

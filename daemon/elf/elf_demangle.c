@@ -59,6 +59,16 @@ static bool demangle_one(struct demangler *d, const char *name)
     return !d->whole.failed;
 }
 
+/* The offset of what the name at an offset means; that offset if nothing. */
+static uint32_t demangle_name(struct demangler *d, struct elf_build *b, uint32_t name)
+{
+    d->core.failed = d->whole.failed = false; /* a name that is too long says nothing about the next */
+    if (!demangle_one(d, b->names.data + name))
+        return name;
+    uint32_t demangled = elf_build_name(b, d->whole.data, d->whole.size);
+    return demangled != 0 ? demangled : name;
+}
+
 void elf_demangle_all(struct elf_build *b, bool cxx, bool rust)
 {
     struct demangler d = {.cxx = cxx, .rust = rust};
@@ -67,12 +77,11 @@ void elf_demangle_all(struct elf_build *b, bool cxx, bool rust)
     struct object *o = b->object;
     for (uint32_t i = 0; i < o->symbol_count && !b->names.failed; i++) {
         struct object_symbol *s = &o->symbols[i];
-        d.core.failed = d.whole.failed = false; /* a name that is too long says nothing about the next */
-        if (!demangle_one(&d, b->names.data + s->name))
-            continue;
-        uint32_t demangled = elf_build_name(b, d.whole.data, d.whole.size);
-        if (demangled != 0)
-            s->demangled = demangled;
+        s->demangled = demangle_name(&d, b, s->name);
+    }
+    for (uint32_t i = 0; i < o->line_function_count && !b->names.failed; i++) {
+        struct object_line_function *f = &o->line_functions[i];
+        f->demangled = demangle_name(&d, b, f->name);
     }
     free(d.buffer);
     buffer_done(&d.core);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "elf/elf_line_functions.h"
 #include "elf/elf_line_table.h"
 #include "elf/elf_line_units.h"
 #include "proto/limits.h"
@@ -96,7 +97,7 @@ static void keep_row(struct search *s, const struct line_row *row)
         s->rows = more;
         s->row_room = room;
     }
-    s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line};
+    s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line, 0};
 }
 
 static void settle_row(void *context, const struct line_row *row)
@@ -123,20 +124,25 @@ static int compare_rows(const void *x, const void *y)
     return a->high < b->high ? -1 : a->high > b->high;
 }
 
-/* Moves the rows into the object. */
-static enum profd_status rows_finish(struct search *s, struct profd_error *e)
+/* They nearly always do, and qsort takes their size once more. */
+static bool rows_ascend(const struct search *s)
 {
-    struct object *o = s->build->object;
+    for (uint32_t i = 1; i < s->row_count; i++)
+        if (compare_rows(&s->rows[i - 1], &s->rows[i]) > 0)
+            return false;
+    return true;
+}
+
+/* Puts the rows, split by functions, into the object. */
+static enum profd_status rows_finish(struct search *s, const struct elf_file *f, struct profd_error *e)
+{
     if (!s->keep || s->row_count == 0)
         return PROFD_OK;
-    qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
-    struct object_line *lines = ARENA_ARRAY(s->build->out, s->row_count, struct object_line);
-    if (lines == NULL || s->no_memory)
+    if (s->no_memory)
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
-    memcpy(lines, s->rows, s->row_count * sizeof *lines);
-    o->lines = lines;
-    o->line_count = s->row_count;
-    return PROFD_OK;
+    if (!rows_ascend(s))
+        qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
+    return elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
 }
 
 /* Reads one unit, whose version stands at offset, into *room (grown as needed) and runs it. start is its own in the section. */
@@ -229,7 +235,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
         status = read_units(&s, lines, e);
     line_table_done(&s.table);
     if (status == PROFD_OK)
-        status = rows_finish(&s, e);
+        status = rows_finish(&s, from, e);
     free(s.rows);
     if (s.damaged != 0)
         elf_build_note(b, "%" PRIu32 " tables of source lines are damaged.", s.damaged);

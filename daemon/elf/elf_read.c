@@ -124,12 +124,12 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
     if (status != PROFD_OK)
         return status;
     elf_id_variant(&hash, o, b->names.data, o->variant);
-    if (options->demangle)
-        elf_demangle_all(b, !options->no_cxx, !options->no_rust);
     if (options->text)
         status = read_text(b, f, e);
     if (status == PROFD_OK && (options->lines || options->all_lines))
         status = elf_line_read(b, f, separate, options->all_lines, options->line_table, e);
+    if (status == PROFD_OK && options->demangle)
+        elf_demangle_all(b, !options->no_cxx, !options->no_rust);
     return status;
 }
 
@@ -146,8 +146,9 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     buffer_init(&b.note, NOTE_MAX);
     buffer_add_char(&b.names, '\0');
     struct elf_file *f;
-    enum profd_status status = b.names.failed ? elf_build_names_full(e) : elf_file_open(executable, b.scratch, &f, e);
+    enum profd_status status = b.names.failed ? elf_build_names_full(&b, e) : elf_file_open(executable, b.scratch, &f, e);
     if (status == PROFD_OK) {
+        elf_build_limit(&b, f->size);
         b.object->machine = f->machine;
         b.object->bits = f->bits;
         b.object->big_endian = f->big_endian;

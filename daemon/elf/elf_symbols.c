@@ -124,7 +124,7 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
             add_symbol(b, t->file, &s, flags);
         /* At once: millions of symbols may share one long name. */
         if (b->names.failed)
-            return elf_build_names_full(e);
+            return elf_build_names_full(b, e);
     }
     return PROFD_OK;
 }

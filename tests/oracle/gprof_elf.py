@@ -130,20 +130,50 @@ class Executable:
         return SOURCES
 
     def make_dwarf(self):
-        """.debug_abbrev, .debug_info and .debug_line (DWARF 4): each unit has one file and a stretch of .text."""
+        """.debug_abbrev, .debug_info, .debug_line and .debug_ranges (DWARF 4): each unit has one file and a stretch of .text, and
+        perhaps functions and inlined copies of others there."""
         r, start, size = self.r, self.text[2], self.text[3]
         cuts = sorted({0, size} | {r.randrange(1, size) for _ in range(r.choice([0, 1, 3]))})
-        abbrev = b"\x01\x11\x00\x03\x08\x1b\x08\x10\x17\x11\x01\x12\x07\x00\x00\x00"
-        info, lines = bytearray(), bytearray()
+        abbrev = (b"\x01\x11\x01\x03\x08\x1b\x08\x10\x17\x11\x01\x12\x07\x13\x0b\0\0"  # a unit
+                  b"\x02\x2e\0\x03\x08\x20\x0b\0\0"  # a function that is nowhere but inlined
+                  b"\x03\x2e\0\x03\x08\x11\x01\x12\x07\0\0"  # a function
+                  b"\x04\x1d\0\x31\x13\x11\x01\x12\x01\0\0"  # a copy, from and to
+                  b"\x05\x1d\0\x31\x13\x55\x17\0\0\0")  # a copy in pieces
+        info, lines, ranges = bytearray(), bytearray(), bytearray(16)
         for low, high in zip(cuts, cuts[1:]):
             if r.random() < 0.2 and len(cuts) > 2:
                 continue
             source = r.choice(SOURCES)
-            body = (b"\x01" + source.encode() + b"\0/build\0" + struct.pack("<IQQ", len(lines), start + low, high - low))
+            body = (b"\x01" + source.encode() + b"\0/build\0" + struct.pack("<IQQB", len(lines), start + low, high - low, 12) +
+                    self.make_entries(start + low, start + high, 11 + 2 + len(source) + 7 + 21, ranges) + b"\0")
             unit = struct.pack("<HIB", 4, 0, 8) + body
             info += struct.pack("<I", len(unit)) + unit
             lines += self.make_line_unit(source, start + low, start + high)
-        return abbrev, bytes(info), bytes(lines)
+        return abbrev, bytes(info), bytes(lines), bytes(ranges)
+
+    def make_entries(self, low, high, at, ranges):
+        """Functions and copies in [low, high); at is where they begin in their unit."""
+        r, out, abstract = self.r, bytearray(), []
+        for _ in range(r.choice([0, 0, 1, 3])):
+            abstract.append(at + len(out))
+            out += b"\x02" + make_name(r, 9).encode() + b"\0\x01"
+
+        def piece():
+            begin = r.randrange(low, high)
+            return begin, min(high, begin + r.choice([1, 4, 4, 16, 60, 400]))
+        for _ in range(r.choice([0, 1, 4, 20])):
+            begin, end = piece()
+            kind = r.random()
+            if kind < 0.4 or not abstract:
+                out += b"\x03" + make_name(r, 9).encode() + b"\0" + struct.pack("<QQ", begin, end - begin)
+            elif kind < 0.7:
+                out += b"\x04" + struct.pack("<IQQ", r.choice(abstract), begin, end)
+            else:
+                out += b"\x05" + struct.pack("<II", r.choice(abstract), len(ranges))
+                for begin, end in [(begin, end)] + [piece() for _ in range(r.randrange(3))]:
+                    ranges += struct.pack("<QQ", begin - low, end - low)
+                ranges += bytes(16)
+        return bytes(out)
 
     def make_line_unit(self, source, low, high):
         r = self.r
@@ -210,7 +240,7 @@ class Executable:
         for name, flags, address, size in self.sections:
             section(name, 1, flags, address, self.code_bytes if name == ".text" else b"\x90" * size)
         if self.has_lines:
-            for name, content in zip((".debug_abbrev", ".debug_info", ".debug_line"), self.make_dwarf()):
+            for name, content in zip((".debug_abbrev", ".debug_info", ".debug_line", ".debug_ranges"), self.make_dwarf()):
                 section(name, 1, 0, 0, content)
         k = len(headers) - 1
         section(".symtab", 2, 0, 0, bytes(table), k + 2, locals_, 24 if wide else 16)

@@ -33,9 +33,11 @@ OPTIONS = """-b | | -b -z | -b -p | -b -P | -b -q | -b -Q | -b -B | -b -P -Q | -
 -b --demangle=nonsense | -b -p{c} | -b -P{c} -q | -b -q{c} | -b -C{c} | -b -p{c}:{f} | -b -p{c}:{l} | -b -p{l} | -b -E {c} -k {c}:{r}/{e}
 -b -p:{f} | -b -pno_such_function | -b -qno_such_function | -b --flat-profile={f} --no-graph | -b --no-flat --graph={r}
 -b --brief --width=100 --static-call-graph --display-unused-functions | -b --sum | -b --file-info --exec-counts
--b -l | -b -A | -b -x | -b -t 5 -A | -b -m 2 -A | -b -y -A | -b -I / -A | -b -r | -b -R /dev/null | -b -S /dev/null | -b -O bsd | -g"""
+-b -l | -b -l -p -q -C -z | -b -l -T -z | -b -l -L -p{f} | -b -l -P{f} -z | -b -l -p{c}:{l} | -b -l -q{f} | -b -l -q{c} | -b -l -C{c}:{f}
+-b -l -p{l} -C{l} | -b -l -Q{c} | -b -l -a -z | -b -l -D -z | -b -l -k {r}/{e} | -b -l -E {f} -z | -b -l -F {c} | -b -l -n {c}:{l} | -b -l -i -w 132
+-b -s -p -q -z --inline-file-names | -b -s -C -p{c} | -b -s -T -q | --line -q -z --no-demangle | -b -A | -b -x | -b -t 5 -A | -b -m 2 -A | -b -y -A | -b -I / -A | -b -r | -b -R /dev/null | -b -S /dev/null | -b -O bsd | -g"""
 OPTION_SETS = [o.split() for o in re.split(r"[|\n]", OPTIONS)]
-REFUSED = re.compile(rb"option (\S+) of gprof is not done here yet|by line \((-l)\), which is not done here yet")
+REFUSED = re.compile(rb"option (\S+) of gprof is not done here yet")
 ENVIRONMENT = dict(os.environ, LC_ALL="C")
 GPROF, OURS = ["gprof"], [PROFCTL, "gprof"]
 
@@ -140,7 +142,7 @@ class Package:
         ours = Answer(OURS, arguments, os.path.join(self.folder, "ours"), given)
         refused = REFUSED.search(ours.err)
         if refused:
-            self.refused.add((refused.group(1) or refused.group(2)).decode())
+            self.refused.add(refused.group(1).decode())
             return theirs, None
         self.theirs, self.ours = self.theirs + theirs.seconds, self.ours + ours.seconds
         return theirs, ours

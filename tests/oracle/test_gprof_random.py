@@ -80,8 +80,8 @@ def make_option(r, exe):
                "--demangle=gnu-v3", "--demangle=none", "--demangle=rust", "--display-unused", "--no-static", "--tradit"]
     if exe.scannable and exe.has_end:
         options += ["-c", "-c", "--static-call-graph"]
-    if exe.has_end and not exe.has_lines:
-        options += ["-s"]
+    if exe.has_end:
+        options += ["-s", "-l"]
     return [r.choice(options)]
 
 
@@ -138,13 +138,35 @@ def first_difference(a, b):
     return "line %d: gprof %r, we %r" % (at + 1, a[at:at + 1], b[at:at + 1])
 
 
+def option_kinds(options):
+    """The options of a command line as the table names them: "-p", "-p S" with a symspec, "-w N", long ones by their whole name."""
+    kinds, words = set(), list(options)
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if word[:2] == "--":
+            letter = next((k for k, v in LONG.items() if v == name), None)
+            kinds.add(name if letter is None and name != "--demangle" else word if letter is None else name + ("=S" if equals else ""))
+            continue
+        kind, rest = word[:2], word[2:]
+        if kind[1:] in "kewEfFnN" and not rest and words:
+            rest = words.pop(0)
+        if kind[1:] == "w":
+            kind += " N"
+        elif kind[1:] in "keEfFnNpPqQCZ" and rest:
+            kind += " S/S" if "/" in rest else " S"
+        kinds.add(kind)
+    return kinds
+
+
 def one_case(program, seed, folder):
-    """Returns None, or what went wrong; the second value tells what kind of case it was."""
+    """Returns None, or what went wrong; the second value tells what kind of case it was, the third which options."""
     r = random.Random(seed)
     exe = Executable(r)
     exe.write(os.path.join(folder, "exe"))
     names, damaged = make_files(r, exe, folder)
     options = make_options(r, exe)
+    used = option_kinds(options)
     given = names[0] if r.random() < 0.05 else None
     arguments = options + ["exe"] + (["-"] + names[1:] if given else names)
     gprof = "aarch64-linux-gnu-gprof" if exe.machine == AARCH64 else "gprof"
@@ -153,29 +175,37 @@ def one_case(program, seed, folder):
     ours = run([program, "gprof"] + arguments, folder, "profctl gprof", given)
     shown = " ".join(repr(a) if a == "" else a for a in arguments)
     if b"out of memory" in theirs[2]:
-        return None, "too large for gprof"
+        return None, "too large for gprof", used
     if theirs[0] < 0:
-        return "gprof died of signal %d: %s" % (-theirs[0], shown), "died"
+        return "gprof died of signal %d: %s" % (-theirs[0], shown), "died", used
     if re.search(rb"   calls  (?![TGMKmunpfa ]./call)", theirs[1]):  # a call takes too long for any unit: what follows in memory
-        return None, "undefined"
+        return None, "undefined", used
     kind = "refused" if theirs[0] else "printed" if theirs[1] else "empty"
-    if ours[0] == 65 and b"basic-block records are not summed" in ours[2]:
-        return None, "blocks"
+    if ours[0] == 65 and b"do not take basic-block records" in ours[2]:
+        return None, "blocks", used
     for i, what in enumerate(("exit status", "output", "messages", "gmon.sum")):
         if theirs[i] != ours[i]:
             why = "%r, %r" % (theirs[i], ours[i]) if i != 1 else first_difference(theirs[1], ours[1])
-            return "%s: %s: %s%s" % (shown, what, why[:600], " | we: %r" % ours[2][:300] if i == 0 else ""), kind
-    return None, kind
+            return "%s: %s: %s%s" % (shown, what, why[:600], " | we: %r" % ours[2][:300] if i == 0 else ""), kind, used
+    return None, kind, used
 
 
-def run_blocks(program, label, first, cases, number, folder):
+def tally_add(tally, used, kind, same):
+    """Cases that gprof itself could answer."""
+    for name in used if kind in ("printed", "refused", "empty") else ():
+        cases, identical = tally.get(name, (0, 0))
+        tally[name] = cases + 1, identical + same
+
+
+def run_blocks(program, label, first, cases, number, folder, tally):
     """Returns the number of the last TAP line and whether all cases were right."""
     right = True
     for start in range(first, first + cases, 50):
         kinds, bad = {}, []
         block = range(start, min(start + 50, first + cases))
         for seed in block:
-            problem, kind = one_case(program, seed, folder)
+            problem, kind, used = one_case(program, seed, folder)
+            tally_add(tally, used, kind, problem is None)
             kinds[kind] = kinds.get(kind, 0) + 1
             if problem:
                 bad.append((seed, problem))
@@ -195,11 +225,14 @@ def main():
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1982
     program = os.path.abspath(sys.argv[3] if len(sys.argv) > 3 else build + "/profctl")
     checked = os.path.abspath(build + "-asan/profctl")
+    tally = {}
     with tempfile.TemporaryDirectory() as folder:
-        number, right = run_blocks(program, "random executables", first, cases, 0, folder)
+        number, right = run_blocks(program, "random executables", first, cases, 0, folder, tally)
         if len(sys.argv) <= 3 and os.path.exists(checked):
-            number, right_too = run_blocks(checked, "with sanitizers", first + cases, 50, number, folder)
+            number, right_too = run_blocks(checked, "with sanitizers", first + cases, 50, number, folder, tally)
             right = right and right_too
+    for name in sorted(tally, key=str.lower) if len(sys.argv) > 3 else ():
+        print("# option %s: %d cases, %d identical" % (name, *tally[name]))
     print("1..%d" % number)
     sys.exit(0 if right else 1)
 

@@ -17,7 +17,8 @@ if command -v "$fc" >/dev/null 2>&1; then
 fi
 $cc -pg -O1 $keep -no-pie -o "$out/twins" twins.c twins_left.c twins_right.c
 $cc -pg -O2 $keep -fPIE -pie -o "$out/mandel" mandel.c
-$cc -pg -O1 $keep -fPIC -shared -o "$out/libwords.so" libwords.c
-$cc -pg -O1 $keep -o "$out/uselib" uselib.c -L"$out" -lwords -Wl,-rpath,'$ORIGIN'
 $cc -pg -O2 $keep -pie -fPIE -o "$out/sorter" sorter.c
 $cc -pg -O1 $keep -pthread -o "$out/threads" threads.c
+# Last: with -static there is no shared library.
+$cc -pg -O1 $keep -fPIC -shared -o "$out/libwords.so" libwords.c
+$cc -pg -O1 $keep -o "$out/uselib" uselib.c -L"$out" -lwords -Wl,-rpath,'$ORIGIN'

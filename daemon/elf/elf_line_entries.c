@@ -1,0 +1,214 @@
+#include "elf/elf_line_entries.h"
+
+#include "proto/limits.h"
+
+/* Forms that only entries have, beside those of elf_line_cursor.h. */
+enum {
+    FORM_INDIRECT = 0x16,
+    FORM_STRX = 0x1a,
+    FORM_ADDRX = 0x1b,
+    FORM_REF_SUP4 = 0x1c,
+    FORM_STRP_SUP = 0x1d,
+    FORM_IMPLICIT_CONST = 0x21,
+    FORM_LOCLISTX = 0x22,
+    FORM_RNGLISTX = 0x23,
+    FORM_REF_SUP8 = 0x24,
+    FORM_STRX1 = 0x25,
+    FORM_ADDRX1 = 0x29,
+    FORM_GNU_REF_ALT = 0x1f20,
+    FORM_GNU_STRP_ALT = 0x1f21
+};
+
+const struct entry_unit *entry_file_unit(const struct entry_file *d, uint64_t at)
+{
+    uint32_t low = 0, high = d->unit_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (d->units[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < d->unit_count && d->units[low].entries <= at ? &d->units[low] : NULL;
+}
+
+static const struct entry_kind *kind_find(const struct entry_unit *u, uint64_t code)
+{
+    if (code - 1 < u->kind_count && u->kinds[code - 1].code == code)
+        return &u->kinds[code - 1];
+    uint32_t low = 0, high = u->kind_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (u->kinds[middle].code < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < u->kind_count && u->kinds[low].code == code ? &u->kinds[low] : NULL;
+}
+
+bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t at, struct entry *out)
+{
+    struct entry entry = {.unit = u, .values = {.file = d->file, .bytes = d->info.bytes, .at = at, .end = u->end}};
+    uint64_t code = line_leb(&entry.values, false);
+    entry.kind = code == 0 || entry.values.failed ? NULL : kind_find(u, code);
+    entry.values.failed |= code != 0 && entry.kind == NULL;
+    if (entry.kind != NULL)
+        entry.attributes = (struct line_cursor){
+            .file = d->file, .bytes = d->kinds.bytes, .at = entry.kind->attributes, .end = d->kinds.size};
+    *out = entry;
+    return entry.kind != NULL;
+}
+
+/* The text at an offset of a section, which ends with a NUL that was put there. */
+static void text_at(const struct entry_section *s, uint64_t offset, struct entry_value *out)
+{
+    if (s->bytes == NULL || offset >= s->size)
+        return;
+    out->kind = ENTRY_VALUE_TEXT;
+    out->text = (const char *)s->bytes + offset;
+}
+
+/* The number that stands at an index of a table. False beyond its end. */
+static bool table_number(const struct entry_file *d, const struct entry_section *s, uint64_t base, uint64_t index, unsigned size,
+                         uint64_t *out)
+{
+    if (s->bytes == NULL || base > s->size || index >= (s->size - base) / size)
+        return false;
+    struct line_cursor c = {.file = d->file, .bytes = s->bytes, .at = base + index * size, .end = s->size};
+    *out = line_number(&c, size);
+    return !c.failed;
+}
+
+/* Numbers of fixed size: 0 if the form is none. */
+static unsigned form_size(const struct entry_unit *u, uint64_t form)
+{
+    switch (form) {
+    case FORM_DATA1:
+    case FORM_FLAG:
+    case FORM_REF1:
+        return 1;
+    case FORM_DATA2:
+    case FORM_REF2:
+        return 2;
+    case FORM_DATA4:
+    case FORM_REF4:
+    case FORM_REF_SUP4:
+        return 4;
+    case FORM_DATA8:
+    case FORM_REF8:
+    case FORM_REF_SIG8:
+    case FORM_REF_SUP8:
+        return 8;
+    case FORM_REF_ADDR: /* was an address in DWARF 2 */
+        return u->version < 3 ? u->address_size : u->offset_size;
+    case FORM_SEC_OFFSET:
+    case FORM_GNU_REF_ALT:
+        return u->offset_size;
+    default:
+        return 0;
+    }
+}
+
+static void value_fixed(const struct entry_unit *u, uint64_t form, uint64_t number, struct entry_value *out)
+{
+    out->kind = ENTRY_VALUE_NUMBER;
+    out->number = number;
+    if ((form >= FORM_REF1 && form <= FORM_REF8) || form == FORM_REF_UDATA) {
+        out->kind = ENTRY_VALUE_REFERENCE;
+        out->number += u->start;
+    } else if (form == FORM_REF_ADDR) {
+        out->kind = ENTRY_VALUE_REFERENCE;
+    } else if (form == FORM_REF_SIG8 || form == FORM_GNU_REF_ALT || form == FORM_REF_SUP4 || form == FORM_REF_SUP8) {
+        out->kind = ENTRY_VALUE_OTHER;
+    }
+}
+
+/* Texts and what stands in other sections. False if the form is none of these. */
+static bool value_elsewhere(const struct entry_file *d, const struct entry_unit *u, uint64_t form, struct line_cursor *c,
+                            struct entry_value *out)
+{
+    static const uint8_t sizes[] = {1, 2, 3, 4}; /* of FORM_STRX1 and FORM_ADDRX1 and those behind */
+    bool short_text = form >= FORM_STRX1 && form < FORM_STRX1 + 4;
+    if (form == FORM_STRP || form == FORM_LINE_STRP) {
+        uint64_t offset = line_number(c, u->offset_size);
+        text_at(form == FORM_STRP ? &d->strings : &d->line_strings, offset, out);
+    } else if (form == FORM_STRP_SUP || form == FORM_GNU_STRP_ALT) {
+        line_skip(c, u->offset_size);
+    } else if (form == FORM_STRING) {
+        text_at(&d->info, c->at, out);
+        while (line_u8(c) != 0)
+            continue;
+    } else if (form == FORM_STRX || form == FORM_ADDRX || form == FORM_RNGLISTX || form == FORM_LOCLISTX || short_text ||
+               (form >= FORM_ADDRX1 && form < FORM_ADDRX1 + 4)) {
+        uint64_t index = 0, offset;
+        if (form < FORM_STRX1)
+            index = line_leb(c, false);
+        else
+            for (unsigned i = 0; i < sizes[(form - FORM_STRX1) % 4]; i++)
+                index |= (uint64_t)line_u8(c) << 8 * (d->file->big_endian ? sizes[(form - FORM_STRX1) % 4] - 1u - i : i);
+        if (form == FORM_STRX || short_text) {
+            if (table_number(d, &d->string_offsets, u->strings, index, u->offset_size, &offset))
+                text_at(&d->strings, offset, out);
+            return true;
+        }
+        out->kind = form == FORM_RNGLISTX || form == FORM_LOCLISTX ? ENTRY_VALUE_NUMBER : ENTRY_VALUE_ADDRESS;
+        out->number = index;
+        out->is_index = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void value_read(const struct entry_file *d, struct entry *entry, uint64_t form, struct entry_value *out)
+{
+    struct line_cursor *c = &entry->values;
+    const struct entry_unit *u = entry->unit;
+    int64_t constant = form == FORM_IMPLICIT_CONST ? (int64_t)line_leb(&entry->attributes, true) : 0;
+    *out = (struct entry_value){0};
+    if (form == FORM_INDIRECT) {
+        form = line_leb(c, false);
+        c->failed |= form == FORM_INDIRECT || form == FORM_IMPLICIT_CONST;
+    }
+    unsigned size = form_size(u, form);
+    if (size != 0) {
+        value_fixed(u, form, line_number(c, size), out);
+    } else if (form == FORM_ADDR) {
+        out->kind = ENTRY_VALUE_ADDRESS;
+        out->number = line_number(c, u->address_size);
+    } else if (form == FORM_UDATA || form == FORM_SDATA || form == FORM_REF_UDATA) {
+        value_fixed(u, form, line_leb(c, form == FORM_SDATA), out);
+    } else if (form == FORM_IMPLICIT_CONST) {
+        value_fixed(u, form, (uint64_t)constant, out);
+    } else if (form == FORM_DATA16) {
+        line_skip(c, 16);
+    } else if (form != FORM_FLAG_PRESENT && !value_elsewhere(d, u, form, c, out)) {
+        c->failed |= !line_skip_block(c, form == FORM_EXPRLOC ? FORM_BLOCK : form);
+    }
+}
+
+bool entry_next(struct entry_file *d, struct entry *entry, uint64_t *name, struct entry_value *out)
+{
+    if (d->steps == 0)
+        entry->values.failed = true;
+    else
+        d->steps--;
+    *name = line_leb(&entry->attributes, false);
+    uint64_t form = line_leb(&entry->attributes, false);
+    entry->values.failed |= entry->attributes.failed;
+    if (entry->values.failed || (*name == 0 && form == 0))
+        return false;
+    value_read(d, entry, form, out);
+    return !entry->values.failed;
+}
+
+bool entry_address(const struct entry_file *d, const struct entry_unit *u, const struct entry_value *v, uint64_t *out)
+{
+    if (v->kind != ENTRY_VALUE_ADDRESS)
+        return false;
+    if (v->is_index)
+        return table_number(d, &d->addresses, u->addresses, v->number, u->address_size, out);
+    *out = v->number;
+    return true;
+}

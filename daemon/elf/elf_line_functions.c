@@ -1,0 +1,286 @@
+#include "elf/elf_line_functions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sort.h"
+
+/* A symbol that may own code. */
+struct owner {
+    uint64_t address;
+    uint32_t symbol, named; /* its name among the object's line_functions; 0 before */
+};
+
+/* What is known where, and how far the walk over the addresses is. */
+struct painter {
+    struct elf_build *build;
+    const struct object_line *rows;
+    uint32_t row_count;
+    struct line_spans spans;
+    struct owner *owners; /* ascending by address */
+    uint32_t owner_count, next_owner;
+    struct owner *held; /* the symbol that was found last; BFD keeps to it up to its end, whatever else begins there */
+    uint64_t low, high; /* of .text */
+    uint32_t *heap; /* spans that began; the shortest on top, perhaps ended */
+    uint32_t heap_count, next_span;
+};
+
+static int owner_compare(const void *x, const void *y)
+{
+    const struct owner *a = x, *b = y;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
+}
+
+static uint64_t owner_end(const struct painter *p, const struct owner *owner)
+{
+    const struct object_symbol *s = &p->build->object->symbols[owner->symbol];
+    return s->address + (s->size > 0 ? s->size : 1);
+}
+
+/* The symbols of .text; of several at one address the longest, and of those the first. */
+static bool owners_find(struct painter *p)
+{
+    const struct object *o = p->build->object;
+    for (uint32_t i = 0; i < o->range_count && p->high == 0; i++)
+        if (o->ranges[i].kind == OBJECT_RANGE_TEXT) {
+            p->low = o->ranges[i].low;
+            p->high = o->ranges[i].high;
+        }
+    p->owners = ARENA_ARRAY(p->build->scratch, (size_t)o->symbol_count + 1, struct owner);
+    if (p->owners == NULL)
+        return false;
+    for (uint32_t i = 0; i < o->symbol_count; i++)
+        if (o->symbols[i].type != OBJECT_TYPE_DATA && o->symbols[i].address >= p->low && o->symbols[i].address < p->high)
+            p->owners[p->owner_count++] = (struct owner){o->symbols[i].address, i, 0};
+    qsort(p->owners, p->owner_count, sizeof *p->owners, owner_compare);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->owner_count; i++) {
+        if (kept == 0 || p->owners[kept - 1].address != p->owners[i].address)
+            p->owners[kept++] = p->owners[i];
+        else if (owner_end(p, &p->owners[i]) > owner_end(p, &p->owners[kept - 1]))
+            p->owners[kept - 1] = p->owners[i];
+    }
+    p->owner_count = kept;
+    return true;
+}
+
+/* The first owner above the address. */
+static uint32_t owner_above(const struct painter *p, uint64_t address)
+{
+    uint32_t low = 0, high = p->owner_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->owners[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The number of its name, which is new the first time. */
+static uint32_t owner_name(struct painter *p, struct owner *owner)
+{
+    struct object *o = p->build->object;
+    if (owner == NULL)
+        return 0;
+    if (owner->named == 0) {
+        const struct object_symbol *s = &o->symbols[owner->symbol];
+        owner->named = o->line_function_count;
+        o->line_functions[o->line_function_count++] = (struct object_line_function){s->name, s->demangled};
+    }
+    return owner->named;
+}
+
+/* A copy without a certain name is called as the symbol that begins where it begins. */
+static bool copy_name_symbol(struct painter *p, struct line_copy *copy)
+{
+    uint32_t above = owner_above(p, copy->low);
+    if (copy->certain || above == 0 || p->owners[above - 1].address != copy->low)
+        return false;
+    copy->named = owner_name(p, &p->owners[above - 1]);
+    return true;
+}
+
+/* Names all copies: each text is stored once, because many copies have it. */
+static bool copies_name(struct painter *p, uint64_t most)
+{
+    struct object *o = p->build->object;
+    struct line_spans *s = &p->spans;
+    struct sort_item *items = ARENA_ARRAY(p->build->scratch, (size_t)s->copy_count * 2 + 1, struct sort_item);
+    if (items == NULL)
+        return false;
+    for (uint32_t i = 0; i < s->copy_count; i++)
+        items[i] = (struct sort_item){(uint64_t)(uintptr_t)s->copies[i].name, i};
+    sort_radix(items, items + s->copy_count, s->copy_count);
+    const char *text = NULL;
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < s->copy_count; i++) {
+        struct line_copy *copy = &s->copies[items[i].value];
+        if (copy->name == NULL || copy_name_symbol(p, copy))
+            continue;
+        if (copy->name != text) {
+            text = copy->name;
+            size_t n = strlen(text);
+            /* Texts that end alike may share their bytes: many names of a damaged file would be longer than the file. */
+            s->damaged |= n > most;
+            uint32_t name = n > most ? 0 : elf_build_name(p->build, text, n);
+            most -= n > most ? 0 : n;
+            named = name == 0 ? 0 : o->line_function_count++;
+            if (named != 0)
+                o->line_functions[named] = (struct object_line_function){name, name};
+        }
+        copy->named = named;
+    }
+    return true;
+}
+
+/* Is the span at place x of the heap above the one at y? */
+static bool heap_before(const struct painter *p, uint32_t x, uint32_t y)
+{
+    const struct line_span *a = &p->spans.spans[p->heap[x]], *b = &p->spans.spans[p->heap[y]];
+    uint64_t m = a->high - a->low, n = b->high - b->low;
+    return m != n ? m < n : a->copy > b->copy;
+}
+
+static void heap_swap(struct painter *p, uint32_t x, uint32_t y)
+{
+    uint32_t span = p->heap[x];
+    p->heap[x] = p->heap[y];
+    p->heap[y] = span;
+}
+
+static void heap_push(struct painter *p, uint32_t span)
+{
+    uint32_t i = p->heap_count++;
+    p->heap[i] = span;
+    for (; i > 0 && heap_before(p, i, (i - 1) / 2); i = (i - 1) / 2)
+        heap_swap(p, i, (i - 1) / 2);
+}
+
+static void heap_pop(struct painter *p)
+{
+    p->heap[0] = p->heap[--p->heap_count];
+    for (uint32_t i = 0, child; (child = 2 * i + 1) < p->heap_count; i = child) {
+        child += child + 1 < p->heap_count && heap_before(p, child + 1, child);
+        if (!heap_before(p, child, i))
+            return;
+        heap_swap(p, i, child);
+    }
+}
+
+/* The symbol that has the address, which must ascend from call to call, and in *end where that may change. */
+static struct owner *owner_at(struct painter *p, uint64_t address, uint64_t *end)
+{
+    while (p->next_owner < p->owner_count && p->owners[p->next_owner].address <= address)
+        p->next_owner++;
+    if (p->held == NULL || owner_end(p, p->held) <= address)
+        p->held = p->next_owner > 0 ? &p->owners[p->next_owner - 1] : NULL;
+    uint64_t until = p->held != NULL ? owner_end(p, p->held) : 0;
+    if (until <= address)
+        until = p->next_owner < p->owner_count ? p->owners[p->next_owner].address : UINT64_MAX;
+    *end = until;
+    return p->held;
+}
+
+/* The function that has the address, and in *end where that may change. Addresses must ascend from call to call. */
+static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
+{
+    const struct line_spans *s = &p->spans;
+    for (; p->next_span < s->span_count && s->spans[p->next_span].low <= address; p->next_span++)
+        heap_push(p, p->next_span);
+    while (p->heap_count > 0 && s->spans[p->heap[0]].high <= address)
+        heap_pop(p);
+    uint64_t until = p->next_span < s->span_count ? s->spans[p->next_span].low : UINT64_MAX;
+    uint32_t named = 0;
+    if (p->heap_count > 0) {
+        const struct line_span *span = &s->spans[p->heap[0]];
+        named = s->copies[span->copy].named;
+        until = span->high < until ? span->high : until;
+    }
+    if (named == 0) {
+        uint64_t owned;
+        named = owner_name(p, owner_at(p, address, &owned));
+        until = owned < until ? owned : until;
+    }
+    *end = until;
+    return named;
+}
+
+/* Splits what l says of [low, high), low above all before, into pieces behind n others in out; NULL only counts. */
+static uint32_t line_split(struct painter *p, const struct object_line *l, uint64_t low, uint64_t high, struct object_line *last,
+                           struct object_line *out, uint32_t n)
+{
+    for (uint64_t at = low, end; at < high; at = end) {
+        struct object_line piece = {.low = at, .file = l->file, .line = l->line};
+        piece.function = function_at(p, at, &end);
+        piece.high = end = end < high ? end : high;
+        bool more = n > 0 && last->high == at && last->file == l->file && last->line == l->line &&
+                    last->function == piece.function;
+        if (out != NULL && more)
+            out[n - 1].high = end;
+        else if (out != NULL)
+            out[n] = piece;
+        n += !more;
+        *last = piece;
+    }
+    return n;
+}
+
+/* Splits all rows. Between them, too, gprof asks for every address. */
+static uint32_t lines_split(struct painter *p, struct object_line *out)
+{
+    struct object_line last = {0};
+    uint64_t end = p->low, until;
+    uint32_t n = 0;
+    p->heap_count = p->next_span = p->next_owner = 0;
+    p->held = NULL;
+    for (uint32_t i = 0; i < p->row_count && end < p->high; i++) {
+        const struct object_line *l = &p->rows[i];
+        uint64_t high = l->high < p->high ? l->high : p->high;
+        for (; end < l->low && end < high; end = until < l->low ? until : l->low)
+            (void)function_at(p, end, &until);
+        n = line_split(p, l, end, high, &last, out, n);
+        end = high > end ? high : end;
+    }
+    return n;
+}
+
+static enum profd_status paint(struct painter *p, struct entry_file *d, struct profd_error *e)
+{
+    struct object *o = p->build->object;
+    enum profd_status status = line_spans_find(d, &p->spans, e);
+    if (status != PROFD_OK)
+        return status;
+    size_t names = (size_t)p->spans.copy_count + o->symbol_count + 1;
+    p->heap = ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t);
+    o->line_functions = ARENA_ARRAY(p->build->out, names, struct object_line_function);
+    o->line_function_count = 1;
+    uint64_t most = (d->info.size + d->strings.size + d->line_strings.size) * 4;
+    if (p->heap == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, most))
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the names of %zu functions", names);
+    uint32_t n = lines_split(p, NULL);
+    struct object_line *lines = ARENA_ARRAY(p->build->out, (size_t)n + 1, struct object_line);
+    if (lines == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", n);
+    o->line_count = lines_split(p, lines);
+    o->lines = lines;
+    if (p->spans.damaged)
+        elf_build_note(p->build, "Some inlined functions are damaged and were left out.");
+    return PROFD_OK;
+}
+
+enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows, uint32_t count,
+                                         struct profd_error *e)
+{
+    struct painter p = {.build = b, .rows = rows, .row_count = count};
+    struct entry_file d;
+    enum profd_status status = entry_file_open(f, b->scratch, &d, e);
+    if (status == PROFD_OK)
+        status = paint(&p, &d, e);
+    line_spans_done(&p.spans);
+    return status;
+}
