@@ -43,13 +43,26 @@ static const char *find_value(const char *text, size_t n, const char *name)
     return "";
 }
 
+static bool satisfies(const struct store_matcher *m, const char *value)
+{
+    switch (m->match) {
+    case STORE_MATCH_EQUAL:
+        return strcmp(value, m->value) == 0;
+    case STORE_MATCH_NOT_EQUAL:
+        return strcmp(value, m->value) != 0;
+    case STORE_MATCH_LIKE:
+        return pattern_match(m->pattern, value);
+    case STORE_MATCH_UNLIKE:
+        return !pattern_match(m->pattern, value);
+    }
+    return false;
+}
+
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        bool equal = strcmp(find_value(text, n, matchers[i].name), matchers[i].value) == 0;
-        if (equal != (matchers[i].match == STORE_MATCH_EQUAL))
+    for (size_t i = 0; i < count; i++)
+        if (!satisfies(&matchers[i], find_value(text, n, matchers[i].name)))
             return false;
-    }
     return true;
 }
 

@@ -17,8 +17,12 @@ void labels_encode(const struct store_label *labels, size_t n, struct buffer *ou
 /* Takes the next pair from [*text, end). False at the end (or where the text breaks off). */
 bool labels_next(const char **text, const char *end, struct store_label *pair);
 
-/* True if the labels satisfy every matcher. An absent label equals "". */
+/* True if the labels satisfy every matcher. An absent label equals "". What a pattern could not decide within its limits counts as
+ * false, and store_pattern_judge tells. */
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
+
+/* labels_pattern.c: does the whole value match? */
+bool pattern_match(struct store_pattern *p, const char *value);
 
 /* Counts uploads by pair. */
 struct label_tally {

@@ -29,11 +29,8 @@ struct memory_user *memory_find_user(struct memory_store *s, uint32_t uid)
 static void close_memory(struct store *base)
 {
     struct memory_store *s = memory_self(base);
-    for (size_t i = 0; i < s->upload_count; i++) {
-        free(s->uploads[i].builds);
-        free(s->uploads[i].labels);
-        free(s->uploads[i].counts);
-    }
+    for (size_t i = 0; i < s->upload_count; i++)
+        memory_free_upload(&s->uploads[i]);
     for (size_t i = 0; i < s->sender_count; i++)
         free(s->senders[i]);
     for (size_t i = 0; i < s->build_count; i++)
@@ -60,9 +57,11 @@ static enum profd_status get_epoch(struct store *base, const struct store_scope 
     const struct memory_store *s = memory_self(base);
     uint64_t newest = 0;
     for (size_t i = 0; i < s->build_count; i++)
-        if (memory_visible(scope, s->builds[i].uid) && strcmp(s->builds[i].id.text, build_id) == 0 &&
-            s->builds[i].epoch > newest)
-            newest = s->builds[i].epoch;
+        if (memory_visible(scope, s->builds[i].uid) && strcmp(s->builds[i].id.text, build_id) == 0) {
+            const struct memory_build *b = &s->builds[i];
+            uint64_t own = scope->all && b->epoch_all > b->epoch ? b->epoch_all : b->epoch;
+            newest = own > newest ? own : newest;
+        }
     *epoch = newest;
     return PROFD_OK;
 }
@@ -89,7 +88,11 @@ static enum profd_status get_totals(struct store *base, struct store_totals *t, 
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
-    *t = (struct store_totals){.uploads = s->uploads_total, .ticks = s->ticks, .calls = s->calls};
+    *t = (struct store_totals){.uploads = s->uploads_total, .ticks = s->ticks, .calls = s->calls,
+                                .retired_uploads = s->retired_uploads, .retired_ticks = s->retired_ticks,
+                                .retired_calls = s->retired_calls, .raw_uploads = s->upload_count};
+    for (size_t i = 0; i < s->upload_count; i++)
+        t->raw_bytes += s->uploads[i].counts_size;
     for (size_t i = 0; i < s->build_count; i++) {
         bool first = true;
         for (size_t k = 0; k < i && first; k++)
@@ -134,6 +137,13 @@ static const struct store_ops memory_ops = {
     .epoch_all = get_epoch_all,
     .get_totals = get_totals,
     .forget_ids = forget_ids,
+    .get_range = memory_get_range,
+    .compact = memory_compact,
+    .retire = memory_retire,
+    .delete_build = memory_delete_build,
+    .shrink = memory_shrink,
+    .verify = memory_verify,
+    .backup_begin = memory_backup_begin,
 };
 
 enum profd_status store_memory_open(struct store **out, struct profd_error *e)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/share.h"
 #include "store/sequence.h"
 #include "store/store_ops.h"
 
@@ -15,8 +16,13 @@ struct memory_upload {
     char host[33];
     uint32_t uid, inexact, processes_started, program;
     int64_t start, end;
+    uint64_t ticks, calls;
     struct store_build *builds; /* names are this user's first */
+    struct share *shares;       /* of the builds */
     size_t build_count;
+    struct store_label *label_list; /* into labels */
+    size_t label_count;
+    bool gone;                  /* about to be removed */
     char *labels;
     size_t labels_size;
     uint8_t *counts;
@@ -37,6 +43,7 @@ struct memory_build {
     uint32_t uid;
     char *name;
     uint64_t added, epoch;
+    uint64_t epoch_all; /* for who sees everybody's uploads: another user's may have gone */
     struct build_row sums;
 };
 
@@ -46,6 +53,8 @@ struct memory_object {
     bool has_names;
     uint8_t *encoded, *bounds;
     size_t encoded_size, bounds_size;
+    int64_t seen; /* latest end of what was removed of the build */
+    bool old;     /* about to be removed */
 };
 
 struct memory_object_sender {
@@ -53,6 +62,7 @@ struct memory_object_sender {
     uint32_t uid;
     bool trusted;
     uint64_t delivered;
+    int64_t received;
     char *note;
 };
 
@@ -66,6 +76,7 @@ struct memory_store {
     struct store base;
     uint64_t number, list_epoch, series;
     uint64_t uploads_total, ticks, calls;
+    uint64_t retired_uploads, retired_ticks, retired_calls;
     struct memory_upload *uploads;
     struct memory_sender **senders;
     struct memory_build *builds;
@@ -98,6 +109,10 @@ struct memory_choice {
 struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id, const uint32_t *uids,
                                           size_t uid_count);
 
+/* Adds an upload to the sums of each of its builds that is this one. */
+void memory_add_sums(struct memory_build *b, const struct memory_upload *u);
+void memory_free_upload(struct memory_upload *u);
+
 enum profd_status memory_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                      enum store_outcome *outcomes, struct profd_error *e);
 enum profd_status memory_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
@@ -127,5 +142,18 @@ enum profd_status memory_each_upload(struct store *s, const struct store_scope *
                                      enum profd_status (*each)(void *context, const struct store_row *row,
                                                                struct profd_error *e),
                                      void *context, struct profd_error *e);
+enum profd_status memory_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                   int64_t *since, int64_t *until, struct profd_error *e);
+enum profd_status memory_compact(struct store *s, const struct store_policy *policy, int64_t now,
+                                 struct store_progress *progress, struct profd_error *e);
+enum profd_status memory_retire(struct store *s, const struct store_policy *policy, int64_t now,
+                                struct store_progress *progress, struct profd_error *e);
+enum profd_status memory_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                      uint64_t *uploads, struct profd_error *e);
+enum profd_status memory_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+enum profd_status memory_verify(struct store *s, struct store_cursor *cursor,
+                                void (*mismatch)(void *context, const char *sentence), void *context,
+                                uint64_t *uploads_checked, struct profd_error *e);
+enum profd_status memory_backup_begin(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
 
 #endif

@@ -221,8 +221,8 @@ static bool matches(const struct memory_upload *u, const struct store_scope *sco
 {
     uint32_t position;
     return memory_visible(scope, u->uid) && upload_has(u, f->build_id, &position) &&
-           (!f->as_program || position == u->program) && (f->since <= 0 || u->end > f->since) &&
-           (f->until <= 0 || u->start < f->until) && labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
+           (!f->as_program || position == u->program) && (f->since <= 0 || u->end >= f->since) &&
+           (f->until <= 0 || u->end < f->until) && labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
 }
 
 enum profd_status memory_each_upload(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
@@ -237,6 +237,10 @@ enum profd_status memory_each_upload(struct store *base, const struct store_scop
         if (!matches(u, scope, filter))
             continue;
         struct store_row row = {.commit = u->number,
+                                .id = u->number,
+                                .uploads = 1,
+                                .label_count = u->label_count,
+                                .labels = u->label_list,
                                 .uid = u->uid,
                                 .host = u->host,
                                 .start = u->start,

@@ -111,6 +111,8 @@ static bool put_sender(struct memory_store *s, size_t object, const struct store
         if (s->object_senders[i].object == object && s->object_senders[i].uid == o->uid)
             sender = &s->object_senders[i];
     *trusted = o->trusted || (sender && sender->trusted);
+    if (sender)
+        sender->received = o->received;
     if (sender && sender->trusted == *trusted && strcmp(sender->note, note) == 0 &&
         sender->delivered == latest_delivery(s, o->id.text)) {
         free(note);
@@ -118,7 +120,7 @@ static bool put_sender(struct memory_store *s, size_t object, const struct store
     }
     if (!sender) {
         sender = &s->object_senders[s->object_sender_count++];
-        *sender = (struct memory_object_sender){.object = object, .uid = o->uid};
+        *sender = (struct memory_object_sender){.object = object, .uid = o->uid, .received = o->received};
     }
     free(sender->note);
     sender->note = note;

@@ -49,11 +49,20 @@ static bool same_series(const struct memory_upload *a, const struct memory_uploa
     return true;
 }
 
-static void free_copy(struct memory_upload *c)
+void memory_free_upload(struct memory_upload *c)
 {
     free(c->builds);
+    free(c->shares);
+    free(c->label_list);
     free(c->labels);
     free(c->counts);
+}
+
+static void point_to_labels(struct memory_upload *c)
+{
+    const char *p = c->labels;
+    while (labels_next(&p, c->labels + c->labels_size, &c->label_list[c->label_count]))
+        c->label_count++;
 }
 
 /* Copies an upload; nothing else can fail afterwards. */
@@ -68,22 +77,29 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
                                 .program = u->program,
                                 .start = u->start,
                                 .end = u->end,
+                                .ticks = u->ticks,
+                                .calls = u->calls,
                                 .builds = calloc(u->build_count, sizeof *c->builds),
+                                .shares = calloc(u->build_count, sizeof *c->shares),
+                                .label_list = calloc(u->label_count + 1, sizeof *c->label_list),
                                 .build_count = u->build_count,
                                 .labels = malloc(labels.size + 1),
                                 .labels_size = labels.size,
                                 .counts = malloc(u->counts_size + 1),
                                 .counts_size = u->counts_size};
-    bool good = c->builds && c->labels && c->counts && !labels.failed;
+    bool good = c->builds && c->shares && c->label_list && c->labels && c->counts && !labels.failed;
     if (good) {
         memcpy(c->host, u->host, sizeof c->host);
         memcpy(c->builds, u->builds, u->build_count * sizeof *c->builds);
+        for (size_t i = 0; i < u->build_count; i++)
+            c->shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
         if (labels.size > 0)
             memcpy(c->labels, labels.data, labels.size);
         if (u->counts_size > 0)
             memcpy(c->counts, u->counts, u->counts_size);
+        point_to_labels(c);
     } else {
-        free_copy(c);
+        memory_free_upload(c);
     }
     buffer_done(&labels);
     return good ? PROFD_OK : no_memory(e);
@@ -100,7 +116,7 @@ struct spares {
 static void spares_done(struct spares *p)
 {
     for (size_t i = 0; p->copies && i < p->n; i++)
-        free_copy(&p->copies[i]);
+        memory_free_upload(&p->copies[i]);
     for (size_t i = 0; p->senders && i < p->n; i++)
         free(p->senders[i]);
     for (size_t i = 0; p->names && i < p->name_count; i++)
@@ -166,20 +182,33 @@ static enum store_outcome take_id(struct memory_store *s, const struct store_upl
     return STORE_TOO_MANY_GAPS;
 }
 
-static void add_sums(struct memory_build *b, const struct store_upload *u, const struct store_build *share, bool program)
+void memory_add_sums(struct memory_build *b, const struct memory_upload *u)
 {
-    bool saturated = false;
     struct build_row *r = &b->sums;
-    if (r->uploads == 0 || u->start < r->first_seen)
-        r->first_seen = u->start;
-    if (r->uploads == 0 || u->end > r->last_seen)
-        r->last_seen = u->end;
-    sum_add(&r->uploads, 1, &saturated);
-    sum_add(&r->processes, u->processes_started, &saturated);
-    sum_add(&r->nanoseconds, share->nanoseconds, &saturated);
-    sum_add(&r->calls, share->calls, &saturated);
-    r->inexact |= u->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    r->is_program |= program;
+    for (size_t i = 0; i < u->build_count; i++) {
+        bool saturated = false;
+        if (strcmp(u->builds[i].id.text, b->id.text) != 0)
+            continue;
+        if (r->uploads == 0 || u->start < r->first_seen)
+            r->first_seen = u->start;
+        if (r->uploads == 0 || u->end > r->last_seen)
+            r->last_seen = u->end;
+        sum_add(&r->uploads, 1, &saturated);
+        sum_add(&r->processes, u->processes_started, &saturated);
+        sum_add(&r->nanoseconds, u->shares[i].nanoseconds, &saturated);
+        sum_add(&r->calls, u->shares[i].calls, &saturated);
+        r->inexact |= u->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
+        r->is_program |= i == u->program;
+    }
+}
+
+/* Is the build at i named again further on? It is counted there, once for all its places. */
+static bool comes_again(const struct memory_upload *u, size_t i)
+{
+    for (size_t k = i + 1; k < u->build_count; k++)
+        if (strcmp(u->builds[k].id.text, u->builds[i].id.text) == 0)
+            return true;
+    return false;
 }
 
 static void put_upload(struct memory_store *s, const struct store_upload *u, struct memory_upload *copy, char **names)
@@ -194,7 +223,8 @@ static void put_upload(struct memory_store *s, const struct store_upload *u, str
             names[i] = NULL;
         }
         b->epoch = s->number;
-        add_sums(b, u, &u->builds[i], i == u->program);
+        if (!comes_again(copy, i))
+            memory_add_sums(b, copy);
         copy->builds[i] = (struct store_build){.id = u->builds[i].id, .name = b->name};
     }
     struct memory_user *user = memory_find_user(s, u->uid);

@@ -7,41 +7,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/buffer.h"
 #include "store/intern.h"
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 1
+#define SQLITE_SCHEMA_VERSION 2
 #define SQLITE_WAL_FRAMES 4096           /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_CACHE_BYTES (32u << 20)   /* each of the writer's memories of the database */
 #define SQLITE_HOUR INT64_C(3600000000000)
+#define SQLITE_DAY (24 * SQLITE_HOUR)
 
-/* Cached statements: name and text stand in sqlite_statement.c. */
+/* Cached statements: their texts stand in sqlite_texts.c. */
 enum sqlite_sql {
-    SQL_BEGIN_WRITE, SQL_BEGIN_READ, SQL_COMMIT, SQL_ROLLBACK,
-    SQL_STATE_GET, SQL_STATE_SET,
-    SQL_HOST_FIND, SQL_HOST_ADD,
-    SQL_BUILD_FIND, SQL_BUILD_ADD, SQL_BUILD_EPOCH_SET, SQL_BUILD_NAMED_SET,
-    SQL_SET_FIND, SQL_SET_ADD, SQL_SET_MEMBER_ADD, SQL_SET_USER_ADD,
-    SQL_SERIES_FIND, SQL_SERIES_ADD, SQL_SERIES_COUNT,
-    SQL_UPLOAD_ADD, SQL_SENDER_FIND, SQL_SENDER_SET, SQL_SENDER_SCAN, SQL_SENDER_REMOVE,
-    SQL_BUILD_USER_FIND, SQL_BUILD_USER_SET, SQL_USER_EPOCH_SET,
-    SQL_OBJECT_EACH, SQL_OBJECT_GET, SQL_OBJECT_BOUNDS, SQL_OBJECT_SAME, SQL_OBJECT_ADD, SQL_OBJECT_SENDER_FIND, SQL_OBJECT_SENDER_SET,
-    SQL_OBJECT_KNOWN, SQL_OBJECT_VARIANTS, SQL_OBJECT_LATEST,
-    SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS,
-    SQL_FIND_EXACT_ALL, SQL_FIND_EXACT_UID, SQL_FIND_PREFIX_ALL, SQL_FIND_PREFIX_UID,
-    SQL_EACH_BUILD_ALL, SQL_EACH_BUILD_UID, SQL_GET_BUILD_ALL, SQL_GET_BUILD_UID,
-    SQL_LABELS_ALL, SQL_LABELS_BUILD, SQL_COMPANION_SETS, SQL_BUILD_NAME,
-    SQL_SERIES_OF_BUILD, SQL_UPLOAD_NUMBERS, SQL_UPLOAD_GET, SQL_HOST_GET,
-    SQL_EPOCH_ALL, SQL_EPOCH_UID, SQL_LIST_EPOCH_UID, SQL_TOTALS, SQL_PAGES,
-    SQL_COUNT
+    SQL_BEGIN_WRITE, SQL_BEGIN_READ, SQL_COMMIT, SQL_ROLLBACK, SQL_STATE_GET, SQL_STATE_SET, SQL_HOST_FIND, SQL_HOST_ADD,
+    SQL_BUILD_FIND, SQL_BUILD_ADD, SQL_BUILD_EPOCH_SET, SQL_BUILD_NAMED_SET, SQL_SET_FIND, SQL_SET_ADD, SQL_SET_MEMBER_ADD,
+    SQL_SET_USER_ADD, SQL_SERIES_FIND, SQL_SERIES_ADD, SQL_UPLOAD_ADD, SQL_SENDER_FIND, SQL_SENDER_SET, SQL_SENDER_SCAN,
+    SQL_SENDER_REMOVE, SQL_BUILD_USER_FIND, SQL_BUILD_USER_SET, SQL_USER_EPOCH_SET, SQL_OBJECT_EACH, SQL_OBJECT_GET,
+    SQL_OBJECT_BOUNDS, SQL_OBJECT_SAME, SQL_OBJECT_ADD, SQL_OBJECT_SENDER_FIND, SQL_OBJECT_SENDER_SET, SQL_OBJECT_SENDER_SEEN, SQL_OBJECT_KNOWN,
+    SQL_OBJECT_VARIANTS, SQL_OBJECT_LATEST, SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS, SQL_FIND_EXACT_ALL,
+    SQL_FIND_EXACT_UID, SQL_FIND_PREFIX_ALL, SQL_FIND_PREFIX_UID, SQL_EACH_BUILD_ALL, SQL_EACH_BUILD_UID, SQL_GET_BUILD_ALL,
+    SQL_GET_BUILD_UID, SQL_LABELS_ALL, SQL_LABELS_BUILD, SQL_COMPANION_SETS, SQL_BUILD_NAME, SQL_SERIES_OF_BUILD,
+    SQL_UPLOAD_NUMBERS, SQL_UPLOAD_GET, SQL_HOST_GET, SQL_EPOCH_ALL, SQL_EPOCH_UID, SQL_LIST_EPOCH_UID, SQL_TOTALS, SQL_PAGES,
+    SQL_LEDGER_GET, SQL_LEDGER_RANGE, SQL_LEDGER_ADD, SQL_LEDGER_SET, SQL_LEDGER_SINCE, SQL_LEDGER_REMOVE, SQL_LEDGER_RAW,
+    SQL_LEDGER_RAW_IN, SQL_LEDGER_OLDEST, SQL_LEDGER_NEXT, SQL_SERIES_GET, SQL_SERIES_SET, SQL_SERIES_NEXT, SQL_SERIES_SET_OF, SQL_SERIES_SUMS,
+    SQL_SERIES_EVERY, SQL_ROLLUP_GET, SQL_ROLLUP_READ, SQL_ROLLUP_ADD, SQL_ROLLUP_SET, SQL_ROLLUP_FOLD, SQL_ROLLUP_UNFOLD,
+    SQL_ROLLUP_REMOVE, SQL_ROLLUP_TO_FOLD, SQL_ROLLUP_OPEN_AT, SQL_ROLLUP_FOLDED_AT, SQL_ROLLUP_EXISTS, SQL_ROLLUP_IDS, SQL_ROLLUP_IDS_OPEN,
+    SQL_ROLLUP_IS_HOUR, SQL_ROLL_BEGIN, SQL_ROLL_UNDO, SQL_ROLL_DONE, SQL_RAW_EACH, SQL_RAW_REMOVE, SQL_DOOMED_NEXT, SQL_DOOMED_ADD, SQL_DOOMED_REMOVE, SQL_DOOMED_RAW,
+    SQL_DOOMED_ROLLUPS, SQL_DOOMED_LEDGER, SQL_SERIES_REMOVE, SQL_SERIES_OF_PROGRAM, SQL_PROGRAM_OF_LIBRARY,
+    SQL_SET_USER_REMOVE, SQL_SET_REMOVE, SQL_SET_MEMBERS_REMOVE, SQL_BUILD_USER_REMOVE, SQL_BUILD_USER_ANY, SQL_BUILD_UNSEEN,
+    SQL_BUILD_FORGET, SQL_BUILD_IS_MEMBER, SQL_BUILD_UNNAMED, SQL_OBJECT_UNSEEN, SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE,
+    SQL_BUILD_USERS, SQL_RAW_COUNT, SQL_ROLLUP_COUNT, SQL_RAW_ORPHAN, SQL_ROLLUP_ORPHAN, SQL_LEDGER_ORPHAN,
+    SQL_DOOMED_COUNT, SQL_COUNT
 };
 
 /* The row of table state. */
 struct sqlite_state {
     int64_t number, list_epoch, salt;
     uint64_t uploads, ticks, calls;
+    int64_t version;
+    uint64_t retired_uploads, retired_ticks, retired_calls, raw_uploads, raw_bytes, rollups;
+    int64_t retiring;
 };
 
 /* Who sent the next sender to look at when forgetting ids. */
@@ -49,6 +56,8 @@ struct sqlite_cursor {
     int64_t host, uid;
     uint8_t sender[UPLOAD_SENDER_SIZE];
 };
+
+extern const char *const sqlite_texts[SQL_COUNT];
 
 struct sqlite_store {
     struct store base;
@@ -66,6 +75,8 @@ struct sqlite_store {
     struct buffer key;
     struct sqlite_cursor forget;
     int wal_frames, checkpoint_at;
+    struct sqlite_state before; /* upkeep began */
+    bool no_folding; /* a sum that was to be folded cannot be read: verification says which */
 
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
 };
@@ -77,7 +88,7 @@ static inline struct sqlite_store *sqlite_self(struct store *s)
 
 /* A parameter of a statement. Text and bytes are borrowed until the statement is finished. */
 struct sqlite_value {
-    enum { SQLITE_VALUE_INTEGER, SQLITE_VALUE_TEXT, SQLITE_VALUE_BLOB } kind;
+    enum { SQLITE_VALUE_INTEGER, SQLITE_VALUE_TEXT, SQLITE_VALUE_BLOB, SQLITE_VALUE_NULL } kind;
     int64_t integer;
     const void *data;
     size_t size;
@@ -85,12 +96,15 @@ struct sqlite_value {
 #define INTEGER(v) ((struct sqlite_value){.kind = SQLITE_VALUE_INTEGER, .integer = (int64_t)(v)})
 #define TEXT(t) ((struct sqlite_value){.kind = SQLITE_VALUE_TEXT, .data = (t)})
 #define BLOB(p, n) ((struct sqlite_value){.kind = SQLITE_VALUE_BLOB, .data = (p), .size = (n)})
+#define NOTHING ((struct sqlite_value){.kind = SQLITE_VALUE_NULL})
 #define VALUES(...)                                                                    \
     (const struct sqlite_value[]){__VA_ARGS__},                                        \
         sizeof((const struct sqlite_value[]){__VA_ARGS__}) / sizeof(struct sqlite_value)
 
 /* --- sqlite_statement.c: running SQL, and what went wrong ---------------------------------------------------------- */
 
+/* What an extended result code means. */
+enum profd_status sqlite_status_of(int extended);
 /* The status and the sentence for the connection's last error. IO and DAMAGED close a writer for good. */
 enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e);
 /* The statement with its parameters bound, ready for sqlite_next. */
@@ -117,18 +131,31 @@ enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status sta
 /* One snapshot for the statements of a reading verb. begin says whether end has to end it. */
 enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct profd_error *e);
 enum profd_status sqlite_read_end(struct sqlite_store *s, bool began, enum profd_status status, struct profd_error *e);
+/* Reads table state in the current transaction; writes s->state there. */
+enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state *state, struct profd_error *e);
+enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *e);
+/* Forgets row ids: some may be gone. */
+void sqlite_forget_rows(struct sqlite_store *s);
 void sqlite_statements_done(struct sqlite_store *s);
 
 /* --- sqlite_file.c, sqlite_schema.c ------------------------------------------------------------------------------------------------- */
 
 /* Looks at the file without opening it as a database and without writing: a verdict and whether it is there. */
 enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd_error *e);
-/* Makes a new database beside path and renames it to path when it is whole. */
-enum profd_status sqlite_create_file(const char *path, struct profd_error *e);
+/* Makes a new database beside path and renames it to path when it is whole. fill gets a new, empty file; it must use no log: what
+ * it writes must stand in the file itself when it returns. */
+enum profd_status sqlite_create_file(const char *path,
+                                     enum profd_status (*fill)(const char *path, void *context, struct profd_error *e),
+                                     void *context, struct profd_error *e);
+enum profd_status sqlite_fill_empty(const char *path, void *context, struct profd_error *e);
+/* Makes a new or renamed file's entry in its directory durable. */
+enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e);
+/* Brings a database that nobody has open to SQLITE_SCHEMA_VERSION. O(size). */
+enum profd_status sqlite_upgrade_file(const char *path, int64_t version, struct profd_error *e);
 /* Judges the open database's own word on its version. *version is what it has. */
 enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e);
-/* Brings the schema from that version to SQLITE_SCHEMA_VERSION, each step in one transaction. */
-enum profd_status sqlite_migrate(sqlite3 *db, int64_t version, struct profd_error *e);
+/* Makes the tables in an empty database, in one transaction. */
+enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e);
 /* First column of the first row of a statement without parameters. */
 enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
 
@@ -199,6 +226,19 @@ enum profd_status sqlite_each_upload(struct store *s, const struct store_scope *
                                      enum profd_status (*each)(void *context, const struct store_row *row,
                                                                struct profd_error *e),
                                      void *context, struct profd_error *e);
+enum profd_status sqlite_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                   int64_t *since, int64_t *until, struct profd_error *e);
+enum profd_status sqlite_compact(struct store *s, const struct store_policy *policy, int64_t now,
+                                 struct store_progress *progress, struct profd_error *e);
+enum profd_status sqlite_retire(struct store *s, const struct store_policy *policy, int64_t now,
+                                struct store_progress *progress, struct profd_error *e);
+enum profd_status sqlite_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                      uint64_t *uploads, struct profd_error *e);
+enum profd_status sqlite_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+enum profd_status sqlite_verify(struct store *s, struct store_cursor *cursor,
+                                void (*mismatch)(void *context, const char *sentence), void *context,
+                                uint64_t *uploads_checked, struct profd_error *e);
+enum profd_status sqlite_backup_open(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
 enum profd_status sqlite_epoch(struct store *s, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
                                struct profd_error *e);
 enum profd_status sqlite_epoch_all(struct store *s, const struct store_scope *scope, uint64_t *epoch,

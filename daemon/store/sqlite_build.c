@@ -232,7 +232,7 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
 {
     sqlite3_stmt *q;
     bool row = false;
-    int64_t bytes = 0;
+    struct sqlite_state state = {.number = 0};
     enum profd_status status = sqlite_start(s, SQL_TOTALS, NULL, 0, &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, &row, e);
@@ -241,18 +241,27 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
         t->builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
         sqlite_finish(q);
         row = false;
-        status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
+        status = sqlite_load_state(s, &state, e);
     }
+    if (status == PROFD_OK)
+        status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, &row, e);
     if (row) {
-        t->uploads = (uint64_t)sqlite3_column_int64(q, 3);
-        t->ticks = (uint64_t)sqlite3_column_int64(q, 4);
-        t->calls = (uint64_t)sqlite3_column_int64(q, 5);
+        uint64_t page = (uint64_t)sqlite3_column_int64(q, 1);
+        t->file_bytes = (uint64_t)sqlite3_column_int64(q, 0) * page;
+        t->free_bytes = (uint64_t)sqlite3_column_int64(q, 2) * page;
         sqlite_finish(q);
-        status = sqlite_find(s, SQL_PAGES, NULL, 0, &bytes, &row, e);
-        t->file_bytes = (uint64_t)bytes;
     }
+    t->uploads = state.uploads;
+    t->ticks = state.ticks;
+    t->calls = state.calls;
+    t->retired_uploads = state.retired_uploads;
+    t->retired_ticks = state.retired_ticks;
+    t->retired_calls = state.retired_calls;
+    t->raw_uploads = state.raw_uploads;
+    t->raw_bytes = state.raw_bytes;
+    t->rollups = state.rollups;
     return status;
 }
 

@@ -76,8 +76,7 @@ enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd
     return judge_header(path, header, n, e);
 }
 
-/* Makes the rename itself durable. */
-static enum profd_status sync_directory(const char *path, struct profd_error *e)
+enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e)
 {
     const char *slash = strrchr(path, '/');
     char directory[PATH_MAX];
@@ -94,16 +93,16 @@ static enum profd_status sync_directory(const char *path, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* Fills a new, empty file. A rollback journal is used: the version must stand in the file itself, not in a log. */
-static enum profd_status fill_file(const char *path, struct profd_error *e)
+enum profd_status sqlite_fill_empty(const char *path, void *context, struct profd_error *e)
 {
+    (void)context;
     sqlite3 *db = NULL;
     enum profd_status status = PROFD_OK;
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path,
                                  db ? sqlite3_errmsg(db) : "out of memory");
     if (status == PROFD_OK)
-        status = sqlite_migrate(db, 0, e);
+        status = sqlite_schema_create(db, e);
     sqlite3_close(db);
     return status;
 }
@@ -116,7 +115,9 @@ static void remove_leftovers(const char *path)
         unlink(journal);
 }
 
-enum profd_status sqlite_create_file(const char *path, struct profd_error *e)
+enum profd_status sqlite_create_file(const char *path,
+                                     enum profd_status (*fill)(const char *path, void *context, struct profd_error *e),
+                                     void *context, struct profd_error *e)
 {
     char making[PATH_MAX];
     int n = snprintf(making, sizeof making - 8, "%s.new", path);
@@ -127,12 +128,12 @@ enum profd_status sqlite_create_file(const char *path, struct profd_error *e)
     if (fd < 0)
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     close(fd);
-    enum profd_status status = fill_file(making, e);
+    enum profd_status status = fill(making, context, e);
     if (status == PROFD_OK && rename(making, path) != 0)
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     if (status != PROFD_OK) {
         remove_leftovers(making);
         return status;
     }
-    return sync_directory(path, e);
+    return sqlite_sync_directory(path, e);
 }

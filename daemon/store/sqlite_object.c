@@ -103,11 +103,11 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
         sqlite_finish(q);
     }
     if (!*changed)
-        return PROFD_OK;
+        return sqlite_run(s, SQL_OBJECT_SENDER_SEEN, VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(o->received)), e);
     s->state.number++;
     return sqlite_run(s, SQL_OBJECT_SENDER_SET,
                       VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number), TEXT(o->name),
-                             TEXT(o->note)),
+                             TEXT(o->note), INTEGER(o->received)),
                       e);
 }
 
@@ -128,12 +128,7 @@ static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, con
         t->list_epoch = t->number;
     if (status == PROFD_OK && o->has_names)
         status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
-    if (status == PROFD_OK)
-        status = sqlite_run(s, SQL_STATE_SET,
-                            VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
-                                   INTEGER(t->calls)),
-                            e);
-    return status;
+    return status == PROFD_OK ? sqlite_save_state(s, e) : status;
 }
 
 enum profd_status sqlite_put_object(struct store *base, const struct store_object *object, struct profd_error *e)

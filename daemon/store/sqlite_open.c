@@ -1,7 +1,11 @@
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/sqlite.h"
 
@@ -44,6 +48,13 @@ static const struct store_ops sqlite_ops = {
     .epoch_all = sqlite_epoch_all,
     .get_totals = sqlite_get_totals,
     .forget_ids = sqlite_forget_ids,
+    .get_range = sqlite_get_range,
+    .compact = sqlite_compact,
+    .retire = sqlite_retire,
+    .delete_build = sqlite_delete_build,
+    .shrink = sqlite_shrink,
+    .verify = sqlite_verify,
+    .backup_begin = sqlite_backup_open,
 };
 
 static struct sqlite_store *new_handle(const char *path, bool writable)
@@ -131,10 +142,48 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
     else if (strcmp(sqlite_text(q, 0), "wal") != 0)
         status = profd_error_set(e, PROFD_IO, "database \"%s\": no write-ahead log on this file system (journal_mode stays %s)",
                                  s->path, sqlite_text(q, 0));
-    sqlite3_finalize(q);
+    /* The switch is committed only when the statement ends, and that may fail. */
+    if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK)
+        status = sqlite_fail(s, e);
     if (status == PROFD_OK)
         status = execute(s, "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=16777216; PRAGMA cache_size=-16384", e);
     return status;
+}
+
+/* The copy takes the file's place; the connection is made anew. */
+static enum profd_status upgrade(struct sqlite_store *s, int64_t version, struct profd_error *e)
+{
+    sqlite3_close(s->db);
+    s->db = NULL;
+    enum profd_status status = sqlite_upgrade_file(s->path, version, e);
+    if (status == PROFD_OK)
+        status = connect_file(s, SQLITE_OPEN_READWRITE, e);
+    return status == PROFD_OK ? sqlite_judge_schema(s->db, s->path, &version, e) : status;
+}
+
+/* Syncs the log through a descriptor of its own: SQLite holds no locks on it. */
+static enum profd_status sync_log(const struct sqlite_store *s, struct profd_error *e)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s-wal", s->path);
+    int fd = n > 0 && (size_t)n < sizeof path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    int rc = fd >= 0 ? fdatasync(fd) : -1, error = errno;
+    if (fd >= 0)
+        close(fd);
+    return rc == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot sync \"%s-wal\": %s", s->path, strerror(error));
+}
+
+/* What a process wrote that died before its sync counts as committed when the log is read again, and repeats of it will be
+ * acknowledged without another write: it must be durable first. The log is taken into the database, which writes anew what a sync
+ * that had failed may have left in memory only. A full disk has no room for that; then the log is synced where it is. */
+static enum profd_status make_durable(struct sqlite_store *s, struct profd_error *e)
+{
+    int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (rc == SQLITE_OK)
+        return PROFD_OK;
+    if ((rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_BUSY) /* busy: somebody looks at the file from outside */
+        return sync_log(s, e);
+    return sqlite_fail(s, e);
 }
 
 static enum profd_status open_writer(struct sqlite_store *s, struct profd_error *e)
@@ -143,7 +192,7 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     int64_t version = 0;
     enum profd_status status = sqlite_judge_file(s->path, &exists, e);
     if (status == PROFD_OK && !exists)
-        status = sqlite_create_file(s->path, e);
+        status = sqlite_create_file(s->path, sqlite_fill_empty, NULL, e);
     if (status == PROFD_OK)
         status = connect_file(s, SQLITE_OPEN_READWRITE, e);
     if (status != PROFD_OK)
@@ -153,10 +202,12 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     status = sqlite_judge_schema(s->db, s->path, &version, e);
     if (status == PROFD_OK)
         status = check_small(s, e);
+    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION)
+        status = upgrade(s, version, e);
     if (status == PROFD_OK)
         status = prepare_writing(s, e);
     if (status == PROFD_OK)
-        status = sqlite_migrate(s->db, version, e);
+        status = make_durable(s, e);
     if (status != PROFD_OK)
         return status;
     sqlite3_wal_hook(s->db, note_frames, s);

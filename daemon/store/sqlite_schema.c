@@ -3,11 +3,10 @@
 
 #include "store/sqlite.h"
 
-extern const unsigned char embed_schema_001_initial_sql[];
-extern const size_t embed_schema_001_initial_sql_size;
+extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[];
 
-/* Step i brings the schema from version i to i + 1. The texts end with a NUL. */
-static const unsigned char *const migrations[SQLITE_SCHEMA_VERSION] = {embed_schema_001_initial_sql};
+/* One after the other they make an empty database of the newest version. The texts end with a NUL. */
+static const unsigned char *const steps[SQLITE_SCHEMA_VERSION] = {embed_schema_001_initial_sql, embed_schema_002_rollup_sql};
 
 static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {
@@ -59,29 +58,19 @@ static enum profd_status run(sqlite3 *db, const char *sql, const char *doing, st
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : schema_fail(db, doing, e);
 }
 
-static enum profd_status migrate_once(sqlite3 *db, int64_t version, struct profd_error *e)
+enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e)
 {
-    char doing[64], mark[128];
-    snprintf(doing, sizeof doing, "cannot bring the schema to version %lld", (long long)version + 1);
-    snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%lld", SQLITE_APPLICATION_ID,
-             (long long)version + 1);
-    enum profd_status status = run(db, "BEGIN IMMEDIATE", doing, e);
-    if (status != PROFD_OK)
-        return status;
-    status = run(db, (const char *)migrations[version], doing, e);
+    char mark[128];
+    snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID, SQLITE_SCHEMA_VERSION);
+    /* Free pages can be given back; it cannot be chosen later. */
+    enum profd_status status = run(db, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", "cannot begin the schema", e);
+    for (int i = 0; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++)
+        status = run(db, (const char *)steps[i], "cannot make the schema", e);
     if (status == PROFD_OK)
-        status = run(db, mark, doing, e);
+        status = run(db, mark, "cannot mark the schema", e);
     if (status == PROFD_OK)
-        status = run(db, "COMMIT", doing, e);
+        status = run(db, "COMMIT", "cannot commit the schema", e);
     if (status != PROFD_OK && !sqlite3_get_autocommit(db))
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-    return status;
-}
-
-enum profd_status sqlite_migrate(sqlite3 *db, int64_t version, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    for (; status == PROFD_OK && version < SQLITE_SCHEMA_VERSION; version++)
-        status = migrate_once(db, version, e);
     return status;
 }

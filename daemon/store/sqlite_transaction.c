@@ -1,6 +1,6 @@
 #include "store/sqlite.h"
 
-static enum profd_status load_state(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state *state, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -11,14 +11,41 @@ static enum profd_status load_state(struct sqlite_store *s, struct profd_error *
         return status;
     if (!row)
         return profd_error_set(e, PROFD_DAMAGED, "database %s: table state is empty", s->path);
-    s->state = (struct sqlite_state){.number = sqlite3_column_int64(q, 0),
-                                     .list_epoch = sqlite3_column_int64(q, 1),
-                                     .salt = sqlite3_column_int64(q, 2),
-                                     .uploads = (uint64_t)sqlite3_column_int64(q, 3),
-                                     .ticks = (uint64_t)sqlite3_column_int64(q, 4),
-                                     .calls = (uint64_t)sqlite3_column_int64(q, 5)};
+    *state = (struct sqlite_state){.number = sqlite3_column_int64(q, 0),
+                                   .list_epoch = sqlite3_column_int64(q, 1),
+                                   .salt = sqlite3_column_int64(q, 2),
+                                   .uploads = (uint64_t)sqlite3_column_int64(q, 3),
+                                   .ticks = (uint64_t)sqlite3_column_int64(q, 4),
+                                   .calls = (uint64_t)sqlite3_column_int64(q, 5),
+                                   .version = sqlite3_column_int64(q, 6),
+                                   .retired_uploads = (uint64_t)sqlite3_column_int64(q, 7),
+                                   .retired_ticks = (uint64_t)sqlite3_column_int64(q, 8),
+                                   .retired_calls = (uint64_t)sqlite3_column_int64(q, 9),
+                                   .raw_uploads = (uint64_t)sqlite3_column_int64(q, 10),
+                                   .raw_bytes = (uint64_t)sqlite3_column_int64(q, 11),
+                                   .rollups = (uint64_t)sqlite3_column_int64(q, 12),
+                                   .retiring = sqlite3_column_int64(q, 13)};
     sqlite_finish(q);
     return PROFD_OK;
+}
+
+enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *e)
+{
+    const struct sqlite_state *t = &s->state;
+    return sqlite_run(s, SQL_STATE_SET,
+                      VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
+                             INTEGER(t->calls), INTEGER(t->version), INTEGER(t->retired_uploads), INTEGER(t->retired_ticks),
+                             INTEGER(t->retired_calls), INTEGER(t->raw_uploads), INTEGER(t->raw_bytes), INTEGER(t->rollups),
+                             INTEGER(t->retiring)),
+                      e);
+}
+
+void sqlite_forget_rows(struct sqlite_store *s)
+{
+    intern_clear(&s->hosts);
+    intern_clear(&s->builds);
+    intern_clear(&s->series);
+    intern_clear(&s->known);
 }
 
 enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error *e)
@@ -29,7 +56,7 @@ enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error 
     enum profd_status status = sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e);
     if (status != PROFD_OK)
         return status;
-    status = load_state(s, e);
+    status = sqlite_load_state(s, &s->state, e);
     return status == PROFD_OK ? PROFD_OK : sqlite_write_end(s, status, e);
 }
 
@@ -40,10 +67,7 @@ static void roll_back(struct sqlite_store *s)
         sqlite3_reset(s->statements[i]);
     if (!sqlite3_get_autocommit(s->db))
         (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
-    intern_clear(&s->hosts);
-    intern_clear(&s->builds);
-    intern_clear(&s->series);
-    intern_clear(&s->known);
+    sqlite_forget_rows(s);
 }
 
 /* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O

@@ -2,7 +2,9 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
-#include "store/sqlite.h"
+#include "store/sqlite_sums.h"
+
+#define SECOND INT64_C(1000000000)
 
 /* What a batch adds to one build as one user sees it. */
 struct build_key {
@@ -21,7 +23,7 @@ struct build_delta {
 struct batch {
     struct sqlite_store *s;
     struct intern builds; /* build_key → build_delta */
-    struct intern series; /* int64_t → uint64_t uploads */
+    struct sqlite_tally tally;
     bool changed;
 };
 
@@ -45,8 +47,8 @@ static void add_to_delta(struct build_delta *d, const struct store_upload *u, co
         d->last = u->end;
 }
 
-static enum profd_status sum_up(struct batch *b, const struct store_upload *u, const struct sqlite_series *series,
-                                struct profd_error *e)
+static enum profd_status add_to_builds(struct batch *b, const struct store_upload *u, const struct sqlite_series *series,
+                                       struct profd_error *e)
 {
     for (uint32_t i = 0; i < series->build_count; i++) {
         struct build_key key = {.build = series->builds[i], .uid = u->uid};
@@ -60,17 +62,37 @@ static enum profd_status sum_up(struct batch *b, const struct store_upload *u, c
             return no_memory(e);
         add_to_delta(d, u, &u->builds[i], i == u->program);
     }
-    uint64_t *count = intern_find(&b->series, &series->id, sizeof series->id), none = 0;
-    if (!count)
-        count = intern_put(&b->series, &series->id, sizeof series->id, &none, sizeof none);
-    if (!count)
-        return no_memory(e);
-    ++*count;
-    bool saturated = false;
-    sum_add(&b->s->state.uploads, 1, &saturated);
-    sum_add(&b->s->state.ticks, u->ticks, &saturated);
-    sum_add(&b->s->state.calls, u->calls, &saturated);
     return PROFD_OK;
+}
+
+static enum profd_status sum_up(struct batch *b, const struct store_upload *u, const struct sqlite_series *series,
+                                struct profd_error *e)
+{
+    bool saturated = false;
+    struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
+    if (!sums)
+        return no_memory(e);
+    sum_add(&sums->uploads, 1, &saturated);
+    sum_add(&sums->processes, u->processes_started, &saturated);
+    sum_add(&sums->ticks, u->ticks, &saturated);
+    sum_add(&sums->calls, u->calls, &saturated);
+    sums->raw_uploads++;
+    sums->raw_bytes += u->counts_size;
+    for (uint32_t i = 0; i < series->build_count; i++) {
+        sum_add(&sums->shares[i].nanoseconds, u->builds[i].nanoseconds, &saturated);
+        sum_add(&sums->shares[i].calls, u->builds[i].calls, &saturated);
+    }
+    sums->inexact |= u->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
+    sums->first = u->start < sums->first ? u->start : sums->first;
+    sums->last = u->end > sums->last ? u->end : sums->last;
+    sums->raw_since = u->received / SECOND < sums->raw_since ? u->received / SECOND : sums->raw_since;
+    struct sqlite_state *t = &b->s->state;
+    sum_add(&t->uploads, 1, &saturated);
+    sum_add(&t->ticks, u->ticks, &saturated);
+    sum_add(&t->calls, u->calls, &saturated);
+    t->raw_uploads++;
+    t->raw_bytes += u->counts_size;
+    return add_to_builds(b, u, series, e);
 }
 
 static enum profd_status put_upload(struct batch *b, const struct store_upload *u, enum store_outcome *outcome,
@@ -89,9 +111,9 @@ static enum profd_status put_upload(struct batch *b, const struct store_upload *
     b->changed = true;
     b->s->state.number++;
     status = sqlite_run(b->s, SQL_UPLOAD_ADD,
-                        VALUES(INTEGER(b->s->state.number), INTEGER(series->id), INTEGER(host), INTEGER(u->start),
-                               INTEGER(u->end - u->start), INTEGER(u->start / SQLITE_HOUR), INTEGER(u->end / SQLITE_HOUR),
-                               INTEGER(u->inexact), INTEGER(u->processes_started), BLOB(u->counts, u->counts_size)),
+                        VALUES(INTEGER(b->s->state.number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host),
+                               INTEGER(u->start), INTEGER(u->end - u->start), INTEGER(u->inexact),
+                               INTEGER(u->processes_started), INTEGER(u->group), BLOB(u->counts, u->counts_size)),
                         e);
     return status == PROFD_OK ? sum_up(b, u, series, e) : status;
 }
@@ -153,20 +175,10 @@ static enum profd_status flush(struct batch *b, struct profd_error *e)
         memcpy(&copy, key, sizeof copy);
         status = flush_build(b, &copy, d, e);
     }
-    position = 0;
-    for (const uint64_t *n; status == PROFD_OK && (n = intern_next(&b->series, &position, &key, NULL, NULL));) {
-        int64_t id;
-        memcpy(&id, key, sizeof id);
-        status = sqlite_run(b->s, SQL_SERIES_COUNT, VALUES(INTEGER(id), INTEGER(*n)), e);
-    }
-    struct sqlite_state *t = &b->s->state;
-    t->list_epoch = t->number;
     if (status == PROFD_OK)
-        status = sqlite_run(b->s, SQL_STATE_SET,
-                            VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
-                                   INTEGER(t->calls)),
-                            e);
-    return status;
+        status = sqlite_tally_flush(b->s, &b->tally, e);
+    b->s->state.list_epoch = b->s->state.number;
+    return status == PROFD_OK ? sqlite_save_state(b->s, e) : status;
 }
 
 enum profd_status sqlite_put_uploads(struct store *base, const struct store_upload *uploads, size_t n,
@@ -177,13 +189,13 @@ enum profd_status sqlite_put_uploads(struct store *base, const struct store_uplo
     if (status != PROFD_OK)
         return status;
     intern_init(&b.builds, 0);
-    intern_init(&b.series, 0);
+    sqlite_tally_init(&b.tally);
     for (size_t i = 0; status == PROFD_OK && i < n; i++)
         status = put_upload(&b, &uploads[i], &outcomes[i], e);
     if (status == PROFD_OK)
         status = flush(&b, e);
     status = sqlite_write_end(b.s, status, e);
     intern_clear(&b.builds);
-    intern_clear(&b.series);
+    sqlite_tally_done(&b.tally);
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/rollup.h"
 #include "proto/limits.h"
 #include "store/sequence.h"
 #include "store/store_ops.h"
@@ -34,6 +35,8 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
                                    u->build_count);
         if (u->start > u->end || u->start < 0)
             return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
+        if (u->group >= ROLLUP_GROUPS)
+            return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, ROLLUP_GROUPS);
     }
     return s->ops->put_uploads(s, uploads, n, outcomes, e);
 }
@@ -166,6 +169,63 @@ enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd
 {
     enum profd_status status = check_writable(s, e);
     return status != PROFD_OK ? status : s->ops->forget_ids(s, before, e);
+}
+
+enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  int64_t *since, int64_t *until, struct profd_error *e)
+{
+    return s->ops->get_range(s, scope, filter, since, until, e);
+}
+
+enum profd_status store_compact(struct store *s, const struct store_policy *policy, int64_t now,
+                                struct store_progress *progress, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->compact(s, policy, now, progress, e);
+}
+
+enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
+                               struct store_progress *progress, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->retire(s, policy, now, progress, e);
+}
+
+enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                     uint64_t *uploads, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->delete_build(s, scope, build_id, uploads, e);
+}
+
+enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->shrink(s, bytes, progress, e);
+}
+
+enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
+                               void (*mismatch)(void *context, const char *sentence), void *context,
+                               uint64_t *uploads_checked, struct profd_error *e)
+{
+    return s->ops->verify(s, cursor, mismatch, context, uploads_checked, e);
+}
+
+enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    return status != PROFD_OK ? status : s->ops->backup_begin(s, path, out, e);
+}
+
+enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e)
+{
+    return b->step(b, bytes, left, e);
+}
+
+void store_backup_end(struct store_backup *b)
+{
+    if (b)
+        b->end(b);
 }
 
 void store_close(struct store *s)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/provenance.h"
 #include "core/rows.h"
 #include "proto/buildid.h"
@@ -17,6 +18,8 @@
 #include "proto/status.h"
 
 struct store;
+struct store_filter;
+struct store_pattern;
 
 struct store_scope {
     bool all;     /* everybody's data */
@@ -49,6 +52,7 @@ struct store_upload {
     const uint8_t *counts;     /* stored encoding (proto/counts.h), validated */
     size_t counts_size;
     uint64_t ticks, calls;
+    uint32_t group;            /* of its process, < 16: random, the same for all uploads of a process (DECISIONS 29) */
 };
 
 /* Of a sender's sequences a contiguous mark and at most STORE_ID_RANGES ranges above it are kept. An upload that would open one
@@ -125,14 +129,24 @@ enum profd_status store_each_companion(struct store *s, const struct store_scope
                                        bool (*each)(void *context, const char *companion, const char *name),
                                        void *context, struct profd_error *e);
 
-enum store_match { STORE_MATCH_EQUAL, STORE_MATCH_NOT_EQUAL };
+enum store_match { STORE_MATCH_EQUAL, STORE_MATCH_NOT_EQUAL, STORE_MATCH_LIKE, STORE_MATCH_UNLIKE };
 struct store_matcher {
     const char *name, *value;  /* an absent label equals "" */
     enum store_match match;
+    struct store_pattern *pattern; /* of LIKE and UNLIKE: the value compiled; else NULL */
 };
 
-/* Which uploads: of programs or of any process that had the build; whose window ends after since and starts before until
- * (0: unbounded); whose labels satisfy every matcher. */
+/* A regular expression for LIKE and UNLIKE: PCRE2's, over UTF-8, for the whole value as in Prometheus, and a dot is any character.
+ * It lives in the arena and belongs to one thread. BAD_QUERY with the offset for what is none, is longer than
+ * LIMIT_PATTERN or too large. */
+enum profd_status store_pattern_compile(struct arena *a, const char *text, struct store_pattern **out, struct profd_error *e);
+/* LIMIT, naming the pattern, if it needed more steps, depth or memory than limits.h allows for some value: what was selected by it
+ * since it was compiled is not to be believed. */
+enum profd_status store_pattern_judge(const struct store_filter *filter, struct profd_error *e);
+
+/* Which uploads: of programs or of any process that had the build; whose labels satisfy every matcher; whose window ends within
+ * [since, until) (0: unbounded). Where uploads have become hour sums, an edge inside such an hour of a matching series moves outward
+ * to the hour's border, for all rows alike: store_get_range says where the edges came to lie. */
 struct store_filter {
     const char *build_id;
     bool as_program;           /* only where the build is the main executable */
@@ -141,13 +155,23 @@ struct store_filter {
     const struct store_matcher *matchers;
 };
 
-/* A stored upload as it is read back. Everything is borrowed until each returns. */
+/* A stored upload, or the sum of many of one series, as it is read back. Everything is borrowed until each returns. */
 struct store_row {
-    uint64_t commit;           /* ascending in order of acceptance; never reused */
+    uint64_t commit;           /* ascending in order of acceptance; never reused. Of a sum: its first upload's */
+    bool rolled;               /* counts are core/rollup.h's encoding; else proto/counts.h's of one upload */
+    uint64_t version;          /* of a sum: differs whenever its content does; with id it names the content, for caches */
+    uint64_t id;
+    int64_t width;             /* of a sum: the ns its window has, an hour or a day, in which end lies; 0: all time */
+    uint64_t uploads;          /* how many are in it */
     uint32_t uid;
-    const char *host;
-    int64_t start, end;
-    uint32_t inexact, processes_started;
+    const char *host;          /* of an upload, "" if unknown; of a sum NULL: hosts has them */
+    size_t host_count;
+    const char *const *hosts;
+    size_t label_count;
+    const struct store_label *labels; /* of the series */
+    int64_t start, end;        /* earliest start and latest end */
+    uint32_t inexact;
+    uint64_t processes_started;
     uint32_t program;
     size_t build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
@@ -155,11 +179,16 @@ struct store_row {
     size_t counts_size;
     uint64_t series;           /* number of the (uid, program, builds, labels) set: the builds are the same for all its rows */
 };
-/* Matching uploads by ascending commit. each returns OK to go on; anything else stops and is returned. */
+/* What matches, each upload in exactly one row, by ascending commit, as coarse as since and until allow: one sum for all time,
+ * days, hours, then single uploads. each returns OK to go on; anything else stops and is returned. */
 enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     enum profd_status (*each)(void *context, const struct store_row *row,
                                                               struct profd_error *e),
                                     void *context, struct profd_error *e);
+
+/* The edges that store_each_upload would use now. For ETags and for saying so in the report. */
+enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  int64_t *since, int64_t *until, struct profd_error *e);
 
 /* A number that grows whenever a report on this build could change (uploads in scope, objects of it or its companions),
  * and not otherwise; for ETags. 0 for an invisible build. Its high bits are random per database. O(log n). */
@@ -169,15 +198,73 @@ enum profd_status store_epoch(struct store *s, const struct store_scope *scope, 
 enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, uint64_t *epoch,
                                   struct profd_error *e);
 
-/* Totals for /metrics and status. */
+/* Totals for /metrics and status. accepted = stored + retired (DECISIONS 31). */
 struct store_totals {
-    uint64_t builds, builds_without_names, uploads, ticks, calls;
-    uint64_t file_bytes, wal_bytes;
+    uint64_t builds, builds_without_names;
+    uint64_t uploads, ticks, calls;                         /* accepted */
+    uint64_t retired_uploads, retired_ticks, retired_calls; /* of these, removed by retention or by hand */
+    uint64_t raw_uploads, raw_bytes, rollups;
+    uint64_t file_bytes, wal_bytes, free_bytes;
 };
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
 /* Removes ids not seen since the given time, looking at the next 50,000 senders of a round; the writer calls it now and then. */
 enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd_error *e);
+
+/* --- Upkeep (writing handle; each call one transaction of bounded work, about 20 ms, so that uploads go on in between) --- */
+
+struct store_policy {
+    int64_t raw_age;      /* ns: an upload accepted longer ago becomes part of its hour's sum */
+    uint64_t raw_bytes;   /* as do the oldest beyond this many bytes of single uploads */
+    int64_t keep_age;     /* ns: whole days that ended longer ago are removed; 0: never */
+    uint64_t keep_bytes;  /* as are the oldest days while the database's content is larger; 0: never */
+};
+struct store_progress {
+    bool more;            /* call again */
+    uint64_t uploads;     /* rolled up, or removed, by this call */
+    uint64_t rows;        /* sums written or removed */
+};
+/* now is the caller's word: he judges whether his clock has jumped. What cannot be decoded is set aside and told of by store_verify.
+ * Rolls single uploads up: (series, hour) by (series, hour), the sum written and its inputs removed in one transaction; days that
+ * are over become day sums, and those one sum of all time. No answer changes but for edges inside an hour. */
+enum profd_status store_compact(struct store *s, const struct store_policy *policy, int64_t now,
+                                struct store_progress *progress, struct profd_error *e);
+/* Removes what the policy no longer keeps, oldest days first; ids stay, so that a late retry stays a no-op. For their size only days
+ * before now's are removed. So are rows of deleted builds, and the symbols of builds that nobody has seen for keep_age, or, when
+ * there is too much, for a day. */
+enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
+                               struct store_progress *progress, struct profd_error *e);
+/* Removes every upload of which the build is the program, in scope, and, when nothing in the store names the build any more, its
+ * symbols. It is gone for every reader when the call returns; the space comes back by store_retire. NOT_FOUND; REFUSED for a build
+ * that is only a library (the sentence names a program). *uploads: how many it were. */
+enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                     uint64_t *uploads, struct profd_error *e);
+/* Gives free pages back to the file system, at most about so many bytes. */
+enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+
+/* --- Verification (any handle): recomputes sums from what is stored and compares --- */
+
+struct store_cursor {
+    uint64_t series;
+    int64_t hour;
+    bool done;            /* everything was looked at since the cursor was zeroed */
+};
+/* Looks at the next (series, hour) pairs, about 100 ms of work in one snapshot: Σ of the single uploads and the hour's sum equal the
+ * ledger; spread equals totals; the day's sum equals its hours', the sum of all time its days'; once a round, Σ ledger and
+ * retired equal what was accepted. mismatch is called with a sentence for every difference. */
+enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
+                               void (*mismatch)(void *context, const char *sentence), void *context,
+                               uint64_t *uploads_checked, struct profd_error *e);
+
+/* --- Backup (writing handle): a copy that is whole at the moment the last step returns, while uploads go on --- */
+
+struct store_backup;
+/* It ends before the store is closed. path must not exist (CANT_CREATE); the file, of mode 0600, appears under its name when the copy is whole and synced. */
+enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
+/* Copies about bytes more. *left: bytes to go, 0 when done. */
+enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e);
+/* Ends it; an unfinished file is removed. Accepts NULL. */
+void store_backup_end(struct store_backup *b);
 
 /* Engines. sqlite: path of the file, created with migrations when writing; with a sentence and the file untouched: CONFIG
  * (a directory, a device, a write-ahead log without its database), CANT_CREATE (no permission), DAMAGED (not a profd
@@ -186,6 +273,10 @@ enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e);
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e);
 enum profd_status store_memory_open(struct store **out, struct profd_error *e);
+/* Reads the whole file of a sqlite handle; fault is called with a sentence for what is wrong with its structure, at most 100 of them.
+ * Minutes for many gigabytes: for restore, not for a running daemon. */
+enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
+                                     struct profd_error *e);
 /* Accepts NULL. */
 void store_close(struct store *s);
 

@@ -6,7 +6,7 @@
 
 #include "store/store.h"
 
-#define STORE_OPS_VERSION 1
+#define STORE_OPS_VERSION 2
 
 /* Verbs as in store.h, with these differences: put_uploads gets n ≥ 1 on a writing handle; find_builds looks for visible builds
  * whose id begins with prefix (or is it, if exact) and gives the first two in ascending order. */
@@ -49,6 +49,25 @@ struct store_ops {
                                    struct profd_error *e);
     enum profd_status (*get_totals)(struct store *s, struct store_totals *t, struct profd_error *e);
     enum profd_status (*forget_ids)(struct store *s, int64_t before, struct profd_error *e);
+    enum profd_status (*get_range)(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                   int64_t *since, int64_t *until, struct profd_error *e);
+    enum profd_status (*compact)(struct store *s, const struct store_policy *policy, int64_t now,
+                                 struct store_progress *progress, struct profd_error *e);
+    enum profd_status (*retire)(struct store *s, const struct store_policy *policy, int64_t now,
+                                struct store_progress *progress, struct profd_error *e);
+    enum profd_status (*delete_build)(struct store *s, const struct store_scope *scope, const char *build_id,
+                                      uint64_t *uploads, struct profd_error *e);
+    enum profd_status (*shrink)(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+    enum profd_status (*verify)(struct store *s, struct store_cursor *cursor,
+                                void (*mismatch)(void *context, const char *sentence), void *context,
+                                uint64_t *uploads_checked, struct profd_error *e);
+    enum profd_status (*backup_begin)(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
+};
+
+/* First member of every engine's backup. */
+struct store_backup {
+    enum profd_status (*step)(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e);
+    void (*end)(struct store_backup *b);
 };
 
 /* First member of every engine's handle. */

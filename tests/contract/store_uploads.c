@@ -102,12 +102,12 @@ STORE_TEST(windows_are_half_open_to_the_nanosecond)
         put(f, &m);
     }
     cr_assert_str_eq(window(f, 0, 0), "1:u1 s1 n1 2:u1 s1 n2 3:u1 s1 n3 4:u1 s1 n4 ");
-    cr_assert_str_eq(window(f, NOON + HOUR, 0), "3:u1 s1 n3 4:u1 s1 n4 ", "ends at since: not in it");
-    cr_assert_str_eq(window(f, NOON + HOUR - 1, 0), "1:u1 s1 n1 2:u1 s1 n2 3:u1 s1 n3 4:u1 s1 n4 ");
-    cr_assert_str_eq(window(f, 0, NOON), "3:u1 s1 n3 ", "starts at until: not in it");
-    cr_assert_str_eq(window(f, 0, NOON + 1), "1:u1 s1 n1 3:u1 s1 n3 ");
-    cr_assert_str_eq(window(f, NOON + 30 * HOUR - 1, NOON + 40 * HOUR), "3:u1 s1 n3 ");
-    cr_assert_str_eq(window(f, NOON + 30 * HOUR, INT64_MAX), "");
+    cr_assert_str_eq(window(f, NOON + HOUR, 0), "1:u1 s1 n1 2:u1 s1 n2 3:u1 s1 n3 4:u1 s1 n4 ", "ends at since: in it");
+    cr_assert_str_eq(window(f, NOON + HOUR + 1, 0), "3:u1 s1 n3 4:u1 s1 n4 ");
+    cr_assert_str_eq(window(f, 0, NOON + HOUR), "", "ends at until: not in it");
+    cr_assert_str_eq(window(f, 0, NOON + HOUR + 1), "1:u1 s1 n1 2:u1 s1 n2 ");
+    cr_assert_str_eq(window(f, NOON + 30 * HOUR, NOON + 40 * HOUR), "3:u1 s1 n3 ", "where it began does not matter");
+    cr_assert_str_eq(window(f, NOON + 30 * HOUR + 1, INT64_MAX), "");
     cr_assert_str_eq(window(f, 1, NOON - 30 * HOUR), "");
 }
 
@@ -129,16 +129,16 @@ STORE_TEST(matchers_treat_an_absent_label_as_empty)
     add_label(&m, "host", "b");
     add_label(&m, "service", "web");
     put(f, &m);
-    struct store_matcher q[] = {{"host", "a", STORE_MATCH_EQUAL}, {"service", "", STORE_MATCH_EQUAL}};
+    struct store_matcher q[] = {{"host", "a", STORE_MATCH_EQUAL, NULL}, {"service", "", STORE_MATCH_EQUAL, NULL}};
     cr_assert_str_eq(matching(f, 1, q), "2:u1 s1 n2 ");
     q[0].match = STORE_MATCH_NOT_EQUAL;
     cr_assert_str_eq(matching(f, 1, q), "1:u1 s1 n1 3:u1 s1 n3 ");
     cr_assert_str_eq(matching(f, 2, q), "1:u1 s1 n1 ");
     q[1].match = STORE_MATCH_NOT_EQUAL;
     cr_assert_str_eq(matching(f, 2, q), "3:u1 s1 n3 ");
-    q[0] = (struct store_matcher){"service", "we", STORE_MATCH_EQUAL};
+    q[0] = (struct store_matcher){"service", "we", STORE_MATCH_EQUAL, NULL};
     cr_assert_str_eq(matching(f, 1, q), "", "a value is compared whole");
-    q[0] = (struct store_matcher){"servic", "eweb", STORE_MATCH_EQUAL};
+    q[0] = (struct store_matcher){"servic", "eweb", STORE_MATCH_EQUAL, NULL};
     cr_assert_str_eq(matching(f, 1, q), "", "name and value do not run into each other");
 }
 

@@ -129,8 +129,8 @@ static enum profd_status say_upload(void *context, const struct store_row *r, st
 {
     (void)context;
     (void)e;
-    say("U %llu %u %s %lld %lld %x %u %u %.*s", (unsigned long long)r->commit, r->uid, r->host, (long long)r->start,
-        (long long)r->end, r->inexact, r->processes_started, r->program, (int)r->counts_size, (const char *)r->counts);
+    say("U %llu %u %s %lld %lld %x %llu %u %.*s", (unsigned long long)r->commit, r->uid, r->host, (long long)r->start,
+        (long long)r->end, r->inexact, (unsigned long long)r->processes_started, r->program, (int)r->counts_size, (const char *)r->counts);
     for (size_t i = 0; i < r->build_count; i++)
         say(" %s(%s)", r->builds[i].id.text, r->builds[i].name);
     say("\n");
@@ -171,7 +171,7 @@ static void ask_everything(struct store *s, unsigned choice)
         cr_assert_eq(store_epoch_all(s, &scope, &epoch, &e), PROFD_OK);
         say("E %llu\n", (unsigned long long)(epoch & ((UINT64_C(1) << 44) - 1)));
         for (unsigned i = 0; i < BUILDS; i++) {
-            struct store_matcher match = {"host", choice % 3 == 0 ? "" : "a", choice % 5 < 2 ? STORE_MATCH_EQUAL : STORE_MATCH_NOT_EQUAL};
+            struct store_matcher match = {"host", choice % 3 == 0 ? "" : "a", choice % 5 < 2 ? STORE_MATCH_EQUAL : STORE_MATCH_NOT_EQUAL, NULL};
             struct store_filter filter = {.build_id = build_name(i),
                                           .as_program = choice % 4 == 0,
                                           .since = (choice % 11) * INT64_C(1500000000000),

@@ -1,0 +1,261 @@
+/* Removal, verification and the rest of upkeep, by looking at every upload. Nothing is rolled up here. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sum.h"
+#include "store/memory.h"
+
+#define DAY (24 * INT64_C(3600000000000))
+
+enum profd_status memory_get_range(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
+                                   int64_t *since, int64_t *until, struct profd_error *e)
+{
+    (void)base;
+    (void)scope;
+    (void)e;
+    *since = filter->since;
+    *until = filter->until;
+    return PROFD_OK;
+}
+
+enum profd_status memory_compact(struct store *base, const struct store_policy *policy, int64_t now,
+                                 struct store_progress *progress, struct profd_error *e)
+{
+    (void)base;
+    (void)policy;
+    (void)now;
+    (void)e;
+    *progress = (struct store_progress){.more = false};
+    return PROFD_OK;
+}
+
+enum profd_status memory_shrink(struct store *base, uint64_t bytes, struct store_progress *progress, struct profd_error *e)
+{
+    (void)base;
+    (void)bytes;
+    (void)e;
+    *progress = (struct store_progress){.more = false};
+    return PROFD_OK;
+}
+
+enum profd_status memory_backup_begin(struct store *base, const char *path, struct store_backup **out, struct profd_error *e)
+{
+    (void)base;
+    (void)out;
+    return profd_error_set(e, PROFD_REFUSED, "a store in memory cannot be copied to \"%s\"", path);
+}
+
+static bool has_build(const struct memory_upload *u, const char *id)
+{
+    for (size_t i = 0; i < u->build_count; i++)
+        if (strcmp(u->builds[i].id.text, id) == 0)
+            return true;
+    return false;
+}
+
+/* The build is gone for its user; its symbols' age counts from what was seen of it last. */
+static void remove_build(struct memory_store *s, size_t at)
+{
+    struct memory_build *b = &s->builds[at];
+    for (size_t i = 0; i < s->object_count; i++)
+        if (strcmp(s->objects[i].id.text, b->id.text) == 0 && b->sums.last_seen > s->objects[i].seen)
+            s->objects[i].seen = b->sums.last_seen;
+    free(b->name);
+    *b = s->builds[--s->build_count];
+}
+
+/* Adds up what is left of each build that an upload marked as gone had. */
+static void sum_up_builds(struct memory_store *s)
+{
+    for (size_t i = s->build_count; i-- > 0;) {
+        struct memory_build *b = &s->builds[i];
+        bool touched = false, touched_for_all = false;
+        struct build_row old = b->sums;
+        for (size_t k = 0; k < s->upload_count; k++)
+            if (s->uploads[k].gone && has_build(&s->uploads[k], b->id.text)) {
+                touched_for_all = true;
+                touched |= s->uploads[k].uid == b->uid;
+            }
+        if (touched_for_all)
+            b->epoch_all = s->number;
+        if (!touched)
+            continue;
+        b->epoch = s->number;
+        b->sums = (struct build_row){.uploads = 0};
+        for (size_t k = 0; k < s->upload_count; k++)
+            if (!s->uploads[k].gone && s->uploads[k].uid == b->uid)
+                memory_add_sums(b, &s->uploads[k]);
+        if (b->sums.uploads == 0) {
+            b->sums = old;
+            remove_build(s, i);
+        }
+    }
+}
+
+/* Removes the uploads that are marked. */
+static uint64_t remove_gone(struct memory_store *s)
+{
+    bool saturated = false;
+    uint64_t removed = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->upload_count; i++)
+        removed += s->uploads[i].gone;
+    if (removed == 0)
+        return 0;
+    s->list_epoch = ++s->number;
+    sum_up_builds(s);
+    for (size_t i = 0; i < s->upload_count; i++) {
+        struct memory_upload *u = &s->uploads[i];
+        if (!u->gone) {
+            s->uploads[kept++] = *u;
+            continue;
+        }
+        struct memory_user *user = memory_find_user(s, u->uid);
+        if (user)
+            user->epoch = s->number;
+        sum_add(&s->retired_uploads, 1, &saturated);
+        sum_add(&s->retired_ticks, u->ticks, &saturated);
+        sum_add(&s->retired_calls, u->calls, &saturated);
+        memory_free_upload(u);
+    }
+    s->upload_count = kept;
+    return removed;
+}
+
+static bool is_seen(const struct memory_store *s, const char *id)
+{
+    for (size_t i = 0; i < s->build_count; i++)
+        if (strcmp(s->builds[i].id.text, id) == 0)
+            return true;
+    return false;
+}
+
+static void remove_object(struct memory_store *s, size_t at)
+{
+    size_t kept = 0;
+    free(s->objects[at].encoded);
+    free(s->objects[at].bounds);
+    for (size_t i = 0; i < s->object_sender_count; i++) {
+        struct memory_object_sender *sender = &s->object_senders[i];
+        if (sender->object == at) {
+            free(sender->note);
+            continue;
+        }
+        sender->object -= sender->object > at;
+        s->object_senders[kept++] = *sender;
+    }
+    s->object_sender_count = kept;
+    memmove(&s->objects[at], &s->objects[at + 1], (--s->object_count - at) * sizeof *s->objects);
+}
+
+/* When was the last of a build's executables delivered? */
+static int64_t last_delivery(const struct memory_store *s, const char *id)
+{
+    int64_t latest = INT64_MIN;
+    for (size_t i = 0; i < s->object_sender_count; i++) {
+        const struct memory_object_sender *sender = &s->object_senders[i];
+        if (strcmp(s->objects[sender->object].id.text, id) == 0 && sender->received > latest)
+            latest = sender->received;
+    }
+    return latest;
+}
+
+static void remove_unseen_objects(struct memory_store *s, int64_t before)
+{
+    for (size_t i = s->object_count; i-- > 0;) {
+        struct memory_object *o = &s->objects[i];
+        o->old = !is_seen(s, o->id.text) && o->seen < before && last_delivery(s, o->id.text) < before;
+    }
+    for (size_t i = s->object_count; i-- > 0;)
+        if (s->objects[i].old)
+            remove_object(s, i);
+}
+
+static uint64_t content_bytes(const struct memory_store *s)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < s->upload_count; i++)
+        bytes += s->uploads[i].gone ? 0 : s->uploads[i].counts_size;
+    return bytes;
+}
+
+/* Marks the uploads of the oldest day that is over. */
+static bool mark_oldest_day(struct memory_store *s, int64_t now)
+{
+    int64_t oldest = INT64_MAX;
+    for (size_t i = 0; i < s->upload_count; i++)
+        if (!s->uploads[i].gone && s->uploads[i].end / DAY < oldest)
+            oldest = s->uploads[i].end / DAY;
+    if (oldest >= now / DAY)
+        return false;
+    for (size_t i = 0; i < s->upload_count; i++)
+        s->uploads[i].gone |= s->uploads[i].end / DAY == oldest;
+    return true;
+}
+
+enum profd_status memory_retire(struct store *base, const struct store_policy *policy, int64_t now,
+                                struct store_progress *progress, struct profd_error *e)
+{
+    (void)e;
+    struct memory_store *s = memory_self(base);
+    int64_t limit = policy->keep_age > 0 && now > policy->keep_age ? (now - policy->keep_age) / DAY : 0;
+    for (size_t i = 0; i < s->upload_count; i++)
+        s->uploads[i].gone = s->uploads[i].end / DAY < limit;
+    while (policy->keep_bytes > 0 && content_bytes(s) > policy->keep_bytes && mark_oldest_day(s, now)) {
+    }
+    *progress = (struct store_progress){.uploads = remove_gone(s)};
+    if (policy->keep_age > 0)
+        remove_unseen_objects(s, now - policy->keep_age);
+    return PROFD_OK;
+}
+
+enum profd_status memory_delete_build(struct store *base, const struct store_scope *scope, const char *build_id,
+                                      uint64_t *uploads, struct profd_error *e)
+{
+    struct memory_store *s = memory_self(base);
+    const struct memory_upload *other = NULL;
+    bool any = false;
+    for (size_t i = 0; i < s->upload_count; i++) {
+        struct memory_upload *u = &s->uploads[i];
+        u->gone = memory_visible(scope, u->uid) && strcmp(u->builds[u->program].id.text, build_id) == 0;
+        any |= u->gone;
+        if (memory_visible(scope, u->uid) && has_build(u, build_id))
+            other = u;
+    }
+    if (!any && other)
+        return profd_error_set(e, PROFD_REFUSED, "build %s is not a program but a library of programs such as %s: delete these",
+                               build_id, other->builds[other->program].id.text);
+    if (!any)
+        return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+    *uploads = remove_gone(s);
+    for (size_t i = s->object_count; i-- > 0 && !is_seen(s, build_id);)
+        if (strcmp(s->objects[i].id.text, build_id) == 0)
+            remove_object(s, i);
+    return PROFD_OK;
+}
+
+enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
+                                void (*mismatch)(void *context, const char *sentence), void *context,
+                                uint64_t *uploads_checked, struct profd_error *e)
+{
+    (void)e;
+    const struct memory_store *s = memory_self(base);
+    uint64_t uploads = s->retired_uploads, ticks = s->retired_ticks, calls = s->retired_calls;
+    bool saturated = false;
+    char sentence[160];
+    for (size_t i = 0; i < s->upload_count; i++) {
+        sum_add(&uploads, 1, &saturated);
+        sum_add(&ticks, s->uploads[i].ticks, &saturated);
+        sum_add(&calls, s->uploads[i].calls, &saturated);
+    }
+    if (uploads != s->uploads_total || ticks != s->ticks || calls != s->calls) {
+        snprintf(sentence, sizeof sentence, "all: accepted %" PRIu64 " uploads, %" PRIu64 " are stored or retired", s->uploads_total,
+                 uploads);
+        mismatch(context, sentence);
+    }
+    *uploads_checked = s->upload_count;
+    *cursor = (struct store_cursor){.done = true};
+    return PROFD_OK;
+}

@@ -1,0 +1,178 @@
+/* A copy of the database while it is in use. What this connection writes meanwhile goes into the copy, too. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/sqlite.h"
+
+struct sqlite_backup {
+    struct store_backup base;
+    struct sqlite_store *s;
+    sqlite3 *to;
+    sqlite3_backup *copy;
+    char *path, *making; /* making: the unfinished file's name; NULL when it has got its own */
+    int page;            /* bytes */
+};
+
+static struct sqlite_backup *self(struct store_backup *b)
+{
+    return (struct sqlite_backup *)b;
+}
+
+static void end_backup(struct store_backup *base)
+{
+    struct sqlite_backup *b = self(base);
+    sqlite3_backup_finish(b->copy);
+    sqlite3_close(b->to);
+    if (b->making)
+        unlink(b->making);
+    free(b->making);
+    free(b->path);
+    free(b);
+}
+
+static enum profd_status fail(const struct sqlite_backup *b, int rc, struct profd_error *e)
+{
+    enum profd_status status = sqlite_status_of(rc);
+    return status == PROFD_FULL
+               ? profd_error_set(e, status, "no space left for the copy \"%s\"", b->path)
+               : profd_error_set(e, status, "cannot copy the database to \"%s\": %s (SQLite error %d)", b->path, sqlite3_errstr(rc), rc);
+}
+
+/* The whole copy gets its name, unless somebody else has taken it. */
+static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *e)
+{
+    struct stat st;
+    int fd = open(b->making, O_RDONLY | O_CLOEXEC);
+    int synced = fd >= 0 ? fsync(fd) : -1, error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (synced != 0)
+        return profd_error_set(e, PROFD_IO, "cannot sync the copy \"%s\": %s", b->making, strerror(error));
+    int renamed = renameat2(AT_FDCWD, b->making, AT_FDCWD, b->path, RENAME_NOREPLACE);
+    if (renamed != 0 && (errno == EINVAL || errno == ENOSYS)) /* not every file system can refuse to replace */
+        renamed = lstat(b->path, &st) == 0 ? (errno = EEXIST, -1) : rename(b->making, b->path);
+    if (renamed != 0)
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot name the copy \"%s\": %s", b->path, strerror(errno));
+    free(b->making);
+    b->making = NULL;
+    return sqlite_sync_directory(b->path, e);
+}
+
+static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, uint64_t *left, struct profd_error *e)
+{
+    struct sqlite_backup *b = self(base);
+    if (!b->making) {
+        *left = 0;
+        return PROFD_OK;
+    }
+    uint64_t pages = bytes / (uint64_t)b->page + 1;
+    int rc = sqlite3_backup_step(b->copy, pages < 1 << 20 ? (int)pages : 1 << 20);
+    if (rc == SQLITE_OK) {
+        *left = (uint64_t)sqlite3_backup_remaining(b->copy) * (uint64_t)b->page;
+        *left = *left > 0 ? *left : 1;
+        return PROFD_OK;
+    }
+    if (rc != SQLITE_DONE)
+        return fail(b, rc, e);
+    rc = sqlite3_backup_finish(b->copy);
+    b->copy = NULL;
+    if (rc != SQLITE_OK)
+        return fail(b, rc, e);
+    rc = sqlite3_close(b->to);
+    b->to = NULL;
+    enum profd_status status = rc == SQLITE_OK ? name_copy(b, e) : fail(b, rc, e);
+    if (status == PROFD_OK)
+        *left = 0;
+    return status;
+}
+
+/* The file under its unfinished name, empty. */
+static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *e)
+{
+    struct stat st;
+    bool taken = lstat(b->path, &st) == 0;
+    if (!taken)
+        unlink(b->making); /* left by a daemon that was killed */
+    int fd = taken ? -1 : open(b->making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), error = errno;
+    if (fd >= 0) {
+        close(fd);
+        return PROFD_OK;
+    }
+    free(b->making);
+    b->making = NULL; /* it is not ours */
+    if (taken)
+        return profd_error_set(e, PROFD_CANT_CREATE, "\"%s\" is there already", b->path);
+    return profd_error_set(e, error == ENOSPC ? PROFD_FULL : PROFD_CANT_CREATE, "cannot create the copy \"%s\": %s", b->path,
+                           strerror(error));
+}
+
+static enum profd_status begin_copy(struct sqlite_backup *b, struct profd_error *e)
+{
+    enum profd_status status = make_file(b, e);
+    if (status != PROFD_OK)
+        return status;
+    int rc = sqlite3_open_v2(b->making, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK)
+        return fail(b, rc, e);
+    sqlite3_extended_result_codes(b->to, 1);
+    /* Nobody sees the file before it is whole and synced: a journal of its making would serve nobody. */
+    rc = sqlite3_exec(b->to, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF", NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return fail(b, rc, e);
+    b->copy = sqlite3_backup_init(b->to, "main", b->s->db, "main");
+    return b->copy ? PROFD_OK : fail(b, sqlite3_extended_errcode(b->to), e);
+}
+
+enum profd_status sqlite_backup_open(struct store *base, const char *path, struct store_backup **out, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    int64_t page = 0;
+    enum profd_status status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
+    if (status != PROFD_OK)
+        return status;
+    struct sqlite_backup *b = calloc(1, sizeof *b);
+    if (!b)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
+    *b = (struct sqlite_backup){.base = {.step = step_backup, .end = end_backup}, .s = s, .path = strdup(path), .page = (int)page};
+    if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
+        b->making = NULL;
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
+    }
+    if (status == PROFD_OK)
+        status = begin_copy(b, e);
+    if (status == PROFD_OK)
+        *out = &b->base;
+    else
+        end_backup(&b->base);
+    return status;
+}
+
+enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store_progress *progress, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    char sql[64];
+    int64_t page = 0, before = 0, after = 0;
+    enum profd_status status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK)
+        return status;
+    status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
+    if (status == PROFD_OK)
+        status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &before, e);
+    if (status == PROFD_OK && before > 0) {
+        uint64_t pages = bytes / (uint64_t)page + 1;
+        snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", pages < INT32_MAX ? (int)pages : INT32_MAX);
+        if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+            status = sqlite_fail(s, e);
+    }
+    if (status == PROFD_OK)
+        status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &after, e);
+    status = sqlite_write_end(s, status, e);
+    if (status == PROFD_OK)
+        *progress = (struct store_progress){.more = after > 0 && after < before};
+    return status;
+}

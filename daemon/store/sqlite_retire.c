@@ -1,0 +1,261 @@
+/* Retention: whole days go, oldest first; rows of deleted series; symbols of builds that nobody has seen for long. */
+#include <string.h>
+
+#include "core/sum.h"
+#include "store/sqlite_rollup.h"
+
+#define RAW_AT_ONCE 1000                    /* more single uploads of a day than this are rolled up before they go */
+#define OBJECT_PATIENCE (24 * SQLITE_HOUR)  /* symbols come before uploads */
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remove uploads");
+}
+
+/* What one call does. */
+struct retiring {
+    struct sqlite_store *s;
+    struct sqlite_budget budget;
+    struct sqlite_withdrawal withdrawal;
+    struct store_progress progress;
+};
+
+static enum profd_status remove_rows(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+                                     size_t count, uint64_t *removed, struct profd_error *e)
+{
+    enum profd_status status = sqlite_run(s, which, values, count, e);
+    if (status == PROFD_OK)
+        *removed = (uint64_t)sqlite3_changes(s->db);
+    return status;
+}
+
+/* One slice of one table of a deleted series. *removed 0: nothing of the series is left. */
+static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, uint64_t *removed, struct store_progress *progress,
+                                       struct profd_error *e)
+{
+    enum profd_status status = remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e);
+    if (status != PROFD_OK || *removed > 0)
+        return status;
+    status = remove_rows(s, SQL_DOOMED_ROLLUPS, VALUES(INTEGER(series)), removed, e);
+    if (status == PROFD_OK && *removed > 0) {
+        s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
+        progress->rows += *removed;
+    }
+    if (status != PROFD_OK || *removed > 0)
+        return status;
+    return remove_rows(s, SQL_DOOMED_LEDGER, VALUES(INTEGER(series)), removed, e);
+}
+
+enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_budget *budget, bool *left,
+                                 struct store_progress *progress, struct profd_error *e)
+{
+    int64_t series = 0;
+    uint64_t removed = 0;
+    enum profd_status status = sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e);
+    while (status == PROFD_OK && *left && !sqlite_budget_spent(budget)) {
+        status = reclaim_slice(s, series, &removed, progress, e);
+        if (status == PROFD_OK && removed == 0)
+            status = sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e);
+        if (status == PROFD_OK && removed == 0)
+            status = sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e);
+    }
+    return status;
+}
+
+/* Everything of a series in these hours, both included, which make whole days. */
+static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_t from, int64_t to, struct profd_error *e)
+{
+    struct sqlite_store *s = r->s;
+    uint64_t hours = 0, days = 0, all = 0, ignored;
+    enum profd_status status =
+        remove_rows(s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
+    if (status == PROFD_OK)
+        status = remove_rows(s, SQL_ROLLUP_REMOVE,
+                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_HOUR), INTEGER(from), INTEGER(to)), &hours, e);
+    if (status == PROFD_OK)
+        status = remove_rows(s, SQL_ROLLUP_REMOVE,
+                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_DAY), INTEGER(from / 24), INTEGER(to / 24)), &days, e);
+    /* The sum of all time is made anew from the days that stay: see sqlite_compact. */
+    if (status == PROFD_OK && days > 0)
+        status = remove_rows(s, SQL_ROLLUP_REMOVE, VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ALL), INTEGER(0), INTEGER(0)), &all, e);
+    if (status == PROFD_OK && all > 0)
+        status = sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e);
+    if (status == PROFD_OK)
+        status = remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e);
+    uint64_t rows = hours + days + all;
+    s->state.rollups -= rows < s->state.rollups ? rows : s->state.rollups;
+    r->progress.rows += rows;
+    return status;
+}
+
+/* Removes days of a series whose ledger says so much of them. */
+static enum profd_status retire_sums(struct retiring *r, const struct sqlite_identity *series, int64_t from, int64_t to,
+                                     const struct sqlite_sums *gone, struct profd_error *e)
+{
+    struct sqlite_sums rest;
+    bool found;
+    enum profd_status status = remove_hours(r, series->id, from, to, e);
+    if (status == PROFD_OK)
+        status = sqlite_series_load(r->s, series->id, series->build_count, &rest, &found, e);
+    if (status == PROFD_OK && !sqlite_sums_subtract(&rest, gone))
+        status = sqlite_ledger_sum(r->s, series->id, 0, INT64_MAX, series->build_count, &rest, e);
+    if (status == PROFD_OK)
+        status = rest.uploads > 0 ? sqlite_series_save(r->s, series->id, &rest, e) : sqlite_series_remove(r->s, series, e);
+    if (status == PROFD_OK)
+        status = sqlite_withdraw(&r->withdrawal, series, gone, &rest, e);
+    sqlite_retired_add(&r->s->state, gone);
+    r->progress.uploads += gone->uploads;
+    return status;
+}
+
+/* Removes the days up to last of a series, or rolls some of their uploads up first when they are many. */
+static enum profd_status retire_series(struct retiring *r, struct arena *a, int64_t id, int64_t hour, int64_t last,
+                                       struct profd_error *e)
+{
+    struct sqlite_identity series;
+    struct sqlite_sums gone;
+    struct store_progress ignored = {.more = false};
+    bool found;
+    int64_t from = hour / 24 * 24, to = last * 24 + 23;
+    enum profd_status status = sqlite_series_identify(r->s, a, id, &series, &found, e);
+    if (status == PROFD_OK && !found)
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row", r->s->path,
+                                 (long long)id);
+    if (status == PROFD_OK)
+        status = sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e);
+    if (status != PROFD_OK)
+        return status;
+    int64_t many = hour;
+    if (gone.raw_uploads > RAW_AT_ONCE)
+        status = sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e);
+    if (status != PROFD_OK)
+        return status;
+    bool readable = false;
+    if (gone.raw_uploads > RAW_AT_ONCE && found)
+        status = sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e);
+    /* Uploads that cannot be read can still be removed, all at once. */
+    return status == PROFD_OK && !readable ? retire_sums(r, &series, from, to, &gone, e) : status;
+}
+
+/* Bytes that the database's content takes. */
+static enum profd_status content_bytes(struct sqlite_store *s, uint64_t *bytes, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    if (row) {
+        *bytes = (uint64_t)((sqlite3_column_int64(q, 0) - sqlite3_column_int64(q, 2)) * sqlite3_column_int64(q, 1));
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, struct profd_error *e)
+{
+    static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_BUILD_UNNAMED, SQL_BUILD_FORGET};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++)
+        status = sqlite_run(s, steps[i], VALUES(INTEGER(build)), e);
+    sqlite_forget_rows(s);
+    return status;
+}
+
+/* Removes the symbols of one build that was not seen since then. */
+static enum profd_status remove_symbols(struct retiring *r, int64_t since, bool *found, struct profd_error *e)
+{
+    int64_t build = 0;
+    enum profd_status status = sqlite_find(r->s, SQL_OBJECT_UNSEEN, VALUES(INTEGER(since)), &build, found, e);
+    if (status != PROFD_OK || !*found)
+        return status;
+    return sqlite_symbols_remove(r->s, build, e);
+}
+
+/* The oldest (series, hour) that is stored. */
+static enum profd_status find_oldest(struct sqlite_store *s, int64_t *hour, int64_t *series, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_LEDGER_OLDEST, NULL, 0, &q, e);
+    if (status == PROFD_OK)
+        status = sqlite_next(s, q, &row, e);
+    *found = row;
+    if (row) {
+        *hour = sqlite3_column_int64(q, 0);
+        *series = sqlite3_column_int64(q, 1);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+/* Decides that the day of the oldest upload must go for its size. Today stays: it will be smaller when it is rolled up. */
+static enum profd_status judge_size(struct retiring *r, const struct store_policy *policy, int64_t now, int64_t hour, bool *found,
+                                    struct profd_error *e)
+{
+    uint64_t bytes = 0;
+    *found = false;
+    if (policy->keep_bytes == 0)
+        return PROFD_OK;
+    enum profd_status status = content_bytes(r->s, &bytes, e);
+    if (status != PROFD_OK || bytes <= policy->keep_bytes)
+        return status;
+    status = remove_symbols(r, now - OBJECT_PATIENCE, found, e);
+    if (status == PROFD_OK && !*found && hour / 24 < now / SQLITE_DAY) {
+        r->s->state.retiring = hour / 24 + 1;
+        *found = true;
+    }
+    return status;
+}
+
+/* One piece of work. *found: there was one. */
+static enum profd_status work_once(struct retiring *r, const struct store_policy *policy, int64_t now, bool *found,
+                                   struct profd_error *e)
+{
+    int64_t hour = INT64_MAX, series = 0;
+    bool any;
+    int64_t aged = policy->keep_age > 0 && now > policy->keep_age ? (now - policy->keep_age) / SQLITE_DAY : 0;
+    int64_t limit = aged > r->s->state.retiring ? aged : r->s->state.retiring; /* days before it go */
+    enum profd_status status = find_oldest(r->s, &hour, &series, &any, e);
+    if (status != PROFD_OK)
+        return status;
+    *found = any && hour / 24 < limit;
+    if (*found) {
+        struct arena *a = arena_new(0);
+        /* Of the days that are too old all of a series at once, so that its sum of all time is made anew once. */
+        status = a ? retire_series(r, a, series, hour, hour / 24 < aged ? aged - 1 : hour / 24, e) : no_memory(e);
+        arena_free(a);
+        return status;
+    }
+    if (r->s->state.retiring != 0) { /* the day is gone */
+        r->s->state.retiring = 0;
+        *found = true;
+        return PROFD_OK;
+    }
+    status = judge_size(r, policy, now, hour, found, e);
+    if (status == PROFD_OK && !*found && policy->keep_age > 0)
+        status = remove_symbols(r, now - policy->keep_age, found, e);
+    return status;
+}
+
+enum profd_status sqlite_retire(struct store *base, const struct store_policy *policy, int64_t now,
+                                struct store_progress *out, struct profd_error *e)
+{
+    struct retiring r = {.s = sqlite_self(base), .budget = sqlite_budget_begin()};
+    bool found = true, doomed = false;
+    enum profd_status status = sqlite_upkeep_begin(r.s, e);
+    if (status != PROFD_OK)
+        return status;
+    sqlite_withdrawal_init(&r.withdrawal);
+    status = sqlite_reclaim(r.s, &r.budget, &doomed, &r.progress, e);
+    while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&r.budget))
+        status = work_once(&r, policy, now, &found, e);
+    if (status == PROFD_OK)
+        status = sqlite_withdrawal_apply(r.s, &r.withdrawal, e);
+    status = sqlite_upkeep_end(r.s, status, e);
+    sqlite_withdrawal_done(&r.withdrawal);
+    r.progress.more = found || doomed || r.withdrawal.any; /* builds may be unseen only now */
+    if (status == PROFD_OK)
+        *out = r.progress;
+    return status;
+}

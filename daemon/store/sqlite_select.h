@@ -1,0 +1,48 @@
+/* Which rows a filter chooses. Only sqlite_read.c and sqlite_select.c include this. */
+#ifndef PROFD_STORE_SQLITE_SELECT_H
+#define PROFD_STORE_SQLITE_SELECT_H
+
+#include "store/sqlite_rollup.h"
+
+/* A series that matches, with what its rows share. */
+struct series_info {
+    int64_t id, set;
+    uint32_t uid, program;
+    size_t build_count;
+    const uint32_t *rows;       /* of the builds, in load order; shared by the neighbours with the same set and user */
+    struct store_build *builds; /* likewise */
+    size_t label_count;
+    const struct store_label *labels;
+};
+
+/* A row of table upload or rollup. */
+struct row_ref {
+    int64_t number; /* its place among the others */
+    int64_t id;     /* of a sum; 0: a single upload */
+    uint32_t series; /* index of the series_info */
+};
+
+struct reading {
+    struct sqlite_store *s;
+    struct arena *arena;
+    const struct store_filter *filter;
+    int64_t since, until; /* the filter's, as they can be had: see store_get_range */
+    struct series_info *series;
+    size_t series_count, series_capacity;
+    struct row_ref *refs;
+    size_t ref_count, ref_capacity;
+    struct intern hosts; /* int64_t → text */
+};
+
+/* Finds the series that match, and the edges that their sums allow. Names of builds are left out. */
+enum profd_status sqlite_select_series(struct reading *r, const struct store_scope *scope, struct profd_error *e);
+/* Names the builds of all series found. */
+enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e);
+/* Finds the rows of the series found, each upload in exactly one, by ascending number. */
+enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e);
+/* Memory of a reading, from arena on. */
+enum profd_status sqlite_reading_init(struct reading *r, struct sqlite_store *s, const struct store_filter *filter,
+                                      struct profd_error *e);
+void sqlite_reading_done(struct reading *r);
+
+#endif

@@ -1,0 +1,90 @@
+/* The numbers that the ledger, a series and lists add up. Only sqlite*.c include this. */
+#ifndef PROFD_STORE_SQLITE_SUMS_H
+#define PROFD_STORE_SQLITE_SUMS_H
+
+#include <limits.h>
+
+#include "core/share.h"
+#include "proto/limits.h"
+#include "store/sqlite.h"
+
+/* Sums stop at 2^63−1; one that did sets INEXACT_SATURATED. Of no uploads, first is INT64_MAX and last INT64_MIN. */
+struct sqlite_sums {
+    uint64_t uploads, processes, ticks, calls;
+    int64_t first, last;
+    uint32_t inexact;
+    uint64_t raw_uploads, raw_bytes;
+    int64_t raw_since;  /* seconds; INT64_MAX: no raw uploads, or not known here */
+    size_t build_count;
+    struct share shares[LIMIT_BUILDS]; /* of the set's builds, in load order; only build_count are there */
+};
+#define SQLITE_SUMS_SIZE(builds) (offsetof(struct sqlite_sums, shares) + (builds) * sizeof(struct share))
+#define SQLITE_SUM_COLUMNS 11 /* that a row read as sums begins with */
+#define SQLITE_SHARES_BYTES ((size_t)LIMIT_BUILDS * 2 * 10)
+
+/* No uploads of so many builds. */
+void sqlite_sums_init(struct sqlite_sums *s, size_t builds);
+void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more);
+/* Takes a part away. False, and to is not usable, when the rest must be added up anew: a sum was at its end, or the part held
+ * the earliest or latest time or all of a reason for inexactness. */
+bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part);
+
+/* A build as one user sees it in lists. Of no uploads, first is INT64_MAX and last INT64_MIN. */
+struct sqlite_shown {
+    bool is_program;
+    int64_t first, last;
+    uint64_t uploads, processes, nanoseconds, calls;
+    uint32_t inexact;
+};
+/* Adds a series in whose set the build stands at this place. */
+void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, size_t place, bool program);
+
+/* A set's builds from its blob. */
+static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
+{
+    return (uint32_t)set[4 * i] | (uint32_t)set[4 * i + 1] << 8 | (uint32_t)set[4 * i + 2] << 16 | (uint32_t)set[4 * i + 3] << 24;
+}
+
+/* Reads the sums that the current row of q begins with (SUM_COLUMNS, raw_since, shares). DAMAGED if they cannot be. */
+enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
+                                   struct profd_error *e);
+
+/* The ledger's row of a series and hour. */
+enum profd_status sqlite_ledger_load(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds,
+                                     struct sqlite_sums *out, bool *found, struct profd_error *e);
+enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
+                                    struct profd_error *e);
+enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
+                                    struct profd_error *e);
+/* Σ of the ledger's rows of the series in these hours, both included. */
+enum profd_status sqlite_ledger_sum(struct sqlite_store *s, int64_t series, int64_t from, int64_t to, size_t builds,
+                                    struct sqlite_sums *out, struct profd_error *e);
+
+enum profd_status sqlite_series_load(struct sqlite_store *s, int64_t series, size_t builds, struct sqlite_sums *out,
+                                     bool *found, struct profd_error *e);
+enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, const struct sqlite_sums *sums,
+                                     struct profd_error *e);
+
+/* What a batch adds to the ledger and to the series. */
+struct sqlite_tally {
+    struct intern hours;  /* series, hour → struct sqlite_sums */
+    struct intern series; /* series → struct sqlite_sums */
+};
+void sqlite_tally_init(struct sqlite_tally *t);
+void sqlite_tally_done(struct sqlite_tally *t);
+/* The sums of a series and hour, to be added to; NULL when out of memory. */
+struct sqlite_sums *sqlite_tally_sums(struct sqlite_tally *t, int64_t series, int64_t hour, size_t builds);
+/* Adds all of it to the tables and forgets it. Inside a write transaction. */
+enum profd_status sqlite_tally_flush(struct sqlite_store *s, struct sqlite_tally *t, struct profd_error *e);
+
+/* Who a series is. builds lives in the arena. */
+struct sqlite_identity {
+    int64_t id, set, program;
+    uint32_t uid;
+    size_t build_count;
+    const uint32_t *builds; /* row ids in load order */
+};
+enum profd_status sqlite_series_identify(struct sqlite_store *s, struct arena *a, int64_t series,
+                                         struct sqlite_identity *out, bool *found, struct profd_error *e);
+
+#endif

@@ -1,0 +1,307 @@
+/* What is stored against what the ledger says, hour by hour. */
+#include "store/sqlite_verify.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/sum.h"
+#include "proto/message.h"
+
+#define SLICE_NANOSECONDS 100000000
+
+void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...)
+{
+    char sentence[512];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(sentence, sizeof sentence, format, ap);
+    va_end(ap);
+    v->mismatch(v->context, sentence);
+}
+
+void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one, uint64_t x,
+                         const char *in_other, uint64_t y)
+{
+    if (x != y)
+        sqlite_verify_tell(v, "%s: %s: %" PRIu64 " by the %s, %" PRIu64 " by the %s", where, name, x, in_one, y, in_other);
+}
+
+enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level, int64_t at,
+                                     struct sqlite_rolled *row, bool *found, struct profd_error *e)
+{
+    struct profd_error why;
+    enum profd_status status =
+        sqlite_rollup_load(v->s, v->arena, series->id, level, at, series->build_count, row, found, &why);
+    if (status == PROFD_DAMAGED && v->s->broken == PROFD_OK) {
+        sqlite_verify_tell(v, "series %" PRId64 ", level %d, number %" PRId64 ": %s", series->id, level, at, why.sentence);
+        *found = false;
+        return PROFD_OK;
+    }
+    if (status != PROFD_OK && e)
+        *e = why;
+    return status;
+}
+
+/* What of an hour is stored. */
+struct found_hour {
+    struct sqlite_sums sums;
+    uint64_t rounding; /* nanoseconds that the ledger may know less of a build, because it rounds every upload */
+};
+
+/* Adds a row of SQL_RAW_EACH. */
+static enum profd_status add_raw(struct sqlite_verifying *v, sqlite3_stmt *q, size_t builds, struct found_hour *h,
+                                 const char *where, struct profd_error *e)
+{
+    struct sqlite_sums one;
+    struct counts c;
+    struct profd_error why;
+    size_t n;
+    int64_t start = sqlite3_column_int64(q, 2);
+    const uint8_t *counts = sqlite_blob(q, 7, &n);
+    sqlite_sums_init(&one, builds);
+    one.uploads = one.raw_uploads = 1;
+    one.raw_bytes = n;
+    one.processes = (uint64_t)sqlite3_column_int64(q, 5);
+    one.first = start;
+    one.last = start + sqlite3_column_int64(q, 3);
+    one.inexact = (uint32_t)sqlite3_column_int64(q, 4);
+    enum profd_status status = counts_decode(counts, n, (uint32_t)builds, &c, &why);
+    if (status == PROFD_OK) {
+        counts_totals(&c, &one.ticks, &one.calls);
+        (void)share_add_counts(one.shares, &c);
+        counts_done(&c);
+    } else if (status == PROFD_NO_MEMORY) {
+        if (e)
+            *e = why;
+        return status;
+    } else {
+        sqlite_verify_tell(v, "%s: upload %" PRId64 " cannot be read: %s", where, (int64_t)sqlite3_column_int64(q, 0), why.sentence);
+    }
+    sqlite_sums_add(&h->sums, &one);
+    v->uploads++;
+    return PROFD_OK;
+}
+
+static enum profd_status add_raws(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
+                                  struct found_hour *h, const char *where, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status =
+        sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+        status = add_raw(v, q, series->build_count, h, where, e);
+        if (status != PROFD_OK)
+            sqlite_finish(q);
+    }
+    return status;
+}
+
+/* Each number of a sum is that of its 16 groups. */
+static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t sum = 0;
+        bool saturated = false;
+        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++)
+            sum_add(&sum, spread[(size_t)i * ROLLUP_GROUPS + g], &saturated);
+        if (sum != totals[i])
+            return false;
+    }
+    return true;
+}
+
+/* Adds the hour's sum, and looks whether its columns say what its counts do. */
+static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
+                                 struct found_hour *h, const char *where, struct profd_error *e)
+{
+    struct sqlite_rolled row;
+    struct sqlite_sums one;
+    bool found;
+    sqlite_sums_init(&one, series->build_count);
+    enum profd_status status = sqlite_verify_load(v, series, SQLITE_LEVEL_HOUR, hour, &row, &found, e);
+    if (status != PROFD_OK || !found)
+        return status;
+    one.uploads = row.uploads;
+    one.processes = row.processes;
+    one.first = row.first;
+    one.last = row.last;
+    one.inexact = row.inexact;
+    rollup_totals(&row.counts, &one.ticks, &one.calls);
+    (void)share_add_rollup(one.shares, &row.counts);
+    sqlite_verify_equal(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", one.ticks);
+    sqlite_verify_equal(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", one.calls);
+    if (!spread_fits(row.counts.bin_ticks, row.spread.bins, row.counts.bin_count) ||
+        !spread_fits(row.counts.calls, row.spread.arcs, row.counts.arc_count))
+        sqlite_verify_tell(v, "%s: the groups of the hour's sum do not add up to it", where);
+    sqlite_sums_add(&h->sums, &one);
+    h->rounding = row.uploads * row.counts.histogram_count;
+    v->uploads += row.uploads;
+    return PROFD_OK;
+}
+
+static void compare_shares(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *ledger,
+                           const char *where)
+{
+    for (size_t i = 0; i < ledger->build_count; i++) {
+        const struct share *stored = &h->sums.shares[i], *said = &ledger->shares[i];
+        if (stored->nanoseconds >= SUM_MAX || stored->calls >= SUM_MAX)
+            continue;
+        if (stored->calls != said->calls)
+            sqlite_verify_tell(v, "%s: calls of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts", where, i,
+                               said->calls, stored->calls);
+        if (said->nanoseconds > stored->nanoseconds || stored->nanoseconds - said->nanoseconds > h->rounding)
+            sqlite_verify_tell(v, "%s: nanoseconds of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts", where, i,
+                               said->nanoseconds, stored->nanoseconds);
+    }
+}
+
+static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *l, const char *where)
+{
+    static const char in_ledger[] = "ledger", in_rows[] = "stored rows";
+    const struct sqlite_sums *x = &h->sums;
+    uint32_t mask = ~(uint32_t)INEXACT_SATURATED; /* which may be true of the ledger's own sums */
+    sqlite_verify_equal(v, where, "uploads", in_ledger, l->uploads, in_rows, x->uploads);
+    sqlite_verify_equal(v, where, "processes", in_ledger, l->processes, in_rows, x->processes);
+    sqlite_verify_equal(v, where, "ticks", in_ledger, l->ticks, in_rows, x->ticks);
+    sqlite_verify_equal(v, where, "calls", in_ledger, l->calls, in_rows, x->calls);
+    sqlite_verify_equal(v, where, "earliest start", in_ledger, (uint64_t)l->first, in_rows, (uint64_t)x->first);
+    sqlite_verify_equal(v, where, "latest end", in_ledger, (uint64_t)l->last, in_rows, (uint64_t)x->last);
+    sqlite_verify_equal(v, where, "reasons for inexactness", in_ledger, l->inexact & mask, in_rows, x->inexact & mask);
+    sqlite_verify_equal(v, where, "single uploads", in_ledger, l->raw_uploads, in_rows, x->raw_uploads);
+    sqlite_verify_equal(v, where, "bytes of single uploads", in_ledger, l->raw_bytes, in_rows, x->raw_bytes);
+    if (l->raw_uploads == 0 && l->raw_since != INT64_MAX)
+        sqlite_verify_tell(v, "%s: the ledger waits for single uploads that it does not have", where);
+    compare_shares(v, h, l, where);
+}
+
+static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
+                                     struct profd_error *e)
+{
+    struct found_hour h = {.rounding = 0};
+    struct sqlite_sums ledger;
+    char where[64];
+    bool found;
+    snprintf(where, sizeof where, "series %" PRId64 ", hour %" PRId64, series->id, hour);
+    sqlite_sums_init(&h.sums, series->build_count);
+    enum profd_status status = add_raws(v, series, hour, &h, where, e);
+    if (status == PROFD_OK)
+        status = add_sum(v, series, hour, &h, where, e);
+    if (status == PROFD_OK)
+        status = sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e);
+    if (status == PROFD_OK)
+        compare_hour(v, &h, &ledger, where);
+    return status;
+}
+
+/* The series' own sums are those of its hours. */
+static enum profd_status verify_series(struct sqlite_verifying *v, const struct sqlite_identity *series, struct profd_error *e)
+{
+    static const char in_series[] = "series", in_ledger[] = "ledger";
+    struct sqlite_sums said, sum;
+    char where[64];
+    bool found;
+    uint32_t mask = ~(uint32_t)INEXACT_SATURATED;
+    snprintf(where, sizeof where, "series %" PRId64, series->id);
+    enum profd_status status = sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &sum, e);
+    if (status == PROFD_OK)
+        status = sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e);
+    if (status != PROFD_OK)
+        return status;
+    sqlite_verify_equal(v, where, "uploads", in_series, said.uploads, in_ledger, sum.uploads);
+    sqlite_verify_equal(v, where, "processes", in_series, said.processes, in_ledger, sum.processes);
+    sqlite_verify_equal(v, where, "ticks", in_series, said.ticks, in_ledger, sum.ticks);
+    sqlite_verify_equal(v, where, "calls", in_series, said.calls, in_ledger, sum.calls);
+    sqlite_verify_equal(v, where, "earliest start", in_series, (uint64_t)said.first, in_ledger, (uint64_t)sum.first);
+    sqlite_verify_equal(v, where, "latest end", in_series, (uint64_t)said.last, in_ledger, (uint64_t)sum.last);
+    sqlite_verify_equal(v, where, "reasons for inexactness", in_series, said.inexact & mask, in_ledger, sum.inexact & mask);
+    sqlite_verify_equal(v, where, "single uploads", in_series, said.raw_uploads, in_ledger, sum.raw_uploads);
+    sqlite_verify_equal(v, where, "bytes of single uploads", in_series, said.raw_bytes, in_ledger, sum.raw_bytes);
+    if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0)
+        sqlite_verify_tell(v, "%s: what its builds took of time and calls is not what the ledger says", where);
+    return sqlite_verify_all(v, series, e);
+}
+
+/* The next hour of a series at which something is, and the day that ends before it; or the end of the series. */
+static enum profd_status verify_next(struct sqlite_verifying *v, const struct sqlite_identity *series, struct store_cursor *c,
+                                     struct profd_error *e)
+{
+    int64_t hour = 0, next = 0;
+    bool found = false, more = false;
+    enum profd_status status = sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &hour, &found, e);
+    if (status == PROFD_OK && !found) {
+        status = verify_series(v, series, e);
+        c->series = (uint64_t)series->id + 1;
+        c->hour = 0;
+        return status;
+    }
+    if (status == PROFD_OK)
+        status = verify_hour(v, series, hour, e);
+    if (status == PROFD_OK)
+        status = sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(hour + 1)), &next, &more, e);
+    if (status == PROFD_OK && (!more || next / 24 != hour / 24))
+        status = sqlite_verify_day(v, series, hour / 24, e);
+    c->hour = hour + 1;
+    return status;
+}
+
+static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cursor *c, struct profd_error *e)
+{
+    struct sqlite_identity series;
+    int64_t id = 0;
+    bool found = false;
+    arena_reset(v->arena);
+    enum profd_status status = sqlite_find(v->s, SQL_SERIES_NEXT, VALUES(INTEGER(c->series)), &id, &found, e);
+    if (status == PROFD_OK && !found) {
+        status = sqlite_verify_round(v, e);
+        *c = (struct store_cursor){.done = true};
+        return status;
+    }
+    if ((uint64_t)id != c->series)
+        *c = (struct store_cursor){.series = (uint64_t)id};
+    if (status == PROFD_OK)
+        status = sqlite_series_identify(v->s, v->arena, id, &series, &found, e);
+    if (status == PROFD_OK && !found) {
+        sqlite_verify_tell(v, "series %" PRId64 " has no set of builds", id);
+        c->series++;
+        return PROFD_OK;
+    }
+    return status == PROFD_OK ? verify_next(v, &series, c, e) : status;
+}
+
+static int64_t work_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+enum profd_status sqlite_verify(struct store *base, struct store_cursor *cursor,
+                                void (*mismatch)(void *context, const char *sentence), void *context,
+                                uint64_t *uploads_checked, struct profd_error *e)
+{
+    struct sqlite_verifying v = {
+        .s = sqlite_self(base), .arena = arena_new(0), .mismatch = mismatch, .context = context};
+    struct store_cursor c = *cursor;
+    bool began = false;
+    int64_t deadline = work_now() + SLICE_NANOSECONDS;
+    if (!v.arena)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
+    c.done = false;
+    enum profd_status status = sqlite_read_begin(v.s, &began, e);
+    if (status == PROFD_OK) {
+        do
+            status = verify_step(&v, &c, e);
+        while (status == PROFD_OK && !c.done && work_now() < deadline);
+        status = sqlite_read_end(v.s, began, status, e);
+    }
+    arena_free(v.arena);
+    if (status == PROFD_OK) {
+        *cursor = c;
+        *uploads_checked = v.uploads;
+    }
+    return status;
+}

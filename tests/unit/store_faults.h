@@ -1,0 +1,14 @@
+/* A SQLite file system layer that fails on command. */
+#ifndef PROFD_TESTS_STORE_FAULTS_H
+#define PROFD_TESTS_STORE_FAULTS_H
+
+#include <stdbool.h>
+
+extern int faults_countdown; /* writes, syncs and truncations left until one fails; −1: none */
+extern int faults_kind;      /* SQLITE_IOERR_FSYNC: I/O errors, torn writes; SQLITE_FULL: no space */
+extern int faults_happened, faults_operations;
+
+/* Every file that SQLite opens from here on goes through the layer. */
+void faults_install(void);
+
+#endif
