@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "proto/limits.h"
 
 #define ITEMS_MAX 128u              /* on their way at once: half of what the daemon reads ahead */
 #define BYTES_MAX ((size_t)8 << 20) /* of their frames; one larger frame goes alone */
 #define ATTEMPTS_MAX 5u
+#define PAUSE_MIN 50u               /* ms, doubled with each attempt */
 #define PAUSE_MAX 2000u             /* ms: a longer retry_after means the spool */
 
 static void item_tell(struct profd_delivery *d, const struct delivery_item *item, enum profd_status status, bool spooled,
@@ -113,6 +115,18 @@ enum profd_status delivery_start(struct profd_delivery *d, struct delivery_item 
     return PROFD_OK;
 }
 
+/* Milliseconds until the next attempt: what the daemon asked for or twice the last pause, and up to as much again by chance, so that
+ * those who were sent away together do not come back together. */
+static int64_t item_pause(const struct delivery_item *item, uint32_t retry_after_ms)
+{
+    uint32_t pause = PAUSE_MIN << item->attempts, chance = 0;
+    pause = retry_after_ms > pause ? retry_after_ms : pause;
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) != (ssize_t)sizeof chance) {
+        chance = (uint32_t)item->id.sequence * 2654435761u;
+    }
+    return (int64_t)pause + chance % (pause + 1);
+}
+
 static void item_answered(struct profd_delivery *d, const struct profd_event *event)
 {
     struct delivery_item *item = d->items;
@@ -129,9 +143,8 @@ static void item_answered(struct profd_delivery *d, const struct profd_event *ev
     }
     bool retry = event->kind == PROFD_EVENT_NACK && event->retry;
     if (retry && item->attempts < ATTEMPTS_MAX && event->retry_after_ms <= PAUSE_MAX) {
-        uint32_t pause = event->retry_after_ms ? event->retry_after_ms : 50u << item->attempts;
         item->tag = 0;
-        item->due = conn_clock() + pause;
+        item->due = conn_clock() + item_pause(item, event->retry_after_ms);
         (void)profd_error_set(&item->busy, event->status, "%s", event->sentence);
         return;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/share.h"
 #include "core/sum.h"
 #include "ingest/belong.h"
 #include "proto/counts.h"
@@ -22,6 +23,37 @@ static enum profd_status believe_id(const struct message_upload *m, struct store
         return profd_error_set(e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
     memcpy(u->sender, m->sender.data, UPLOAD_SENDER_SIZE);
     u->sequence = m->sequence;
+    return PROFD_OK;
+}
+
+/* FNV-1a. */
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The random group of the upload's process (DECISIONS 29); after believe_id and believe_host. A sender who chooses his bytes only
+ * spoils what is said of the error of his own numbers. */
+static enum profd_status believe_process(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
+{
+    uint64_t hash = mix_bytes(UINT64_C(0xcbf29ce484222325), u->host, strlen(u->host));
+    if (m->process.size > LIMIT_PROCESS)
+        return profd_error_set(e, PROFD_TOO_LARGE, "a process is told apart by at most %u bytes, not %zu", LIMIT_PROCESS,
+                               m->process.size);
+    hash = mix_bytes(hash, &u->uid, sizeof u->uid);
+    if (m->process.size > 0) {
+        hash = mix_bytes(hash, m->process.data, m->process.size);
+    } else {
+        hash = mix_bytes(hash, u->sender, sizeof u->sender);
+        hash = mix_bytes(hash, &u->sequence, sizeof u->sequence);
+    }
+    /* FNV's low bits know little of the last bytes. */
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    u->group = (uint32_t)(hash >> 60);
     return PROFD_OK;
 }
 
@@ -177,6 +209,8 @@ enum profd_status believe_upload(uint32_t uid, int64_t received, const struct me
     if (status == PROFD_OK)
         status = believe_host(m->host, u, e);
     if (status == PROFD_OK)
+        status = believe_process(m, u, e);
+    if (status == PROFD_OK)
         status = believe_builds(m, a, u, builds, e);
     if (status == PROFD_OK)
         status = believe_labels(m, a, u, e);
@@ -191,46 +225,30 @@ enum profd_status believe_upload(uint32_t uid, int64_t received, const struct me
     return PROFD_OK;
 }
 
-/* ticks at a rate as nanoseconds, stopping at 2^63−1. rate is within limits.h, so nothing else can overflow. */
-static uint64_t to_nanoseconds(uint64_t ticks, uint32_t rate)
-{
-    uint64_t whole;
-    bool saturated = false;
-    if (__builtin_mul_overflow(ticks / rate, (uint64_t)SECOND, &whole))
-        return SUM_MAX;
-    sum_add(&whole, ticks % rate * (uint64_t)SECOND / rate, &saturated);
-    return whole;
-}
-
 /* Adds up what the counts say of each build. True if a sum reached its end. */
-static bool share_counts(const struct counts *c, struct store_build *builds)
+static bool share_counts(const struct counts *c, struct store_build *builds, size_t count)
 {
-    bool saturated = false;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct counts_histogram *h = &c->histograms[i];
-        uint64_t ticks = 0;
-        for (uint32_t k = h->first; k < h->first + h->used; k++)
-            sum_add(&ticks, c->bin_ticks[k], &saturated);
-        if (strcmp(h->dimension, "seconds") == 0) /* ticks of anything else are not time */
-            sum_add(&builds[h->build].nanoseconds, to_nanoseconds(ticks, h->rate), &saturated);
+    struct share shares[LIMIT_BUILDS];
+    memset(shares, 0, count * sizeof shares[0]);
+    bool saturated = share_add_counts(shares, c);
+    for (size_t i = 0; i < count; i++) {
+        builds[i].nanoseconds = shares[i].nanoseconds;
+        builds[i].calls = shares[i].calls;
     }
-    for (uint32_t i = 0; i < c->arc_count; i++)
-        if (c->to_build[i] != COUNTS_NOWHERE)
-            sum_add(&builds[c->to_build[i]].calls, c->calls[i], &saturated);
     return saturated;
 }
 
-enum profd_status believe_counts(struct store *s, struct store_build *builds, struct store_upload *u,
+enum profd_status believe_counts(struct known *known, struct store_build *builds, struct store_upload *u,
                                  struct profd_error *e)
 {
     struct counts c;
     enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
     if (status != PROFD_OK)
         return status;
-    status = belong_check(s, u, &c, e);
+    status = belong_check(known, u, &c, e);
     if (status == PROFD_OK) {
         counts_totals(&c, &u->ticks, &u->calls);
-        if (share_counts(&c, builds) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX)
+        if (share_counts(&c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX)
             u->inexact |= INEXACT_SATURATED;
     }
     counts_done(&c);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "ingest/known.h"
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/store.h"
@@ -17,7 +18,7 @@ enum profd_status believe_upload(uint32_t uid, int64_t received, const struct me
 
 /* Decodes the counts, checks them against the stored executables, and fills in totals and the builds' shares. builds
  * are those of believe_upload. WRONG_BUILD depends on what is stored by now: the same upload may have been accepted before. */
-enum profd_status believe_counts(struct store *s, struct store_build *builds, struct store_upload *u,
+enum profd_status believe_counts(struct known *known, struct store_build *builds, struct store_upload *u,
                                  struct profd_error *e);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "ingest/known.h"
 #include "proto/counts.h"
 #include "proto/status.h"
 #include "store/store.h"
@@ -15,8 +16,8 @@
  * - every arc end is in code. The caller of an imported arc is rounded down to 16, so up to 15 bytes more are allowed. The callee of
  *   an imported arc may lie outside when the symbols have proven the file to belong: glibc records calls into shared
  *   libraries built with -pg at addresses outside the executable.
- * WRONG_BUILD with the values otherwise. O((bins + arcs) log ranges). */
-enum profd_status belong_check(struct store *s, const struct store_upload *u, const struct counts *c,
+ * WRONG_BUILD with the values otherwise. O((bins + arcs) log ranges), in practice O(bins + arcs). */
+enum profd_status belong_check(struct known *known, const struct store_upload *u, const struct counts *c,
                                struct profd_error *e);
 
 #endif

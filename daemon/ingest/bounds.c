@@ -70,15 +70,31 @@ bool bounds_open(const uint8_t *bytes, size_t n, struct bounds *b)
     return true;
 }
 
-bool bounds_touch(const struct bounds *b, uint64_t low, uint64_t high)
+/* The first range that ends above low; count if there is none. */
+static size_t find_range(const struct bounds *b, uint64_t low)
 {
     size_t first = 0, end = b->count;
-    while (first < end) { /* first range that ends above low */
+    while (first < end) {
         size_t middle = first + (end - first) / 2;
         if (get_u64(b->ranges + 16 * middle + 8) <= low)
             first = middle + 1;
         else
             end = middle;
     }
-    return first < b->count && get_u64(b->ranges + 16 * first) < high;
+    return first;
+}
+
+bool bounds_touch(const struct bounds *b, uint64_t low, uint64_t high)
+{
+    size_t at = find_range(b, low);
+    return at < b->count && get_u64(b->ranges + 16 * at) < high;
+}
+
+bool bounds_touch_hint(const struct bounds *b, uint64_t low, uint64_t high, struct bounds_hint *hint)
+{
+    size_t at = find_range(b, low);
+    if (at == b->count || get_u64(b->ranges + 16 * at) >= high)
+        return false;
+    *hint = (struct bounds_hint){get_u64(b->ranges + 16 * at), get_u64(b->ranges + 16 * at + 8)};
+    return true;
 }

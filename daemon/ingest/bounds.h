@@ -27,4 +27,16 @@ bool bounds_open(const uint8_t *bytes, size_t n, struct bounds *b);
 /* True if a range has an address in [low, high). O(log ranges). */
 bool bounds_touch(const struct bounds *b, uint64_t low, uint64_t high);
 
+/* The range that was touched last: most addresses of an upload lie in one. */
+struct bounds_hint {
+    uint64_t low, high;
+};
+/* bounds_touch, which also fills in the hint. Begin with a zeroed one. */
+bool bounds_touch_hint(const struct bounds *b, uint64_t low, uint64_t high, struct bounds_hint *hint);
+/* The same, without a search when the hint suffices. */
+static inline bool bounds_touch_near(const struct bounds *b, uint64_t low, uint64_t high, struct bounds_hint *hint)
+{
+    return (low < hint->high && hint->low < high) || bounds_touch_hint(b, low, high, hint);
+}
+
 #endif

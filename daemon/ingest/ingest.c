@@ -5,48 +5,19 @@
 
 #include "core/arena.h"
 #include "core/object.h"
-#include "ingest/believe.h"
 #include "ingest/bounds.h"
-#include "proto/frame.h"
+#include "ingest/ingest_believed.h"
 
 #define WANTED_MAX 64                  /* builds one upload may ask executables for */
 #define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
 
-/* A batch in work: the believed items' uploads stand together, as the store wants them. */
+/* The believed items' uploads stand together, as the store wants them. */
 struct batch {
-    struct arena *arena;
     struct ingest_item **items; /* of uploads[i] */
-    struct message *messages;   /* keep the strings */
     struct store_upload *uploads;
     enum store_outcome *outcomes;
     size_t count;
 };
-
-/* Decodes and believes one item into the batch's next place. */
-static enum profd_status take_item(struct store *s, struct batch *b, struct ingest_item *item)
-{
-    struct message *m = &b->messages[b->count];
-    struct store_upload *u = &b->uploads[b->count];
-    struct store_build *builds;
-    enum profd_status status = message_decode(FRAME_UPLOAD, item->payload, item->size, m, &item->error);
-    if (status != PROFD_OK)
-        return status;
-    status = believe_upload(item->uid, item->received, &m->as.upload, b->arena, u, &builds, &item->error);
-    if (status == PROFD_OK)
-        status = believe_counts(s, builds, u, &item->error);
-    /* An executable that came since the first delivery must not turn its answer around. */
-    if (status == PROFD_WRONG_BUILD && store_has_upload(s, u, &item->duplicate, NULL) == PROFD_OK && item->duplicate) {
-        item->error.sentence[0] = 0;
-        message_done(m);
-        return PROFD_OK;
-    }
-    if (status != PROFD_OK) {
-        message_done(m);
-        return status;
-    }
-    b->items[b->count++] = item;
-    return PROFD_OK;
-}
 
 /* Copies a name, cut between two characters if it is too long. */
 static void copy_name(char *out, size_t size, const char *name)
@@ -95,12 +66,29 @@ static void settle_item(struct store *s, struct batch *b, size_t i)
     list_wanted(s, &b->uploads[i], item);
 }
 
-static void run_batch(struct store *s, struct batch *b, struct ingest_item *items, size_t n)
+/* An executable that came since the first delivery must not turn its answer around. */
+static void judge_repeat(struct store *s, struct ingest_item *item)
+{
+    bool counted = false;
+    if (item->status == PROFD_WRONG_BUILD && store_has_upload(s, &item->believed->upload, &counted, NULL) == PROFD_OK && counted) {
+        item->duplicate = true;
+        item->status = PROFD_OK;
+        item->error.sentence[0] = 0;
+    }
+}
+
+static void run_batch(struct store *s, struct batch *b, struct ingest_item *const *items, size_t n)
 {
     struct profd_error error = {.sentence = ""};
-    for (size_t i = 0; i < n; i++)
-        items[i].status = take_item(s, b, &items[i]);
-    enum profd_status status = store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
+    for (size_t i = 0; i < n; i++) {
+        if (items[i]->status == PROFD_OK) {
+            b->uploads[b->count] = items[i]->believed->upload;
+            b->items[b->count++] = items[i];
+        } else {
+            judge_repeat(s, items[i]);
+        }
+    }
+    enum profd_status status = b->count == 0 ? PROFD_OK : store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
     for (size_t i = 0; i < b->count; i++) {
         if (status == PROFD_OK) {
             settle_item(s, b, i);
@@ -108,37 +96,54 @@ static void run_batch(struct store *s, struct batch *b, struct ingest_item *item
             b->items[i]->status = status;
             b->items[i]->error = error;
         }
-        message_done(&b->messages[i]);
     }
+    for (size_t i = 0; i < n; i++)
+        ingest_believed_free(items[i]);
 }
 
-void ingest_batch(struct store *s, struct ingest_item *items, size_t n)
+/* What nobody checked ahead, with the writer's own handle. */
+static void check_rest(struct store *s, struct ingest_item *const *items, size_t n)
 {
-    struct batch b = {.arena = arena_new(0)};
+    struct ingest_checker *checker = NULL;
+    struct profd_error error = {.sentence = ""};
+    enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < n; i++) {
-        items[i].duplicate = false;
-        items[i].ticks = items[i].calls = 0;
-        items[i].wanted_count = 0;
-        items[i].wanted = NULL;
-        items[i].error.sentence[0] = 0;
+        if (items[i]->believed || items[i]->status != PROFD_OK)
+            continue;
+        if (!checker && status == PROFD_OK)
+            status = ingest_checker_new(s, &checker, &error);
+        if (checker) {
+            ingest_check(checker, 0, items[i]);
+        } else {
+            items[i]->status = status;
+            items[i]->error = error;
+        }
     }
-    if (b.arena) {
-        b.items = ARENA_ARRAY(b.arena, n, struct ingest_item *);
-        b.messages = ARENA_ARRAY(b.arena, n, struct message);
-        b.uploads = ARENA_ARRAY(b.arena, n, struct store_upload);
-        b.outcomes = ARENA_ARRAY(b.arena, n, enum store_outcome);
-    }
-    if (b.items && b.messages && b.uploads && b.outcomes) {
+    ingest_checker_free(checker);
+}
+
+void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n)
+{
+    struct batch b = {.items = calloc(n ? n : 1, sizeof(struct ingest_item *)),
+                      .uploads = calloc(n ? n : 1, sizeof *b.uploads),
+                      .outcomes = calloc(n ? n : 1, sizeof *b.outcomes)};
+    check_rest(s, items, n);
+    if (b.items && b.uploads && b.outcomes) {
         run_batch(s, &b, items, n);
     } else {
-        for (size_t i = 0; i < n; i++)
-            items[i].status = profd_error_set(&items[i].error, PROFD_NO_MEMORY, "no memory for a batch of uploads");
+        for (size_t i = 0; i < n; i++) {
+            items[i]->status = profd_error_set(&items[i]->error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
+            ingest_believed_free(items[i]);
+        }
     }
-    arena_free(b.arena);
+    free(b.items);
+    free(b.uploads);
+    free(b.outcomes);
 }
 
 void ingest_item_done(struct ingest_item *item)
 {
+    ingest_believed_free(item);
     free(item->wanted);
     item->wanted = NULL;
     item->wanted_count = 0;

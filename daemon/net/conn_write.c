@@ -57,7 +57,7 @@ static void conn_output_append(struct conn *c, uint8_t *block, size_t size)
         conn_set_write_deadline(c, loop_now() + c->group->config.write_ms);
 }
 
-/* Makes the next piece of the first long answer. Their order is that of conn_stream; other frames may pass between. */
+/* Makes the next piece of a long answer. They take turns; other frames may pass between. */
 static void conn_output_make(struct conn *c)
 {
     struct conn_source *s = c->source_first;
@@ -70,6 +70,13 @@ static void conn_output_make(struct conn *c)
     }
     if (size) {
         conn_output_append(c, block, size);
+        /* The others have a turn, too: a backup of hours must not hold up a report. */
+        if (s->next) {
+            c->source_first = s->next;
+            c->source_last->next = s;
+            c->source_last = s;
+            s->next = NULL;
+        }
         return;
     }
     c->source_first = s->next;

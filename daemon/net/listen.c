@@ -8,12 +8,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/loop.h"
+
 #define ACCEPTS_PER_WAKE 64
+#define TELL_MS 60000u /* an exhaustion that goes on is told so often */
 
 struct listener {
     struct listener_config config;
     struct event *readable, *resume;
     int spare; /* given up for a moment when descriptors run out, so that a caller can be told */
+    bool told;
+    uint64_t told_at;
 };
 
 static int listener_open_spare(void)
@@ -48,8 +53,11 @@ static void listener_pause(struct listener *l, int why)
     listener_refuse_one(l);
     event_del(l->readable);
     evtimer_add(l->resume, &tv);
-    if (l->config.exhausted)
+    if (l->config.exhausted && (!l->told || loop_now() - l->told_at >= TELL_MS)) {
+        l->told = true;
+        l->told_at = loop_now();
         l->config.exhausted(l->config.context, strerror(why));
+    }
 }
 
 static void listener_on_readable(evutil_socket_t fd, short what, void *context)

@@ -9,14 +9,15 @@
 
 struct peer {
     uint32_t uid, gid, pid;
-    bool may_read_all; /* root, the daemon's own user, or a member of the read group */
+    bool may_admin;    /* root, the daemon's own user, or a member of the admin group */
+    bool may_read_all; /* those, or a member of the read group: who may make a backup sees everything */
 };
 
 /* Resolved once at start, because a name service may block. */
 struct peer_policy {
     uint32_t own_uid;
-    bool has_read_group;
-    uint32_t read_group;
+    bool has_read_group, has_admin_group;
+    uint32_t read_group, admin_group;
 };
 
 /* The group called so, or with that number. NOT_FOUND names it. Asks the name service: not for the loop. */

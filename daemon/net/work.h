@@ -28,6 +28,12 @@ struct work_config {
     size_t batch_max;      /* items of one run, ≤ 4096 */
     size_t batch_weight;
     unsigned threads_max_uid; /* threads that one user's items may occupy at a time, with batch_max 1; 0: all */
+    int nice;                 /* added to the threads' niceness: they yield the processor to the others (0–19) */
+    /* With one thread only, may be NULL: called for every item before run, once, in the queue's order, never two calls at a time.
+     * While run is busy (it waits for a disk, say) a thread beside it prepares what will be in the next batch; what comes
+     * to an idle queue is prepared by the one that will run it. */
+    void (*prepare)(void *prepare_context, struct work_item *const *items, size_t n);
+    void *prepare_context;
     /* On a worker thread. A batch is what is there, at least one item, in the queue's order. */
     void (*run)(void *context, struct work_item *const *items, size_t n);
     /* On the loop's thread, once for each item, in the order of the batch. */
@@ -48,7 +54,7 @@ uint64_t work_batches(struct work *w);
 
 /* Takes no more items. Those waiting are still run. */
 void work_stop(struct work *w);
-/* Takes the waiting items out and gives each to drop (on the caller's thread). */
+/* Takes the waiting items out, prepared or not, and gives each to drop (on the caller's thread). */
 void work_drop(struct work *w, void (*drop)(void *context, struct work_item *item), void *context);
 /* Joins the threads once the queue is empty; finished items that the loop has not seen are given to done first.
  * Accepts NULL. */

@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct ingest_item items[2];
     for (int i = 0; i < 2; i++)
         items[i] = (struct ingest_item){.uid = 1, .received = INT64_C(1760000000000000000), .payload = data, .size = n};
-    ingest_batch(s, items, 2);
+    ingest_batch(s, (struct ingest_item *[]){&items[0], &items[1]}, 2);
     require(store_get_totals(s, &t, NULL) == PROFD_OK);
     for (int i = 0; i < 2; i++) {
         require(items[i].status == items[0].status);

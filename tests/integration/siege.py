@@ -454,4 +454,5 @@ def main():
         never_closing(tap)
 
 
-main()
+if __name__ == "__main__":
+    main()

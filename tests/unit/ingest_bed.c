@@ -78,7 +78,7 @@ uint8_t *bed_item(struct bed *b, struct ingest_item *item)
 enum profd_status bed_send(struct bed *b, struct ingest_item *item)
 {
     uint8_t *payload = bed_item(b, item);
-    ingest_batch(store, item, 1);
+    ingest_batch(store, &item, 1);
     item->payload = NULL;
     free(payload);
     return item->status;

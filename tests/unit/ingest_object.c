@@ -221,6 +221,7 @@ Test(ingest_object, bounds_agree_with_the_object)
         }
         cr_assert_eq(bounds_encode(&object, a, &bytes, &n, &sentence), PROFD_OK);
         cr_assert(bounds_open(bytes, n, &bounds));
+        struct bounds_hint hint = {0};
         for (uint64_t low = 0; low < 75; low++) {
             bool inside = false;
             uint64_t high = low + 1 + (uint64_t)rand() % 4;
@@ -228,6 +229,11 @@ Test(ingest_object, bounds_agree_with_the_object)
                 inside |= ranges[i].low < ranges[i].high && ranges[i].low < high && low < ranges[i].high;
             cr_assert_eq(bounds_touch(&bounds, low, high), inside, "round %d, [%llu, %llu)", round,
                          (unsigned long long)low, (unsigned long long)high);
+            cr_assert_eq(bounds_touch_near(&bounds, low, high, &hint), inside);
+        }
+        for (int i = 0; i < 200; i++) { /* in any order */
+            uint64_t low = (uint64_t)rand() % 75, high = low + 1 + (uint64_t)rand() % 9;
+            cr_assert_eq(bounds_touch_near(&bounds, low, high, &hint), bounds_touch(&bounds, low, high));
         }
         arena_reset(a);
     }

@@ -280,7 +280,7 @@ Test(ingest_upload, every_truncation_is_refused)
         uint8_t *cut = malloc(n + 1);
         memcpy(cut, payload, n);
         struct ingest_item one = {.uid = 1, .received = NOON, .payload = cut, .size = n};
-        ingest_batch(store, &one, 1);
+        ingest_batch(store, &(struct ingest_item *){&one}, 1);
         refusals += one.status != PROFD_OK;
         cr_assert(one.status == PROFD_OK || one.error.sentence[0] != 0);
         ingest_item_done(&one);
@@ -315,15 +315,16 @@ Test(ingest_upload, ticks_that_are_not_time_are_no_seconds)
 Test(ingest_upload, batch_judges_each_by_itself)
 {
     enum { N = 9 };
-    struct ingest_item items[N];
+    struct ingest_item items[N], *each[N];
     uint8_t *payloads[N];
     for (uint32_t i = 0; i < N; i++) {
         b.m->sequence = i == 4 ? 1 : i + 1; /* 4 repeats 0 */
         b.m->processes_started = i % 3 == 2 ? 5 : 0;
         payloads[i] = bed_item(&b, &items[i]);
+        each[i] = &items[i];
     }
     items[7].size = 3; /* not even a message */
-    ingest_batch(store, items, N);
+    ingest_batch(store, each, N);
     for (uint32_t i = 0; i < N; i++) {
         enum profd_status want = i % 3 == 2 ? PROFD_REFUSED : i == 7 ? items[7].status : PROFD_OK;
         cr_assert_eq(items[i].status, want, "item %u: %s", i, items[i].error.sentence);

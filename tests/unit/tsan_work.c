@@ -17,6 +17,7 @@ struct job {
     unsigned runs;         /* written by the worker, read by the loop: the queue must order them */
     unsigned done;
     uint64_t result;
+    uint64_t prepared; /* written by one thread, read by another */
 };
 
 static struct {
@@ -42,6 +43,13 @@ static void run(void *context, struct work_item *const *items, size_t n)
         j->result = (uint64_t)(j - bed.jobs) * 3u;
         atomic_fetch_add(&checksum, j->result);
     }
+}
+
+static void prepare(void *context, struct work_item *const *items, size_t n)
+{
+    (void)context;
+    for (size_t i = 0; i < n; i++)
+        ((struct job *)(void *)items[i])->prepared++;
 }
 
 static void fill(void)
@@ -70,32 +78,50 @@ static void done(void *context, struct work_item *item)
         loop_stop(bed.loop);
 }
 
-int main(void)
+/* One round of all jobs. 0 if each was run and done once. */
+static int round_of(const struct work_config *config, const char *what, uint64_t prepared)
 {
-    const struct work_config config = {
-        .name = "tsan", .threads = 4, .queue_max = 500, .queue_max_uid = 60, .batch_max = 32, .batch_weight = 400,
-        .run = run, .done = done,
-    };
     uint64_t expected = 3u * (uint64_t)JOBS * (JOBS - 1) / 2;
 
+    bed.put = bed.done = 0;
     bed.jobs = calloc(JOBS, sizeof *bed.jobs);
-    bed.loop_thread = pthread_self();
-    if (!bed.jobs || loop_new(&bed.loop, NULL) || work_new(bed.loop, &config, &bed.work, NULL))
+    atomic_store(&checksum, 0);
+    atomic_store(&gate, false);
+    if (!bed.jobs || loop_new(&bed.loop, NULL) || work_new(bed.loop, config, &bed.work, NULL))
         return 2;
     fill();
     if (bed.put == JOBS) {
-        printf("not ok 1 - the queue took all %d jobs, at most 500 may wait\n", JOBS);
+        printf("not ok - the queue took all %d jobs, at most 500 may wait\n", JOBS);
         return 1;
     }
     atomic_store(&gate, true);
     loop_run(bed.loop);
     work_free(bed.work);
     loop_free(bed.loop);
+    for (size_t i = 0; i < JOBS; i++)
+        bed.wrong |= bed.jobs[i].prepared != prepared;
+    free(bed.jobs);
     if (bed.wrong || bed.done != JOBS || atomic_load(&checksum) != expected) {
-        printf("not ok 1 - %zu of %d jobs done, wrong %d\n", bed.done, JOBS, bed.wrong);
+        printf("not ok - %s: %zu of %d jobs done, wrong %d\n", what, bed.done, JOBS, bed.wrong);
         return 1;
     }
-    printf("ok 1 - %d jobs over 4 threads, each run once and done once\n", JOBS);
-    free(bed.jobs);
+    printf("ok - %d jobs over %s, each run once and done once\n", JOBS, what);
     return 0;
+}
+
+int main(void)
+{
+    const struct work_config many = {
+        .name = "tsan", .threads = 4, .queue_max = 500, .queue_max_uid = 60, .batch_max = 32, .batch_weight = 400, .nice = 5,
+        .run = run, .done = done,
+    };
+    const struct work_config one = {
+        .name = "tsan", .threads = 1, .queue_max = 500, .queue_max_uid = 60, .batch_max = 32, .batch_weight = 400,
+        .prepare = prepare, .run = run, .done = done,
+    };
+    int failed;
+
+    bed.loop_thread = pthread_self();
+    failed = round_of(&many, "4 threads", 0);
+    return failed ? failed : round_of(&one, "a thread and its preparer", 1);
 }

@@ -1,0 +1,19 @@
+/* A checked upload between check and store. Private to ingest*. */
+#ifndef PROFD_INGEST_INGEST_BELIEVED_H
+#define PROFD_INGEST_INGEST_BELIEVED_H
+
+#include "core/arena.h"
+#include "ingest/ingest.h"
+#include "proto/message.h"
+#include "store/store.h"
+
+struct ingest_believed {
+    struct message message;     /* keeps strings and counts */
+    struct arena *arena;        /* keeps builds and labels */
+    struct store_upload upload; /* of a refusal only its id may be looked at */
+};
+
+/* Frees what ingest_check made, if anything. */
+void ingest_believed_free(struct ingest_item *item);
+
+#endif

@@ -1,0 +1,94 @@
+/* The first half of the corridor: bytes of a stranger → an upload that is believed, or a sentence. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ingest/believe.h"
+#include "ingest/ingest_believed.h"
+#include "ingest/known.h"
+#include "proto/frame.h"
+
+#define BLOCK_EXTRA 1024u /* an arena's own bookkeeping and alignment */
+
+struct ingest_checker {
+    struct known *known;
+};
+
+enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **out, struct profd_error *e)
+{
+    struct ingest_checker *c = calloc(1, sizeof *c);
+    if (c)
+        c->known = known_new(s);
+    if (!c || !c->known) {
+        free(c);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check uploads");
+    }
+    *out = c;
+    return PROFD_OK;
+}
+
+void ingest_checker_free(struct ingest_checker *c)
+{
+    if (!c)
+        return;
+    known_free(c->known);
+    free(c);
+}
+
+void ingest_believed_free(struct ingest_item *item)
+{
+    struct ingest_believed *b = item->believed;
+    if (!b)
+        return;
+    message_done(&b->message);
+    arena_free(b->arena);
+    free(b);
+    item->believed = NULL;
+}
+
+/* An arena for what believe_upload takes: thousands of uploads wait in it, so it is no larger than that. */
+static struct arena *take_arena(const struct message_upload *m)
+{
+    size_t builds = m->build_count > LIMIT_BUILDS ? 0 : m->build_count;
+    size_t labels = m->label_count > LIMIT_LABELS ? 0 : m->label_count;
+    return arena_new(BLOCK_EXTRA + builds * (sizeof(struct store_build) + sizeof(struct store_build *)) +
+                     (labels + 1) * sizeof(struct store_label));
+}
+
+static enum profd_status check(struct ingest_checker *c, struct ingest_item *item, struct ingest_believed *b)
+{
+    struct store_build *builds;
+    b->arena = take_arena(&b->message.as.upload);
+    if (!b->arena)
+        return profd_error_set(&item->error, PROFD_NO_MEMORY, "no memory for an upload");
+    enum profd_status status =
+        believe_upload(item->uid, item->received, &b->message.as.upload, b->arena, &b->upload, &builds, &item->error);
+    if (status == PROFD_OK)
+        status = believe_counts(c->known, builds, &b->upload, &item->error);
+    /* Last, when all else is well: what is refused for other reasons costs nothing. */
+    if (status == PROFD_OK)
+        status = known_charge(c->known, item->uid, item->received, builds, b->upload.build_count, &item->retry_after_ms,
+                              &item->error);
+    return status;
+}
+
+void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_item *item)
+{
+    struct ingest_believed *b = calloc(1, sizeof *b);
+    item->error.sentence[0] = 0;
+    item->believed = NULL;
+    item->retry_after_ms = 0;
+    if (!b) {
+        item->status = profd_error_set(&item->error, PROFD_NO_MEMORY, "no memory for an upload");
+        return;
+    }
+    known_begin(c->known, generation);
+    item->status = message_decode(FRAME_UPLOAD, item->payload, item->size, &b->message, &item->error);
+    if (item->status != PROFD_OK) {
+        free(b);
+        return;
+    }
+    item->believed = b;
+    item->status = check(c, item, b);
+    if (item->status != PROFD_OK && item->status != PROFD_WRONG_BUILD)
+        ingest_believed_free(item);
+}

@@ -1,0 +1,240 @@
+#include "ingest/known.h"
+
+#include <search.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+
+#define NODES_MAX 65536u
+#define BYTES_MAX ((size_t)32 << 20) /* of bounds */
+#define HOUR UINT64_C(3600000000000) /* ns; also what naming one build costs, so that what comes back is exact */
+#define FULL (HOUR * LIMIT_BUILDS_PER_HOUR_PER_UID)
+
+struct known_node {
+    uint32_t uid;
+    char id[BUILDID_TEXT_SIZE];
+    bool named;           /* by this uid before, or charged for */
+    bool asked;           /* bounds are those of the generation */
+    uint64_t generation;
+    uint8_t *bytes;       /* NULL: no executable is known, or one without code */
+    size_t size;
+    struct bounds bounds;
+};
+
+/* What a user may still name now. */
+struct known_allowance {
+    uint32_t uid;
+    uint64_t left; /* HOUR for each build */
+    int64_t at; /* ns */
+};
+
+struct known {
+    struct store *store;
+    uint64_t generation;
+    void *nodes, *allowances; /* trees */
+    size_t count, bytes;
+};
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct known_node *x = a, *y = b;
+    return x->uid != y->uid ? (x->uid > y->uid) - (x->uid < y->uid) : strcmp(x->id, y->id);
+}
+
+static int compare_allowances(const void *a, const void *b)
+{
+    const struct known_allowance *x = a, *y = b;
+    return (x->uid > y->uid) - (x->uid < y->uid);
+}
+
+static void free_node(void *p)
+{
+    struct known_node *node = p;
+    free(node->bytes);
+    free(node);
+}
+
+struct known *known_new(struct store *s)
+{
+    struct known *k = calloc(1, sizeof *k);
+    if (k)
+        k->store = s;
+    return k;
+}
+
+static void forget_nodes(struct known *k)
+{
+    tdestroy(k->nodes, free_node);
+    k->nodes = NULL;
+    k->count = k->bytes = 0;
+}
+
+void known_free(struct known *k)
+{
+    if (!k)
+        return;
+    forget_nodes(k);
+    tdestroy(k->allowances, free);
+    free(k);
+}
+
+void known_begin(struct known *k, uint64_t generation)
+{
+    k->generation = generation;
+    if (k->count > NODES_MAX || k->bytes > BYTES_MAX)
+        forget_nodes(k);
+}
+
+/* The node of a build as one user sees it. NULL when out of memory. */
+static struct known_node *open_node(struct known *k, uint32_t uid, const char *build_id)
+{
+    struct known_node key = {.uid = uid}, *node;
+    size_t n = strnlen(build_id, sizeof key.id - 1);
+    memcpy(key.id, build_id, n);
+    struct known_node *const *found = tfind(&key, &k->nodes, compare_nodes);
+    if (found)
+        return *found;
+    node = malloc(sizeof *node);
+    if (!node)
+        return NULL;
+    *node = key;
+    if (!tsearch(node, &k->nodes, compare_nodes)) {
+        free(node);
+        return NULL;
+    }
+    k->count++;
+    return node;
+}
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check an upload");
+}
+
+/* Copies the bounds: the store lends one at a time. */
+static enum profd_status load_bounds(struct known *k, struct known_node *node, struct profd_error *e)
+{
+    const uint8_t *bytes;
+    size_t n = 0;
+    enum profd_status status = store_get_bounds(k->store, node->uid, node->id, &bytes, &n, e);
+    if (status != PROFD_OK)
+        return status;
+    uint8_t *copy = n > 0 ? malloc(n) : NULL;
+    if (n > 0 && !copy)
+        return no_memory(e);
+    k->bytes += n;
+    k->bytes -= node->size;
+    free(node->bytes);
+    node->bytes = copy;
+    node->size = n;
+    if (n > 0)
+        memcpy(copy, bytes, n);
+    node->asked = true;
+    node->generation = k->generation;
+    return PROFD_OK;
+}
+
+enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *build_id, const struct bounds **bounds,
+                                    struct profd_error *e)
+{
+    struct known_node *node = open_node(k, uid, build_id);
+    if (!node)
+        return no_memory(e);
+    if (!node->asked || node->generation != k->generation) {
+        enum profd_status status = load_bounds(k, node, e);
+        if (status != PROFD_OK)
+            return status;
+        /* An object without any code says nothing about addresses. */
+        if (!node->bytes || !bounds_open(node->bytes, node->size, &node->bounds))
+            node->bounds.count = 0;
+    }
+    *bounds = node->bounds.count > 0 ? &node->bounds : NULL;
+    return PROFD_OK;
+}
+
+static void see_row(void *context, const struct build_row *row)
+{
+    (void)row;
+    *(bool *)context = true;
+}
+
+/* Is this the first time that the user names the build? */
+static enum profd_status is_new(struct known *k, struct known_node *node, bool *fresh, struct profd_error *e)
+{
+    struct store_scope scope = {.uid = node->uid};
+    bool seen = false;
+    *fresh = false;
+    if (node->named)
+        return PROFD_OK;
+    struct profd_error why;
+    enum profd_status status = store_get_build(k->store, &scope, node->id, see_row, &seen, &why);
+    if (status != PROFD_OK && status != PROFD_NOT_FOUND) { /* not to find it is no failure: nothing is said of it */
+        if (e)
+            *e = why;
+        return status;
+    }
+    node->named = seen;
+    *fresh = !seen;
+    return PROFD_OK;
+}
+
+static struct known_allowance *open_allowance(struct known *k, uint32_t uid, int64_t now)
+{
+    struct known_allowance key = {.uid = uid, .left = FULL, .at = now}, *a;
+    struct known_allowance *const *found = tfind(&key, &k->allowances, compare_allowances);
+    if (found) {
+        a = *found;
+        if (now > a->at) {
+            uint64_t ns = (uint64_t)now - (uint64_t)a->at;
+            uint64_t back = ns >= HOUR ? FULL : ns * LIMIT_BUILDS_PER_HOUR_PER_UID;
+            a->left = back >= FULL - a->left ? FULL : a->left + back;
+        }
+        a->at = now; /* a clock set back neither gives nor takes */
+        return a;
+    }
+    a = malloc(sizeof *a);
+    if (!a)
+        return NULL;
+    *a = key;
+    if (!tsearch(a, &k->allowances, compare_allowances)) {
+        free(a);
+        return NULL;
+    }
+    return a;
+}
+
+enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, const struct store_build *builds, size_t n,
+                               uint32_t *retry_after_ms, struct profd_error *e)
+{
+    uint64_t cost = 0;
+    struct known_node *node;
+    for (size_t i = 0; i < n; i++) {
+        bool fresh = false;
+        node = open_node(k, uid, builds[i].id.text);
+        enum profd_status status = node ? is_new(k, node, &fresh, e) : no_memory(e);
+        if (status != PROFD_OK)
+            return status;
+        cost += fresh ? HOUR : 0;
+    }
+    if (cost == 0)
+        return PROFD_OK;
+    struct known_allowance *a = open_allowance(k, uid, received);
+    if (!a)
+        return no_memory(e);
+    if (cost > a->left) {
+        *retry_after_ms = (uint32_t)((cost - a->left) / LIMIT_BUILDS_PER_HOUR_PER_UID / 1000000u) + 1;
+        return profd_error_set(e, PROFD_BUSY,
+                               "user %u names %llu builds for the first time and may name %llu more now: %u an hour are taken", uid,
+                               (unsigned long long)(cost / HOUR), (unsigned long long)(a->left / HOUR),
+                               LIMIT_BUILDS_PER_HOUR_PER_UID);
+    }
+    a->left -= cost;
+    for (size_t i = 0; i < n; i++) {
+        node = open_node(k, uid, builds[i].id.text);
+        if (node)
+            node->named = true;
+    }
+    return PROFD_OK;
+}

@@ -1,0 +1,238 @@
+"""Flow control: what others hold back, flood or exhaust never costs an upload, its exactness, or the daemon's composure. The load
+generator of the bench is the flood: a client that backs off and sends the same upload again."""
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import harness
+from harness import BUILD, Gmon, Tap, bounds, programs, run, symbols
+from siege import MB, NOBODY, Daemon, Other
+from wire import Wire, counts, field, header, sender_number, upload
+
+LOAD = os.path.join(BUILD, "tests", "load")
+
+
+def template(folder):
+    """A small payload for the load generator."""
+    path = os.path.join(folder, "payload")
+    with open(path, "wb") as f:
+        f.write(upload(sender_number(), 1))
+    os.chmod(path, 0o644)
+    return path
+
+
+def values(text):
+    return {k: float(v) for k, _, v in (line.partition(" ") for line in text.splitlines())}
+
+
+def total(d):
+    """Uploads that the daemon says it has accepted."""
+    text = d.get("/metrics")[2].decode()
+    return next(int(float(l.split()[1])) for l in text.splitlines() if l.startswith("profd_stored_uploads "))
+
+
+def metric(d, name):
+    return sum(float(l.rsplit(" ", 1)[1]) for l in d.get("/metrics")[2].decode().splitlines() if l.startswith(name))
+
+
+def crowd(tap, d, folder):
+    """2,000 connections of another user, of every kind that only takes room, while uploads go on."""
+    before = d.descriptors()
+    started = total(d)
+
+    def attack(say):
+        held = []
+        body = upload(sender_number(), 1)
+        whole = header("UPLOAD", 1, len(body)) + body
+        for n in range(2000):
+            w = Wire(d.socket)
+            w.socket.setblocking(False)
+            if n % 4 == 1: # half a frame
+                w.raw(whole[:len(whole) // 2])
+            elif n % 4 == 2: # never reads its answers
+                mine = sender_number()
+                w.raw(b"".join(header("UPLOAD", k + 1, len(b)) + b for k in range(10) for b in [upload(mine, k + 1)]))
+            elif n % 4 == 3: # a byte now and then
+                w.raw(b"\x40")
+            held.append(w)
+        say("held")
+        cut = 0
+        for _ in range(60): # all that stopped inside a frame must be cut off
+            time.sleep(0.25)
+            for n, w in enumerate(held):
+                if n % 4 == 3 and w.socket.fileno() >= 0:
+                    try:
+                        w.raw(b"\0")
+                    except OSError:
+                        w.close()
+                        cut += 1
+            if cut == 500:
+                break
+        say(str(cut))
+
+    other = Other(attack)
+    tap.point(other.line() == "held", "2,000 connections: idle, half a frame, never reading, a byte at a time")
+    held = metric(d, "profd_connections ")
+    got = run(LOAD, "-c", "20", "-w", "16", "-n", "5000", d.socket, template(folder))
+    tap.point(got.returncode == 0 and values(got.stdout)["acks"] == 5000 and held >= 2000,
+              "meanwhile 5,000 uploads of another user are all acknowledged", (held, got.stdout, got.stderr))
+    tap.point(d.rss() < 128 * MB, f"2,000 such connections: {d.rss() >> 20} MB in the daemon", d.rss())
+    cut = other.line()
+    tap.point(cut == "500", "those who drip are cut off", cut)
+    other.end()
+    d.settled(tap, "2,000 connections", before, 128 * MB)
+    tap.point(total(d) == started + 5000 + 500 * 10, "uploads whose answers nobody read are counted once, too", (started, total(d)))
+
+
+def busy(tap, d, folder):
+    """Two users flood until the queue is full; a third delivers files through it. Everything arrives once."""
+    payload, started = template(folder), total(d)
+    exe = os.path.join(programs(os.path.join(folder, "programs")), "sorter")
+    main = symbols(exe)["main"][0]
+    files = [Gmon(*bounds(exe)).tick(main + 8, n + 1).write(os.path.join(folder, f"{n}.gmon")) for n in range(40)]
+    flood = []
+    for uid in (NOBODY, NOBODY - 1):
+        command = [LOAD, "-c", "250", "-w", "256", "-n", "80000", d.socket, payload]
+        if os.getuid() == 0:
+            command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *command]
+        flood.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    deadline = time.monotonic() + 30
+    while metric(d, 'profd_queue_length{queue="writer"}') < 20000 and time.monotonic() < deadline and flood[0].poll() is None:
+        time.sleep(0.005)
+    first = d.ctl("upload", "--json", "-e", exe, *files)
+    during = [p.poll() for p in flood]
+    results = [p.communicate(timeout=120) for p in flood]
+    told = [values(out) for out, _ in results]
+    tap.point(all(p.returncode == 0 for p in flood) and all(t["acks"] == 80000 for t in told),
+              "two floods of 64,000 uploads in flight each: all 160,000 acknowledged", results)
+    tap.point(any(t["busy"] > 0 for t in told), f"many were sent away first: BUSY {[int(t['busy']) for t in told]}, repeated under the same ids", told)
+    tap.point(first.returncode == 0 and None in during, "a third user's files go in between, or to his spool", (first.stdout, first.stderr, during))
+    again = d.ctl("upload", "--json", "-e", exe, files[0])
+    tap.point(again.returncode == 0 and not os.listdir(d.env["PROFD_SPOOL"]) if os.path.isdir(d.env["PROFD_SPOOL"]) else again.returncode == 0,
+              "what went to the spool goes with his next delivery", again.stderr)
+    tap.point(total(d) == started + 160000 + 41, "every upload is counted exactly once", (started, total(d), first.stdout, again.stdout))
+    report = d.json("report", exe, "--json")
+    ticks = sum(range(1, 41)) + 1
+    tap.point(abs(report["totals"]["seconds"] - ticks / 100) < 1e-9, f"and the files' {ticks} ticks as well", report["totals"])
+
+
+def builds(tap, d):
+    """10,000 builds an hour may be named for the first time by one user."""
+    def attack(say):
+        def names(first, n):
+            body = field(1, sender_number().to_bytes(12, "little")) + field(2, 1)
+            body += b"".join(field(6, field(1, f"{k:040x}") + field(2, f"/tmp/{k}")) for k in range(first, first + n))
+            with Wire(d.socket) as w:
+                w.send("UPLOAD", body + field(8, counts(1)) + field(11, "0123456789abcdef" * 2), 9)
+                while (answer := w.take())[0] == "WANT_OBJECT":
+                    pass
+            return answer[0], answer[3].get(1), answer[3].get(2), answer[3].get(3), answer[3].get(4, b"").decode()
+        base = 0xabc000000
+        say(json.dumps([names(base + 1000 * n, 1000)[0] for n in range(10)]))
+        say(json.dumps(names(base + 10000, 1000)))
+        say(json.dumps(names(base, 1000)))
+
+    other = Other(attack)
+    tap.point(json.loads(other.line()) == ["ACK"] * 10, "a user names 10,000 builds")
+    kind, status, retry, after, sentence = json.loads(other.line())
+    tap.point((kind, status, retry) == ("NACK", 15, 1) and "10000 an hour" in sentence and 60000 < after <= 3600000,
+              f"the next thousand has to wait: {sentence}", (kind, status, retry, after))
+    tap.point(json.loads(other.line())[0] == "ACK", "what he named before goes on")
+    other.end()
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", upload(sender_number(), 1, build_id=os.urandom(20).hex()), 3)
+        while (answer := w.take())[0] == "WANT_OBJECT":
+            pass
+    tap.point(answer[0] == "ACK" or os.getuid() != 0, "other users' new builds are taken", answer)
+
+
+def exhausted(tap):
+    """A daemon that may open 64 descriptors, and 300 connections to each of its sockets."""
+    with Daemon(wrapper=("prlimit", "--nofile=64")) as d:
+        before, held, told = d.descriptors(), [], b""
+        for path in (d.socket, d.http):
+            for _ in range(300):
+                s = socket.socket(socket.AF_UNIX)
+                s.setblocking(False)
+                try:
+                    s.connect(path)
+                    held.append(s)
+                except BlockingIOError:
+                    s.close() # the queue of the listening socket is full
+        time.sleep(0.3)
+        lines, ticks = len(d.logged().splitlines()), cpu(d)
+        most = 0
+        for _ in range(40): # of which upkeep sees some: not to get a descriptor is no failure of the disk
+            most = max(most, d.descriptors())
+            time.sleep(0.05)
+        spent = cpu(d) - ticks
+        tap.point(spent < os.sysconf("SC_CLK_TCK") / 2, f"64 descriptors, {len(held)} connections: no spinning, {spent} ticks in 2 s", spent)
+        tap.point(most >= 60, f"{most} of the 64 descriptors are in use", most)
+        for s in held:
+            try:
+                told += s.recv(4096)
+            except OSError:
+                pass
+        tap.point(b"connections are open, at most" in told or b"descriptors" in told, "those who are sent away are told why", told[-200:])
+        more = len(d.logged().splitlines()) - lines
+        tap.point(len(d.logged().splitlines()) < 30 and more < 3, f"{more} lines of log in that time", d.logged()[-600:])
+        for s in held:
+            s.close()
+        d.settled(tap, "descriptors come back", before, 256 * MB)
+        d.serves(tap, "descriptors come back")
+        tap.point(d.stop() == 0, "and the daemon ends with 0")
+
+
+def killed(tap, folder):
+    """The daemon is killed twice in the middle of a flood: what was not acknowledged comes again under its id and counts once."""
+    with Daemon() as d:
+        flood = subprocess.Popen([LOAD, "-c", "40", "-w", "32", "-n", "40000", d.socket, template(folder)], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        for reached in (4000, 16000):
+            deadline = time.monotonic() + 20
+            while total(d) < reached and flood.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+            d.process.kill()
+            d.process.wait()
+            d.start()
+        out, err = flood.communicate(timeout=60)
+        told = values(out)
+        tap.point(flood.returncode == 0 and told["acks"] == 40000 and told["reconnects"] >= 40,
+                  "a daemon killed twice under 40,000 uploads: all acknowledged in the end", (out, err))
+        tap.point(total(d) == 40000, f"and each counted once; {int(told.get('duplicates', 0))} had been stored before their answer was lost", total(d))
+
+
+def cpu(d):
+    with open(f"/proc/{d.process.pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with Tap() as tap, tempfile.TemporaryDirectory(prefix="profd-flow-") as folder:
+        os.chmod(folder, 0o755)
+        with Daemon() as d:
+            d.serves(tap, "in peace")
+            run(LOAD, "-c", "50", "-w", "64", "-n", "20000", d.socket, template(folder)) # caches are filled before memory is compared
+            base = d.rss()
+            crowd(tap, d, folder)
+            busy(tap, d, folder)
+            builds(tap, d)
+            deadline = time.monotonic() + 25 # what is free goes back to the system now and then
+            while d.rss() > base + 32 * MB and time.monotonic() < deadline:
+                time.sleep(0.2)
+            tap.point(d.rss() < base + 32 * MB, f"memory: {base >> 20} MB before, {d.rss() >> 20} MB after", (base, d.rss()))
+            d.serves(tap, "after all this")
+            tap.point(d.stop() == 0, "the daemon ends with 0", d.logged()[-800:])
+        killed(tap, folder)
+        exhausted(tap)
+
+
+if __name__ == "__main__":
+    main()
