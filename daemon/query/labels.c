@@ -1,7 +1,10 @@
 /* /api/v1/labels and /api/v1/labels/{name}/values */
+#include <inttypes.h>
 #include <string.h>
 
 #include "query/handlers.h"
+#include "query/labels_window.h"
+#include "query/options.h"
 #include "query/query.h"
 #include "render/render.h"
 #include "store/store.h"
@@ -52,21 +55,80 @@ static bool take_label(void *context, const struct label_row *row)
     return !page->failed && page->count != page->stop;
 }
 
+/* True if only some uploads are meant. */
+static bool is_narrowed(const struct params *p)
+{
+    bool narrowed = false;
+    for (size_t i = 0; i < p->count; i++) {
+        const char *name = p->items[i].name;
+        narrowed |= strcmp(name, "since") == 0 || strcmp(name, "until") == 0 || strcmp(name, "match") == 0 ||
+                    strcmp(name, "uid") == 0 || strncmp(name, "label.", 6) == 0;
+    }
+    return narrowed;
+}
+
+static struct store_filter make_filter(const struct options *o, const char *id)
+{
+    return (struct store_filter){.build_id = id, .since = o->since, .until = o->until, .matcher_count = o->matcher_count,
+                                 .matchers = o->matchers};
+}
+
+/* The labels of the uploads that the options select. */
+static enum profd_status gather_some(struct label_page *page, const struct options *o, const char *id, struct profd_error *e)
+{
+    struct label_row *rows = NULL;
+    size_t n = 0;
+    const struct store_filter filter = make_filter(o, id);
+    enum profd_status status = labels_count(page->job->store, &o->visible, &filter, page->job->arena, &rows, &n, e);
+    for (size_t i = 0; status == PROFD_OK && i < n && take_label(page, &rows[i]); i++) {
+    }
+    return status;
+}
+
+/* Validated by the state of all builds, the target, and the edges of a window; relative times are compared as they were meant. */
+static enum profd_status set_tag(struct job *job, const struct options *o, const char *id, bool *fresh, struct profd_error *e)
+{
+    uint64_t epoch;
+    struct buffer b;
+    int64_t since = 0, until = 0;
+    enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
+    if (status == PROFD_OK && id != NULL && (o->since != 0 || o->until != 0)) {
+        const struct store_filter filter = make_filter(o, id);
+        status = store_get_range(job->store, &o->visible, &filter, &since, &until, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    buffer_init(&b, 65536);
+    buffer_add_text(&b, job->request->target);
+    buffer_add_format(&b, "\n%" PRId64 " %" PRId64 "\n", since, until);
+    options_add_canonical(o, &b);
+    *fresh = !b.failed && job_set_etag(job, b.data, b.size, epoch);
+    buffer_done(&b);
+    return status;
+}
+
 static enum profd_status gather(struct label_page *page, bool *fresh, struct profd_error *e)
 {
     struct job *job = page->job;
-    const struct store_scope *scope = &job->request->scope;
+    const struct query_request *r = job->request;
     const char *build = params_find(job->params, "build_id");
+    bool narrowed = is_narrowed(job->params);
     struct buildid id;
-    enum profd_status status = PROFD_OK;
-    if (build != NULL) {
-        status = store_find_build(job->store, scope, build, &id, e);
+    struct options o;
+    enum profd_status status = options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &o, e);
+    if (status == PROFD_OK && build != NULL) {
+        status = store_find_build(job->store, &o.visible, build, &id, e);
+    } else if (status == PROFD_OK && narrowed) {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "labels of some uploads only are known for one build at a time: build_id= "
+                                                     "must name it");
     }
     if (status == PROFD_OK) {
-        status = job_set_list_etag(job, fresh, e);
+        status = set_tag(job, &o, build != NULL ? id.text : NULL, fresh, e);
     }
     if (status == PROFD_OK && !*fresh) {
-        status = store_each_label(job->store, scope, build != NULL ? id.text : NULL, take_label, page, e);
+        status = narrowed ? gather_some(page, &o, id.text, e)
+                          : store_each_label(job->store, &r->scope, build != NULL ? id.text : NULL, take_label, page, e);
     }
     return status == PROFD_OK && page->failed ? profd_error_set(e, PROFD_NO_MEMORY, "no memory for the labels")
                                               : status;

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "proto/counts.h"
+#include "query/load_rolled.h"
 #include "query/set.h"
 
 struct loading {
     const struct load_request *request;
     struct arena *arena;
     struct profile_sum *sum;
+    struct rolled *rolled;
     struct set series, hosts, users;
     const uint32_t **maps;    /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
@@ -124,31 +126,37 @@ static void counts_keep_alone(struct counts *c, const uint32_t *map)
     c->arc_count = n;
 }
 
+static enum profd_status add_host(struct loading *l, const char *host)
+{
+    uint32_t number;
+    bool added;
+    return host == NULL || host[0] == '\0' ? PROFD_OK : set_add(&l->hosts, host, strlen(host), &number, &added);
+}
+
 static enum profd_status add_source(struct loading *l, const struct store_row *row)
 {
     struct provenance *p = &l->provenance;
     uint32_t number;
-    bool added;
-    p->uploads++;
+    bool added, first = p->uploads == 0;
+    p->uploads += row->rolled ? row->uploads : 1;
     p->processes += row->processes_started;
     p->inexact |= row->inexact;
-    p->first = p->uploads == 1 || row->start < p->first ? row->start : p->first;
-    p->last = p->uploads == 1 || row->end > p->last ? row->end : p->last;
+    p->first = first || row->start < p->first ? row->start : p->first;
+    p->last = first || row->end > p->last ? row->end : p->last;
     enum profd_status status = set_add(&l->users, &row->uid, sizeof row->uid, &number, &added);
-    if (status == PROFD_OK && row->host != NULL && row->host[0] != '\0') {
-        status = set_add(&l->hosts, row->host, strlen(row->host), &number, &added);
+    if (status == PROFD_OK && !row->rolled) {
+        status = add_host(l, row->host);
+    }
+    for (size_t i = 0; status == PROFD_OK && row->rolled && i < row->host_count; i++) {
+        status = add_host(l, row->hosts[i]);
     }
     return status;
 }
 
-static enum profd_status take_upload(void *context, const struct store_row *row, struct profd_error *e)
+static enum profd_status take_counts(struct loading *l, const struct store_row *row, const uint32_t *map,
+                                     struct profd_error *e)
 {
-    struct loading *l = context;
-    const uint32_t *map;
     struct counts c = {0};
-    if (add_source(l, row) != PROFD_OK || find_map(l, row, &map) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-    }
     enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored upload %llu",
@@ -160,6 +168,16 @@ static enum profd_status take_upload(void *context, const struct store_row *row,
     status = profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only, e);
     counts_done(&c);
     return status;
+}
+
+static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct loading *l = context;
+    const uint32_t *map;
+    if (add_source(l, row) != PROFD_OK || find_map(l, row, &map) != PROFD_OK) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
+    }
+    return row->rolled ? rolled_add(l->rolled, row, map, e) : take_counts(l, row, map, e);
 }
 
 static int uid_compare(const void *left, const void *right)
@@ -184,22 +202,37 @@ static enum profd_status finish_users(struct loading *l)
     return PROFD_OK;
 }
 
+/* Everything that matches becomes one profile. */
+static enum profd_status load_sum(struct loading *l, struct profile **profile, struct profd_error *e)
+{
+    const struct load_request *request = l->request;
+    enum profd_status status = store_each_upload(request->store, &request->scope, &request->filter, take_row, l, e);
+    if (status == PROFD_OK) {
+        status = store_pattern_judge(&request->filter, e);
+    }
+    if (status == PROFD_OK) {
+        status = rolled_close(l->rolled, l->sum, e);
+    }
+    if (status == PROFD_OK) {
+        status = profile_sum_finish(l->sum, profile, e);
+    }
+    return status == PROFD_OK ? rolled_join(l->rolled, *profile, e) : status;
+}
+
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
                                struct profd_error *e)
 {
     struct loading l = {.request = request, .arena = a, .sum = profile_sum_new(a)};
+    l.rolled = l.sum != NULL ? rolled_new(a, request->cache, request->alone, request->arcs_only) : NULL;
     set_init(&l.series, a);
     set_init(&l.hosts, a);
     set_init(&l.users, a);
-    if (l.sum == NULL) {
+    if (l.rolled == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }
-    enum profd_status status =
-        store_each_upload(request->store, &request->scope, &request->filter, take_upload, &l, e);
     struct load result = {0};
-    if (status == PROFD_OK) {
-        status = profile_sum_finish(l.sum, &result.profile, e);
-    }
+    enum profd_status status = load_sum(&l, &result.profile, e);
+    rolled_done(l.rolled);
     if (status == PROFD_OK && finish_users(&l) != PROFD_OK) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }

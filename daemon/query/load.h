@@ -1,4 +1,4 @@
-/* Stored uploads become one profile. */
+/* Stored uploads and sums become one profile. */
 #ifndef PROFD_QUERY_LOAD_H
 #define PROFD_QUERY_LOAD_H
 
@@ -8,6 +8,7 @@
 #include "core/profile.h"
 #include "core/provenance.h"
 #include "proto/status.h"
+#include "query/query.h"
 #include "store/store.h"
 
 struct load_request {
@@ -16,6 +17,7 @@ struct load_request {
     struct store_filter filter;
     bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become COUNTS_NOWHERE */
     bool arcs_only; /* for the arcs ever observed */
+    struct query_cache *cache; /* of sums added up before; NULL: none */
 };
 
 struct load {
@@ -24,7 +26,8 @@ struct load {
     struct provenance provenance;
 };
 
-/* Sums every matching upload, one at a time. Everything lives in the arena. O(bins + arcs) of all uploads. */
+/* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if alone).
+ * Everything lives in the arena. O(bins + arcs) of all rows. LIMIT if a label pattern of the filter could not be decided. */
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
                                struct profd_error *e);
 

@@ -62,7 +62,7 @@ static enum profd_status parse_matchers(const struct params *p, struct arena *a,
             if (!options_name_valid(item->name + 6)) {
                 return profd_error_set(e, PROFD_BAD_QUERY, "%s does not name a label", item->name);
             }
-            *m = (struct store_matcher){item->name + 6, item->value, STORE_MATCH_EQUAL};
+            *m = (struct store_matcher){.name = item->name + 6, .value = item->value, .match = STORE_MATCH_EQUAL};
             continue;
         }
         enum profd_status status = options_parse_match(item->value, a, m, e);

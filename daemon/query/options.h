@@ -45,7 +45,8 @@ void options_add_canonical(const struct options *o, struct buffer *out);
 
 /* True for a Prometheus label name within LIMIT_LABEL_NAME. */
 bool options_name_valid(const char *name);
-/* One matcher, K="V" or K!="V" with \" and \\ inside. */
+/* One matcher, K="V", K!="V", K=~"V" or K!~"V" with \" and \\ inside; in the latter two V is a regular expression, compiled into the
+ * arena, in which any other backslash may stand alone. BAD_QUERY. */
 enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
                                       struct profd_error *e);
 

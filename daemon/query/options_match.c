@@ -1,4 +1,4 @@
-/* match=K="V", and label.K=V which means the same. */
+/* match=K="V" and its like, and label.K=V which means the same. */
 #include <string.h>
 
 #include "query/options.h"
@@ -24,8 +24,9 @@ bool options_name_valid(const char *name)
     return n > 0 && n <= LIMIT_LABEL_NAME && name[n] == '\0';
 }
 
-/* The value between quotes, without its backslashes; NULL if it does not end with a quote, or memory did. */
-static char *unquote(const char *quoted, struct arena *a)
+/* The value between quotes, without the backslashes before quotes and backslashes; NULL if it does not end with a quote, or memory
+ * did. In a pattern other backslashes are its own: "a\.b" and "a\\.b" are the same. */
+static char *unquote(const char *quoted, bool pattern, struct arena *a)
 {
     char *value = arena_take(a, strlen(quoted) + 1), *to = value;
     const char *at = quoted + 1;
@@ -33,36 +34,55 @@ static char *unquote(const char *quoted, struct arena *a)
         return NULL;
     }
     for (; *at != '\0' && *at != '"'; at++) {
-        if (*at == '\\' && *++at != '"' && *at != '\\') {
+        bool escape = *at == '\\' && (at[1] == '"' || at[1] == '\\');
+        if (*at == '\\' && !escape && (!pattern || at[1] == '\0')) {
             return NULL;
         }
+        at += escape;
         *to++ = *at;
     }
     return at[0] == '"' && at[1] == '\0' ? value : NULL;
+}
+
+/* =, !=, =~ or !~; the text behind it, or NULL. */
+static const char *read_operator(const char *op, enum store_match *match)
+{
+    static const struct {
+        const char *text;
+        enum store_match match;
+    } OPERATORS[] = {{"=~", STORE_MATCH_LIKE}, {"!~", STORE_MATCH_UNLIKE}, {"!=", STORE_MATCH_NOT_EQUAL}, {"=", STORE_MATCH_EQUAL}};
+    for (size_t i = 0; i < sizeof OPERATORS / sizeof *OPERATORS; i++) {
+        size_t n = strlen(OPERATORS[i].text);
+        if (strncmp(op, OPERATORS[i].text, n) == 0) {
+            *match = OPERATORS[i].match;
+            return op + n;
+        }
+    }
+    return NULL;
 }
 
 enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
                                       struct profd_error *e)
 {
     size_t n = name_length(text);
-    const char *op = text + n;
+    struct store_matcher m = {0};
     if (n == 0 || n > LIMIT_LABEL_NAME) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s does not begin with a label name", text);
     }
-    if (strncmp(op, "=~", 2) == 0 || strncmp(op, "!~", 2) == 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: %.2s (regular expressions) is not there yet, = and != are",
-                               text, op);
+    const char *quoted = read_operator(text + n, &m.match);
+    if (quoted == NULL) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s has neither =, !=, =~ nor !~ after the label name", text);
     }
-    bool equal = *op == '=';
-    if (!equal && strncmp(op, "!=", 2) != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s has neither = nor != after the label name", text);
-    }
-    char *name = arena_copy(a, text, n);
-    char *value = unquote(op + (equal ? 1 : 2), a);
-    if (name == NULL || value == NULL) {
+    bool pattern = m.match == STORE_MATCH_LIKE || m.match == STORE_MATCH_UNLIKE;
+    m.name = arena_copy(a, text, n);
+    m.value = unquote(quoted, pattern, a);
+    if (m.name == NULL || m.value == NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must stand in double quotes, as in host=\"db1\"",
                                text);
     }
-    *out = (struct store_matcher){name, value, equal ? STORE_MATCH_EQUAL : STORE_MATCH_NOT_EQUAL};
-    return PROFD_OK;
+    enum profd_status status = pattern ? store_pattern_compile(a, m.value, &m.pattern, e) : PROFD_OK;
+    if (status == PROFD_OK) {
+        *out = m;
+    }
+    return status;
 }

@@ -158,7 +158,7 @@ enum profd_status params_check(const struct params *p, const char *const *allowe
         if (!name_allowed(name, allowed)) {
             return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
         }
-        bool repeats = strcmp(name, "match") == 0 || strncmp(name, "label.", 6) == 0;
+        bool repeats = strcmp(name, "match") == 0 || strcmp(name, "by") == 0 || strncmp(name, "label.", 6) == 0;
         for (size_t j = 0; j < i && !repeats; j++) {
             if (strcmp(p->items[j].name, name) == 0) {
                 return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%s' is given twice", name);

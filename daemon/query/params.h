@@ -31,7 +31,7 @@ struct params {
 enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e);
 
 /* BAD_QUERY unless every parameter is one of allowed (ended by NULL) and stands once. An entry "label.*" allows
- * every name with that prefix; "match" and "label.…" may repeat. */
+ * every name with that prefix; "match", "by" and "label.…" may repeat. */
 enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e);
 
 /* Value of the first parameter of that name, or NULL. */

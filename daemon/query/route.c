@@ -7,14 +7,16 @@
 
 static const char *const NONE[] = {NULL};
 static const char *const PAGE[] = {"limit", "cursor", NULL};
-static const char *const LABELS[] = {"build_id", NULL};
-static const char *const VALUES[] = {"build_id", "limit", "cursor", NULL};
+static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", NULL};
+static const char *const VALUES[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const REPORT[] = {"since", "until", "match", "label.*", "scope", "mode",   "static",
                                      "focus", "sort",  "limit", "view",    "uid",   "format", "geometry", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", NULL};
 static const char *const FUNCTION[] = {"since", "until", "match", "label.*", "scope", "static", "uid", "build_id", NULL};
 static const char *const SEARCH[] = {"name",  "since",  "until", "match",  "label.*", "scope",
                                      "static", "uid",   "limit", "cursor", NULL};
+static const char *const GROUPS[] = {"by",    "step", "since", "until", "match", "label.*",
+                                     "scope", "uid",  "limit", "cursor", NULL};
 
 static const struct route ROUTES[] = {
     {"/openapi.json", openapi_show, NONE, false},
@@ -22,6 +24,7 @@ static const struct route ROUTES[] = {
     {"/api/v1/builds/{}", builds_show, NONE, false},
     {"/api/v1/builds/{}/report", report_show, REPORT, true},
     {"/api/v1/builds/{}/counts", counts_show, COUNTS, true},
+    {"/api/v1/builds/{}/groups", groups_show, GROUPS, true},
     {"/api/v1/builds/{}/functions", function_search, SEARCH, true},
     {"/api/v1/builds/{}/functions/{}", function_show, FUNCTION, true},
     {"/api/v1/labels", labels_list, LABELS, false},

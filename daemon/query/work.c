@@ -1,5 +1,6 @@
 #include "query/work.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@ static void take_row(void *context, const struct build_row *row)
     struct work *w = ((void **)context)[0];
     struct job *job = ((void **)context)[1];
     w->is_program = row->is_program;
+    w->first_seen = row->first_seen;
+    w->last_seen = row->last_seen;
     w->name = arena_copy(job->arena, row->name != NULL ? row->name : "", row->name != NULL ? strlen(row->name) : 0);
 }
 
@@ -35,6 +38,46 @@ static enum profd_status choose_scope(struct job *job, struct work *w, struct pr
     return PROFD_OK;
 }
 
+struct store_filter work_make_filter(const struct work *w)
+{
+    const struct options *o = &w->options;
+    return (struct store_filter){
+        .build_id = w->id.text,
+        .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE,
+        .since = o->since,
+        .until = o->until,
+        .matcher_count = o->matcher_count,
+        .matchers = o->matchers,
+    };
+}
+
+/* Where the window's edges lie now. */
+static enum profd_status find_edges(struct job *job, struct work *w, struct profd_error *e)
+{
+    const struct store_filter filter = work_make_filter(w);
+    int64_t since = 0, until = 0;
+    enum profd_status status = PROFD_OK;
+    if (filter.since != 0 || filter.until != 0) {
+        status = store_get_range(job->store, &w->options.visible, &filter, &since, &until, e);
+    }
+    if (status == PROFD_OK) {
+        status = store_pattern_judge(&filter, e);
+    }
+    if (status == PROFD_OK) {
+        w->used_since = since;
+        w->used_until = until;
+    }
+    return status;
+}
+
+enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e)
+{
+    int64_t since = w->used_since, until = w->used_until;
+    enum profd_status status = find_edges(job, w, e);
+    *moved = status == PROFD_OK && (since != w->used_since || until != w->used_until);
+    return status;
+}
+
 /* The epoch is read before the data: a tag may be older than its answer, never newer. */
 static enum profd_status set_etag(struct job *job, const char *kind, const struct work *w, bool *fresh,
                                   struct profd_error *e)
@@ -46,7 +89,7 @@ static enum profd_status set_etag(struct job *job, const char *kind, const struc
         return status;
     }
     buffer_init(&b, 65536);
-    buffer_add_format(&b, "%s %s ", kind, w->id.text);
+    buffer_add_format(&b, "%s %s %" PRId64 " %" PRId64 " ", kind, w->id.text, w->used_since, w->used_until);
     options_add_canonical(&w->options, &b);
     *fresh = !b.failed && job_set_etag(job, b.data, b.size, epoch);
     buffer_done(&b);
@@ -63,9 +106,12 @@ enum profd_status work_begin(struct job *job, const char *kind, bool compat, str
         status = store_find_build(job->store, &w->options.visible, job->params->segments[3], &w->id, e);
     }
     if (status == PROFD_OK) {
-        status = set_etag(job, kind, w, fresh, e);
+        status = choose_scope(job, w, e);
     }
-    return status == PROFD_OK && !*fresh ? choose_scope(job, w, e) : status;
+    if (status == PROFD_OK) {
+        status = find_edges(job, w, e);
+    }
+    return status == PROFD_OK ? set_etag(job, kind, w, fresh, e) : status;
 }
 
 static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
@@ -75,19 +121,24 @@ static struct load_request load_everything(const struct job *job, const struct w
         .scope = job->request->scope,
         .filter = {.build_id = w->id.text, .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE},
         .alone = alone || w->scope != OPTIONS_SCOPE_PROGRAM,
+        .cache = job->request->cache,
     };
 }
 
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e)
 {
     struct load_request request = load_everything(job, w, alone);
-    const struct options *o = &w->options;
-    request.scope = o->visible;
-    request.filter.since = o->since;
-    request.filter.until = o->until;
-    request.filter.matcher_count = o->matcher_count;
-    request.filter.matchers = o->matchers;
-    return load_profile(&request, job->arena, &w->load, e);
+    request.scope = w->options.visible;
+    request.filter = work_make_filter(w);
+    enum profd_status status;
+    bool moved;
+    do {
+        status = load_profile(&request, job->arena, &w->load, e);
+        if (status == PROFD_OK) {
+            status = work_check_edges(job, w, &moved, e);
+        }
+    } while (status == PROFD_OK && moved);
+    return status;
 }
 
 static enum profd_status find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
@@ -203,6 +254,8 @@ struct render_input work_make_input(const struct work *w)
         .scope = SCOPES[w->scope],
         .since = o->since,
         .until = o->until,
+        .used_since = w->used_since,
+        .used_until = w->used_until,
         .sort = o->sort,
         .view = o->view,
         .limit = o->limit,

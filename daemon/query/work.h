@@ -3,6 +3,7 @@
 #define PROFD_QUERY_WORK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/object.h"
 #include "core/report.h"
@@ -18,16 +19,23 @@ struct work {
     struct buildid id;
     const char *name;            /* of the build */
     bool is_program;
+    int64_t first_seen, last_seen; /* of the build: earliest start and latest end of an upload */
     enum options_scope scope;    /* never the default */
+    int64_t used_since, used_until; /* the edges as the store can tell them */
     struct load load;
     const struct object *const *objects; /* one per build of the profile, NULL where nobody sent it */
     struct report *report;
     const bool *has_names;       /* one per build of the report, whose order is not the profile's */
 };
 
-/* Reads the options, finds the build and sets the ETag, which holds kind beside them. compat: as options_parse. *fresh: the asker has
+/* Reads the options, finds the build and the edges of the window, and sets the ETag, which holds kind beside them. compat: as options_parse. *fresh: the asker has
  * the answer already, and nothing was loaded. */
 enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh, struct profd_error *e);
+/* What the options select of the build. */
+struct store_filter work_make_filter(const struct work *w);
+/* What was loaded is told with its window, but uploads may have been rolled up meanwhile: looks for the edges again. moved: they lie
+ * elsewhere now, and w says where; load again. They only move outward, and not for ever. */
+enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e);
 /* Loads the sum. alone: one build whatever the scope says. */
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */

@@ -27,6 +27,7 @@ static void add_question(struct buffer *out, const struct render_input *in)
     json_add_text(out, "scope", in->scope);
     json_add_time(out, "since", in->since);
     json_add_time(out, "until", in->until);
+    json_add_window(out, in->used_since, in->used_until);
     json_add_text(out, "mode", "true");
     json_add_flag(out, "static", in->report->static_arcs);
     json_add_text(out, "sort", sort_name(in->sort));

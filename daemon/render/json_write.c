@@ -51,15 +51,30 @@ void json_add_flag(struct buffer *out, const char *key, bool value)
     buffer_add_text(out, value ? "true" : "false");
 }
 
-void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds)
+static void add_time(struct buffer *out, int64_t nanoseconds)
 {
     char text[40];
     if (nanoseconds == 0) {
-        json_add_text(out, key, NULL);
+        JSON_ADD(out, "null");
         return;
     }
     render_time(nanoseconds, text);
-    json_add_text(out, key, text);
+    render_json_string(out, text);
+}
+
+void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds)
+{
+    add_key(out, key);
+    add_time(out, nanoseconds);
+}
+
+void json_add_window(struct buffer *out, int64_t since, int64_t until)
+{
+    JSON_ADD(out, ",\"window\":{\"since\":");
+    add_time(out, since);
+    JSON_ADD(out, ",\"until\":");
+    add_time(out, until);
+    JSON_ADD(out, "}");
 }
 
 void json_add_address(struct buffer *out, const char *key, uint64_t address)

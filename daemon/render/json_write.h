@@ -16,6 +16,8 @@ void json_add_number(struct buffer *out, const char *key, double value);
 void json_add_text(struct buffer *out, const char *key, const char *text); /* NULL becomes null */
 void json_add_flag(struct buffer *out, const char *key, bool value);
 void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds); /* 0 becomes null */
+/* `,"window":{"since":…,"until":…}`: the edges that were used. */
+void json_add_window(struct buffer *out, int64_t since, int64_t until);
 void json_add_address(struct buffer *out, const char *key, uint64_t address); /* "0x401230" */
 /* `,"exact":…,"inexact_reasons":[…]` from message_inexact bits. */
 void json_add_exact(struct buffer *out, uint32_t inexact);

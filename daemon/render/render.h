@@ -24,6 +24,7 @@ struct render_input {
     const char *build_id, *build_name;   /* what was asked for */
     const char *scope;                   /* "program" | "build" | "everywhere" */
     int64_t since, until;                /* as asked, 0 if open */
+    int64_t used_since, used_until;      /* as used: an edge inside an hour that is one sum lies at the hour's border */
     enum render_sort sort;
     enum render_view view;
     uint32_t limit;                      /* functions shown; 0: all. Indexes stay those of the whole report */
@@ -58,6 +59,16 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
 void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
 /* Values of one label; next as above. */
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
+/* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used. */
+struct render_groups {
+    const char *const *labels;
+    size_t label_count;
+    int64_t step, since, until;
+    const struct group_row *rows;
+    size_t row_count;
+    const char *next;
+};
+void render_groups(const struct render_groups *groups, struct buffer *out);
 /* Functions as flat rows (no callers, no callees): positions in the report. */
 void render_functions(const struct report *report, const uint32_t *positions, size_t n, const char *next,
                       struct buffer *out);

@@ -97,6 +97,21 @@ static void add_missing(const struct text_parts *t)
     }
 }
 
+/* The edges that were used, and what was asked for if that is not the same. */
+static void add_window(struct buffer *out, const struct render_input *in)
+{
+    int64_t since = in->used_since != 0 ? in->used_since : in->since, until = in->used_until != 0 ? in->used_until : in->until;
+    if (in->since == 0 && in->until == 0) {
+        buffer_add_text(out, "Window    all stored time\n");
+        return;
+    }
+    add_times(out, "Window    ", since, until);
+    if (since != in->since || until != in->until) {
+        add_times(out, "Asked for ", in->since, in->until);
+        buffer_add_text(out, "          (uploads are kept as one sum an hour there)\n");
+    }
+}
+
 void text_add_heading(const struct text_parts *t)
 {
     const struct render_input *in = t->in;
@@ -105,11 +120,7 @@ void text_add_heading(const struct text_parts *t)
     buffer_add_text(t->out, " ");
     name_add_safe(t->out, in->build_name);
     buffer_add_format(t->out, "\nScope     %s\n", scope_words(in->scope));
-    if (in->since == 0 && in->until == 0) {
-        buffer_add_text(t->out, "Window    all stored time\n");
-    } else {
-        add_times(t->out, "Window    ", in->since, in->until);
-    }
+    add_window(t->out, in);
     add_sources(t->out, in->provenance);
     add_exactness(t->out, in->provenance->inexact);
     add_total(t->out, in->report);

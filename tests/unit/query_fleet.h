@@ -151,7 +151,7 @@ struct fleet_answer {
 
 static inline struct fleet_answer fleet_ask_as(struct store *s, const char *target, const char *etag, struct store_scope scope)
 {
-    struct query_request request = {target, etag, scope, true, FLEET_NOW};
+    struct query_request request = {.target = target, .if_none_match = etag, .scope = scope, .http = true, .now = FLEET_NOW};
     struct query_answer answer;
     struct fleet_answer out;
     cr_assert(query_owns(target));

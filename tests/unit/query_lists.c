@@ -142,8 +142,8 @@ Test(query_lists, openapi_describes_the_routes)
     struct store *s = fleet_open();
     json_t *root = fleet_get(s, "/openapi.json");
     static const char *const PATHS[] = {"/api/v1/builds", "/api/v1/builds/{id}", "/api/v1/builds/{id}/report", "/api/v1/builds/{id}/counts",
-                                        "/api/v1/builds/{id}/functions", "/api/v1/builds/{id}/functions/{address}", "/api/v1/labels",
-                                        "/api/v1/labels/{name}/values", "/openapi.json", "/healthz", "/readyz", "/metrics"};
+                                        "/api/v1/builds/{id}/groups", "/api/v1/builds/{id}/functions", "/api/v1/builds/{id}/functions/{address}", "/api/v1/labels",
+                                        "/api/v1/labels/{name}/values", "/api/v1/status", "/openapi.json", "/healthz", "/readyz", "/metrics"};
     cr_assert_eq(strncmp(fleet_text(root, "openapi"), "3.1.", 4), 0);
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
         cr_assert_not_null(json_object_get(json_object_get(root, "paths"), PATHS[i]), "%s", PATHS[i]);

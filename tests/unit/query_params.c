@@ -243,6 +243,23 @@ Test(query_options, matchers)
     cr_assert_str_eq(o.matchers[2].value, "1.2");
 }
 
+/* A backslash before a quote or another one is the string's, any other the pattern's. */
+Test(query_options, patterns)
+{
+    static const char *const CASES[][2] = {{"a.*", "a.*"}, {"a%5C.b", "a\\.b"}, {"a%5C%5C.b", "a\\.b"}, {"%5C%22", "\""},
+                                           {"%5C%5C%5C%5C", "\\\\"}, {"%C3%A4+", "\xc3\xa4+"}, {"", ""}};
+    for (size_t i = 0; i < 2 * (sizeof CASES / sizeof *CASES); i++) {
+        struct options o;
+        struct profd_error e;
+        char target[100];
+        snprintf(target, sizeof target, "/?match=host%c~%%22%s%%22", i % 2 == 0 ? '=' : '!', CASES[i / 2][0]);
+        cr_assert_eq(options(target, true, &o, &e), PROFD_OK, "%s: %s", target, e.sentence);
+        cr_assert(o.matcher_count == 1 && o.matchers[0].match == (i % 2 == 0 ? STORE_MATCH_LIKE : STORE_MATCH_UNLIKE));
+        cr_assert_str_eq(o.matchers[0].value, CASES[i / 2][1]);
+        cr_assert_not_null(o.matchers[0].pattern);
+    }
+}
+
 Test(query_options, refusals_name_the_value)
 {
     static const char *const CASES[][2] = {
@@ -257,7 +274,9 @@ Test(query_options, refusals_name_the_value)
         {"/?format=gprof&sort=self", "sort="},       {"/?format=gprof&limit=5", "limit="},
         {"/?format=gprof&static=1", "static="},      {"/?geometry=1", "geometry="},
         {"/?format=gprof&geometry=0", "geometry=0"}, {"/?focus=", "focus="},
-        {"/?match=host=~%22a%22", "=~"},             {"/?match=host!~%22a%22", "!~"},
+        {"/?match=host=~%22a(%22", "offset 2"},      {"/?match=host!~%22*a%22", "\"*a\" is wrong at offset 0"},
+        {"/?match=host=~a", "double quotes"},        {"/?match=host~%22a%22", "neither"},
+        {"/?match=host=~%22(?C1)%5CC%22", "\\C is disabled"}, {"/?match=host=~%22a%5C", "double quotes"},
         {"/?match=host", "neither"},                 {"/?match=%22a%22", "label name"},
         {"/?match=1a=%22b%22", "label name"},        {"/?match=host=db", "double quotes"},
         {"/?match=host=%22db", "double quotes"},     {"/?match=host=%22db%22x", "double quotes"},
@@ -299,7 +318,7 @@ Test(query_options, canonical_text_tells_questions_apart)
     static const char *const TARGETS[] = {
         "/", "/?limit=5", "/?since=5", "/?until=5", "/?scope=build", "/?static=1", "/?focus=a", "/?sort=self", "/?view=flat",
         "/?format=text", "/?format=gprof", "/?format=gprof&geometry=1", "/?uid=0", "/?uid=1", "/?label.a=b", "/?label.a=c",
-        "/?match=a!=%22b%22", "/?label.a=b&label.c=d", "/?focus=a%20b", "/?label.a=1%200%201%20b",
+        "/?match=a!=%22b%22", "/?match=a=~%22b%22", "/?match=a!~%22b%22", "/?label.a=b&label.c=d", "/?focus=a%20b", "/?label.a=1%200%201%20b",
     };
     enum { N = sizeof TARGETS / sizeof *TARGETS };
     char tags[N][ETAG_SIZE];

@@ -1,0 +1,198 @@
+/* /api/v1/builds/{id}/groups: uploads by the values of labels, by time, or both. */
+#include "query/groups_sum.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "query/handlers.h"
+#include "query/query.h"
+#include "query/work.h"
+#include "render/render.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* Steps divide a day or are whole days, so that they begin where sums begin, in UTC. */
+static const struct {
+    const char *text;
+    int64_t seconds;
+} STEPS[] = {{"1m", 60},     {"5m", 300},    {"10m", 600},   {"15m", 900},    {"30m", 1800},  {"1h", 3600},  {"2h", 7200},
+             {"3h", 10800},  {"4h", 14400},  {"6h", 21600},  {"8h", 28800},   {"12h", 43200}, {"1d", 86400}, {"7d", 604800}};
+
+static enum profd_status parse_step(const struct params *p, int64_t *step, struct profd_error *e)
+{
+    const char *text = params_find(p, "step");
+    *step = 0;
+    for (size_t i = 0; text != NULL && i < sizeof STEPS / sizeof *STEPS; i++) {
+        if (strcmp(STEPS[i].text, text) == 0) {
+            *step = STEPS[i].seconds * SECOND;
+        }
+    }
+    return text == NULL || *step > 0 ? PROFD_OK
+                                     : profd_error_set(e, PROFD_BAD_QUERY,
+                                                       "step=%s is none of: 1m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, "
+                                                       "12h, 1d, 7d", text);
+}
+
+static enum profd_status parse_by(const struct params *p, struct groups_request *r, struct profd_error *e)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const char *label = p->items[i].value;
+        if (strcmp(p->items[i].name, "by") != 0) {
+            continue;
+        }
+        if (!options_name_valid(label)) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s does not name a label", label);
+        }
+        for (size_t k = 0; k < r->label_count; k++) {
+            if (strcmp(r->labels[k], label) == 0) {
+                return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is given twice", label);
+            }
+        }
+        if (r->label_count == GROUPS_LABELS) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is one label too many: at most %d", label, GROUPS_LABELS);
+        }
+        r->labels[r->label_count++] = label;
+    }
+    if (r->label_count == 0 && r->step == 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "by= must name a label to group by, or step= a length of time");
+    }
+    return PROFD_OK;
+}
+
+/* Where data can be. An open edge is that of the build's uploads. */
+static enum profd_status find_span(const struct work *w, struct groups_request *r, struct profd_error *e)
+{
+    r->begin = w->options.since > 0 ? w->options.since : w->first_seen;
+    r->end = w->options.until > 0 ? w->options.until : w->last_seen + 1;
+    if (r->begin < w->first_seen) {
+        r->begin = w->first_seen;
+    }
+    if (r->end > w->last_seen + 1) {
+        r->end = w->last_seen + 1;
+    }
+    int64_t steps = r->step > 0 && r->begin < r->end ? (r->end - r->begin) / r->step + 1 : 0;
+    if (steps > LIMIT_STEPS) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "%" PRId64 " steps, at most %u: a longer step=, or since= and until= nearer",
+                               steps, LIMIT_STEPS);
+    }
+    return PROFD_OK;
+}
+
+/* What a page ends with: the last row's time, width and values. Backslashes stand before backslashes and slashes of values. */
+static const char *make_cursor(const struct group_row *row, size_t labels, struct arena *a)
+{
+    size_t room = 64;
+    for (size_t i = 0; i < labels; i++) {
+        room += 1 + 2 * strlen(row->values[i]);
+    }
+    char *cursor = arena_take(a, room), *p = cursor;
+    if (cursor == NULL) {
+        return NULL;
+    }
+    p += snprintf(p, 64, "%" PRId64 ".%" PRId64, row->time / SECOND, row->width / SECOND);
+    for (size_t i = 0; i < labels; i++) {
+        *p++ = '/';
+        for (const char *c = row->values[i]; *c != '\0'; c++) {
+            if (*c == '/' || *c == '\\') {
+                *p++ = '\\';
+            }
+            *p++ = *c;
+        }
+    }
+    return cursor;
+}
+
+/* The first row behind the cursor's. Rows are few beside the uploads that were read for them. */
+static enum profd_status find_page(const struct job *job, const struct group_row *rows, size_t n, size_t labels, size_t *first,
+                                   struct profd_error *e)
+{
+    const char *cursor = params_find(job->params, "cursor");
+    *first = 0;
+    for (size_t i = 0; cursor != NULL && i < n; i++) {
+        const char *other = make_cursor(&rows[i], labels, job->arena);
+        if (other == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a page");
+        }
+        if (strcmp(cursor, other) == 0) {
+            *first = i + 1;
+            return PROFD_OK;
+        }
+    }
+    return cursor == NULL ? PROFD_OK
+                          : profd_error_set(e, PROFD_BAD_QUERY,
+                                            "cursor=%s is not one that this list gave, or its row is gone: begin again", cursor);
+}
+
+static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w, struct group_row **rows,
+                                size_t *n, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    bool moved = r->step == 0 || r->begin < r->end;
+    while (status == PROFD_OK && moved) {
+        status = groups_add_up(r, job->arena, rows, n, e);
+        if (status == PROFD_OK) {
+            status = work_check_edges(job, w, &moved, e);
+        }
+    }
+    return status;
+}
+
+static enum profd_status show(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
+                              struct profd_error *e)
+{
+    struct group_row *rows = NULL;
+    size_t n = 0, first;
+    const char *next = NULL;
+    enum profd_status status = add_up(job, r, w, &rows, &n, e);
+    if (status == PROFD_OK) {
+        status = find_page(job, rows, n, r->label_count, &first, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    size_t count = n - first < limit ? n - first : limit;
+    if (first + count < n) {
+        next = make_cursor(&rows[first + count - 1], r->label_count, job->arena);
+        if (next == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a page");
+        }
+    }
+    const struct render_groups groups = {r->labels, r->label_count, r->step, w->used_since, w->used_until,
+                                         count > 0 ? rows + first : NULL, count, next};
+    render_groups(&groups, &job->answer->body);
+    return PROFD_OK;
+}
+
+enum profd_status groups_show(struct job *job, struct profd_error *e)
+{
+    struct work w;
+    struct groups_request r = {.store = job->store};
+    bool fresh = false;
+    unsigned long long limit = LIMIT_PAGE_DEFAULT;
+    const char *cursor = params_find(job->params, "cursor");
+    enum profd_status status = job_parse_page(job, &limit, e);
+    if (status == PROFD_OK) {
+        status = parse_step(job->params, &r.step, e);
+    }
+    if (status == PROFD_OK) {
+        status = parse_by(job->params, &r, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    char kind[LIMIT_QUERY_BYTES + 600];
+    snprintf(kind, sizeof kind, "groups %llu %" PRId64 " %s %s %s %s", limit, r.step, r.label_count > 0 ? r.labels[0] : "",
+             r.label_count > 1 ? r.labels[1] : "", r.label_count > 2 ? r.labels[2] : "", cursor != NULL ? cursor : "");
+    status = work_begin(job, kind, false, &w, &fresh, e);
+    if (status == PROFD_OK && !fresh) {
+        status = find_span(&w, &r, e);
+    }
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    r.scope = w.options.visible;
+    r.filter = work_make_filter(&w);
+    r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
+    return show(job, &r, &w, limit, e);
+}

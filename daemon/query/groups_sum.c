@@ -1,0 +1,302 @@
+#include "query/groups_sum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buffer.h"
+#include "core/rollup.h"
+#include "core/sum.h"
+#include "proto/counts.h"
+#include "proto/limits.h"
+#include "query/set.h"
+
+#define HOUR INT64_C(3600000000000)
+
+struct rate_ticks {
+    struct rate_ticks *next; /* ascending by rate */
+    uint32_t rate;
+    uint64_t ticks;
+};
+
+struct group {
+    struct group_row row;
+    struct rate_ticks *rates;
+};
+
+struct adding {
+    const struct groups_request *request;
+    struct arena *arena, *scratch;
+    struct set keys, hosts;
+    struct group *groups;
+    size_t capacity;
+    int64_t chunk, chunk_width; /* what is being asked for: its start, and its length; 0: everything */
+};
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to group uploads");
+}
+
+static const char *find_value(const struct store_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->label_count; i++) {
+        if (strcmp(row->labels[i].name, name) == 0) {
+            return row->labels[i].value;
+        }
+    }
+    return "";
+}
+
+/* The step that a row belongs to. */
+static void find_step(const struct adding *g, const struct store_row *row, int64_t *time, int64_t *width)
+{
+    int64_t step = g->request->step;
+    bool wide = row->rolled && step < g->chunk_width;
+    *time = wide ? g->chunk : row->end - row->end % step;
+    *width = wide ? g->chunk_width : step;
+}
+
+static enum profd_status new_group(struct adding *g, size_t at, const struct store_row *row, int64_t time, int64_t width)
+{
+    const struct groups_request *r = g->request;
+    if (at == g->capacity) {
+        size_t capacity = g->capacity == 0 ? 64 : 2 * g->capacity;
+        struct group *groups = ARENA_ARRAY(g->arena, capacity, struct group);
+        if (groups == NULL) {
+            return PROFD_NO_MEMORY;
+        }
+        if (at > 0) {
+            memcpy(groups, g->groups, at * sizeof *groups);
+        }
+        g->groups = groups;
+        g->capacity = capacity;
+    }
+    const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
+    for (size_t i = 0; values != NULL && i < r->label_count; i++) {
+        const char *value = find_value(row, r->labels[i]);
+        values[i] = arena_copy(g->arena, value, strlen(value));
+        if (values[i] == NULL) {
+            return PROFD_NO_MEMORY;
+        }
+    }
+    g->groups[at] = (struct group){.row = {.values = values, .time = time, .width = width}};
+    return values != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+}
+
+/* The group of a row, new if nothing is in it yet. */
+static enum profd_status find_group(struct adding *g, const struct store_row *row, uint32_t *number)
+{
+    const struct groups_request *r = g->request;
+    int64_t key_time[2] = {0, 0};
+    bool added;
+    struct buffer key;
+    if (r->step > 0) {
+        find_step(g, row, &key_time[0], &key_time[1]);
+    }
+    buffer_init(&key, 65536);
+    buffer_add(&key, key_time, sizeof key_time);
+    for (size_t i = 0; i < r->label_count; i++) {
+        const char *value = find_value(row, r->labels[i]);
+        buffer_add(&key, value, strlen(value) + 1);
+    }
+    enum profd_status status = key.failed ? PROFD_NO_MEMORY : set_add(&g->keys, key.data, key.size, number, &added);
+    buffer_done(&key);
+    return status == PROFD_OK && added ? new_group(g, *number, row, key_time[0], key_time[1]) : status;
+}
+
+static enum profd_status add_host(struct adding *g, uint32_t number, const char *host)
+{
+    char key[4 + 64];
+    size_t n = host != NULL ? strlen(host) : 0;
+    bool added;
+    uint32_t ignored;
+    if (n == 0 || n > sizeof key - 4) {
+        return PROFD_OK;
+    }
+    memcpy(key, &number, 4);
+    memcpy(key + 4, host, n);
+    enum profd_status status = set_add(&g->hosts, key, 4 + n, &ignored, &added);
+    g->groups[number].row.hosts += status == PROFD_OK && added;
+    return status;
+}
+
+static enum profd_status add_source(struct adding *g, uint32_t number, const struct store_row *row)
+{
+    struct group_row *to = &g->groups[number].row;
+    bool first = to->uploads == 0;
+    to->uploads += row->rolled ? row->uploads : 1;
+    to->processes += row->processes_started;
+    to->inexact |= row->inexact;
+    to->first = first || row->start < to->first ? row->start : to->first;
+    to->last = first || row->end > to->last ? row->end : to->last;
+    enum profd_status status = row->rolled ? PROFD_OK : add_host(g, number, row->host);
+    for (size_t i = 0; status == PROFD_OK && row->rolled && i < row->host_count; i++) {
+        status = add_host(g, number, row->hosts[i]);
+    }
+    return status;
+}
+
+static enum profd_status add_ticks(struct adding *g, struct group *to, uint32_t rate, const uint64_t *ticks, uint32_t n)
+{
+    struct rate_ticks **at = &to->rates;
+    bool saturated = false;
+    while (*at != NULL && (*at)->rate < rate) {
+        at = &(*at)->next;
+    }
+    if (*at == NULL || (*at)->rate != rate) {
+        struct rate_ticks *fresh = ARENA_NEW(g->arena, struct rate_ticks);
+        if (fresh == NULL) {
+            return PROFD_NO_MEMORY;
+        }
+        *fresh = (struct rate_ticks){*at, rate, 0};
+        *at = fresh;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        sum_add(&(*at)->ticks, ticks[i], &saturated);
+    }
+    return PROFD_OK;
+}
+
+/* only: the one build that counts; COUNTS_NOWHERE: all do. */
+static void add_calls(struct group *to, const uint32_t *from, const uint32_t *callee, const uint64_t *calls, uint32_t n,
+                      uint32_t only)
+{
+    bool saturated = false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (only == COUNTS_NOWHERE || from[i] == only || callee[i] == only) {
+            sum_add(&to->row.calls, calls[i], &saturated);
+        }
+    }
+}
+
+static enum profd_status add_upload(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
+                                    struct profd_error *e)
+{
+    struct counts c = {0};
+    enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored upload %llu",
+                                (unsigned long long)row->commit);
+    }
+    for (uint32_t i = 0; i < c.histogram_count && status == PROFD_OK; i++) {
+        const struct counts_histogram *h = &c.histograms[i];
+        if (only == COUNTS_NOWHERE || h->build == only) {
+            status = add_ticks(g, to, h->rate, c.bin_ticks + h->first, h->used);
+        }
+    }
+    add_calls(to, c.from_build, c.to_build, c.calls, c.arc_count, only);
+    counts_done(&c);
+    return status == PROFD_OK ? status : no_memory(e);
+}
+
+static enum profd_status add_rolled(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
+                                    struct profd_error *e)
+{
+    struct rollup r;
+    arena_reset(g->scratch);
+    enum profd_status status =
+        rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "stored sum %llu", (unsigned long long)row->id);
+    }
+    for (uint32_t i = 0; i < r.histogram_count && status == PROFD_OK; i++) {
+        const struct rollup_histogram *h = &r.histograms[i];
+        if (only == COUNTS_NOWHERE || h->build == only) {
+            status = add_ticks(g, to, h->rate, r.bin_ticks + h->first, h->used);
+        }
+    }
+    add_calls(to, r.from_build, r.to_build, r.calls, r.arc_count, only);
+    return status == PROFD_OK ? status : no_memory(e);
+}
+
+static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct adding *g = context;
+    uint32_t number, only = COUNTS_NOWHERE;
+    if (find_group(g, row, &number) != PROFD_OK || add_source(g, number, row) != PROFD_OK) {
+        return no_memory(e);
+    }
+    for (uint32_t i = 0; g->request->alone && i < row->build_count; i++) {
+        if (strcmp(row->builds[i].id.text, g->request->filter.build_id) == 0) {
+            only = i;
+        }
+    }
+    struct group *to = &g->groups[number];
+    return row->rolled ? add_rolled(g, to, row, only, e) : add_upload(g, to, row, only, e);
+}
+
+static enum profd_status ask(struct adding *g, int64_t since, int64_t until, struct profd_error *e)
+{
+    const struct groups_request *r = g->request;
+    struct store_filter filter = r->filter;
+    filter.since = since;
+    filter.until = until;
+    enum profd_status status = store_each_upload(r->store, &r->scope, &filter, take_row, g, e);
+    return status == PROFD_OK ? store_pattern_judge(&filter, e) : status;
+}
+
+/* Step by step, so that the store gives no sum that is wider than a step or an hour. */
+static enum profd_status ask_steps(struct adding *g, struct profd_error *e)
+{
+    const struct groups_request *r = g->request;
+    enum profd_status status = PROFD_OK;
+    g->chunk_width = r->step > HOUR ? r->step : HOUR;
+    for (g->chunk = r->begin - r->begin % g->chunk_width; status == PROFD_OK && g->chunk < r->end; g->chunk += g->chunk_width) {
+        int64_t since = g->chunk > r->filter.since ? g->chunk : r->filter.since;
+        int64_t until = g->chunk + g->chunk_width;
+        if (r->filter.until > 0 && r->filter.until < until) {
+            until = r->filter.until;
+        }
+        status = ask(g, since > 0 ? since : 1, until, e);
+    }
+    return status;
+}
+
+static int group_compare(const void *left, const void *right, void *context)
+{
+    const struct group_row *a = &((const struct group *)left)->row, *b = &((const struct group *)right)->row;
+    const struct groups_request *r = context;
+    if (a->time != b->time) {
+        return a->time < b->time ? -1 : 1;
+    }
+    int order = 0;
+    for (size_t i = 0; order == 0 && i < r->label_count; i++) {
+        order = strcmp(a->values[i], b->values[i]);
+    }
+    return order != 0 ? order : (a->width > b->width) - (a->width < b->width);
+}
+
+static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, struct profd_error *e)
+{
+    struct groups_request request = *g->request;
+    size_t n = g->keys.count;
+    struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
+    if (out == NULL) {
+        return no_memory(e);
+    }
+    if (n > 0) {
+        qsort_r(g->groups, n, sizeof *g->groups, group_compare, &request);
+    }
+    for (size_t i = 0; i < n; i++) {
+        out[i] = g->groups[i].row;
+        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
+            out[i].seconds += (double)at->ticks / at->rate;
+        }
+    }
+    *rows = out;
+    *count = n;
+    return PROFD_OK;
+}
+
+enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows, size_t *count,
+                                struct profd_error *e)
+{
+    struct adding g = {.request = request, .arena = a, .scratch = arena_new(LIMIT_QUERY_MEMORY)};
+    set_init(&g.keys, a);
+    set_init(&g.hosts, a);
+    enum profd_status status = g.scratch == NULL   ? no_memory(e)
+                               : request->step > 0 ? ask_steps(&g, e)
+                                                   : ask(&g, request->filter.since, request->filter.until, e);
+    arena_free(g.scratch);
+    return status == PROFD_OK ? finish(&g, rows, count, e) : status;
+}

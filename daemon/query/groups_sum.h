@@ -1,0 +1,32 @@
+/* Uploads added up by the values of labels. */
+#ifndef PROFD_QUERY_GROUPS_SUM_H
+#define PROFD_QUERY_GROUPS_SUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/rows.h"
+#include "proto/status.h"
+#include "store/store.h"
+
+#define GROUPS_LABELS 3 /* that one question may group by */
+
+struct groups_request {
+    struct store *store;
+    struct store_scope scope;
+    struct store_filter filter;
+    bool alone;                 /* ticks and calls of the filter's build only, as in load.h */
+    const char *labels[GROUPS_LABELS];
+    size_t label_count;
+    int64_t step;               /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */
+    int64_t begin, end;         /* with steps: where data can be; begin < end */
+};
+
+/* Rows by ascending time and values, those without uploads left out. With steps shorter than an hour, what is a sum by now stands in a
+ * row as wide as the sum, beginning at its hour. Everything lives in the arena. LIMIT if a label pattern could not be decided. */
+enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows, size_t *count,
+                                struct profd_error *e);
+
+#endif

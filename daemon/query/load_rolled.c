@@ -1,0 +1,322 @@
+#include "query/load_rolled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rollup.h"
+#include "proto/limits.h"
+#include "query/cache.h"
+#include "query/set.h"
+
+#define HOUR INT64_C(3600000000000)
+#define DAY (24 * HOUR)
+#define ROLLED_HOURS 6u /* this many hours, or days, aligned, are added up and kept together: a window that moves on finds most of */
+#define ROLLED_DAYS 8u  /* them again, and a new day or a late upload spoils one only */
+#define ROLLED_WAITING ((size_t)64 << 20) /* encoded bytes that wait for the rest of their block */
+
+/* A row that waits for its block. */
+struct waiting {
+    uint32_t group, sequence;
+    int64_t width, block;
+    uint64_t id, version, commit;
+    const void *bytes;
+    size_t size;
+};
+
+/* Series that map alike are added up in their own numbers of builds. */
+struct group {
+    const uint32_t *map;
+    uint32_t builds;
+    struct rollup_sum *sum;
+    struct rollup total;
+};
+
+struct rolled {
+    struct arena *arena;           /* the load's */
+    struct arena *bytes, *scratch, *block; /* of waiting rows; of one that is decoded; of a block's sum */
+    struct query_cache *cache;
+    bool alone, arcs_only;
+    struct set maps;
+    struct group *groups;
+    uint32_t group_capacity;
+    struct waiting *waiting;
+    uint32_t waiting_count, waiting_capacity;
+};
+
+struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone, bool arcs_only)
+{
+    struct rolled *r = ARENA_NEW(a, struct rolled);
+    if (r == NULL) {
+        return NULL;
+    }
+    *r = (struct rolled){.arena = a, .cache = cache, .alone = alone, .arcs_only = arcs_only, .bytes = arena_new(0),
+                         .scratch = arena_new(LIMIT_QUERY_MEMORY), .block = arena_new(LIMIT_QUERY_MEMORY)};
+    set_init(&r->maps, a);
+    if (r->bytes == NULL || r->scratch == NULL || r->block == NULL) {
+        rolled_done(r);
+        return NULL;
+    }
+    return r;
+}
+
+void rolled_done(struct rolled *r)
+{
+    if (r != NULL) {
+        arena_free(r->bytes);
+        arena_free(r->scratch);
+        arena_free(r->block);
+    }
+}
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up sums");
+}
+
+/* Room for one element more in an array of the arena; NULL when exhausted. */
+static void *grow(struct arena *a, void *old, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return old;
+    }
+    uint32_t wanted = *capacity == 0 ? 16 : 2 * *capacity;
+    void *fresh = wanted > *capacity ? arena_take_array(a, wanted, size) : NULL;
+    if (fresh != NULL) {
+        if (count > 0) {
+            memcpy(fresh, old, count * size);
+        }
+        *capacity = wanted;
+    }
+    return fresh;
+}
+
+static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint32_t builds, uint32_t *number,
+                                    struct profd_error *e)
+{
+    bool added;
+    uint32_t known = r->maps.count;
+    if (set_add(&r->maps, map, builds * sizeof *map, number, &added) != PROFD_OK) {
+        return no_memory(e);
+    }
+    if (!added) {
+        return PROFD_OK;
+    }
+    struct group *groups = grow(r->arena, r->groups, known, &r->group_capacity, sizeof *groups);
+    struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
+    if (groups == NULL || sum == NULL) {
+        return no_memory(e);
+    }
+    r->groups = groups;
+    groups[known] = (struct group){.map = map, .builds = builds, .sum = sum};
+    return PROFD_OK;
+}
+
+/* The key of a block: what it is the sum of, and whether histograms are in it. NULL when memory is exhausted. */
+static uint64_t *make_key(struct rolled *r, const struct waiting *rows, uint32_t n, bool arcs_only)
+{
+    uint64_t *key = ARENA_ARRAY(r->block, 2 * (size_t)n + 1, uint64_t);
+    if (key != NULL) {
+        key[0] = arcs_only;
+        for (uint32_t i = 0; i < n; i++) {
+            key[2 * i + 1] = rows[i].id;
+            key[2 * i + 2] = rows[i].version;
+        }
+    }
+    return key;
+}
+
+static enum profd_status add_decoded(struct rolled *r, const struct waiting *row, struct rollup_sum *sum, struct profd_error *e)
+{
+    struct rollup decoded;
+    arena_reset(r->scratch);
+    enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds, r->arcs_only,
+                                             &decoded, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "stored sum %llu of upload %llu", (unsigned long long)row->id,
+                                (unsigned long long)row->commit);
+    }
+    return rollup_sum_add(sum, &decoded, NULL, e);
+}
+
+/* Adds up a block that is not in the cache, and keeps it there. */
+static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows, uint32_t n, struct rollup_sum *sum,
+                                   struct profd_error *e)
+{
+    struct rollup total;
+    struct rollup_sum *block = rollup_sum_new_plain(r->block);
+    uint64_t *key = make_key(r, rows, n, r->arcs_only);
+    enum profd_status status = block != NULL && key != NULL ? PROFD_OK : no_memory(e);
+    for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
+        status = add_decoded(r, &rows[i], block, e);
+    }
+    if (status == PROFD_OK) {
+        status = rollup_sum_finish(block, &total, NULL, e);
+    }
+    if (status == PROFD_OK) {
+        cache_put(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, &total);
+        status = rollup_sum_add(sum, &total, NULL, e);
+    }
+    return status;
+}
+
+/* n rows of one block of a group. A sum with histograms serves who wants arcs only, too. */
+static enum profd_status add_block(struct rolled *r, const struct waiting *rows, uint32_t n, struct profd_error *e)
+{
+    struct rollup_sum *sum = r->groups[rows[0].group].sum;
+    enum profd_status status = PROFD_OK;
+    bool found = false;
+    arena_reset(r->block);
+    if (r->cache == NULL) {
+        for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
+            status = add_decoded(r, &rows[i], sum, e);
+        }
+        return status;
+    }
+    for (int arcs_only = 0; status == PROFD_OK && !found && arcs_only <= (r->arcs_only ? 1 : 0); arcs_only++) {
+        uint64_t *key = make_key(r, rows, n, arcs_only == 1);
+        status = key == NULL ? no_memory(e)
+                             : cache_add(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, sum, &found, e);
+    }
+    return status == PROFD_OK && !found ? add_fresh(r, rows, n, sum, e) : status;
+}
+
+static int waiting_compare(const void *left, const void *right)
+{
+    const struct waiting *a = left, *b = right;
+    if (a->group != b->group) {
+        return a->group < b->group ? -1 : 1;
+    }
+    if (a->width != b->width) {
+        return a->width < b->width ? -1 : 1;
+    }
+    if (a->block != b->block) {
+        return a->block < b->block ? -1 : 1;
+    }
+    return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+/* Adds up everything that waits, block by block. */
+static enum profd_status add_waiting(struct rolled *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    struct waiting *w = r->waiting;
+    uint32_t n = r->waiting_count;
+    if (n > 0) {
+        qsort(w, n, sizeof *w, waiting_compare);
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < n;) {
+        uint32_t first = i;
+        while (i < n && w[i].group == w[first].group && w[i].width == w[first].width && w[i].block == w[first].block) {
+            i++;
+        }
+        status = add_block(r, w + first, i - first, e);
+    }
+    r->waiting_count = 0;
+    arena_reset(r->bytes);
+    return status;
+}
+
+static int64_t find_block(const struct store_row *row)
+{
+    if (row->width == 0) {
+        return 0;
+    }
+    return row->end / row->width / (row->width >= DAY ? ROLLED_DAYS : ROLLED_HOURS);
+}
+
+enum profd_status rolled_add(struct rolled *r, const struct store_row *row, const uint32_t *map, struct profd_error *e)
+{
+    uint32_t group;
+    enum profd_status status = find_group(r, map, (uint32_t)row->build_count, &group, e);
+    if (status == PROFD_OK && arena_used(r->bytes) + row->counts_size > ROLLED_WAITING) {
+        status = add_waiting(r, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct waiting *waiting = grow(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
+    const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
+    if (waiting == NULL || bytes == NULL) {
+        return no_memory(e);
+    }
+    r->waiting = waiting;
+    waiting[r->waiting_count] = (struct waiting){.group = group, .sequence = r->waiting_count, .width = row->width,
+                                                 .block = find_block(row), .id = row->id, .version = row->version,
+                                                 .commit = row->commit, .bytes = bytes, .size = row->counts_size};
+    r->waiting_count++;
+    return PROFD_OK;
+}
+
+/* When each build of the group came first, by what is left of its counts. */
+static enum profd_status note_orders(struct rolled *r, const struct group *g, struct profile_sum *sum, struct profd_error *e)
+{
+    const struct rollup *t = &g->total;
+    uint64_t *first = ARENA_ARRAY(r->arena, g->builds, uint64_t);
+    if (first == NULL) {
+        return no_memory(e);
+    }
+    memset(first, 0xff, g->builds * sizeof *first);
+    for (uint32_t i = 0; i < t->histogram_count; i++) {
+        uint64_t *at = &first[t->histograms[i].build];
+        *at = t->histograms[i].order.commit < *at ? t->histograms[i].order.commit : *at;
+    }
+    for (uint32_t i = 0; i < t->arc_count; i++) {
+        uint32_t ends[] = {t->from_build[i], t->to_build[i]};
+        for (int k = 0; k < 2; k++) {
+            if (ends[k] != COUNTS_NOWHERE && t->commit[i] < first[ends[k]]) {
+                first[ends[k]] = t->commit[i];
+            }
+        }
+    }
+    for (uint32_t i = 0; i < g->builds; i++) {
+        if (first[i] != UINT64_MAX && g->map[i] != COUNTS_NOWHERE) {
+            profile_sum_note_order(sum, g->map[i], (struct profile_order){first[i], i});
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct profd_error *e)
+{
+    enum profd_status status = add_waiting(r, e);
+    for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
+        status = rollup_sum_finish(r->groups[i].sum, &r->groups[i].total, NULL, e);
+        if (status == PROFD_OK) {
+            status = note_orders(r, &r->groups[i], sum, e);
+        }
+    }
+    return status;
+}
+
+/* One group whose numbers are the profile's, and nothing else: the usual case. */
+static bool is_whole(const struct rolled *r, const struct profile *p)
+{
+    const struct group *g = r->groups;
+    for (uint32_t i = 0; i < g->builds; i++) {
+        if (g->map[i] != i) {
+            return false;
+        }
+    }
+    return r->maps.count == 1 && !r->alone && p->arc_count == 0 && p->histogram_count == 0;
+}
+
+enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_error *e)
+{
+    struct rollup total;
+    if (r->maps.count == 0) {
+        return PROFD_OK;
+    }
+    if (is_whole(r, p)) {
+        return rollup_make_profile(&r->groups[0].total, r->arena, p, e);
+    }
+    struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
+    enum profd_status status = sum != NULL ? rollup_sum_add_profile(sum, p, e) : no_memory(e);
+    for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
+        const struct group *g = &r->groups[i];
+        status = rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->alone, e);
+    }
+    if (status == PROFD_OK) {
+        status = rollup_sum_finish(sum, &total, NULL, e);
+    }
+    return status == PROFD_OK ? rollup_make_profile(&total, r->arena, p, e) : status;
+}

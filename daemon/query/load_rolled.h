@@ -1,0 +1,31 @@
+/* The rolled part of a load: rows that are sums already. They are added up by key, several at a time, and what was added up is kept
+ * in the cache for the next question. */
+#ifndef PROFD_QUERY_LOAD_ROLLED_H
+#define PROFD_QUERY_LOAD_ROLLED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/profile.h"
+#include "proto/status.h"
+#include "query/query.h"
+#include "store/store.h"
+
+struct rolled;
+
+/* Lives in the arena, but must be ended by rolled_done. NULL when memory is exhausted. */
+struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone, bool arcs_only);
+void rolled_done(struct rolled *r);
+
+/* Takes a rolled row. map as for profile_sum_add; where alone is said, COUNTS_NOWHERE stands for builds that are left out. It must live
+ * as long as the load. DAMAGED naming the row. */
+enum profd_status rolled_add(struct rolled *r, const struct store_row *row, const uint32_t *map, struct profd_error *e);
+
+/* No row is missing: adds up what is left, and tells the sum how early each build came. */
+enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct profd_error *e);
+
+/* Adds everything to a finished profile of the same builds. */
+enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_error *e);
+
+#endif

@@ -1,0 +1,180 @@
+"""Windows, labels and groups, asked of two daemons that were sent the same: one keeps single uploads, the other has rolled them up.
+For windows of whole hours every answer is the same, byte for byte; others say which edges they used."""
+import json
+import os
+import random
+import struct
+import time
+
+from harness import ROOT, Daemon, Tap, bounds, run, symbols
+from wire import Wire, field, sender_number, varint, zstd
+
+SECOND, HOUR = 10**9, 3600 * 10**9
+
+
+def zigzag(n):
+    return varint((n << 1 ^ n >> 63) & (2**64 - 1))
+
+
+def encoded(low, high, bins, arcs):
+    """The stored encoding: bins as (index, ticks), arcs as (caller, callee, calls)."""
+    count = (high - low) // 4
+    raw = varint(1) + varint(len(bins)) + varint(len(arcs))
+    raw += varint(0) + varint(count) + zigzag(low) + varint(high - low) + varint(100) + varint(7) + b"secondss" + varint(len(bins))
+    previous = -1
+    for index, _ in bins:
+        raw += varint(index - previous - 1)
+        previous = index
+    raw += b"".join(varint(ticks) for _, ticks in bins)
+    for _ in range(2):
+        raw += varint(len(arcs)) + varint(1) if arcs else b""
+    at = 0
+    for caller, _, _ in arcs:
+        raw += zigzag(caller - at)
+        at = caller
+    raw += varint(0) * len(arcs)  # each callee is listed anew
+    at = 0
+    for _, callee, _ in arcs:
+        raw += zigzag(callee - at)
+        at = callee
+    raw += b"".join(varint(calls) for _, _, calls in arcs)
+    return b"\x01" + varint(len(raw)) + zstd(raw)
+
+
+class Fleet:
+    """Uploads of one program over four days: which hosts and services, and when, is drawn once."""
+
+    def __init__(self, exe, build):
+        self.draw, self.sender, self.build, self.exe = random.Random(5), sender_number(), build, exe
+        self.low, self.high = bounds(exe)
+        table = symbols(exe)
+        self.functions = [table[name] for name in ("main", "a", "b", "c", "d") if name in table and table[name][1] > 1]
+
+    def upload(self, n, end):
+        draw = self.draw
+        arcs = [(f[0] + draw.randrange(1, f[1]), g[0], draw.randrange(1000)) for f in self.functions for g in self.functions if draw.random() < 0.6]
+        bins = sorted({(f[0] - self.low) // 4 + draw.randrange(2) for f in self.functions})
+        labels = (("host", f"db{draw.randrange(3)}"), ("service", draw.choice(["api", "batch", "web front"])))
+        body = field(1, struct.pack("<QI", self.sender + draw.randrange(3), 7)) + field(2, n) + field(6, field(1, self.build) + field(2, self.exe))
+        for key, value in labels[:draw.randrange(1, 3)]:
+            body += field(7, field(1, key) + field(2, value))
+        body += varint(3 << 3 | 1) + struct.pack("<Q", end - 30 * SECOND) + varint(4 << 3 | 1) + struct.pack("<Q", end)
+        body += field(8, encoded(self.low, self.high, [(i, draw.randrange(1, 99)) for i in bins], arcs))
+        return body + field(10, draw.randrange(2)) + field(11, draw.choice("abc") * 32)
+
+
+def send(d, bodies):
+    with Wire(d.socket) as w:
+        for body in bodies:
+            w.send("UPLOAD", body, 9)
+            while (answer := w.take())[:2] != ("ACK", 9):
+                assert answer[0] != "NACK", answer
+
+
+def state(d):
+    return json.loads(d.get("/api/v1/status")[2])
+
+
+def settled(d):
+    deadline = time.monotonic() + 30
+    while state(d)["raw_uploads"] > 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return state(d)["raw_uploads"] == 0
+
+
+def stamp(ns):
+    return str(ns // SECOND)
+
+
+def aligned(tap, raw, rolled, exe, edge):
+    """edge(h): the beginning of the hour h hours ago."""
+    windows = [(), ("--since", stamp(edge(50))), ("--until", stamp(edge(20))), ("--since", stamp(edge(70)), "--until", stamp(edge(3))),
+               ("--since", stamp(edge(30)), "--until", stamp(edge(29)))]
+    which = [(), ("-l", "host=db1"), ("-m", 'service=~"api|web.*"'), ("-m", 'host!~"db[02]"', "-m", 'service!=""')]
+    asked = [("report", "--json"), ("report", "-f", "text"), ("report", "-f", "gprof"), ("report", "--json", "--static", "--scope", "everywhere"),
+             ("export", "-o", "-"), ("groups", "--by", "host", "--by", "service"), ("groups", "--step", "1h", "--json"),
+             ("groups", "--step", "1d", "--by", "service", "--json")]
+    for ask in asked:
+        same, some = [], 0
+        for window in windows:
+            for labels in which:
+                call = (ask[0], exe, *ask[1:], *window, *labels)
+                x, y = raw.ctl(*call, binary=True), rolled.ctl(*call, binary=True)
+                some += x.returncode == 0 and len(x.stdout) > 50
+                if (x.returncode, x.stdout, x.stderr) != (y.returncode, y.stdout, y.stderr):
+                    same.append((call, x.stdout[:400], y.stdout[:400], x.stderr, y.stderr))
+        tap.point(not same and some >= 15, f"{' '.join(ask)}: {some} answers are the same from sums", same[:2])
+
+
+def edges(tap, raw, rolled, exe, edge):
+    inside = edge(40) + 17 * 60 * SECOND, edge(10) + 44 * 60 * SECOND
+    call = ("--since", stamp(inside[0]), "--until", stamp(inside[1]))
+    single, sums = raw.json("report", exe, "--json", *call), rolled.json("report", exe, "--json", *call)
+    tap.point(single["window"] == {"since": single["since"], "until": single["until"]}, "single uploads are cut to the second", single["window"])
+    whole = raw.json("report", exe, "--json", "--since", stamp(edge(40)), "--until", stamp(edge(9)))
+    tap.point(sums["window"] == {"since": whole["since"], "until": whole["until"]} and sums["since"] == single["since"],
+              "sums move edges outward to the hour, and say so", (sums["window"], whole["window"]))
+    tap.point(sums["totals"] == whole["totals"] and sums["provenance"] == whole["provenance"] and sums["totals"] != single["totals"], "which is what they counted")
+    text = rolled.ctl("report", exe, *call).stdout
+    tap.point("Asked for" in text and whole["until"] in text, "the text report says so, too", text[:600])
+    fine = rolled.json("groups", exe, "--step", "5m", "--json", "--since", stamp(edge(30)), "--until", stamp(edge(28)))["rows"]
+    tap.point(fine and all(r["width"] == 3600 and r["time"].endswith(":00:00Z") for r in fine), "steps finer than sums are as wide as they", fine)
+    fine = raw.json("groups", exe, "--step", "5m", "--json", "--since", stamp(edge(30)), "--until", stamp(edge(28)))["rows"]
+    tap.point(fine and all(r["width"] == 300 for r in fine), "and not where uploads are single", fine)
+
+
+def schemas(tap, d):
+    for path, target in (("/api/v1/builds/{id}/groups", "groups?by=host&by=zone"), ("/api/v1/builds/{id}/groups", "groups?by=service&step=1h&limit=5"),
+                         ("/api/v1/labels", "labels"), ("/api/v1/labels/{name}/values", "values")):
+        where = {"labels": f"/api/v1/labels?build_id={d.build}&since=now-2d", "values": f"/api/v1/labels/host/values?build_id={d.build}&until=now"}
+        file = os.path.join(d.folder, "answer.json")
+        with open(file, "wb") as f:
+            f.write(d.get(where.get(target, f"/api/v1/builds/{d.build}/{target}"))[2])
+        check = run("/usr/bin/python3", os.path.join(ROOT, "tests/integration/openapi_check.py"), path, file)
+        tap.point(check.returncode == 0, f"{target} is what openapi.json says", check.stdout + check.stderr)
+
+
+def answers(tap, d, exe):
+    target = f"/api/v1/builds/{d.build}/groups?by=host&since={stamp(time.time_ns() - 50 * HOUR)[:-4]}0000"
+    status, headers, body = d.get(target)
+    again = d.get(target, If_None_Match=headers["etag"])
+    tap.point(status == 200 and again[0] == 304 and again[2] == b"", "groups have an ETag", (status, again[0]))
+    refusals = [(("report", exe, "-m", 'host=~"("'), 64, "offset 1"), (("report", exe, "-m", "host=db"), 64, "double quotes"),
+                (("groups", exe), 64, "--by LABEL"), (("groups", exe, "--by", "a b"), 64, "a b"), (("groups", exe, "--step", "90s"), 64, "90s"),
+                (("groups", exe, "--step", "1m"), 64, "2000"), (("groups", "f00f" * 10, "--by", "host"), 66, "f00f")]
+    for call, status, word in refusals:
+        done = d.ctl(*call)
+        tap.point(done.returncode == status and word in done.stderr and done.stderr.count("\n") == 1, f"refused: {' '.join(call[2:]) or call[0]}",
+                  (done.returncode, done.stderr))
+    table = d.ctl("groups", exe, "--by", "service").stdout.splitlines()
+    tap.point(table[0].endswith("service") and any(line.endswith("web front") for line in table) and any(line.endswith(" -") for line in table),
+              "groups as a table; an absent label is -", table)
+
+
+def main():
+    with Tap() as tap, Daemon() as raw, Daemon("--raw-age", "1s") as rolled:
+        exe = os.path.join(raw.folder, "cycle")
+        built = run("gcc", "-pg", "-g", "-no-pie", "-Wl,--build-id", "-o", exe, os.path.join(ROOT, "tests/programs/cycle.c"))
+        assert built.returncode == 0, built.stderr
+        for d in (raw, rolled):
+            assert d.ctl("symbols", exe).returncode == 0
+        raw.build = rolled.build = build = run("sh", "-c", f"readelf -n {exe} | sed -n 's/.*Build ID: //p'").stdout.strip()
+        fleet, now = Fleet(exe, build), time.time_ns()
+        start = now - now % HOUR
+        bodies = [fleet.upload(n, start - fleet.draw.randrange(80 * 3600) * SECOND - 1 * SECOND) for n in range(1, 161)]
+        send(raw, bodies[:100])
+        send(rolled, bodies[:100])
+        tap.point(settled(rolled) and state(raw)["raw_uploads"] == 100, "one daemon rolled its uploads up, the other did not", (state(rolled), state(raw)))
+        first = rolled.ctl("report", exe, "--json", "--until", stamp(start)).stdout
+        send(raw, bodies[100:])
+        send(rolled, bodies[100:])  # late ones, into hours and days that are sums already
+        tap.point(rolled.ctl("report", exe, "--json", "--until", stamp(start)).stdout != first, "late uploads are in the next answer")
+        tap.point(settled(rolled), "and in the sums", state(rolled))
+        aligned(tap, raw, rolled, exe, lambda h: start - h * HOUR)
+        edges(tap, raw, rolled, exe, lambda h: start - h * HOUR)
+        answers(tap, rolled, exe)
+        schemas(tap, rolled)
+        tap.point(rolled.ctl("verify").returncode == 0, "all of it adds up")
+
+
+main()
