@@ -39,7 +39,7 @@ void config_print_help(void)
                  config_rows[i].argument ? config_rows[i].argument : "");
         printf("  %-24s %s\n", left, config_rows[i].help);
     }
-    printf("\nEvery option but --config, --help and --version is also a key of profd.conf(5).\n");
+    printf("\nEvery option but --config, --restore, --help and --version is also a key of profd.conf(5).\n");
 }
 
 /* Sets what is not set yet. */

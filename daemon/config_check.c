@@ -7,8 +7,13 @@
 
 #include "config.h"
 #include "config_file.h"
+#include "config_units.h"
 #include "net/listen.h"
 #include "net/peer.h"
+
+#define RAW_AGE_MIN INT64_C(1000000000)
+#define RAW_BYTES_MIN (64u << 10)
+#define KEEP_BYTES_MIN (1u << 20)
 
 static enum profd_status config_set_default(struct config *config, enum config_option option, const char *first,
                                             const char *second, struct profd_error *e)
@@ -92,22 +97,71 @@ static enum profd_status config_check_http(struct config *config, struct profd_e
     return PROFD_OK;
 }
 
-static enum profd_status config_check_group(struct config *config, struct profd_error *e)
+/* Without a word about it the group is that of the packages, if it exists. */
+static enum profd_status config_check_group(const char *key, const char *group, const char *usual, bool *has,
+                                            uint32_t *gid, struct profd_error *e)
 {
-    const char *group = config->values[CONFIG_read_group];
-    enum profd_status status;
-
-    /* Without a word about it the group is that of the packages, if it exists and the daemon serves the system. */
-    if (!group && peer_find_group("profd-read", &config->read_group, NULL))
-        return PROFD_OK;
     if (!group) {
-        config->has_read_group = true;
+        *has = peer_find_group(usual, gid, NULL) == PROFD_OK;
         return PROFD_OK;
     }
-    status = peer_find_group(group, &config->read_group, e);
+    if (peer_find_group(group, gid, e))
+        return profd_error_wrap(e, PROFD_CONFIG, "%s", key);
+    *has = true;
+    return PROFD_OK;
+}
+
+static enum profd_status config_check_groups(struct config *config, struct profd_error *e)
+{
+    enum profd_status status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read",
+                                                  &config->has_read_group, &config->read_group, e);
+
+    if (!status)
+        status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
+                                    &config->has_admin_group, &config->admin_group, e);
+    return status;
+}
+
+static const char *config_or(const char *value, const char *otherwise)
+{
+    return value ? value : otherwise;
+}
+
+/* What is rolled up when, and what is kept how long. */
+static enum profd_status config_check_policy(struct config *c, struct profd_error *e)
+{
+    const char *raw_age = config_or(c->values[CONFIG_raw_age], "48h");
+    const char *keep_age = config_or(c->values[CONFIG_keep_age], "400d");
+    const char *raw_bytes = config_or(c->values[CONFIG_raw_bytes], "1G");
+    const char *keep_bytes = config_or(c->values[CONFIG_keep_bytes], "0");
+    enum profd_status status = config_parse_age("raw-age", raw_age, &c->raw_age, e);
+
+    if (!status)
+        status = config_parse_age("keep-age", keep_age, &c->keep_age, e);
+    if (!status)
+        status = config_parse_bytes("raw-bytes", raw_bytes, &c->raw_bytes, e);
+    if (!status)
+        status = config_parse_bytes("keep-bytes", keep_bytes, &c->keep_bytes, e);
     if (status)
-        return profd_error_wrap(e, PROFD_CONFIG, "read-group");
-    config->has_read_group = true;
+        return status;
+    /* A default gives way to what was said. */
+    if (!c->values[CONFIG_raw_age] && c->keep_age && c->keep_age < c->raw_age)
+        c->raw_age = c->keep_age;
+    if (!c->values[CONFIG_keep_age] && c->keep_age < c->raw_age)
+        c->keep_age = c->raw_age;
+    if (!c->values[CONFIG_raw_bytes] && c->keep_bytes && c->keep_bytes / 2 < c->raw_bytes)
+        c->raw_bytes = c->keep_bytes / 2;
+    if (c->raw_age < RAW_AGE_MIN)
+        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\", at least 1s", raw_age);
+    if (c->keep_bytes && c->keep_bytes < KEEP_BYTES_MIN)
+        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\", at least 1M, or 0 for no limit", keep_bytes);
+    if (c->raw_bytes < RAW_BYTES_MIN)
+        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\", at least 64K", raw_bytes);
+    /* Removing what is not yet rolled up would make raw-age mean something else. */
+    if (c->keep_age && c->keep_age < c->raw_age)
+        return profd_error_set(e, PROFD_CONFIG, "keep-age %s is less than raw-age %s", keep_age, raw_age);
+    if (c->keep_bytes && c->keep_bytes < c->raw_bytes)
+        return profd_error_set(e, PROFD_CONFIG, "keep-bytes %s is less than raw-bytes %s", keep_bytes, raw_bytes);
     return PROFD_OK;
 }
 
@@ -118,12 +172,18 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
 
     config->socket_given = config->values[CONFIG_socket] != NULL;
     config->http_given = config->values[CONFIG_http_socket] != NULL;
+    config->log_level = LOG_LEVEL_NOTICE;
+    if (level && !log_find_level(level, &config->log_level))
+        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
+                               level);
     status = config_default_state(config, e);
+    config->state_dir = config->values[CONFIG_state_dir];
+    if (!status && config->values[CONFIG_restore])
+        return PROFD_OK; /* opens nothing to anybody */
     if (!status)
         status = config_default_sockets(config, e);
     if (status)
         return status;
-    config->state_dir = config->values[CONFIG_state_dir];
     config->socket = config->values[CONFIG_socket];
     config->http_socket = config->values[CONFIG_http_socket];
     if (config->http_socket && !strcmp(config->http_socket, "none"))
@@ -137,10 +197,8 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         return status;
     config->http = config->values[CONFIG_http];
     config->http_open = open && !strcmp(open, "yes");
-    config->log_level = LOG_LEVEL_NOTICE;
-    if (level && !log_find_level(level, &config->log_level))
-        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
-                               level);
-    status = config_check_group(config, e);
+    status = config_check_groups(config, e);
+    if (!status)
+        status = config_check_policy(config, e);
     return status ? status : config_check_http(config, e);
 }

@@ -134,12 +134,57 @@ static void metrics_store(const struct metrics_view *v, struct buffer *out)
     metrics_value(out, "builds", "gauge", "Builds known.", t->builds);
     metrics_value(out, "symbols_missing_builds", "gauge", "Builds whose functions have no names yet.",
                   t->builds_without_names);
-    metrics_value(out, "stored_uploads", "gauge", "Uploads stored.", t->uploads);
-    metrics_value(out, "stored_samples", "gauge", "Clock ticks stored.", t->ticks);
-    metrics_value(out, "stored_calls", "gauge", "Calls stored.", t->calls);
+    metrics_value(out, "accepted_uploads_total", "counter", "Uploads ever stored: what is stored and what was removed.",
+                  t->uploads);
+    metrics_value(out, "retired_uploads_total", "counter", "Uploads removed by retention or by hand.", t->retired_uploads);
+    metrics_value(out, "retired_samples_total", "counter", "Clock ticks removed with them.", t->retired_ticks);
+    metrics_value(out, "retired_calls_total", "counter", "Calls removed with them.", t->retired_calls);
+    metrics_value(out, "stored_uploads", "gauge", "Uploads stored, single or in sums.", t->uploads - t->retired_uploads);
+    metrics_value(out, "stored_samples", "gauge", "Clock ticks stored.", t->ticks - t->retired_ticks);
+    metrics_value(out, "stored_calls", "gauge", "Calls stored.", t->calls - t->retired_calls);
+    metrics_value(out, "raw_uploads", "gauge", "Uploads that are not part of a sum yet.", t->raw_uploads);
+    metrics_value(out, "raw_bytes", "gauge", "Bytes of their counts.", t->raw_bytes);
+    metrics_value(out, "rollups", "gauge", "Sums stored, of hours, of days and of all time.", t->rollups);
+    metrics_value(out, "compaction_backlog_bytes", "gauge", "Bytes of single uploads beyond raw-bytes.", v->backlog_bytes);
+    metrics_value(out, "rolled_up_uploads_total", "counter", "Uploads that became part of a sum since start.", v->rolled_up);
     metrics_value(out, "db_bytes", "gauge", "Size of the database file.", t->file_bytes);
     metrics_value(out, "wal_bytes", "gauge", "Size of the write-ahead log.", t->wal_bytes);
+    metrics_value(out, "db_free_bytes", "gauge", "Bytes of the database file that hold nothing.", t->free_bytes);
     metrics_value(out, "writable", "gauge", "1 unless the store had an input/output error.", v->writable);
+    metrics_value(out, "no_space", "gauge", "1 while the latest write found no space.", v->full);
+}
+
+static void metrics_cache(const struct query_cache_use *c, struct buffer *out)
+{
+    metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a question found added up.", c->found);
+    metrics_value(out, "sum_cache_misses_total", "counter", "Sums that a question had to add up.", c->missed);
+    metrics_value(out, "sum_cache_bytes", "gauge", "Bytes of the sums kept for the next question.", c->bytes);
+    metrics_value(out, "sum_cache_entries", "gauge", "Sums kept for the next question.", c->entries);
+}
+
+static void metrics_upkeep(const struct metrics_view *v, struct buffer *out)
+{
+    static const char *const tasks[] = {"compact", "retire", "shrink", "forget"};
+
+    metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writing thread that upkeep took, by task.");
+    for (unsigned i = 0; i < 4; i++) {
+        buffer_add_format(out, "profd_upkeep_seconds_total{task=\"%s\"} ", tasks[i]);
+        buffer_add_shortest(out, v->upkeep_seconds[i]);
+        buffer_add_char(out, '\n');
+    }
+}
+
+static void metrics_verification(const struct metrics *m, const struct metrics_view *v, struct buffer *out)
+{
+    metrics_value(out, "ledger_mismatch_total", "counter", "Differences found between what is stored and the ledger; must stay 0.",
+                  m->ledger_mismatches);
+    metrics_value(out, "verification_rounds_total", "counter", "Times that everything stored was verified since start.", v->rounds);
+    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge", "When the latest round ended; 0: none yet.");
+    buffer_add_text(out, "profd_verification_last_round_timestamp_seconds ");
+    buffer_add_shortest(out, v->round_ended);
+    buffer_add_char(out, '\n');
+    metrics_value(out, "verification_last_round_mismatches", "gauge", "Differences found in the latest round.",
+                  v->round_mismatches);
 }
 
 void metrics_format(const struct metrics *m, const struct metrics_view *v, struct buffer *out)
@@ -153,6 +198,11 @@ void metrics_format(const struct metrics *m, const struct metrics_view *v, struc
     metrics_uploads(m, out);
     metrics_queries(m, v, out);
     metrics_store(v, out);
+    metrics_cache(&v->cache, out);
+    metrics_upkeep(v, out);
+    metrics_verification(m, v, out);
+    metrics_value(out, "write_batches_total", "counter", "Batches of uploads and other jobs the writing thread has finished.",
+                  v->batches);
     metrics_value(out, "connections", "gauge", "Connections to the upload socket.", v->conns.connections);
     metrics_value(out, "connections_total", "counter", "Connections let in.", v->conns.accepted);
     metrics_value(out, "connections_refused_total", "counter", "Connections over a limit.", v->conns.refused);

@@ -9,6 +9,7 @@
 #include "net/conn.h"
 #include "net/http.h"
 #include "proto/status.h"
+#include "query/query.h"
 #include "store/store.h"
 
 #define METRICS_STATUSES 64
@@ -34,6 +35,7 @@ struct metrics {
     uint64_t uploads_ok, uploads_duplicate, uploads_rejected[METRICS_STATUSES];
     uint64_t upload_bytes, samples, calls;
     uint64_t objects_ok, objects_failed, objects_wanted;
+    uint64_t ledger_mismatches;
     struct metrics_histogram upload_seconds, query_seconds[METRICS_ENDPOINTS];
 };
 
@@ -42,9 +44,14 @@ struct metrics_view {
     struct conn_counts conns;
     struct http_door_counts http;
     struct store_totals totals;
+    struct query_cache_use cache;
     size_t writer_pending, reader_pending, object_pending;
+    uint64_t batches; /* of the writing thread */
     uint64_t lines_suppressed, answer_bytes;
-    bool writable;
+    bool writable, full;
+    uint64_t backlog_bytes, rolled_up, rounds, round_mismatches;
+    double upkeep_seconds[4]; /* rolling up, removing, giving back, forgetting */
+    double round_ended; /* seconds since the epoch; 0: none has ended yet */
     double start; /* seconds since the epoch */
 };
 

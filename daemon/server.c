@@ -1,5 +1,6 @@
 #include "server.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 #include "notify.h"
 #include "server_parts.h"
 
-#define FIRST_FORGET_MS 60000
 #define LOG_FLUSH_MS 10000
 
 int64_t server_clock(void)
@@ -50,11 +50,24 @@ static void server_on_ping(void *context)
     loop_timer_set(s->ping, notify_watchdog_ms());
 }
 
+/* After a flood the free memory of thousands of uploads lies between what is still used: it goes back when nothing is under way. */
+static void server_give_back(struct server *s)
+{
+    struct conn_counts counts;
+
+    conn_group_get_counts(s->conns, &counts);
+    if (counts.frames == s->frames_at_trim || work_pending(s->writer))
+        return;
+    s->frames_at_trim = counts.frames;
+    malloc_trim(0);
+}
+
 static void server_on_log_timer(void *context)
 {
     struct server *s = context;
 
     log_flush();
+    server_give_back(s);
     loop_timer_set(s->log_timer, LOG_FLUSH_MS);
 }
 
@@ -66,16 +79,14 @@ static enum profd_status server_watch(struct server *s, struct profd_error *e)
     for (size_t i = 0; i < sizeof signals / sizeof *signals && !status; i++)
         status = loop_watch_signal(s->loop, signals[i], server_on_signal, s, e);
     s->ping = loop_timer_new(s->loop, server_on_ping, s);
-    s->daily = loop_timer_new(s->loop, server_writer_forget, s);
     s->log_timer = loop_timer_new(s->loop, server_on_log_timer, s);
     s->stopping_timer = loop_timer_new(s->loop, server_stop_look, s);
-    if (!status && (!s->ping || !s->daily || !s->log_timer || !s->stopping_timer))
+    if (!status && (!s->ping || !s->log_timer || !s->stopping_timer))
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for timers");
     if (status)
         return status;
     if (notify_watchdog_ms())
         loop_timer_set(s->ping, notify_watchdog_ms());
-    loop_timer_set(s->daily, FIRST_FORGET_MS);
     loop_timer_set(s->log_timer, LOG_FLUSH_MS);
     return PROFD_OK;
 }
@@ -102,6 +113,8 @@ static void server_init(struct server *s, const struct config *config)
     s->policy.own_uid = (uint32_t)geteuid();
     s->policy.has_read_group = config->has_read_group;
     s->policy.read_group = config->read_group;
+    s->policy.has_admin_group = config->has_admin_group;
+    s->policy.admin_group = config->admin_group;
     for (int i = 0; i < SERVER_DOORS; i++)
         s->listeners[i] = (struct server_listener){.server = s, .door = (enum server_door)i, .fd = -1};
     s->managed = notify_open();
@@ -145,7 +158,7 @@ int server_main(int argc, char *argv[])
         printf("profd %s\n", PROFD_VERSION);
     } else if (!status) {
         log_open(config.log_level);
-        status = server_run(&config, &exit_status, &e);
+        status = config.values[CONFIG_restore] ? server_restore(&config, &e) : server_run(&config, &exit_status, &e);
     } else {
         log_open(LOG_LEVEL_ERROR);
     }

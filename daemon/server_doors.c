@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "server_web.h"
 
 #define EXHAUSTED_PAUSE_MS 100
+#define DESCRIPTORS_SPARE 512u
 
 enum profd_status server_make_directory(const char *path, unsigned mode, struct profd_error *e)
 {
@@ -95,13 +97,33 @@ static const struct conn_handler server_handlers[] = {
     {FRAME_UPLOAD, true, 0, 0, server_take_upload},    {FRAME_OBJECT, true, 1, 2, server_take_object},
     {FRAME_DECLINE, false, 0, 0, server_take_decline}, {FRAME_QUERY, true, 0, 0, server_take_query},
     {FRAME_SYNC, true, 0, 0, server_take_sync},        {FRAME_NACK, false, 0, 0, server_take_nack},
+    {FRAME_ADMIN, true, 0, 0, server_take_admin},
 };
+
+/* Connections leave some of the process's descriptors for what is sent through them, for answers and for the store. */
+static size_t server_connections_max(void)
+{
+    const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC); /* about as many are in use */
+    struct rlimit limit;
+    size_t room, spare;
+
+    if (lowest >= 0)
+        close(lowest);
+    if (lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur <= (rlim_t)lowest)
+        return 1;
+    if (limit.rlim_cur > 2 * LIMIT_CONNECTIONS)
+        return LIMIT_CONNECTIONS;
+    room = (size_t)limit.rlim_cur - (size_t)lowest;
+    spare = room / 4 < DESCRIPTORS_SPARE ? room / 4 : DESCRIPTORS_SPARE;
+    return room - spare < LIMIT_CONNECTIONS ? room - spare : LIMIT_CONNECTIONS;
+}
 
 static enum profd_status server_make_conns(struct server *s, struct profd_error *e)
 {
     struct conn_config config;
 
     conn_config_init(&config);
+    config.connections_max = server_connections_max();
     config.base = loop_get_base(s->loop);
     config.closer = s->closer;
     config.handlers = server_handlers;

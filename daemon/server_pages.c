@@ -3,6 +3,7 @@
 
 #include "log.h"
 #include "server_parts.h"
+#include "server_upkeep.h"
 #include "server_web.h"
 
 #define PAGE_MAX (1u << 20)
@@ -11,7 +12,7 @@ static const char server_dashboard_csp[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-static void server_page_init(struct server_page *page, int status, const char *content_type)
+void server_page_init(struct server_page *page, int status, const char *content_type)
 {
     *page =
         (struct server_page){.status = status, .content_type = content_type, .cache_control = "no-store", .etag = ""};
@@ -26,18 +27,17 @@ static void server_page_static(struct server_page *page, const char *type, const
     buffer_add(&page->body, bytes, n);
 }
 
-/* Text inside a JSON string. */
-static void server_page_add_json(struct buffer *out, const char *text)
+void server_page_add_json(struct buffer *out, const char *text, size_t n)
 {
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
 
         if (c == '"' || c == '\\')
             buffer_add_char(out, '\\');
         if (c < 0x20)
             buffer_add_format(out, "\\u%04x", c);
         else
-            buffer_add_char(out, *text);
+            buffer_add_char(out, text[i]);
     }
 }
 
@@ -48,7 +48,7 @@ void server_page_problem(struct server_page *page, int http_status, const char *
         page->retry_after_ms = 1000;
     buffer_add_format(&page->body, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":\"", title,
                       http_status);
-    server_page_add_json(&page->body, detail);
+    server_page_add_json(&page->body, detail, strlen(detail));
     buffer_add_text(&page->body, "\"}\n");
 }
 
@@ -58,6 +58,8 @@ static void server_page_ready(struct server *s, struct server_page *page)
         server_page_problem(page, 503, "stopping", "the daemon is stopping");
     } else if (s->write_failed) {
         server_page_problem(page, 503, "read only", s->write_error.sentence);
+    } else if (s->full) {
+        server_page_problem(page, 503, "no space", s->full_error.sentence);
     } else {
         server_page_init(page, 200, "application/json; charset=utf-8");
         buffer_add_text(&page->body, "{\"status\":\"ready\"}\n");
@@ -86,9 +88,11 @@ bool server_page_find(struct server *s, const char *target, struct server_page *
     return false;
 }
 
-void server_page_metrics(struct server *s, const struct store_totals *totals, struct server_page *page)
+void server_page_metrics(struct server *s, const struct store_totals *totals, const struct query_cache_use *cache,
+                         struct server_page *page)
 {
-    struct metrics_view v = {.totals = *totals};
+    struct metrics_view v = {.totals = *totals, .cache = *cache};
+    struct server_upkeep_view upkeep;
 
     conn_group_get_counts(s->conns, &v.conns);
     for (int i = SERVER_HTTP; i < SERVER_DOORS; i++) {
@@ -104,11 +108,21 @@ void server_page_metrics(struct server *s, const struct store_totals *totals, st
             v.http.answered[class] += counts.answered[class];
     }
     v.writer_pending = work_pending(s->writer);
+    v.batches = work_batches(s->writer);
     v.reader_pending = work_pending(s->readers);
     v.object_pending = work_pending(s->objects);
     v.lines_suppressed = log_suppressed();
     v.answer_bytes = s->answer_bytes;
     v.writable = !s->write_failed;
+    v.full = s->full;
+    server_upkeep_view(s, &upkeep);
+    v.backlog_bytes = upkeep.backlog_bytes;
+    v.rolled_up = upkeep.uploads[UPKEEP_COMPACT];
+    for (int i = 0; i < UPKEEP_TASKS; i++)
+        v.upkeep_seconds[i] = upkeep.seconds[i];
+    v.rounds = upkeep.rounds;
+    v.round_ended = upkeep.round_ended;
+    v.round_mismatches = upkeep.round_mismatches;
     v.start = s->start;
     server_page_init(page, 200, "text/plain; version=0.0.4; charset=utf-8");
     metrics_format(&s->metrics, &v, &page->body);

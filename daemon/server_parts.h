@@ -3,6 +3,7 @@
 #ifndef PROFD_DAEMON_SERVER_PARTS_H
 #define PROFD_DAEMON_SERVER_PARTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/listen.h"
+#include "net/lock.h"
 #include "net/loop.h"
 #include "net/work.h"
 #include "query/query.h"
@@ -44,7 +46,11 @@ struct server {
     bool managed; /* a service manager listens to us */
     double start; /* seconds since the epoch */
 
-    struct store *write_store, *read_stores[SERVER_READERS], *object_store;
+    struct store *write_store, *read_stores[SERVER_READERS], *object_store, *check_store;
+    struct lock *cache_lock;
+    struct query_cache *cache; /* of sums, for all readers */
+    struct ingest_checker *checker;
+    atomic_uint_fast64_t objects_generation; /* grows when what uploads are checked against may have changed */
     struct work *writer, *readers, *objects;
 
     struct peer_policy policy;
@@ -56,12 +62,21 @@ struct server {
     struct closer *closer;
     struct http_door *doors[SERVER_DOORS]; /* of the two that speak HTTP */
 
-    struct loop_timer *ping, *daily, *stopping_timer, *log_timer;
+    struct loop_timer *ping, *stopping_timer, *log_timer;
     uint64_t pinged_batches;
     struct metrics metrics;
     uint64_t answer_bytes;
     size_t http_pending; /* exchanges not answered yet */
+    uint64_t frames_at_trim;
 
+    struct server_upkeep *upkeep;
+    struct server_scrub *scrub;
+    struct server_admin *backup; /* the one that is being made or sent */
+    size_t admin_jobs;
+    unsigned backup_number;
+
+    bool full; /* the latest write found no space; uploads are tried all the same */
+    struct profd_error full_error;
     bool write_failed; /* the store had an input/output error: nothing is written any more (DECISIONS 31) */
     struct profd_error write_error;
     bool stopping;
@@ -73,17 +88,29 @@ struct server {
 int64_t server_clock(void);
 
 /* server_writer.c: jobs of the one thread that writes. */
-enum server_write_kind { SERVER_WRITE_UPLOAD, SERVER_WRITE_OBJECT, SERVER_WRITE_FORGET };
+enum server_write_kind { SERVER_WRITE_UPLOAD, SERVER_WRITE_OBJECT, SERVER_WRITE_JOB };
 struct server_write {
     struct work_item item; /* first */
     enum server_write_kind kind;
 };
+/* Anything else that the writer does now and then, of bounded length. */
+struct server_job {
+    struct server_write write; /* first */
+    void (*run)(struct server *s, struct server_job *job);  /* on the writer's thread */
+    void (*done)(struct server *s, struct server_job *job); /* then, on the loop */
+    void (*drop)(struct server *s, struct server_job *job); /* instead of both, on the loop: it will not be run */
+};
+/* It takes nobody's turn. */
+void server_job_init(struct server_job *job, void (*run)(struct server *s, struct server_job *job),
+                     void (*done)(struct server *s, struct server_job *job),
+                     void (*drop)(struct server *s, struct server_job *job));
+
+/* Checks uploads beside the writer, while it waits for the disk. */
+void server_writer_prepare(void *context, struct work_item *const *items, size_t n);
 void server_writer_run(void *context, struct work_item *const *items, size_t n);
 void server_writer_done(void *context, struct work_item *item);
 /* Answers a job that will not be run, and frees it. */
 void server_writer_drop(void *context, struct work_item *item);
-/* Removes upload ids that no client can send any more; again every day. */
-void server_writer_forget(void *context);
 /* Notes an outcome of the store: an input/output error ends writing for good. */
 void server_note_store_status(struct server *s, enum profd_status status, const struct profd_error *e);
 
@@ -130,6 +157,16 @@ void server_object_stored(struct server *s, struct server_object *o);
 /* Answers an object that will not be looked at, and frees it. */
 void server_object_drop(void *context, struct work_item *item);
 
+/* server_admin.c */
+enum profd_status server_take_admin(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+/* Lets go of what is left when the writer's thread and the connections have ended. */
+void server_admin_end(struct server *s);
+
+/* server_restore.c: what --restore asks for, from the lock to the end. */
+enum profd_status server_restore(const struct config *config, struct profd_error *e);
+/* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
+enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
+
 /* server_debug.c: opens the debug file of a build that the system's packages installed; −1 if there is none to be
  * believed. */
 int server_open_debug(const char *build_id);
@@ -154,12 +191,13 @@ struct server_query {
     uint32_t tag;
     uint64_t job;
     struct http_exchange *exchange;
-    bool metrics; /* wants the totals only */
+    bool metrics, summary; /* /metrics, /api/v1/status: want the totals only */
     uint64_t began;
     char *target, *if_none_match;
     struct query_request request;
     struct query_answer answer;
     struct store_totals totals;
+    struct query_cache_use cache_use;
     enum profd_status totals_status;
 };
 enum profd_status server_take_query(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
@@ -178,14 +216,24 @@ struct server_page {
 };
 /* True if the target is one of these pages. */
 bool server_page_find(struct server *s, const char *target, struct server_page *page);
+void server_page_init(struct server_page *page, int status, const char *content_type);
+/* Text of n bytes inside a JSON string. */
+void server_page_add_json(struct buffer *out, const char *text, size_t n);
 void server_page_problem(struct server_page *page, int http_status, const char *title, const char *detail);
-void server_page_metrics(struct server *s, const struct store_totals *totals, struct server_page *page);
+void server_page_metrics(struct server *s, const struct store_totals *totals, const struct query_cache_use *cache,
+                         struct server_page *page);
+
+/* server_status.c: totals and upkeep, as JSON. */
+void server_page_status(struct server *s, const struct store_totals *totals, struct server_page *page);
 
 /* server_reply.c: an answer on its way to the Unix socket. Takes over the body. */
 void server_reply(struct server *s, struct conn *c, uint32_t tag, const struct server_page *page);
 
 /* server_start.c, server_doors.c, server_stop.c */
 enum profd_status server_start(struct server *s, struct profd_error *e);
+/* Makes the state directory if need be and locks it: BUSY when another daemon has it. *fd is closed by the caller. */
+enum profd_status server_lock(const char *state_dir, int *fd, struct profd_error *e);
+enum profd_status server_database_path(const struct server *s, char *path, size_t size, struct profd_error *e);
 enum profd_status server_open_doors(struct server *s, struct profd_error *e);
 void server_close_listeners(struct server *s);
 /* Makes the directory and those above it. */

@@ -65,10 +65,12 @@ void server_query_run(void *context, struct work_item *const *items, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct server_query *q = (struct server_query *)(void *)items[i];
 
-        if (q->metrics)
+        if (q->metrics || q->summary) {
             q->totals_status = store_get_totals(store, &q->totals, NULL);
-        else
+            q->cache_use = query_cache_measure(q->server->cache); /* may wait for a reader, so not on the loop's thread */
+        } else {
             query_run(store, &q->request, &q->answer);
+        }
     }
 }
 
@@ -78,11 +80,13 @@ void server_query_done(void *context, struct work_item *item)
     struct server *s = context;
     struct server_page page = {.status = 0};
 
-    if (q->metrics) {
+    if (q->metrics || q->summary) {
         if (q->totals_status)
             server_page_problem(&page, 500, "store failed", "the store could not be read");
+        else if (q->summary)
+            server_page_status(s, &q->totals, &page);
         else
-            server_page_metrics(s, &q->totals, &page);
+            server_page_metrics(s, &q->totals, &q->cache_use, &page);
         server_query_answer(s, q, &page);
         return;
     }
@@ -104,20 +108,29 @@ void server_query_drop(void *context, struct work_item *item)
     server_query_answer(context, (struct server_query *)(void *)item, &page);
 }
 
+/* Is it this path, whatever its parameters? */
+static bool server_query_is(const char *target, const char *path)
+{
+    const size_t n = strlen(path);
+
+    return !strncmp(target, path, n) && (!target[n] || target[n] == '?');
+}
+
 /* Which way a question goes: a page at once, or a reading thread. */
 static void server_query_route(struct server *s, struct server_query *q)
 {
     struct server_page page = {.status = 0};
     struct profd_error e;
 
-    q->metrics = !strncmp(q->target, "/metrics", 8) && (!q->target[8] || q->target[8] == '?');
+    q->metrics = server_query_is(q->target, "/metrics");
+    q->summary = server_query_is(q->target, "/api/v1/status");
     if (server_query_unread(s, q, &e)) {
         server_page_problem(&page, 503, "busy", e.sentence);
     } else if (server_page_find(s, q->target, &page)) {
         /* found */
-    } else if (q->metrics && !q->request.scope.all) {
-        server_page_problem(&page, 403, "not allowed", "/metrics is for those who may read everybody's profiles");
-    } else if (!q->metrics && !query_owns(q->target)) {
+    } else if ((q->metrics || q->summary) && !q->request.scope.all) {
+        server_page_problem(&page, 403, "not allowed", "totals are for those who may read everybody's profiles");
+    } else if (!q->metrics && !q->summary && !query_owns(q->target)) {
         server_page_problem(&page, 404, "not found", "there is no such path; see /openapi.json");
     } else if (s->answer_bytes > SERVER_ANSWERS_MAX || !work_put(s->readers, &q->item)) {
         server_page_problem(&page, 503, "busy", "too many questions wait for their answers");
@@ -145,6 +158,7 @@ static struct server_query *server_query_new(struct server *s, const char *targe
     q->request.target = q->target;
     q->request.if_none_match = q->if_none_match;
     q->request.now = server_clock();
+    q->request.cache = s->cache;
     return q;
 }
 

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "notify.h"
 #include "server_parts.h"
+#include "server_upkeep.h"
 
 #define STOP_MS 4000 /* then the loop ends with what is still open */
 #define LOOK_MS 10
@@ -23,7 +24,7 @@ static bool server_is_idle(const struct server *s)
         http += counts.connections;
     }
     return !conns.connections && !http && !s->http_pending && !work_pending(s->writer) && !work_pending(s->readers) &&
-           !work_pending(s->objects);
+           !work_pending(s->objects) && server_scrub_is_idle(s);
 }
 
 void server_stop_look(void *context)
@@ -51,6 +52,7 @@ void server_stop(struct server *s, int exit_status)
     conn_group_drain(s->conns);
     /* Reading an executable may take longer than is left: only the one at hand may finish. */
     work_drop(s->objects, server_object_drop, s);
+    server_scrub_stop(s);
     for (int i = SERVER_HTTP; i < SERVER_DOORS; i++)
         if (s->doors[i])
             http_door_stop(s->doors[i]);
@@ -76,6 +78,7 @@ static void server_end_threads(struct server *s)
     work_free(s->objects);
     work_free(s->writer);
     work_free(s->readers);
+    server_scrub_end(s);
     s->objects = s->writer = s->readers = NULL;
 }
 
@@ -87,13 +90,18 @@ void server_end(struct server *s)
         if (s->doors[i])
             http_door_free(s->doors[i]);
     conn_group_free(s->conns);
+    server_admin_end(s);
+    server_upkeep_end(s);
     closer_free(s->closer);
     for (unsigned i = 0; i < SERVER_READERS; i++)
         store_close(s->read_stores[i]);
+    query_cache_free(s->cache);
+    lock_free(s->cache_lock);
     store_close(s->object_store);
+    ingest_checker_free(s->checker);
+    store_close(s->check_store);
     store_close(s->write_store);
     loop_timer_free(s->ping);
-    loop_timer_free(s->daily);
     loop_timer_free(s->log_timer);
     loop_timer_free(s->stopping_timer);
     loop_free(s->loop);

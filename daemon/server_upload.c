@@ -83,7 +83,9 @@ void server_upload_done(struct server *s, struct server_upload *u)
         log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", u->item.uid,
                   u->item.error.sentence);
     if (c && u->item.status) {
-        conn_nack(c, u->tag, u->item.status, u->item.error.sentence, BUSY_RETRY_MS);
+        /* That the store is damaged is no fault of the upload: its sender must keep it. */
+        conn_nack(c, u->tag, u->item.status == PROFD_DAMAGED ? PROFD_IO : u->item.status, u->item.error.sentence,
+                  u->item.retry_after_ms ? u->item.retry_after_ms : BUSY_RETRY_MS);
     } else if (c) {
         struct message ack = {.type = FRAME_ACK};
 

@@ -4,37 +4,47 @@
 
 #include "log.h"
 #include "server_parts.h"
-
-#define SLICE_BYTES (16u << 20) /* inflated payloads of one transaction, about */
+#include "server_upkeep.h"
 
 /* Inflates if need be. The payload in item is valid until the upload's done. */
 static void server_writer_unpack(struct server_upload *u)
 {
-    struct profd_error e = {""};
     size_t size;
 
     u->item.payload = u->body.data;
     u->item.size = u->body.size;
     if (!u->compressed)
         return;
-    u->item.status = frame_inflate(u->body.data, u->body.size, LIMIT_FRAME_PAYLOAD, &u->inflated, &size, &e);
-    if (u->item.status) {
-        u->item.error = e;
+    u->item.status =
+        frame_inflate(u->body.data, u->body.size, LIMIT_FRAME_PAYLOAD, &u->inflated, &size, &u->item.error);
+    if (u->item.status)
         return;
-    }
     u->item.payload = u->inflated;
     u->item.size = size;
 }
 
-static void server_writer_store_slice(struct store *store, struct ingest_item *items, struct server_upload **uploads,
-                                      size_t n)
+static struct server_upload *server_writer_upload(struct work_item *item)
 {
-    if (n)
-        ingest_batch(store, items, n);
+    struct server_write *w = (struct server_write *)(void *)item;
+
+    return w->kind == SERVER_WRITE_UPLOAD ? (struct server_upload *)(void *)w : NULL;
+}
+
+void server_writer_prepare(void *context, struct work_item *const *items, size_t n)
+{
+    struct server *s = context;
+
     for (size_t i = 0; i < n; i++) {
-        uploads[i]->item = items[i];
-        free(uploads[i]->inflated);
-        uploads[i]->inflated = NULL;
+        struct server_upload *u = server_writer_upload(items[i]);
+
+        if (!u)
+            continue;
+        server_writer_unpack(u);
+        if (!u->item.status)
+            ingest_check(s->checker, atomic_load(&s->objects_generation), &u->item);
+        /* Only what is believed needs its bytes: its counts and strings are copies by now. */
+        free(u->inflated);
+        u->inflated = NULL;
     }
 }
 
@@ -42,10 +52,9 @@ static void server_writer_store_slice(struct store *store, struct ingest_item *i
 static void server_writer_give_up(struct work_item *const *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct server_write *w = (struct server_write *)(void *)items[i];
-        struct server_upload *u = (struct server_upload *)(void *)w;
+        struct server_upload *u = server_writer_upload(items[i]);
 
-        if (w->kind == SERVER_WRITE_UPLOAD)
+        if (u && !u->item.status)
             u->item.status =
                 profd_error_set(&u->item.error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
     }
@@ -53,48 +62,40 @@ static void server_writer_give_up(struct work_item *const *items, size_t n)
 
 static void server_writer_uploads(struct store *store, struct work_item *const *items, size_t n)
 {
-    struct ingest_item *slice = malloc(n * sizeof *slice);
-    struct server_upload **uploads = malloc(n * sizeof(struct server_upload *));
-    size_t count = 0, bytes = 0;
+    struct ingest_item **uploads = malloc(n * sizeof(struct ingest_item *));
+    size_t count = 0;
 
-    if (!slice || !uploads) {
+    if (!uploads) {
         server_writer_give_up(items, n);
-        n = 0;
+        return;
     }
     for (size_t i = 0; i < n; i++) {
-        struct server_write *w = (struct server_write *)(void *)items[i];
-        struct server_upload *u = (struct server_upload *)(void *)w;
+        struct server_upload *u = server_writer_upload(items[i]);
 
-        if (w->kind != SERVER_WRITE_UPLOAD)
-            continue;
-        server_writer_unpack(u);
-        if (u->item.status)
-            continue;
-        uploads[count] = u;
-        slice[count++] = u->item;
-        bytes += u->item.size;
-        if (bytes >= SLICE_BYTES) {
-            server_writer_store_slice(store, slice, uploads, count);
-            count = bytes = 0;
-        }
+        if (u)
+            uploads[count++] = &u->item;
     }
-    server_writer_store_slice(store, slice, uploads, count);
-    free(slice);
+    if (count)
+        ingest_batch(store, uploads, count);
     free(uploads);
 }
 
 void server_writer_run(void *context, struct work_item *const *items, size_t n)
 {
-    struct store *store = context;
+    struct server *s = context;
 
-    server_writer_uploads(store, items, n);
+    server_writer_uploads(s->write_store, items, n);
     for (size_t i = 0; i < n; i++) {
         struct server_write *w = (struct server_write *)(void *)items[i];
 
-        if (w->kind == SERVER_WRITE_OBJECT)
-            server_object_store(store, (struct server_object *)(void *)w);
-        else if (w->kind == SERVER_WRITE_FORGET)
-            store_forget_ids(store, server_clock() - LIMIT_ID_DAYS * INT64_C(86400000000000), NULL);
+        if (w->kind == SERVER_WRITE_UPLOAD)
+            continue;
+        if (w->kind == SERVER_WRITE_JOB)
+            ((struct server_job *)(void *)w)->run(s, (struct server_job *)(void *)w);
+        else if (w->kind == SERVER_WRITE_OBJECT)
+            server_object_store(s->write_store, (struct server_object *)(void *)w);
+        /* Uploads that come from now on are checked against what is stored now. */
+        atomic_fetch_add(&s->objects_generation, 1);
     }
 }
 
@@ -110,8 +111,8 @@ void server_writer_done(void *context, struct work_item *item)
     case SERVER_WRITE_OBJECT:
         server_object_stored(s, (struct server_object *)(void *)w);
         break;
-    case SERVER_WRITE_FORGET:
-        free(w);
+    case SERVER_WRITE_JOB:
+        ((struct server_job *)(void *)w)->done(s, (struct server_job *)(void *)w);
         break;
     }
 }
@@ -128,25 +129,21 @@ void server_writer_drop(void *context, struct work_item *item)
     } else if (w->kind == SERVER_WRITE_OBJECT) {
         server_object_drop(context, item);
     } else {
-        free(w);
+        ((struct server_job *)(void *)w)->drop(context, (struct server_job *)(void *)w);
     }
 }
 
-void server_writer_forget(void *context)
+void server_job_init(struct server_job *job, void (*run)(struct server *s, struct server_job *job),
+                     void (*done)(struct server *s, struct server_job *job),
+                     void (*drop)(struct server *s, struct server_job *job))
 {
-    struct server *s = context;
-    struct server_write *w = calloc(1, sizeof *w);
-
-    if (w) {
-        w->kind = SERVER_WRITE_FORGET;
-        if (s->write_failed || !work_put(s->writer, &w->item))
-            free(w);
-    }
-    loop_timer_set(s->daily, 86400000u);
+    *job = (struct server_job){.write = {.item = {.uid = UINT32_MAX, .weight = 1}, .kind = SERVER_WRITE_JOB},
+                               .run = run, .done = done, .drop = drop};
 }
 
 void server_note_store_status(struct server *s, enum profd_status status, const struct profd_error *e)
 {
+    server_space_note(s, status, e);
     if ((status != PROFD_IO && status != PROFD_DAMAGED) || s->write_failed)
         return;
     s->write_failed = true;

@@ -356,13 +356,19 @@ def descriptors(tap):
             s.settimeout(20)
             s.connect(d.socket)
         told = crowd[150].recv(1000)
-        tap.point(b"descriptors" in told, "one too many is told why", told)
+        tap.point(b"connections are open, at most" in told or b"descriptors" in told, "one too many is told why", told)
         lines = len(d.logged().splitlines())
         tap.point(lines < 60, f"the log stays short ({lines} lines)")
         for s in crowd:
             s.close()
-        with Wire(d.socket) as w:
-            tap.point(w.query("/healthz")[0] == 200, "service returns")
+        answer, deadline = None, time.monotonic() + 20
+        while answer != 200 and time.monotonic() < deadline: # the first to come back may meet connections whose end was not seen yet
+            try:
+                with Wire(d.socket) as w:
+                    answer = w.query("/healthz")[0]
+            except (OSError, TypeError, RuntimeError):
+                time.sleep(0.05)
+        tap.point(answer == 200, "service returns", answer)
 
 
 def readers(tap):

@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 
-TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJECT OBJECT DECLINE QUERY REPLY SYNC".split())}
+TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJECT OBJECT DECLINE QUERY REPLY SYNC ATTACH ADMIN".split())}
 NAMES = {v: k for k, v in TYPES.items()}
 LAST = 1
 
@@ -140,6 +140,21 @@ class Wire:
             body += m.get(4, b"")
             if flags & LAST:
                 return status, body
+
+    def admin(self, verb, *arguments, tag=6):
+        """(status of a NACK or 0, sentence or body, how often it said only how far it was)."""
+        self.send("ADMIN", field(1, verb) + b"".join(field(2, a) for a in arguments), tag)
+        body, told = b"", 0
+        while True:
+            kind, got, flags, m = self.take()
+            if got != tag:
+                continue
+            if kind == "NACK":
+                return m.get(1), m.get(4, b"").decode(), told
+            told += not flags & LAST and 1 not in m and not m.get(4)
+            body += m.get(4, b"")
+            if flags & LAST:
+                return 0, body, told
 
     def ended(self):
         """True if the daemon closes within the timeout; frames before that are thrown away."""

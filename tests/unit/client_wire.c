@@ -52,7 +52,7 @@ static void add_nack(struct bytes *b, uint32_t tag, uint32_t status, bool retry)
 static void add_reply(struct bytes *b, uint32_t tag, const char *body, bool last)
 {
     struct message m = {.type = FRAME_REPLY};
-    m.as.reply = (struct message_reply){200, "text/plain", "\"e\"", {(const uint8_t *)body, strlen(body)}};
+    m.as.reply = (struct message_reply){200, "text/plain", "\"e\"", {(const uint8_t *)body, strlen(body)}, 0, 0};
     add(b, &m, last ? FRAME_FLAG_LAST : 0, tag);
 }
 
@@ -444,5 +444,45 @@ Test(client_wire, an_upload_without_builds_and_a_bad_query)
     cr_assert_eq(profd_client_send_query(c, target, NULL, NULL, NULL), PROFD_BAD_QUERY);
     cr_assert_eq(profd_client_in_flight(c), 0);
     profd_upload_free(u);
+    profd_client_free(c);
+}
+
+Test(client_wire, an_operators_verb_is_told_how_far_it_is)
+{
+    static const char *const arguments[] = {"abcd", "2", "3", "4", "5", "6", "7", "8", "9"};
+    struct profd_client *c = client_open();
+    struct bytes out = {0}, in = {0};
+    struct profd_event event;
+    struct profd_error e = {""};
+    struct frame f;
+    struct message m;
+    uint32_t tag = 0, other = 0;
+    cr_assert_eq(profd_client_send_admin(c, "delete", arguments, 9, &tag, &e), PROFD_USAGE);
+    cr_assert_not_null(strstr(e.sentence, "9 arguments, at most 8"), "%s", e.sentence);
+    cr_assert_eq(profd_client_send_admin(c, "delete", arguments, 1, &tag, NULL), PROFD_OK);
+    cr_assert_eq(profd_client_send_admin(c, "verify", NULL, 0, &other, NULL), PROFD_OK);
+    drain(c, &out, 5);
+    frame_at(&out, 0, &f, &m);
+    cr_assert(f.type == FRAME_ADMIN && f.tag == tag && m.as.admin.argument_count == 1);
+    cr_assert_str_eq(m.as.admin.verb, "delete");
+    cr_assert_str_eq(m.as.admin.arguments[0], "abcd");
+    message_done(&m);
+    m = (struct message){.type = FRAME_REPLY};
+    m.as.reply = (struct message_reply){.content_type = "", .etag = "", .done = 3, .total = 9};
+    add(&in, &m, 0, other);
+    add_reply(&in, other, "{}", true);
+    add_nack(&in, tag, PROFD_NOT_FOUND, false);
+    cr_assert_eq(profd_client_feed(c, in.data, in.size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert(profd_client_next(c, &event) && event.kind == PROFD_EVENT_REPLY && event.tag == other);
+    cr_assert(!event.last && event.http_status == 0 && event.body_size == 0 && event.done == 3 && event.total == 9);
+    cr_assert(profd_client_next(c, &event) && event.last && event.http_status == 200 && event.done == 0);
+    cr_assert(profd_client_next(c, &event) && event.kind == PROFD_EVENT_NACK && event.status == PROFD_NOT_FOUND);
+    cr_assert_eq(profd_client_in_flight(c), 0);
+    /* an answer to what was not asked */
+    in.size = 0;
+    add_reply(&in, other, "x", true);
+    cr_assert_eq(profd_client_feed(c, in.data, in.size, NULL), PROFD_PROTOCOL);
+    free(in.data);
+    free(out.data);
     profd_client_free(c);
 }

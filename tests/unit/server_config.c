@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "config_units.h"
 
 static char directory[] = "/tmp/profd-config-XXXXXX";
 static char file[64], socket_path[64];
@@ -244,4 +245,105 @@ Test(config, random_text_never_does_harm)
             cr_assert_eq(strncmp(e.sentence, "x:", 2), 0, "seed %u: %s", seed, e.sentence);
         config_done(&config);
     }
+}
+
+Test(config, ages_and_sizes)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds;
+    } ages[] = {{"0", 0}, {"1s", 1}, {"0s", 0}, {"90m", 5400}, {"48h", 172800}, {"400d", 34560000}, {"2w", 1209600}, {"36525d", 3155760000}};
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } sizes[] = {{"0", 0}, {"4096", 4096}, {"64K", 65536}, {"64KiB", 65536}, {"1G", 1073741824}, {"10GB", 10000000000}, {"3kB", 3000},
+                 {"2TiB", UINT64_C(1) << 41}, {"9223372036854775807", INT64_MAX}};
+    static const char *const bad_ages[] = {"", "s", "1", "-1s", "1.5h", "1 h", "1H", "1hour", "36526d", "99999999999999999999s", "0x1s", "+1s"};
+    static const char *const bad_sizes[] = {"", "G", "-1", "1.5G", "1 G", "1g", "1Kib", "9223372036854775808", "8388608T", "1e9"};
+    struct profd_error e;
+    uint64_t bytes = 7;
+    int64_t ns = 7;
+
+    for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
+        cr_assert_eq(config_parse_age("raw-age", ages[i].text, &ns, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(ns, ages[i].seconds * 1000000000, "%s", ages[i].text);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        cr_assert_eq(config_parse_bytes("raw-bytes", sizes[i].text, &bytes, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(bytes, sizes[i].bytes, "%s", sizes[i].text);
+    }
+    ns = 7;
+    bytes = 7;
+    for (size_t i = 0; i < sizeof bad_ages / sizeof *bad_ages; i++) {
+        cr_assert_eq(config_parse_age("raw-age", bad_ages[i], &ns, &e), PROFD_CONFIG, "%s", bad_ages[i]);
+        cr_assert(strstr(e.sentence, "raw-age") && strstr(e.sentence, bad_ages[i]), "%s", e.sentence);
+    }
+    for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++) {
+        cr_assert_eq(config_parse_bytes("raw-bytes", bad_sizes[i], &bytes, &e), PROFD_CONFIG, "%s", bad_sizes[i]);
+        cr_assert(strstr(e.sentence, "raw-bytes") && strstr(e.sentence, bad_sizes[i]), "%s", e.sentence);
+    }
+    cr_assert(ns == 7 && bytes == 7, "untouched on failure");
+}
+
+#define HOUR INT64_C(3600000000000)
+
+Test(config, the_policy_has_defaults_and_sense)
+{
+    static const struct {
+        const char *options[8], *words[2];
+    } refused[] = {
+        {{"--raw-age", "3d", "--keep-age", "2d"}, {"keep-age 2d", "raw-age 3d"}},
+        {{"--raw-age", "0"}, {"raw-age", "1s"}},
+        {{"--raw-bytes", "0"}, {"raw-bytes", "64K"}},
+        {{"--raw-bytes", "2G", "--keep-bytes", "1G"}, {"keep-bytes 1G", "raw-bytes 2G"}},
+        {{"--keep-bytes", "4K"}, {"keep-bytes", "1M"}},
+        {{"--keep-age", "soon"}, {"keep-age", "soon"}},
+        {{"--admin-group", "no-such-group-here"}, {"admin-group", "no-such-group-here"}},
+    };
+    struct profd_error e;
+    struct config config;
+
+    write_file("", 0600);
+    cr_assert_eq(LOAD(&config, &e, "--config", file), PROFD_OK, "%s", e.sentence);
+    cr_assert(config.raw_age == 48 * HOUR && config.keep_age == 400 * 24 * HOUR);
+    cr_assert(config.raw_bytes == 1u << 30 && config.keep_bytes == 0);
+    config_done(&config);
+    write_file("raw-age = 1s\nkeep-age = 1m\nraw-bytes = 64K\nkeep-bytes = 1M\nadmin-group = 4712\n", 0600);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "2s"), PROFD_OK, "%s", e.sentence);
+    cr_assert(config.raw_age == HOUR / 1800 && config.keep_age == HOUR / 60);
+    cr_assert(config.raw_bytes == 65536 && config.keep_bytes == 1 << 20);
+    cr_assert(config.has_admin_group && config.admin_group == 4712);
+    config_done(&config);
+    write_file("", 0600);
+    /* what was not said gives way to what was */
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--keep-age", "1d", "--keep-bytes", "100M"), PROFD_OK, "%s", e.sentence);
+    cr_assert(config.raw_age == 24 * HOUR && config.raw_bytes == 50 << 20);
+    config_done(&config);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "500d", "--keep-age", "0"), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(config.keep_age, 0);
+    config_done(&config);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "500d"), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(config.keep_age, 500 * 24 * HOUR);
+    config_done(&config);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        cr_assert_eq(load(&config, &e, refused[i].options), PROFD_CONFIG, "case %zu", i);
+        for (int k = 0; k < 2; k++)
+            cr_assert_not_null(strstr(e.sentence, refused[i].words[k]), "%s", e.sentence);
+    }
+}
+
+Test(config, a_restore_needs_no_socket)
+{
+    struct profd_error e;
+    struct config config;
+
+    write_file("raw-age = 1h\n", 0600);
+    unsetenv("XDG_RUNTIME_DIR");
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--state-dir", "/x", "--restore", "/y.db"), PROFD_OK, "%s", e.sentence);
+    cr_assert_str_eq(config.state_dir, "/x");
+    cr_assert_str_eq(config.values[CONFIG_restore], "/y.db");
+    config_done(&config);
+    write_file("restore = /y.db\n", 0600);
+    cr_assert_eq(LOAD(&config, &e, "--config", file), PROFD_CONFIG);
+    cr_assert_not_null(strstr(e.sentence, "unknown key \"restore\""), "%s", e.sentence);
 }

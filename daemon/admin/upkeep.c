@@ -1,0 +1,176 @@
+#include "admin/upkeep.h"
+
+#include "proto/limits.h"
+
+#define SECOND INT64_C(1000000000)
+#define DAY (86400 * SECOND)
+#define JUMP (3600 * SECOND)         /* more than a clock is ever corrected by */
+#define FIRST_REMOVAL (600 * SECOND) /* after the start: a wrong clock has been set right by then */
+#define IN_ROW 16                    /* slices of one task before the others have a look */
+#define SHRINK_SLICE (4u << 20)      /* bytes */
+#define FREE_KEPT (16u << 20)        /* free bytes of the file that stay for the next uploads, or an eighth of it */
+#define FORGET_EVERY (60 * SECOND)
+#define TOTALS_EVERY SECOND
+#define IDLE_MS_MIN 250u
+#define IDLE_MS_BUSY 1000u
+#define IDLE_MS_MAX 10000u
+
+void upkeep_init(struct upkeep *u, const struct store_policy *policy, struct upkeep_time now)
+{
+    *u = (struct upkeep){.policy = *policy, .start = now, .anchor = now};
+}
+
+int64_t upkeep_believe(struct upkeep *u, struct upkeep_time now)
+{
+    const int64_t expected = u->anchor.wall + (now.steady - u->anchor.steady);
+
+    if (now.wall <= expected + JUMP) {
+        u->anchor = now;
+        u->ahead_since = 0;
+        return now.wall;
+    }
+    if (!u->ahead_since) {
+        u->ahead_since = now.steady;
+    } else if (now.steady - u->ahead_since > DAY) {
+        u->anchor = now;
+        u->ahead_since = 0;
+        return now.wall;
+    }
+    return expected;
+}
+
+/* After the start, and after a jump, nothing is removed for a while. */
+static bool upkeep_may_remove(const struct upkeep *u, struct upkeep_time now)
+{
+    int64_t wait = FIRST_REMOVAL;
+
+    if (u->policy.keep_age && u->policy.keep_age / 100 < wait)
+        wait = u->policy.keep_age / 100;
+    return now.steady - u->start.steady >= wait;
+}
+
+static bool upkeep_should_shrink(const struct upkeep *u)
+{
+    const uint64_t kept = u->totals.file_bytes / 8 > FREE_KEPT ? u->totals.file_bytes / 8 : FREE_KEPT;
+
+    return u->totals.free_bytes > kept;
+}
+
+static enum profd_status upkeep_forget(struct upkeep *u, struct store *store, struct upkeep_time now,
+                                       struct profd_error *e)
+{
+    enum profd_status status;
+
+    if (u->forgot_at && now.steady - u->forgot_at < FORGET_EVERY)
+        return PROFD_OK;
+    status = store_forget_ids(store, upkeep_believe(u, now) - LIMIT_ID_DAYS * DAY, e);
+    if (!status)
+        u->forgot_at = now.steady;
+    return status;
+}
+
+static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct upkeep_time now,
+                                   struct store_progress *done, struct profd_error *e)
+{
+    /* Days are removed by the wall's time that may be believed; when nothing may be removed by age, what was deleted by
+     * hand still is. */
+    struct store_policy policy = u->policy;
+
+    switch (u->task) {
+    case UPKEEP_COMPACT:
+        return store_compact(store, &policy, now.wall, done, e);
+    case UPKEEP_RETIRE:
+        if (!upkeep_may_remove(u, now))
+            policy.keep_age = 0;
+        return store_retire(store, &policy, upkeep_believe(u, now), done, e);
+    case UPKEEP_SHRINK:
+        return upkeep_should_shrink(u) ? store_shrink(store, SHRINK_SLICE, done, e) : PROFD_OK;
+    default:
+        return upkeep_forget(u, store, now, e);
+    }
+}
+
+/* The same again while it has more, but not for ever: the others get their turn; after a failure at once, because
+ * removing something may be what makes room. */
+static void upkeep_choose(struct upkeep *u, bool failed)
+{
+    if (!failed && u->more[u->task] && ++u->in_row < IN_ROW)
+        return;
+    u->in_row = 0;
+    u->task = (enum upkeep_task)((u->task + 1u) % UPKEEP_TASKS);
+}
+
+static bool upkeep_has_more(const struct upkeep *u)
+{
+    bool more = false;
+
+    for (int i = 0; i < UPKEEP_TASKS; i++)
+        more |= u->more[i];
+    /* A round that has begun is finished: only its end says that there is nothing. */
+    return more || u->task != UPKEEP_COMPACT;
+}
+
+enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkeep_time now, struct profd_error *e)
+{
+    struct store_progress done = {.more = false};
+    enum profd_status status = PROFD_OK;
+    const enum upkeep_task task = u->task;
+
+    if (!u->totals_at || now.steady - u->totals_at >= TOTALS_EVERY || task == UPKEEP_SHRINK) {
+        status = store_get_totals(store, &u->totals, e);
+        u->totals_at = now.steady;
+    }
+    if (!status)
+        status = upkeep_do(u, store, now, &done, e);
+    if (status) {
+        upkeep_choose(u, true);
+        return status;
+    }
+    u->more[task] = done.more;
+    u->uploads[task] += done.uploads;
+    u->rows[task] += done.rows;
+    u->slices[task]++;
+    upkeep_choose(u, false);
+    if (!u->more[UPKEEP_COMPACT] && !u->more[UPKEEP_RETIRE])
+        u->backlog_since = 0;
+    else if (!u->backlog_since)
+        u->backlog_since = now.steady;
+    return PROFD_OK;
+}
+
+uint64_t upkeep_backlog(const struct upkeep *u)
+{
+    return u->totals.raw_bytes > u->policy.raw_bytes ? u->totals.raw_bytes - u->policy.raw_bytes : 0;
+}
+
+uint64_t upkeep_budget(const struct upkeep *u)
+{
+    const uint64_t horizon = u->policy.raw_bytes, backlog = upkeep_backlog(u);
+
+    if (!u->more[UPKEEP_COMPACT] || backlog <= horizon)
+        return 0;
+    return backlog > 2 * horizon ? 400 : 100;
+}
+
+uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_came, uint64_t took_ms,
+                      struct upkeep_time now)
+{
+    const uint64_t horizon = u->policy.raw_bytes, took = took_ms ? took_ms : 1;
+    uint64_t idle = (uint64_t)(u->policy.raw_age / 1000000 / 8);
+
+    if (!upkeep_has_more(u)) {
+        const uint64_t most = uploads_came ? IDLE_MS_BUSY : IDLE_MS_MAX;
+
+        if (idle > most)
+            idle = most;
+        return idle < IDLE_MS_MIN ? IDLE_MS_MIN : idle;
+    }
+    if (!uploads_wait || upkeep_backlog(u) > horizon)
+        return 0;
+    /* Of the writer's time: a half, a quarter or a twentieth. */
+    if (upkeep_backlog(u) > horizon / 2)
+        return took;
+    if (upkeep_backlog(u) > horizon / 4 || (u->backlog_since && now.steady - u->backlog_since > 10 * SECOND))
+        return 3 * took;
+    return 19 * took;
+}
