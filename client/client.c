@@ -330,6 +330,8 @@ bool profd_client_next(struct profd_client *c, struct profd_event *event)
         event->etag = m->as.reply.etag;
         event->body = m->as.reply.body.data;
         event->body_size = m->as.reply.body.size;
+        event->done = m->as.reply.done;
+        event->total = m->as.reply.total;
         event->last = (in->frame.flags & FRAME_FLAG_LAST) != 0;
         break;
     }

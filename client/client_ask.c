@@ -63,6 +63,22 @@ enum profd_status profd_client_send_query(struct profd_client *c, const char *ta
     return status;
 }
 
+enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments, size_t n,
+                                          uint32_t *tag, struct profd_error *e)
+{
+    struct message m = {.type = FRAME_ADMIN};
+    uint32_t local = 0;
+    if (n > LIMIT_ADMIN_ARGUMENTS) {
+        return profd_error_set(e, PROFD_USAGE, "%s with %zu arguments, at most %u", verb, n, LIMIT_ADMIN_ARGUMENTS);
+    }
+    m.as.admin = (struct message_admin){verb, n, arguments};
+    enum profd_status status = ask(c, &m, NULL, 0, &local, true, e);
+    if (status == PROFD_OK && tag) {
+        *tag = local;
+    }
+    return status;
+}
+
 enum profd_status profd_client_send_object(struct profd_client *c, const struct profd_event *want,
                                            const struct profd_executable *x, uint32_t *tag, struct profd_error *e)
 {

@@ -82,7 +82,7 @@ static enum profd_status take_reply(struct profd_client *c, const struct frame *
                                     struct profd_error *why)
 {
     (void)m;
-    return asked_take(c, f->tag, 1u << FRAME_QUERY, !(f->flags & FRAME_FLAG_LAST)) ? PROFD_OK : not_asked(f, why);
+    return asked_take(c, f->tag, 1u << FRAME_QUERY | 1u << FRAME_ADMIN, !(f->flags & FRAME_FLAG_LAST)) ? PROFD_OK : not_asked(f, why);
 }
 
 typedef enum profd_status (*take_function)(struct profd_client *, const struct frame *, const struct message *,

@@ -138,15 +138,11 @@ enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct 
     return status == PROFD_OK ? verdict_wait(c, tag, e) : status;
 }
 
-enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
-                              void *context, struct profd_error *e)
+/* Gives the pieces of the answer to one tag to the sink, until the last or a NACK. */
+static enum profd_status reply_take(struct profd_conn *c, uint32_t tag, profd_sink sink, void *context, struct profd_error *e)
 {
     struct profd_answer answer = {.http_status = 0};
-    uint32_t tag = 0;
-    if (!c->client) {
-        return conn_query_http(c, target, if_none_match, sink, context, e);
-    }
-    enum profd_status status = profd_client_send_query(c->client, target, if_none_match, &tag, e);
+    enum profd_status status = PROFD_OK;
     while (status == PROFD_OK) {
         struct profd_event event;
         status = conn_wait(c, &event, e);
@@ -161,12 +157,37 @@ enum profd_status profd_query(struct profd_conn *c, const char *target, const ch
             (void)snprintf(answer.content_type, sizeof answer.content_type, "%s", event.content_type);
             (void)snprintf(answer.etag, sizeof answer.etag, "%s", event.etag);
         }
+        answer.done = event.done;
+        answer.total = event.total;
         status = sink(context, &answer, event.body, event.body_size, e);
         if (status == PROFD_OK && event.last) {
             return PROFD_OK;
         }
     }
     return status;
+}
+
+enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
+                              void *context, struct profd_error *e)
+{
+    uint32_t tag = 0;
+    if (!c->client) {
+        return conn_query_http(c, target, if_none_match, sink, context, e);
+    }
+    enum profd_status status = profd_client_send_query(c->client, target, if_none_match, &tag, e);
+    return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
+}
+
+enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n, profd_sink sink,
+                              void *context, struct profd_error *e)
+{
+    uint32_t tag = 0;
+    enum profd_status status = PROFD_OK;
+    if (!c->client) {
+        return profd_error_set(e, PROFD_USAGE, "%s answers queries only; %s goes to a Unix socket", c->address.text, verb);
+    }
+    status = profd_client_send_admin(c->client, verb, arguments, n, &tag, e);
+    return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
 }
 
 /* One request, one connection: a report may take longer than an idle connection lives. */

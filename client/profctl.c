@@ -9,10 +9,16 @@
 #include "client/terminal.h"
 
 static const struct profctl_verb *const verbs[] = {
-    &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_export, &verb_labels, &verb_status, &verb_spool,
-    &verb_gprof,
+    &verb_run_command, &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_export, &verb_groups, &verb_labels, &verb_status,
+    &verb_spool,  &verb_gprof,   &verb_top,     &verb_delete, &verb_verify, &verb_backup, &verb_completion,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
+
+const struct profctl_verb *const *profctl_verbs(size_t *n)
+{
+    *n = VERB_COUNT;
+    return verbs;
+}
 
 void profctl_clean(const char *text, char *out, size_t size)
 {

@@ -17,6 +17,12 @@ static const struct profctl_option common[COMMON_COUNT] = {
 
 #define OPTIONS_MAX 32
 
+const struct profctl_option *profctl_common_options(size_t *n)
+{
+    *n = COMMON_COUNT;
+    return common;
+}
+
 /* getopt's tables from ours; option i of the verb, then the common ones, is value 256 + i. */
 static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1], char letters[3 * OPTIONS_MAX])
 {

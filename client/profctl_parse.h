@@ -8,6 +8,8 @@
  * wrong. profctl_parse_done frees. */
 enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call, bool *help,
                                 struct profd_error *e);
+/* The options that every verb has. */
+const struct profctl_option *profctl_common_options(size_t *n);
 void profctl_parse_done(struct profctl_call *call);
 /* Usage, summary and every option of the verb, on stdout. */
 void profctl_print_help(const struct profctl_verb *verb);

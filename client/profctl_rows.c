@@ -57,11 +57,20 @@ static void row_clean(json_t *row)
     }
 }
 
-enum profd_status rows_read(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e)
+static struct rows *rows_new(void)
 {
     struct rows *r = calloc(1, sizeof *r);
-    if (!r || !(r->list = json_array())) {
+    if (r && !(r->list = json_array())) {
         free(r);
+        r = NULL;
+    }
+    return r;
+}
+
+enum profd_status rows_read(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e)
+{
+    struct rows *r = rows_new();
+    if (!r) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list");
     }
     enum profd_status status = PROFD_OK;
@@ -88,6 +97,47 @@ enum profd_status rows_read(struct profd_conn *c, const struct ask_target *t, st
     }
     *out = r;
     return PROFD_OK;
+}
+
+enum profd_status rows_parse(const char *text, size_t n, struct rows **out, struct profd_error *e)
+{
+    struct rows *r = rows_new();
+    char next[512];
+    enum profd_status status = r ? page_take(r, text, n, next, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list");
+    if (status != PROFD_OK) {
+        rows_free(r);
+        return status;
+    }
+    *out = r;
+    return PROFD_OK;
+}
+
+enum profd_status rows_parse_object(const char *text, size_t n, struct rows **out, struct profd_error *e)
+{
+    struct rows *r = rows_new();
+    json_error_t where;
+    json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &where);
+    if (!r || !json_is_object(object) || json_array_append(r->list, object) != 0) {
+        const char *why = object ? "no object" : where.text;
+        json_decref(object);
+        rows_free(r);
+        return profd_error_set(e, PROFD_MALFORMED, "the daemon's answer is not one: %s", why);
+    }
+    json_decref(object);
+    *out = r;
+    return PROFD_OK;
+}
+
+enum profd_status rows_read_object(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    enum profd_status status = ask_read(c, t, PAGE_MAX, &text, &n, e);
+    if (status == PROFD_OK) {
+        status = rows_parse_object(text ? text : "", n, out, e);
+    }
+    free(text);
+    return status;
 }
 
 void rows_free(struct rows *r)

@@ -141,6 +141,7 @@ struct profd_event {
     const char *sentence, *build_id, *name, *content_type, *etag;
     const void *body;
     size_t body_size;
+    uint64_t done, total; /* of a long answer: how far it is; both 0 if nothing is said */
 };
 
 /* name ("myprogram 1.0") is shown in the daemon's logs. HELLO is queued. */
@@ -164,6 +165,9 @@ size_t profd_client_in_flight(const struct profd_client *c);
 enum profd_status profd_client_send_upload(struct profd_client *c, const struct profd_upload *u, const struct profd_id *id,
                                            uint32_t *tag, struct profd_error *e);
 enum profd_status profd_client_send_query(struct profd_client *c, const char *target, const char *if_none_match,
+                                          uint32_t *tag, struct profd_error *e);
+/* An operator's verb: "delete" and a build-id, "verify", "backup" (profd-protocol(7)). Answered by REPLY or NACK. */
+enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments, size_t n,
                                           uint32_t *tag, struct profd_error *e);
 /* Offers an executable unasked (want NULL), or in answer to a WANT_OBJECT event. Answered by ACK or NACK. */
 enum profd_status profd_client_send_object(struct profd_client *c, const struct profd_event *want,
@@ -209,6 +213,7 @@ enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct 
 struct profd_answer {
     int http_status;
     char content_type[128], etag[128];
+    uint64_t done, total; /* profd_admin: how far the daemon is; both 0 if it does not say */
 };
 /* Called with each piece of a body; anything but PROFD_OK ends the query with that status. The answer is complete but for the
  * body at the first call; there is at least one call, perhaps with n = 0. */
@@ -217,6 +222,11 @@ typedef enum profd_status (*profd_sink)(void *context, const struct profd_answer
 /* A GET of the HTTP interface: target "/api/v1/builds?limit=5", if_none_match an ETag or NULL. PROFD_OK for any whole answer:
  * look at its http_status; from 400 on the body is a problem document (RFC 9457). */
 enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
+                              void *context, struct profd_error *e);
+
+/* An operator's verb. The sink is called, too, with n = 0 and a new answer->done while the daemon works; http_status is 0 until the
+ * body begins. PROFD_OK: the answer is whole. FORBIDDEN: not root, the daemon's user or in the admin group. */
+enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n, profd_sink sink,
                               void *context, struct profd_error *e);
 
 /* --- delivery: pipelined, and spooled when there is no daemon ------------------------------------------------------ */

@@ -20,6 +20,7 @@ static const struct profctl_option options[] = {
     {"since", 0, "T", "RFC 3339, seconds since 1970, or now-1h, -30m, -7d"},
     {"until", 0, "T", "end of the time range"},
     {"label", 'l', "K=V", "only uploads with this label; may repeat"},
+    {"match", 'm', "MATCHER", "only uploads whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may repeat"},
     {"scope", 0, "S", "program, build or everywhere"},
     {"geometry", 0, "N", "which of several histograms that do not go together"},
     {"uid", 0, "UID", "only uploads of this user"},
@@ -62,6 +63,8 @@ static enum profd_status make_target(const struct profctl_call *call, const char
         const struct profctl_given *g = &call->given[i];
         if (strcmp(g->option->name, "label") == 0) {
             status = ask_target_add_label(t, call, g->value, e);
+        } else if (strcmp(g->option->name, "match") == 0) {
+            ask_target_add(t, "match", g->value);
         } else if (strcmp(g->option->name, "output") != 0 && profctl_value(call, g->option->name) == g->value) {
             ask_target_add(t, g->option->name, g->value);
         }

@@ -6,11 +6,12 @@
 #include "client/profctl_output.h"
 
 static const struct profctl_option options[] = {
-    {"format", 'f', "FORMAT", "text (default), json or gprof"},
+    {"format", 'f', "FORMAT", "text (default), json, gprof, pprof, callgrind, folded, speedscope, dot, csv, …"},
     {"output", 'o', "FILE", "write there; the file appears when it is whole"},
     {"since", 0, "T", "RFC 3339, seconds since 1970, or now-1h, -30m, -7d"},
     {"until", 0, "T", "end of the time range"},
     {"label", 'l', "K=V", "only uploads with this label; may repeat"},
+    {"match", 'm', "MATCHER", "only uploads whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may repeat"},
     {"flat", 0, NULL, "only the flat profile"},
     {"graph", 0, NULL, "only the call graph"},
     {"focus", 0, "NAME", "only entries that have this in a name"},
@@ -58,6 +59,8 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
         const struct profctl_given *g = &call->given[i];
         if (strcmp(g->option->name, "label") == 0) {
             status = ask_target_add_label(t, call, g->value, e);
+        } else if (strcmp(g->option->name, "match") == 0) {
+            ask_target_add(t, "match", g->value);
         } else if (is_parameter(g->option->name) && profctl_value(call, g->option->name) == g->value) {
             ask_target_add(t, g->option->name, g->value);
         }
