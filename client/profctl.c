@@ -53,7 +53,9 @@ static void usage_print(void)
 {
     puts("usage: profctl VERB [options] [arguments]\n\nSends profiles to profd and shows what it makes of them.\n\nverbs:");
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+        if (!verbs[i]->unlisted) {
+            printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+        }
     }
     puts("  help       This text, or that of a verb\n  version    The version\n\nprofctl VERB --help says more.");
 }

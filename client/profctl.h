@@ -37,6 +37,7 @@ struct profctl_verb {
     const struct profctl_option *options;
     size_t option_count;
     size_t arguments_least, arguments_most;
+    bool unlisted; /* neither in the help nor in completions: the daemon does not serve it yet */
     /* Does it; the status becomes the exit status. Its sentence is in *e. */
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
     /* Instead of run and of everything above but the name and the summary: parses and complains by itself. Returns the exit

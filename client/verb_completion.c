@@ -79,7 +79,7 @@ static void bash_print(const struct profctl_verb *const *verbs, size_t n)
            "    COMPREPLY=()\n"
            "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     for (size_t i = 0; i < n; i++) {
-        printf("%s ", verbs[i]->name);
+        printf("%s%s", verbs[i]->unlisted ? "" : verbs[i]->name, verbs[i]->unlisted ? "" : " ");
     }
     printf("help version' -- \"$word\")); return\n    fi\n    case $verb:$before in\n");
     for (size_t i = 0; i < n; i++) {
@@ -135,6 +135,9 @@ static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
            "_describe build ids; _files }\n"
            "_profctl() {\n    local -a verbs=(\n");
     for (size_t i = 0; i < n; i++) {
+        if (verbs[i]->unlisted) {
+            continue;
+        }
         printf("        '%s:", verbs[i]->name);
         print_quoted(verbs[i]->summary, true);
         puts("'");
@@ -175,6 +178,9 @@ static void fish_print(const struct profctl_verb *const *verbs, size_t n)
     puts("# fish completion for profctl\n"
          "function __profctl_builds; profctl builds --all 2>/dev/null | awk 'NR > 1 {print $1}'; end");
     for (size_t i = 0; i < n; i++) {
+        if (verbs[i]->unlisted) {
+            continue;
+        }
         printf("complete -c profctl -n __fish_use_subcommand -f -a %s -d '", verbs[i]->name);
         print_quoted(verbs[i]->summary, false);
         puts("'");

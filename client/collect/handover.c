@@ -1,0 +1,123 @@
+#include "client/collect/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/handover_frame.h"
+#include "client/collect/handover_peer.h"
+#include "client/collect/option.h"
+#include "client/collect/raw.h"
+#include "client/collect/region.h"
+
+#define WAIT_MOST 64u /* looks between two attempts */
+
+/* A number, and whose it was. */
+struct held {
+    int fd; /* −1: none */
+    uint64_t device, inode;
+};
+
+static struct held memory = {-1, 0, 0}, peer = {-1, 0, 0};
+static uint32_t looking;     /* somebody is in here */
+static uint32_t wait, waited; /* looks between two attempts, and since the last */
+
+static void hold(struct held *h, int fd)
+{
+    struct stat st;
+    raw_zero(&st, sizeof st);
+    h->fd = fd >= 0 && raw_call(SYS_fstat, fd, &st, 0, 0) == 0 ? fd : -1;
+    h->device = st.st_dev;
+    h->inode = st.st_ino;
+}
+
+/* The descriptor, if the number is still ours. */
+static int held_check(struct held *h)
+{
+    struct stat st;
+    raw_zero(&st, sizeof st);
+    if (h->fd >= 0 &&
+        (raw_call(SYS_fstat, h->fd, &st, 0, 0) != 0 || st.st_dev != h->device || st.st_ino != h->inode))
+        h->fd = -1;
+    return h->fd;
+}
+
+static void drop(struct held *h)
+{
+    if (held_check(h) >= 0)
+        raw_call(SYS_close, h->fd, 0, 0, 0);
+    h->fd = -1;
+}
+
+static bool attach(void)
+{
+    int fd = memory.fd >= 0 ? handover_peer_dial() : -1;
+    if (fd < 0)
+        return false;
+    fd = region_descriptor_lift(fd);
+    if (!handover_frame_greet(fd, memory.fd)) {
+        raw_call(SYS_close, fd, 0, 0, 0);
+        return false;
+    }
+    hold(&peer, fd);
+    handover_frame_begin();
+    return peer.fd >= 0;
+}
+
+static void attach_again(void)
+{
+    if (waited++ < wait || held_check(&memory) < 0)
+        return;
+    waited = 0;
+    attach();
+}
+
+static void peer_listen(void)
+{
+    enum handover_frame_state state = handover_frame_listen(peer.fd);
+    if (state == HANDOVER_OPEN)
+        return;
+    drop(&peer);
+    waited = 0; /* a daemon that was started again is found at the next look; one that refuses is asked ever more rarely */
+    wait = state == HANDOVER_OVER ? 0 : wait * 2 + 1 > WAIT_MOST ? WAIT_MOST : wait * 2 + 1;
+}
+
+static void cpu_note(void)
+{
+    struct timespec t = {0, 0};
+    raw_call(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t, 0, 0);
+    __atomic_store_n(&collect.header->words[ATTACH_WORD_CPU_NS],
+                     (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, __ATOMIC_RELAXED);
+}
+
+void handover_look(void)
+{
+    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE))
+        return;
+    cpu_note();
+    if (held_check(&peer) >= 0)
+        peer_listen();
+    if (peer.fd < 0)
+        attach_again();
+    __atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
+}
+
+void handover_begin(int memfd)
+{
+    hold(&memory, memfd);
+    wait = waited = 0;
+    looking = 0;
+    cpu_note();
+    attach_again();
+}
+
+void handover_forget(void)
+{
+    drop(&memory);
+    drop(&peer);
+}

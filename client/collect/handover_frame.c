@@ -1,0 +1,164 @@
+#include "client/collect/handover_frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/module.h"
+#include "client/collect/raw.h"
+#include "proto/frame.h"
+
+#define ATTACH_TAG 1u
+#define NAME_SIZE 4097u
+
+static uint8_t input[8192]; /* the beginning of a frame; a longer one ends the connection */
+static uint32_t filled;
+
+static void u32_put(uint8_t *to, uint32_t n)
+{
+    for (unsigned i = 0; i < 4; i++)
+        to[i] = (uint8_t)(n >> (8 * i));
+}
+
+static uint32_t u32_get(const uint8_t *from)
+{
+    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+}
+
+static void header_put(uint8_t out[FRAME_HEADER_SIZE], uint32_t length, uint8_t type, unsigned fds, uint32_t tag)
+{
+    u32_put(out, length);
+    out[4] = FRAME_VERSION;
+    out[5] = type;
+    out[6] = 0;
+    out[7] = (uint8_t)fds; /* bits 8–11 of the flags */
+    u32_put(out + 8, tag);
+}
+
+/* Sends bytes, with a descriptor if fd ≥ 0. All or false. */
+static bool bytes_send(int socket, const uint8_t *bytes, size_t n, int fd)
+{
+    struct iovec part = {(void *)(uintptr_t)bytes, n};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr m;
+    raw_zero(&m, sizeof m);
+    m.msg_iov = &part;
+    m.msg_iovlen = 1;
+    if (fd >= 0) {
+        raw_zero(&control, sizeof control);
+        m.msg_control = control.room;
+        m.msg_controllen = sizeof control.room;
+        control.head.cmsg_len = CMSG_LEN(sizeof fd);
+        control.head.cmsg_level = SOL_SOCKET;
+        control.head.cmsg_type = SCM_RIGHTS;
+        raw_copy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    }
+    return raw_call(SYS_sendmsg, socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT, 0) == (long)n;
+}
+
+bool handover_frame_greet(int socket, int memfd)
+{
+    /* Hello: version_oldest 1, version_newest 1, client "collect". */
+    static const uint8_t words[] = {0x08, 1, 0x10, 1, 0x1a, 7, 'c', 'o', 'l', 'l', 'e', 'c', 't'};
+    uint8_t hello[FRAME_HEADER_SIZE + sizeof words], attach[FRAME_HEADER_SIZE];
+    header_put(hello, sizeof words, FRAME_HELLO, 0, 0);
+    raw_copy(hello + FRAME_HEADER_SIZE, words, sizeof words);
+    header_put(attach, 0, FRAME_ATTACH, 1, ATTACH_TAG);
+    return bytes_send(socket, hello, sizeof hello, -1) && bytes_send(socket, attach, sizeof attach, memfd);
+}
+
+void handover_frame_begin(void)
+{
+    filled = 0;
+}
+
+/* Field 1 of WANT_OBJECT: the build-id in hexadecimal. Its length, 0 if it is none that we could have. */
+static unsigned build_id_get(const uint8_t *payload, uint32_t n, uint8_t id[BUILDID_BYTES_MAX], const uint8_t **text)
+{
+    if (n < 2 || payload[0] != 0x0a || payload[1] > 2 * BUILDID_BYTES_MAX || payload[1] % 2 || payload[1] > n - 2)
+        return 0;
+    *text = payload + 2;
+    for (unsigned i = 0; i < payload[1]; i++) {
+        uint8_t c = payload[2 + i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0)
+            return 0;
+        id[i / 2] = (uint8_t)(i % 2 ? id[i / 2] | digit : digit << 4);
+    }
+    return payload[1] / 2u;
+}
+
+/* OBJECT with the file, or DECLINE. The message carries the build-id in field 1; the name is the daemon's. */
+static bool object_send(int socket, const uint8_t *payload, uint32_t n, uint32_t tag)
+{
+    static char name[NAME_SIZE]; /* one at a time looks */
+    static const char self[] = "/proc/self/exe";
+    uint8_t id[BUILDID_BYTES_MAX], out[FRAME_HEADER_SIZE + 2 + 2 * BUILDID_BYTES_MAX];
+    const uint8_t *text = NULL;
+    unsigned size = build_id_get(payload, n, id, &text);
+    long fd = -1;
+    unsigned number = size ? module_name_by_id(id, size, name, sizeof name) : 0;
+    if (number) /* the program by what the kernel has: its path may be another root's, or gone */
+        fd = raw_call(SYS_openat, AT_FDCWD, number == 1 ? self : name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+    out[FRAME_HEADER_SIZE] = 0x0a;
+    out[FRAME_HEADER_SIZE + 1] = (uint8_t)(2 * size);
+    if (size)
+        raw_copy(out + FRAME_HEADER_SIZE + 2, text, 2 * size);
+    header_put(out, 2 + 2 * size, fd >= 0 ? FRAME_OBJECT : FRAME_DECLINE, fd >= 0, tag);
+    bool sent = bytes_send(socket, out, FRAME_HEADER_SIZE + 2 + 2 * size, (int)fd);
+    if (fd >= 0)
+        raw_call(SYS_close, fd, 0, 0, 0);
+    return sent;
+}
+
+static bool frame_take(int socket, const uint8_t *frame, uint32_t length)
+{
+    switch (frame[5]) {
+    case FRAME_WANT_OBJECT:
+        return object_send(socket, frame + FRAME_HEADER_SIZE, length, u32_get(frame + 8));
+    case FRAME_NACK: /* of ATTACH or of the connection; an executable that is not taken is no reason to leave */
+        return u32_get(frame + 8) > ATTACH_TAG;
+    default:
+        return true; /* WELCOME, ACK, and what later daemons say */
+    }
+}
+
+static bool frames_take(int socket)
+{
+    uint32_t at = 0;
+    bool good = true;
+    while (good && filled - at >= FRAME_HEADER_SIZE) {
+        uint32_t length = u32_get(input + at);
+        if (length > sizeof input - FRAME_HEADER_SIZE)
+            return false;
+        if (filled - at - FRAME_HEADER_SIZE < length)
+            break;
+        good = frame_take(socket, input + at, length);
+        at += FRAME_HEADER_SIZE + length;
+    }
+    for (uint32_t i = at; i < filled; i++)
+        input[i - at] = input[i];
+    filled -= at;
+    return good;
+}
+
+enum handover_frame_state handover_frame_listen(int socket)
+{
+    for (;;) {
+        long got = raw_call6(SYS_recvfrom, socket, (long)(input + filled), (long)(sizeof input - filled), MSG_DONTWAIT, 0, 0);
+        if (got == -EAGAIN || got == -EINTR)
+            return HANDOVER_OPEN;
+        if (got <= 0)
+            return HANDOVER_OVER;
+        filled += (uint32_t)got;
+        if (!frames_take(socket))
+            return HANDOVER_REFUSED;
+    }
+}

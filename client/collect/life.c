@@ -1,0 +1,86 @@
+/* The constructor and the destructor, and what gcrt1.o and programs call by name. */
+#include <link.h>
+#include <pthread.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/handover.h"
+#include "client/collect/life.h"
+#include "client/collect/module.h"
+#include "client/collect/sample.h"
+#include "client/collect/thread.h"
+
+/* The first copy in the process's search order counts, the one that calls reach; every other one is off. (A program linked with
+ * the archive exports its mcount because libc has one.) */
+extern void mcount(void);
+extern void profd_collect_mcount(void) __attribute__((visibility("hidden"))); /* our own, whatever the name is bound to */
+
+/* All objects in load order, while nobody is in a hurry. */
+static int object_learn(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+            module_find((uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
+            break;
+        }
+    }
+    return 0;
+}
+
+__attribute__((constructor(101))) static void life_begin(void)
+{
+    static uint32_t begun;
+    void (*volatile first)(void) = mcount, (*volatile mine)(void) = profd_collect_mcount;
+    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
+        return;
+    collect.copies = first != mine;
+    if (!collect_start())
+        return;
+    dl_iterate_phdr(object_learn, NULL);
+    pthread_atfork(NULL, NULL, collect_start_child);
+    thread_prepare();
+    thread_begin();
+    sample_prepare();
+    if (collect.early_lost)
+        collect_word_add(ATTACH_WORD_CALLS_LOST, collect.early_lost);
+}
+
+__attribute__((destructor(101))) static void life_end(void)
+{
+    if (collect.stage != COLLECT_RUNNING)
+        return;
+    collect.header->words[ATTACH_WORD_ENDED] = 1;
+    handover_look();
+}
+
+/* gcrt1.o begins and ends profiling by these; the constructor has long begun, and nothing needs an end. */
+void __monstartup(uintptr_t low, uintptr_t high)
+{
+    (void)low;
+    (void)high;
+    life_begin();
+}
+
+void monstartup(uintptr_t low, uintptr_t high)
+{
+    __monstartup(low, high);
+}
+
+void _mcleanup(void)
+{
+    if (collect.stage == COLLECT_RUNNING)
+        handover_look();
+}
+
+void moncontrol(int mode)
+{
+    collect_switch(mode != 0);
+}
+
+/* Marks exit calls of -finstrument-functions; calls are counted where they begin. */
+void __cyg_profile_func_exit(void *function, void *site)
+{
+    (void)function;
+    (void)site;
+}

@@ -1,0 +1,263 @@
+#include "client/collect/module.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/module_image.h"
+#include "client/collect/raw.h"
+#include "client/collect/region.h"
+
+/* What the slow path needs of an object, in private memory. */
+struct module_range {
+    uintptr_t low, high;           /* as mapped */
+    uintptr_t text_low, text_high; /* its code */
+    struct attach_module_row *row;
+    uint32_t live;                 /* written last; 0 when unloaded */
+    uint32_t counted;
+};
+
+static struct module_range ranges[ATTACH_MODULES_MAX + 1];
+static uint32_t range_count; /* ids given out: 1 … range_count */
+static struct attach_chunk *row_chunks[ATTACH_MODULE_CHUNKS];
+
+void module_forget_all(void)
+{
+    uint32_t n = range_count < ATTACH_MODULES_MAX ? range_count : ATTACH_MODULES_MAX;
+    for (uint32_t i = 1; i <= n; i++) {
+        ranges[i].live = 0;
+        ranges[i].row = NULL;
+        ranges[i].counted = 0;
+    }
+    for (unsigned i = 0; i < ATTACH_MODULE_CHUNKS; i++)
+        row_chunks[i] = NULL;
+    range_count = 0;
+}
+
+/* The chunk for a row, made by whoever comes first; the loser's pages stay empty. */
+static struct attach_chunk *row_chunk(unsigned which)
+{
+    struct attach_chunk *c = __atomic_load_n(&row_chunks[which], __ATOMIC_ACQUIRE), *none = NULL;
+    if (c)
+        return c;
+    c = region_take(collect.header,
+                    sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row), 0);
+    if (!c)
+        return NULL;
+    if (!__atomic_compare_exchange_n(&row_chunks[which], &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return none;
+    c->primary = which * ATTACH_MODULES_PER_CHUNK + 1;
+    region_publish(c, ATTACH_KIND_MODULES);
+    return c;
+}
+
+/* Puts a name into its row, or into a chunk of its own. A relative one is made absolute. */
+static void name_write(struct attach_module_row *row, const char *name)
+{
+    char folder[1024];
+    size_t before = 0, n = raw_length(name);
+    char *to = row->name;
+    if (name[0] != '/' && raw_after(name, "linux-") == NULL) {
+        long got = raw_call(SYS_getcwd, folder, sizeof folder, 0, 0);
+        if (got > 1 && folder[0] == '/') {
+            folder[got - 1] = '/';
+            before = (size_t)got;
+        }
+    }
+    if (before + n > ATTACH_NAME_MAX)
+        return;
+    if (before + n > sizeof row->name) {
+        struct attach_chunk *c = region_take(collect.header, sizeof *c + before + n, 0);
+        if (!c)
+            return;
+        to = (char *)(c + 1);
+        c->primary = (uint32_t)(before + n);
+        region_publish(c, ATTACH_KIND_NAME);
+        row->name_at = (uint64_t)((uint8_t *)to - (uint8_t *)collect.header);
+    }
+    raw_copy(to, folder, before);
+    raw_copy(to + before, name, n);
+    row->name_size = (uint16_t)(before + n);
+}
+
+/* The program's l_name is empty: /proc says what it is. */
+static void row_name(struct attach_module_row *row, const struct link_map *map)
+{
+    static char path[ATTACH_NAME_MAX + 1]; /* module 1 only, while nobody else is here */
+    if (map && map->l_name && map->l_name[0]) {
+        name_write(row, map->l_name);
+        return;
+    }
+    static const char exe[] = "/proc/self/exe";
+    long n = raw_call(SYS_readlinkat, AT_FDCWD, exe, path, ATTACH_NAME_MAX);
+    if (n > 0) {
+        path[n] = '\0';
+        name_write(row, path);
+    }
+}
+
+static bool is_same(const struct attach_module_row *row, const struct module_image *image)
+{
+    if (!row || row->bias != image->bias || row->low != image->low || row->high != image->high ||
+        row->id_size != image->id_size)
+        return false;
+    for (unsigned i = 0; i < image->id_size; i++)
+        if (row->id[i] != image->id[i])
+            return false;
+    return true;
+}
+
+static void range_write(struct module_range *r, struct attach_module_row *row, const struct module_image *image)
+{
+    r->low = (uintptr_t)(image->low + image->bias);
+    r->high = (uintptr_t)(image->high + image->bias);
+    r->text_low = (uintptr_t)(image->text_low + image->bias);
+    r->text_high = (uintptr_t)(image->text_high + image->bias);
+    r->row = row;
+    __atomic_store_n(&row->loaded, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->live, 1, __ATOMIC_RELEASE);
+}
+
+/* An object that was here before, at the same place, keeps its id; so do its slots. 0 if it was not. An image of one without
+ * build-id cannot be told from another. */
+static uint32_t range_revive(const struct module_image *image)
+{
+    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    for (uint32_t id = 1; id <= n && image->id_size; id++) {
+        if (!__atomic_load_n(&ranges[id].live, __ATOMIC_ACQUIRE) && is_same(ranges[id].row, image)) {
+            range_write(&ranges[id], ranges[id].row, image);
+            return id;
+        }
+    }
+    return 0;
+}
+
+/* Two threads that meet the same new object at once write two rows: the reader sums by build-id. */
+static uint32_t range_add(const struct module_image *image, const struct link_map *map)
+{
+    uint32_t id = range_revive(image);
+    if (id)
+        return id;
+    id = __atomic_add_fetch(&range_count, 1, __ATOMIC_ACQ_REL);
+    if (id > ATTACH_MODULES_MAX) {
+        __atomic_store_n(&range_count, ATTACH_MODULES_MAX, __ATOMIC_RELEASE);
+        collect_word_add(ATTACH_WORD_MODULES_LOST, 1);
+        return 0;
+    }
+    struct attach_chunk *c = row_chunk((id - 1) / ATTACH_MODULES_PER_CHUNK);
+    if (!c) {
+        collect_word_add(ATTACH_WORD_MODULES_LOST, 1);
+        return 0;
+    }
+    struct attach_module_row *row = (struct attach_module_row *)(void *)(c + 1) + (id - 1) % ATTACH_MODULES_PER_CHUNK;
+    row->low = image->low;
+    row->high = image->high;
+    row->bias = image->bias;
+    row->id_size = image->id_size;
+    raw_copy(row->id, image->id, image->id_size);
+    row_name(row, map);
+    __atomic_store_n(&row->state, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&collect.header->modules, 1, __ATOMIC_RELEASE);
+    range_write(&ranges[id], row, image);
+    return id;
+}
+
+static uint32_t range_find(uintptr_t pc)
+{
+    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    for (uint32_t id = n; id > 0; id--) /* the newest first */
+        if (pc >= ranges[id].low && pc < ranges[id].high && __atomic_load_n(&ranges[id].live, __ATOMIC_ACQUIRE))
+            return id;
+    return 0;
+}
+
+static uint32_t module_learn(uintptr_t pc)
+{
+    struct dl_find_object found;
+    struct module_image image;
+    if (!module_image_find(pc, &found) ||
+        !module_image_read((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, &image))
+        return 0;
+    return range_add(&image, found.dlfo_link_map);
+}
+
+struct module_place module_find(uintptr_t pc)
+{
+    struct module_place nowhere = {ATTACH_MODULE_NONE, 0};
+    uint32_t id = range_find(pc);
+    if (!id)
+        id = module_learn(pc);
+    if (!id || pc < ranges[id].text_low || pc >= ranges[id].text_high)
+        return nowhere;
+    return (struct module_place){(uint16_t)id, (uint32_t)(pc - ranges[id].low)};
+}
+
+void module_learn_program(void)
+{
+    struct module_image image;
+    if (module_image_read_program(&image))
+        range_add(&image, NULL);
+}
+
+void module_each_gone(uintptr_t only, void (*each)(uint16_t id))
+{
+    struct dl_find_object found;
+    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    for (uint32_t id = 2; id <= n; id++) {
+        struct module_range *r = &ranges[id];
+        bool chosen = only && only >= r->low && only < r->high;
+        if (!__atomic_load_n(&r->live, __ATOMIC_ACQUIRE) || (only && !chosen))
+            continue;
+        if (!chosen && module_image_find(r->text_low, &found) && (uintptr_t)found.dlfo_map_start == r->low)
+            continue;
+        if (!chosen) {
+            __atomic_store_n(&r->live, 0, __ATOMIC_RELEASE);
+            __atomic_store_n(&r->row->loaded, 0, __ATOMIC_RELEASE);
+        }
+        each((uint16_t)id);
+    }
+}
+
+/* Keys hold 32 bits of an address. */
+static bool is_overlap(const struct module_range *a, const struct module_range *b)
+{
+    return (uint32_t)(a->text_low - b->text_low) < b->text_high - b->text_low ||
+           (uint32_t)(b->text_low - a->text_low) < a->text_high - a->text_low;
+}
+
+void module_set_counted(uint16_t id)
+{
+    if (id == 0 || id > ATTACH_MODULES_MAX || __atomic_exchange_n(&ranges[id].counted, 1, __ATOMIC_RELAXED))
+        return;
+    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    for (uint32_t other = 1; other <= n; other++)
+        if (other != id && ranges[other].counted && __atomic_load_n(&ranges[other].live, __ATOMIC_ACQUIRE) &&
+            is_overlap(&ranges[id], &ranges[other]))
+            collect_word_add(ATTACH_WORD_OVERLAPS, 1);
+}
+
+bool module_is_counted(uint16_t id)
+{
+    return id > 0 && id <= ATTACH_MODULES_MAX && __atomic_load_n(&ranges[id].counted, __ATOMIC_RELAXED);
+}
+
+unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size)
+{
+    uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 1; i <= n && id_size; i++) {
+        const struct attach_module_row *row = ranges[i].row;
+        if (!row || __atomic_load_n(&row->state, __ATOMIC_ACQUIRE) != 1 || row->id_size != id_size || row->name_size >= size)
+            continue;
+        unsigned same = 0;
+        while (same < id_size && row->id[same] == id[same])
+            same++;
+        if (same < id_size)
+            continue;
+        const char *from = row->name_at ? (const char *)collect.header + row->name_at : row->name;
+        raw_copy(name, from, row->name_size);
+        name[row->name_size] = '\0';
+        return i;
+    }
+    return 0;
+}

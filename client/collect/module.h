@@ -1,0 +1,37 @@
+/* The objects of the process: found by address, written into the region once each. */
+#ifndef PROFD_COLLECT_MODULE_H
+#define PROFD_COLLECT_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/attach.h"
+
+/* Where an address lies. module is ATTACH_MODULE_NONE for what is in no object, or not in its code. */
+struct module_place {
+    uint16_t module;
+    uint32_t offset; /* bytes above the object's low */
+};
+
+/* Finds, and learns of objects that are new: the loader is asked (with all vector registers saved) only for addresses never met. Any
+ * thread, any handler, lock-free. O(objects). */
+struct module_place module_find(uintptr_t pc);
+
+/* Room is made for a new process: a fork's child knows nothing yet. */
+void module_forget_all(void);
+
+/* The program itself becomes module 1. */
+void module_learn_program(void);
+
+/* Marks objects that are gone from memory as unloaded and calls each(id) for them. `only`: an address of the one to look at even
+ * if it is still there (about to go), 0 for none. */
+void module_each_gone(uintptr_t only, void (*each)(uint16_t id));
+
+/* A slot was made for it: its tables must be searched when it goes. */
+void module_set_counted(uint16_t id);
+bool module_is_counted(uint16_t id);
+
+/* The module whose build-id is these bytes, and its name as the loader knew it (NUL-terminated). Its number, 0 if there is none. */
+unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size);
+
+#endif

@@ -1,0 +1,28 @@
+/* An object as it lies in memory: its ELF header read in place, without the loader's help or locks. */
+#ifndef PROFD_COLLECT_MODULE_IMAGE_H
+#define PROFD_COLLECT_MODULE_IMAGE_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/attach.h"
+
+struct module_image {
+    uint64_t low, high;           /* link-time, of all segments */
+    uint64_t text_low, text_high; /* of the executable ones */
+    uint64_t bias;
+    uint16_t id_size;
+    uint8_t id[BUILDID_BYTES_MAX];
+};
+
+/* The loader's word on an address; false if it lies in no object. Vector registers are as before. */
+bool module_image_find(uintptr_t pc, struct dl_find_object *found);
+
+/* Reads the object mapped at [low, high). False: no ELF header there. */
+bool module_image_read(uintptr_t low, uintptr_t high, struct module_image *out);
+
+/* The program itself, from the auxiliary vector: a static one is unknown to its loader. */
+bool module_image_read_program(struct module_image *out);
+
+#endif

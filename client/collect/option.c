@@ -1,0 +1,118 @@
+#include "client/collect/option.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "client/collect/raw.h"
+#include "proto/attach.h"
+
+#define RATE_DEFAULT 99u
+#define RATE_MAX 10000u
+#define MEMORY_DEFAULT 64u
+#define LABEL_PREFIX "PROFD_LABEL_"
+
+extern char **environ;
+extern void *__libc_stack_end __attribute__((weak)); /* the loader's: where the kernel put argc */
+
+struct option_values option;
+
+/* libc has not set environ while objects are relocated, and a resolver may be instrumented. */
+static char **variables(void)
+{
+    if (environ || !&__libc_stack_end || !__libc_stack_end)
+        return environ;
+    long *count = __libc_stack_end;
+    return (char **)(count + 1) + *count + 1;
+}
+
+static const char *value_of(const char *name)
+{
+    for (char **at = variables(); at && *at; at++) {
+        const char *rest = raw_after(*at, name);
+        if (rest && *rest == '=')
+            return rest + 1;
+    }
+    return NULL;
+}
+
+/* A number up to most; otherwise the default. */
+static uint32_t number_of(const char *name, uint32_t normal, uint32_t most)
+{
+    const char *text = value_of(name);
+    uint64_t n = 0;
+    if (!text || !*text)
+        return normal;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return normal;
+        n = n * 10 + (uint64_t)(*text - '0');
+        if (n > most)
+            return most;
+    }
+    return (uint32_t)n;
+}
+
+static void socket_write(struct sockaddr_un *to, const char *folder, const char *name)
+{
+    size_t a = raw_length(folder), b = raw_length(name);
+    if (a + b == 0 || a + b >= sizeof to->sun_path)
+        return;
+    raw_zero(to, sizeof *to);
+    raw_copy(to->sun_path, folder, a);
+    raw_copy(to->sun_path + a, name, b + 1);
+    to->sun_family = AF_UNIX;
+}
+
+static void sockets_read(void)
+{
+    const char *named = value_of("PROFD_SOCKET"), *runtime = value_of("XDG_RUNTIME_DIR");
+    if (named && *named) {
+        const char *path = raw_after(named, "unix:");
+        socket_write(&option.sockets[0], "", path ? path : named);
+        return;
+    }
+    socket_write(&option.sockets[0], "/run/profd/profd.sock", "");
+    if (runtime && *runtime == '/')
+        socket_write(&option.sockets[1], runtime, "/profd/profd.sock");
+}
+
+void option_read(void)
+{
+    const char *clock = value_of("PROFD_CLOCK");
+    uint32_t mib = number_of("PROFD_COLLECT_MEMORY", MEMORY_DEFAULT, ATTACH_SIZE_MAX >> 20), power = 1;
+    while (power * 2 <= mib)
+        power *= 2;
+    option.memory = (uint64_t)power << 20;
+    option.rate = number_of("PROFD_RATE", RATE_DEFAULT, RATE_MAX);
+    option.mode = option.rate == 0 ? ATTACH_MODE_OFF : clock && raw_after(clock, "wall") ? ATTACH_MODE_WALL : ATTACH_MODE_CPU;
+    sockets_read();
+}
+
+/* Prometheus: [a-zA-Z_][a-zA-Z0-9_]*, and a value that is not too long; others are left out. */
+static bool is_label(const char *text)
+{
+    size_t n = 0;
+    for (; text[n] && text[n] != '='; n++) {
+        char c = text[n];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_', digit = c >= '0' && c <= '9';
+        if (!letter && !(digit && n > 0))
+            return false;
+    }
+    return n > 0 && n <= 128 && text[n] == '=' && raw_length(text + n + 1) <= 1024;
+}
+
+uint32_t option_labels(char *to, uint32_t size)
+{
+    uint32_t used = 0;
+    for (char **at = variables(); at && *at; at++) {
+        const char *text = raw_after(*at, LABEL_PREFIX);
+        size_t n = text && is_label(text) ? raw_length(text) + 1 : 0;
+        if (n == 0 || n > size - used)
+            continue;
+        if (to)
+            raw_copy(to + used, text, n);
+        used += (uint32_t)n;
+    }
+    return used;
+}

@@ -1,0 +1,53 @@
+/* dlclose() in front of libc's: what an object counted is kept under its name before its addresses become another's. */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/module.h"
+#include "client/collect/table.h"
+
+/* A static program may have neither: then nothing is unloaded, which dlclose() is allowed to do. */
+#pragma weak dlsym
+#pragma weak dlinfo
+
+typedef int close_function(void *);
+
+static close_function *next_find(void)
+{
+    static close_function *known;
+    close_function *next = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    if (!next && dlsym) {
+        union {
+            void *object;
+            close_function *function;
+        } found = {.object = dlsym(RTLD_NEXT, "dlclose")};
+        next = found.function;
+        __atomic_store_n(&known, next, __ATOMIC_RELEASE);
+    }
+    return next;
+}
+
+static void module_retire(uint16_t id)
+{
+    if (module_is_counted(id))
+        table_retire_module(id);
+}
+
+/* Retired first, and looked after when it is known what went with it. If it stays, its slots come back to life as they are
+ * used. */
+__attribute__((visibility("default"))) int dlclose(void *handle)
+{
+    close_function *next = next_find();
+    const struct link_map *map = NULL;
+    if (!next)
+        return 0;
+    if (collect.stage != COLLECT_RUNNING)
+        return next(handle);
+    if (dlinfo && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_ld)
+        module_each_gone((uintptr_t)map->l_ld, module_retire);
+    int failed = next(handle);
+    module_each_gone(0, module_retire);
+    return failed;
+}

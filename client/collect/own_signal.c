@@ -1,0 +1,60 @@
+/* sigaction() and signal() in front of libc's, for SIGPROF alone: a program that wants it gets it, and never sees that it was ours.
+ * The signal is never set to its default while a tick of ours may be under way in another thread: that would end the process. */
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/collect/raw.h"
+#include "client/collect/sample.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern __sighandler_t bsd_signal(int number, __sighandler_t handler);
+extern int __sigaction(int number, const struct sigaction *act, struct sigaction *old);
+
+EXPORT int sigaction(int number, const struct sigaction *act, struct sigaction *old)
+{
+    int failed = 0;
+    if (number != SIGPROF || !sample_has_signal())
+        return __sigaction(number, act, old);
+    if (act) {
+        sample_give_up();
+        if (act->sa_handler != SIG_DFL) {
+            failed = __sigaction(number, act, NULL);
+            if (!failed)
+                sample_lose_signal();
+        }
+    }
+    if (old && !failed)
+        raw_zero(old, sizeof *old); /* SIG_DFL, no flags, nothing blocked */
+    return failed;
+}
+
+EXPORT __sighandler_t signal(int number, __sighandler_t handler)
+{
+    bool ours = number == SIGPROF && sample_has_signal();
+    if (ours)
+        sample_give_up();
+    if (ours && handler == SIG_DFL)
+        return SIG_DFL;
+    __sighandler_t old = ssignal(number, handler);
+    if (!ours || old == SIG_ERR)
+        return old;
+    sample_lose_signal();
+    return SIG_DFL;
+}
+
+EXPORT __sighandler_t bsd_signal(int number, __sighandler_t handler)
+{
+    return signal(number, handler);
+}
+
+/* What signal() is for programs that ask for System V's: once, and not blocked meanwhile. */
+EXPORT __sighandler_t __sysv_signal(int number, __sighandler_t handler)
+{
+    struct sigaction old, act;
+    raw_zero(&act, sizeof act);
+    act.sa_handler = handler;
+    act.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+    return sigaction(number, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
+}

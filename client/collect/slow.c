@@ -1,0 +1,37 @@
+/* The slow path: a call that the stub found no slot for. On x86-64 the caller's vector registers are live here. */
+#include "client/collect/collect.h"
+#include "client/collect/module.h"
+#include "client/collect/sample.h"
+#include "client/collect/stub.h"
+#include "client/collect/table.h"
+#include "client/collect/thread.h"
+
+/* A caller on the stack is no code: gcc's -mfentry pushes the static chain of a nested function before the call. */
+#define NEAR_STACK (16u << 20)
+
+static bool is_on_stack(uintptr_t address)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return address - here + NEAR_STACK < 2u * NEAR_STACK;
+}
+
+void collect_slow(uintptr_t from, uintptr_t self)
+{
+    if (__atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING && !collect_start()) {
+        __atomic_fetch_add(&collect.early_lost, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    collect_check_alone();
+    thread_begin_late();
+    sample_arm_late();
+    struct module_place callee = module_find(self), caller = module_find(from);
+    struct table_entry entry = {stub_key(from, self), {caller.offset, callee.offset, caller.module, callee.module}};
+    if (caller.module == ATTACH_MODULE_NONE) {
+        collect_word_add(ATTACH_WORD_CALLS_JUNK, 1);
+        /* As many stack addresses as depths: one slot for all of them, by the slow path. Generated code keeps its own. */
+        if (is_on_stack(from))
+            entry.key = stub_key(0, self);
+    }
+    if (!table_count_mine(&entry, 1) && !table_count_shared(ATTACH_KIND_ARCS, &entry, 1))
+        collect_word_add(ATTACH_WORD_CALLS_LOST, 1);
+}

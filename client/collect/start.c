@@ -1,0 +1,115 @@
+/* Beginning, forks and the end of counting: what is raw, and may happen inside the first call. */
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/handover.h"
+#include "client/collect/module.h"
+#include "client/collect/option.h"
+#include "client/collect/raw.h"
+#include "client/collect/region.h"
+#include "client/collect/sample.h"
+#include "client/collect/table.h"
+
+struct collect_state collect = {.on = 1}; /* the first call starts it all */
+
+static void labels_write(void)
+{
+    uint32_t n = option_labels(NULL, ATTACH_LABEL_BYTES);
+    struct attach_chunk *c = n ? region_take(collect.header, sizeof *c + n, 0) : NULL;
+    if (!c)
+        return;
+    c->primary = option_labels((char *)(c + 1), n);
+    region_publish(c, ATTACH_KIND_LABELS);
+}
+
+/* A page that a child does not inherit: how one is known that was made by a bare clone(). */
+static void alone_prepare(void)
+{
+    long page = collect.alone ? (long)collect.alone
+                              : raw_call6(SYS_mmap, 0, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page < 0 && page > -4096)
+        return;
+    if (!collect.alone && raw_call(SYS_madvise, page, ATTACH_PAGE, MADV_WIPEONFORK, 0) < 0)
+        return;
+    collect.alone = (uint32_t *)page;
+    *collect.alone = 1;
+}
+
+void collect_check_alone(void)
+{
+    if (!collect.alone || *collect.alone)
+        return;
+    collect.header->words[ATTACH_WORD_FORKS_UNSEEN] = 1; /* the parent's, so far */
+    collect_start_child();
+}
+
+/* Fills a new region and hands it over. */
+static void region_begin(int fd)
+{
+    alone_prepare();
+    collect.header->rate = option.rate;
+    collect.header->mode = option.mode;
+    module_learn_program();
+    labels_write();
+    __atomic_store_n(&collect.stage, COLLECT_RUNNING, __ATOMIC_RELEASE);
+    __atomic_store_n(&collect.on, 1, __ATOMIC_RELEASE);
+    handover_begin(fd);
+}
+
+bool collect_start(void)
+{
+    uint32_t fresh = COLLECT_FRESH;
+    int fd = -1;
+    if (!__atomic_compare_exchange_n(&collect.stage, &fresh, COLLECT_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return fresh == COLLECT_RUNNING;
+    /* A set-user-id program is not led to a stranger's socket, nor does it show its insides. */
+    if (getauxval(AT_SECURE) || collect.copies) {
+        __atomic_store_n(&collect.stage, COLLECT_REFUSED, __ATOMIC_RELEASE);
+        __atomic_store_n(&collect.on, 0, __ATOMIC_RELEASE);
+        return false;
+    }
+    option_read();
+    collect.header = region_create(NULL, option.memory, &fd);
+    if (!collect.header) {
+        __atomic_store_n(&collect.stage, COLLECT_REFUSED, __ATOMIC_RELEASE);
+        __atomic_store_n(&collect.on, 0, __ATOMIC_RELEASE);
+        return false;
+    }
+    region_begin(fd);
+    return true;
+}
+
+void collect_start_child(void)
+{
+    uint8_t parent[ATTACH_INSTANCE_SIZE];
+    int fd = -1;
+    bool was_on = collect.on != 0;
+    if (collect.stage != COLLECT_RUNNING)
+        return;
+    raw_copy(parent, collect.header->instance, sizeof parent);
+    handover_forget();
+    table_forget_all();
+    module_forget_all();
+    if (!region_create(collect.header, collect.header->size, &fd)) {
+        collect.stage = COLLECT_REFUSED; /* the old mapping is still there, and it is the parent's */
+        collect.on = 0;
+        return;
+    }
+    raw_copy(collect.header->parent, parent, sizeof parent);
+    region_begin(fd);
+    if (!was_on)
+        collect_switch(false);
+    collect_word_add(ATTACH_WORD_THREADS, 1);
+    sample_arm_child();
+}
+
+void collect_switch(bool on)
+{
+    if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on)
+        return;
+    if (!on)
+        collect_word_add(ATTACH_WORD_PAUSES, 1);
+    __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
+    table_switch_all(on);
+}

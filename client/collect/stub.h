@@ -1,0 +1,45 @@
+/* What the assembly knows: offsets, the thread's word, the dummy table. */
+#ifndef PROFD_COLLECT_STUB_H
+#define PROFD_COLLECT_STUB_H
+
+#define STUB_TABLE_MASK 16  /* struct attach_chunk.client[0]: byte mask of the first area */
+#define STUB_TABLE_HMASK 24 /* client[1]: byte mask of the second area */
+#define STUB_TABLE_HASH 32  /* client[2]: where the second area begins, from the chunk's beginning */
+#define STUB_SLOTS 64       /* the first slot; a slot has 16 bytes: key, count */
+#define STUB_TOMB 1         /* a key that no call has */
+#define STUB_FACTOR 0x9e3779b97f4a7c15
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+#include "proto/attach.h"
+
+/* Key of a call: self << 32 | from, 32 bits each. Index in the first area: from / 8, in the second: the high half of
+ * key × STUB_FACTOR; there, probing goes upwards to the first free slot. */
+static inline uint64_t stub_key(uintptr_t from, uintptr_t self)
+{
+    return (uint64_t)self << 32 | (uint32_t)from;
+}
+
+struct stub_dummy {
+    struct attach_chunk head;
+    struct attach_slot never, empty;
+};
+/* Every call misses in it. A thread begins with it. */
+extern struct stub_dummy profd_collect_dummy;
+
+struct stub_thread {
+    uintptr_t table;      /* of the thread's table above &profd_collect_dummy. Zero works before anything was set up */
+    uint32_t tid;
+    int32_t timer;        /* id + 1 of its sampling timer; 0: none, −1: never try again */
+    uintptr_t stack_low, stack_high; /* zeros: not known */
+    uint32_t begun;       /* its end will be seen */
+    uint32_t passes;      /* of the key's destructor */
+};
+extern _Thread_local struct stub_thread profd_collect_thread __attribute__((tls_model("initial-exec")));
+
+_Static_assert(offsetof(struct attach_chunk, client) == STUB_TABLE_MASK, "as the stubs have it");
+_Static_assert(sizeof(struct attach_chunk) == STUB_SLOTS, "as the stubs have it");
+#endif
+
+#endif

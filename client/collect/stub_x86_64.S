@@ -1,0 +1,228 @@
+/* The fast path on x86-64. No register but r10 and r11 is free (r10 only because gcc's -pg saves a live static chain itself),
+ * the flags are. rax and rcx wait in our red zone. The caller's vector registers are never touched.
+ *
+ * One call: key = self << 32 | from; the slot at from / 8 in the thread's table, or by hash in the area behind; count + 1 in one
+ * instruction, so that a signal handler's counting in between is not lost. */
+#include "client/collect/stub.h"
+
+	.section profd_collect_text, "ax", @progbits
+
+/* r10 = from, r11 = self, 32 and 64 bits: to the thread's slot, or on to the area behind it. r11 becomes the key. */
+.macro LOOK miss
+	shl	$32, %r11
+	or	%r10, %r11
+	add	%r10, %r10
+	and	STUB_TABLE_MASK(%rax), %r10
+	cmp	%r11, STUB_SLOTS(%rax, %r10)
+	jne	\miss
+	incq	STUB_SLOTS+8(%rax, %r10)
+	mov	-8(%rsp), %rax
+	ret
+.endm
+
+/* The second area: up from the hash to the key or a free slot. */
+.macro PROBE slow
+	mov	%rcx, -16(%rsp)
+	movabs	$STUB_FACTOR, %rcx
+	imul	%r11, %rcx
+	shr	$32, %rcx
+	and	STUB_TABLE_HMASK(%rax), %rcx
+	add	STUB_TABLE_HASH(%rax), %rcx
+	add	%rax, %rcx
+1:	cmp	%r11, (%rcx)
+	je	2f
+	cmpq	$0, (%rcx)
+	je	3f
+	add	$16, %rcx
+	jmp	1b
+2:	incq	8(%rcx)
+	mov	-16(%rsp), %rcx
+	mov	-8(%rsp), %rax
+	ret
+3:	mov	-16(%rsp), %rcx
+	cmpl	$0, collect(%rip)
+	mov	-8(%rsp), %rax
+	jne	\slow
+	ret
+.endm
+
+/* The thread's table; &profd_collect_dummy for a thread that has none. */
+.macro TABLE
+	mov	%rax, -8(%rsp)
+	mov	profd_collect_thread@gottpoff(%rip), %r11
+	lea	profd_collect_dummy(%rip), %rax
+	add	%fs:(%r11), %rax
+.endm
+
+/* gcc and clang -pg, after the prologue: the caller's return address is in its frame. */
+	.globl	mcount, _mcount
+	.type	mcount, @function
+	.type	_mcount, @function
+	.globl	profd_collect_mcount
+	.hidden	profd_collect_mcount
+	.p2align 6
+mcount:
+_mcount:
+profd_collect_mcount:
+	.cfi_startproc
+	endbr64
+	TABLE
+	mov	8(%rbp), %r10d
+	mov	(%rsp), %r11
+	LOOK	.Lmcount_miss
+.Lmcount_miss:
+	PROBE	.Lmcount_slow
+.Lmcount_slow:
+	mov	8(%rbp), %r10
+	mov	(%rsp), %r11
+	jmp	collect_enter
+	.cfi_endproc
+	.size	mcount, . - mcount
+	.size	_mcount, . - _mcount
+
+/* -mfentry, before the prologue: the caller's return address is above ours. */
+	.globl	__fentry__
+	.type	__fentry__, @function
+	.p2align 6
+__fentry__:
+	.cfi_startproc
+	endbr64
+	TABLE
+	mov	8(%rsp), %r10d
+	mov	(%rsp), %r11
+	LOOK	.Lfentry_miss
+.Lfentry_miss:
+	PROBE	.Lfentry_slow
+.Lfentry_slow:
+	mov	8(%rsp), %r10
+	mov	(%rsp), %r11
+	jmp	collect_enter
+	.cfi_endproc
+	.size	__fentry__, . - __fentry__
+
+/* -finstrument-functions: an ordinary call (function, call site). */
+	.globl	__cyg_profile_func_enter
+	.type	__cyg_profile_func_enter, @function
+	.p2align 6
+__cyg_profile_func_enter:
+	.cfi_startproc
+	endbr64
+	TABLE
+	mov	%esi, %r10d
+	mov	%rdi, %r11
+	LOOK	.Lcyg_miss
+.Lcyg_miss:
+	PROBE	.Lcyg_slow
+.Lcyg_slow:
+	mov	%rsi, %r10
+	mov	%rdi, %r11
+	jmp	collect_enter
+	.cfi_endproc
+	.size	__cyg_profile_func_enter, . - __cyg_profile_func_enter
+
+/* r10 = from, r11 = self. Saves what C may change, but for vector registers: that C has none. The stack need not be aligned here. */
+	.type	collect_enter, @function
+collect_enter:
+	.cfi_startproc
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	push	%rax
+	push	%rcx
+	push	%rdx
+	push	%rsi
+	push	%rdi
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	and	$-16, %rsp
+	cld
+	mov	%r10, %rdi
+	mov	%r11, %rsi
+	call	collect_slow
+	lea	-72(%rbp), %rsp
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdi
+	pop	%rsi
+	pop	%rdx
+	pop	%rcx
+	pop	%rax
+	pop	%rbp
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+	.size	collect_enter, . - collect_enter
+
+/* int profd_collect_call(function, a, b, mask): libc's code may use any vector register; the program's are kept. mask 0: no XSAVE
+ * here, FXSAVE has all there is. */
+	.globl	profd_collect_call
+	.hidden	profd_collect_call
+	.type	profd_collect_call, @function
+profd_collect_call:
+	.cfi_startproc
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	push	%rbx
+	push	%r12
+	.cfi_offset %rbx, -24
+	.cfi_offset %r12, -32
+	sub	$2704, %rsp
+	and	$-64, %rsp
+	mov	%rcx, %rbx
+	mov	%rdi, %r12
+	mov	%rsi, %rdi
+	mov	%rdx, %rsi
+	test	%rbx, %rbx
+	jz	1f
+	xor	%eax, %eax
+	lea	512(%rsp), %r8
+	movq	%rax, (%r8)
+	movq	%rax, 8(%r8)
+	movq	%rax, 16(%r8)
+	movq	%rax, 24(%r8)
+	movq	%rax, 32(%r8)
+	movq	%rax, 40(%r8)
+	movq	%rax, 48(%r8)
+	movq	%rax, 56(%r8)
+	mov	%ebx, %eax
+	mov	%rbx, %rdx
+	shr	$32, %rdx
+	xsave64	(%rsp)
+	jmp	2f
+1:	fxsave64 (%rsp)
+2:	call	*%r12
+	mov	%eax, %r12d
+	test	%rbx, %rbx
+	jz	3f
+	mov	%ebx, %eax
+	mov	%rbx, %rdx
+	shr	$32, %rdx
+	xrstor64 (%rsp)
+	jmp	4f
+3:	fxrstor64 (%rsp)
+4:	mov	%r12d, %eax
+	lea	-16(%rbp), %rsp
+	pop	%r12
+	pop	%rbx
+	pop	%rbp
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+	.size	profd_collect_call, . - profd_collect_call
+
+	.section .note.GNU-stack, "", @progbits
+/* This object may run where indirect branches are checked (IBT). */
+	.section .note.gnu.property, "a"
+	.p2align 3
+	.long	4, 16, 5
+	.asciz	"GNU"
+	.long	0xc0000002, 4, 1, 0

@@ -1,0 +1,287 @@
+#include "client/collect/table.h"
+
+#include "client/collect/collect.h"
+#include "client/collect/module.h"
+#include "client/collect/raw.h"
+#include "client/collect/region.h"
+#include "client/collect/stub.h"
+
+#define PRIMARY_FIRST 128u
+#define PRIMARY_FAST 8192u  /* tables grow four times up to here, then two times */
+#define PRIMARY_MAX (1u << 21)
+#define PROBES 32u          /* slots of the second area that are looked at; one more behind them stays empty for ever */
+#define TABLES_MAX 16384u
+#define OWNER_SHARED UINT32_MAX
+/* Kept for the shared tables, when the region is nearly full: calls stay exact though slower. */
+#define RESERVE(header) ((header)->size / 8)
+
+struct stub_dummy profd_collect_dummy = {.head = {.client = {0, 0, STUB_SLOTS + 16}}, .never = {STUB_TOMB, 0}};
+_Thread_local struct stub_thread profd_collect_thread;
+
+/* Every table, and the thread that has it: 0 for one that is free. */
+static struct table_reference {
+    struct attach_chunk *table;
+    uint32_t owner;
+} tables[TABLES_MAX];
+static uint32_t table_count;
+static struct attach_chunk *shared[ATTACH_KIND_PAIRS + 1]; /* the newest of each kind */
+
+static struct attach_slot *slots_of(struct attach_chunk *t)
+{
+    return (struct attach_slot *)(void *)(t + 1);
+}
+
+static struct attach_identity *identities_of(struct attach_chunk *t)
+{
+    return (struct attach_identity *)(void *)(slots_of(t) + t->primary + t->hash);
+}
+
+static void masks_write(struct attach_chunk *t, bool on)
+{
+    __atomic_store_n(&t->client[0], on ? (t->primary - 1ull) * 16 : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->client[1], on ? (t->hash - PROBES - 1ull) * 16 : 0, __ATOMIC_RELAXED);
+    /* Off: slot 0 never matches, and the last slot of the second area is always empty. */
+    __atomic_store_n(&t->client[2], STUB_SLOTS + (on ? t->primary : t->primary + t->hash - 1ull) * 16, __ATOMIC_RELAXED);
+}
+
+static struct attach_chunk *table_new(enum attach_kind kind, uint32_t primary, uint32_t owner, uint64_t reserve)
+{
+    uint64_t n = 2ull * primary + PROBES;
+    if (__atomic_load_n(&table_count, __ATOMIC_RELAXED) >= TABLES_MAX && owner != OWNER_SHARED)
+        return NULL;
+    struct attach_chunk *t = region_take(
+        collect.header, sizeof *t + n * (sizeof(struct attach_slot) + sizeof(struct attach_identity)), reserve);
+    if (!t)
+        return NULL;
+    t->primary = primary;
+    t->hash = primary + PROBES;
+    slots_of(t)[0].key = STUB_TOMB;
+    masks_write(t, true);
+    uint32_t place = __atomic_fetch_add(&table_count, 1, __ATOMIC_RELAXED);
+    if (place < TABLES_MAX) {
+        tables[place].owner = owner;
+        __atomic_store_n(&tables[place].table, t, __ATOMIC_RELEASE);
+    }
+    region_publish(t, kind);
+    return t;
+}
+
+static uint32_t table_total(void)
+{
+    uint32_t n = __atomic_load_n(&table_count, __ATOMIC_ACQUIRE);
+    return n < TABLES_MAX ? n : TABLES_MAX;
+}
+
+static uint32_t my_tid(void)
+{
+    if (!profd_collect_thread.tid)
+        profd_collect_thread.tid = (uint32_t)raw_call(SYS_gettid, 0, 0, 0, 0);
+    return profd_collect_thread.tid;
+}
+
+static void mine_set(struct attach_chunk *t)
+{
+    profd_collect_thread.table = t ? (uintptr_t)t - (uintptr_t)&profd_collect_dummy : 0;
+    __asm__ volatile("" ::: "memory");
+}
+
+static struct attach_chunk *mine(void)
+{
+    uintptr_t table = profd_collect_thread.table;
+    return table ? (struct attach_chunk *)((uintptr_t)&profd_collect_dummy + table) : NULL;
+}
+
+/* Takes the largest free table: it has room, and knows most of what threads here call. One of a thread of the same number is free,
+ * too: that one ended without saying so. */
+static struct attach_chunk *table_adopt(uint32_t tid)
+{
+    for (;;) {
+        uint32_t best = TABLES_MAX, owner = 0, n = table_total();
+        for (uint32_t i = 0; i < n; i++) {
+            const struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
+            uint32_t has = __atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED);
+            if (t && (has == 0 || has == tid) && (best == TABLES_MAX || t->primary > tables[best].table->primary)) {
+                best = i;
+                owner = has;
+            }
+        }
+        if (best == TABLES_MAX)
+            return NULL;
+        if (__atomic_compare_exchange_n(&tables[best].owner, &owner, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return tables[best].table;
+    }
+}
+
+struct attach_chunk *table_of_thread(void)
+{
+    struct attach_chunk *t = mine();
+    if (t)
+        return t;
+    uint32_t tid = my_tid();
+    t = table_adopt(tid);
+    if (!t)
+        t = table_new(ATTACH_KIND_ARCS, PRIMARY_FIRST, tid, RESERVE(collect.header));
+    struct attach_chunk *other = mine();
+    if (other) /* a signal handler was faster; ours is released with the thread's others */
+        return other;
+    if (t)
+        mine_set(t);
+    return t;
+}
+
+void table_release(void)
+{
+    uint32_t n = table_total(), tid = profd_collect_thread.tid;
+    mine_set(NULL);
+    for (uint32_t i = 0; i < n && tid; i++)
+        if (__atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED) == tid)
+            __atomic_store_n(&tables[i].owner, 0, __ATOMIC_RELEASE);
+}
+
+static bool identity_equal(const struct attach_identity *a, const struct attach_identity *b)
+{
+    return a->self_module == b->self_module && a->from_module == b->from_module && a->self == b->self && a->from == b->from;
+}
+
+static void identity_write(struct attach_identity *to, const struct attach_identity *id)
+{
+    to->from = id->from;
+    to->self = id->self;
+    to->from_module = id->from_module;
+    __atomic_store_n(&to->self_module, id->self_module, __ATOMIC_RELEASE);
+    if (!module_is_counted(id->from_module))
+        module_set_counted(id->from_module);
+    if (!module_is_counted(id->self_module))
+        module_set_counted(id->self_module);
+}
+
+enum claim { CLAIM_FOUND, CLAIM_NEW, CLAIM_OTHER };
+
+/* Makes the slot the entry's if it is free, or was its own before it was retired. */
+static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struct table_entry *entry)
+{
+    struct attach_slot *s = &slots_of(t)[index];
+    struct attach_identity *id = &identities_of(t)[index];
+    uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
+    if (key == entry->key)
+        return CLAIM_FOUND;
+    if (key == 0 && __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        identity_write(id, &entry->id);
+        return CLAIM_NEW;
+    }
+    if (key == STUB_TOMB && identity_equal(id, &entry->id) &&
+        __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return CLAIM_FOUND;
+    return key == entry->key ? CLAIM_FOUND : CLAIM_OTHER;
+}
+
+/* The entry's slot, made if need be; NULL: the table is full where it would be. */
+static struct attach_slot *table_find(struct attach_chunk *t, const struct table_entry *entry)
+{
+    uint32_t first = (uint32_t)entry->key >> 3 & (t->primary - 1);
+    if (first != 0 && slot_claim(t, first, entry) != CLAIM_OTHER)
+        return &slots_of(t)[first];
+    uint32_t begin = (uint32_t)(entry->key * STUB_FACTOR >> 32) >> 4 & (t->hash - PROBES - 1);
+    uint64_t *filled = &t->spare[0];
+    for (uint32_t i = 0; i < PROBES; i++) {
+        uint32_t index = t->primary + begin + i;
+        enum claim got = slot_claim(t, index, entry);
+        if (got == CLAIM_NEW)
+            __atomic_fetch_add(filled, 1, __ATOMIC_RELAXED);
+        if (got != CLAIM_OTHER)
+            return &slots_of(t)[index];
+    }
+    return NULL;
+}
+
+/* Long probes make hits slow: begin a larger table when the second area is 5/8 full. */
+static bool is_crowded(const struct attach_chunk *t)
+{
+    return t->spare[0] * 8 > (t->hash - PROBES) * 5ull && t->primary < PRIMARY_MAX;
+}
+
+static uint32_t primary_next(uint32_t primary)
+{
+    return primary < PRIMARY_FAST ? primary * 4 : primary < PRIMARY_MAX ? primary * 2 : primary;
+}
+
+bool table_count_mine(const struct table_entry *entry, uint64_t n)
+{
+    struct attach_chunk *t = table_of_thread();
+    if (!t)
+        return false;
+    struct attach_slot *s = is_crowded(t) ? NULL : table_find(t, entry);
+    if (!s) {
+        struct attach_chunk *next = table_new(ATTACH_KIND_ARCS, primary_next(t->primary), my_tid(), RESERVE(collect.header));
+        if (next && mine() == t)
+            mine_set(next); /* else a signal handler made one, too */
+        s = table_find(next ? next : t, entry);
+    }
+    if (!s)
+        return false;
+#if defined __x86_64__
+    __asm__ volatile("addq %1, %0" : "+m"(s->count) : "r"(n) : "cc"); /* one instruction: a handler's adding is not lost */
+#else
+    __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
+#endif
+    return true;
+}
+
+bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, uint64_t n)
+{
+    for (unsigned tries = 0; tries < 4; tries++) {
+        struct attach_chunk *t = __atomic_load_n(&shared[kind], __ATOMIC_ACQUIRE);
+        struct attach_slot *s = t && !is_crowded(t) ? table_find(t, entry) : NULL;
+        if (s) {
+            __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
+            return true;
+        }
+        uint64_t reserve = kind == ATTACH_KIND_ARCS ? 0 : RESERVE(collect.header);
+        struct attach_chunk *next = table_new(kind, t ? primary_next(t->primary) : PRIMARY_FIRST, OWNER_SHARED, reserve);
+        if (!next) {
+            s = t ? table_find(t, entry) : NULL;
+            if (s)
+                __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
+            return s != NULL;
+        }
+        /* Who comes second leaves an empty table behind. */
+        __atomic_compare_exchange_n(&shared[kind], &t, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    }
+    return false;
+}
+
+void table_retire_module(uint16_t id)
+{
+    uint32_t n = table_total();
+    for (uint32_t i = 0; i < n; i++) {
+        struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
+        uint32_t slots = t ? t->primary + t->hash : 0;
+        for (uint32_t j = 0; j < slots; j++) {
+            const struct attach_identity *about = &identities_of(t)[j];
+            if (about->from_module == id || about->self_module == id)
+                __atomic_store_n(&slots_of(t)[j].key, STUB_TOMB, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+void table_switch_all(bool on)
+{
+    uint32_t n = table_total();
+    for (uint32_t i = 0; i < n; i++) {
+        struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
+        if (t && t->kind == ATTACH_KIND_ARCS)
+            masks_write(t, on);
+    }
+}
+
+void table_forget_all(void)
+{
+    uint32_t n = table_total();
+    for (uint32_t i = 0; i < n; i++)
+        tables[i] = (struct table_reference){NULL, 0};
+    table_count = 0;
+    for (unsigned i = 0; i <= ATTACH_KIND_PAIRS; i++)
+        shared[i] = NULL;
+    mine_set(NULL);
+    profd_collect_thread.tid = 0;
+}

@@ -1,0 +1,49 @@
+#include "client/collect/thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "client/collect/collect.h"
+#include "client/collect/sample.h"
+#include "client/collect/saved.h"
+#include "client/collect/stub.h"
+#include "client/collect/table.h"
+
+/* glibc keeps the values of so many keys in the thread itself: setting one is two stores, without lock or memory. */
+#define KEYS_INSIDE 32u
+
+static pthread_key_t key;
+static int prepared;
+static const char mark;
+
+/* Other keys' destructors may still call instrumented functions: stay until the last round. */
+static void thread_end(void *value)
+{
+    if (++profd_collect_thread.passes < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, value) == 0)
+        return;
+    sample_disarm();
+    table_release();
+}
+
+void thread_prepare(void)
+{
+    prepared = pthread_key_create(&key, thread_end) == 0;
+}
+
+void thread_begin(void)
+{
+    if (!prepared || profd_collect_thread.begun)
+        return;
+    profd_collect_thread.begun = 1;
+    collect_word_add(ATTACH_WORD_THREADS, 1);
+    pthread_setspecific(key, &mark);
+}
+
+void thread_begin_late(void)
+{
+    if (!prepared || profd_collect_thread.begun || key >= KEYS_INSIDE)
+        return;
+    profd_collect_thread.begun = 1;
+    collect_word_add(ATTACH_WORD_THREADS, 1);
+    saved_call((void (*)(void))pthread_setspecific, key, (uintptr_t)&mark);
+}

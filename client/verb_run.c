@@ -1,0 +1,220 @@
+/* profctl run: a command under the collector. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/profctl.h"
+#include "client/profctl_parse.h"
+#include "client/run_place.h"
+
+static const struct profctl_option options[] = {
+    {"label", 'l', "K=V", "a label of all that the command counts; may repeat"},
+    {"rate", 0, "HZ", "ticks per second of CPU time, 0 to 10000; default 99"},
+    {"clock", 0, "CLOCK", "cpu (default), or wall: ticks while waiting, too"},
+    {"memory", 0, "MIB", "room for the counts of one process, 1 to 1024; default 64"},
+    {"socket", 0, "PATH", "the daemon's Unix socket"},
+    {"help", 'h', NULL, "this text"},
+};
+enum { OPTION_LABEL, OPTION_RATE, OPTION_CLOCK, OPTION_MEMORY, OPTION_SOCKET, OPTION_HELP, OPTION_COUNT };
+
+#define EXIT_NOT_RUNNABLE 126
+#define EXIT_NOT_THERE 127
+
+static enum profd_status env_set(const char *name, const char *value, struct profd_error *e)
+{
+    return setenv(name, value, 1) == 0 ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "run: no memory for %s", name);
+}
+
+/* PROFD_LABEL_K=V: the collector reads them there. */
+static enum profd_status label_take(const char *text, struct profd_error *e)
+{
+    char variable[256];
+    const char *equals = strchr(text, '=');
+    struct profd_upload *judge = NULL;
+    if (!equals || equals == text) {
+        return profd_error_set(e, PROFD_USAGE, "run: -l \"%s\" is not NAME=VALUE", text);
+    }
+    int n = snprintf(variable, sizeof variable, "PROFD_LABEL_%.*s", (int)(equals - text), text);
+    if (n < 0 || (size_t)n >= sizeof variable) {
+        return profd_error_set(e, PROFD_REFUSED, "run: the name of label \"%s\" is too long", text);
+    }
+    enum profd_status status = profd_upload_new(&judge, e);
+    if (status == PROFD_OK) {
+        status = profd_upload_add_label(judge, variable + strlen("PROFD_LABEL_"), equals + 1, e);
+    }
+    profd_upload_free(judge);
+    return status == PROFD_OK ? env_set(variable, equals + 1, e) : profd_error_wrap(e, status, "run: -l %s", text);
+}
+
+static enum profd_status number_take(const char *option, const char *variable, const char *text, unsigned long least,
+                                     unsigned long most, struct profd_error *e)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end || n < least || n > most) {
+        return profd_error_set(e, PROFD_USAGE, "run: --%s \"%s\" is not a number from %lu to %lu", option, text, least, most);
+    }
+    return env_set(variable, text, e);
+}
+
+static enum profd_status option_take(int which, const char *value, struct profd_error *e)
+{
+    char path[RUN_PLACE_SIZE];
+    enum profd_status status;
+    switch (which) {
+    case OPTION_LABEL:
+        return label_take(value, e);
+    case OPTION_RATE:
+        return number_take("rate", "PROFD_RATE", value, 0, 10000, e);
+    case OPTION_MEMORY:
+        return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, 1024, e);
+    case OPTION_CLOCK:
+        if (strcmp(value, "cpu") != 0 && strcmp(value, "wall") != 0) {
+            return profd_error_set(e, PROFD_USAGE, "run: --clock \"%s\" is neither cpu nor wall", value);
+        }
+        return env_set("PROFD_CLOCK", value, e);
+    default:
+        status = run_place_socket(value, path, e);
+        return status == PROFD_OK ? env_set("PROFD_SOCKET", path, e) : status;
+    }
+}
+
+/* Options end at the first word that is none: it is the command, and what follows is its own. */
+static enum profd_status command_parse(int argc, char **argv, bool *help, int *command, struct profd_error *e)
+{
+    struct option longs[OPTION_COUNT + 1] = {{0}};
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        longs[i] = (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
+    }
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int value = getopt_long(argc, argv, "+:l:h", longs, NULL);
+        if (value == -1) {
+            break;
+        }
+        if (value == '?' || value == ':') {
+            return profd_error_set(e, PROFD_USAGE, "run: %s \"%s\"; see profctl run --help",
+                                   value == ':' ? "a value is missing behind" : "unknown or ambiguous option", argv[optind - 1]);
+        }
+        int which = value == 'l' ? OPTION_LABEL : value == 'h' ? OPTION_HELP : value - 256;
+        if (which == OPTION_HELP) {
+            *help = true;
+            return PROFD_OK;
+        }
+        enum profd_status status = option_take(which, optarg, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
+    if (optind >= argc) {
+        return profd_error_set(e, PROFD_USAGE, "run: which command? usage: profctl run [options] [--] COMMAND [ARGUMENT...]");
+    }
+    *command = optind;
+    return PROFD_OK;
+}
+
+/* In the child. What execvp says goes through the pipe, which a success closes. */
+static void command_exec(char **argv, const sigset_t *mask, int report)
+{
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    (void)!write(report, &why, sizeof why);
+    _exit(EXIT_NOT_THERE);
+}
+
+/* Waits for the child's end. Signals sent to us alone are passed on; those of the terminal reach it without us. */
+static int command_wait(pid_t child, const sigset_t *watched)
+{
+    for (;;) {
+        int status;
+        siginfo_t info;
+        int number = sigwaitinfo(watched, &info);
+        if (waitpid(child, &status, WNOHANG) == child) {
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        }
+        if (number > 0 && number != SIGCHLD && info.si_code <= 0) {
+            kill(child, number);
+        }
+    }
+}
+
+static int command_run(char **argv)
+{
+    int report[2], why = 0;
+    sigset_t watched, before;
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        sigaddset(&watched, numbers[i]);
+    }
+    signal(SIGCHLD, SIG_DFL); /* an ignored one would take the status away */
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        profctl_complain("run: no pipe: %s", strerror(errno));
+        return profd_status_exit(PROFD_INTERNAL);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        command_exec(argv, &before, report[1]);
+    }
+    close(report[1]);
+    if (child < 0) {
+        profctl_complain("run: no process: %s", strerror(errno));
+        close(report[0]);
+        return profd_status_exit(PROFD_INTERNAL);
+    }
+    ssize_t n = read(report[0], &why, sizeof why);
+    close(report[0]);
+    int status = command_wait(child, &watched);
+    if (n == (ssize_t)sizeof why) {
+        profctl_complain("run: %s: %s", argv[0], strerror(why));
+        return why == ENOENT ? EXIT_NOT_THERE : EXIT_NOT_RUNNABLE;
+    }
+    return status;
+}
+
+static int run_main(const char *program, int argc, char **argv)
+{
+    struct profd_error e = {""};
+    bool help = false;
+    int command = 0;
+    char library[RUN_PLACE_SIZE];
+    (void)program;
+    enum profd_status status = command_parse(argc, argv, &help, &command, &e);
+    if (status == PROFD_OK && help) {
+        puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all that it starts, under the collector.\n"
+             "Programs compiled with -pg have every call counted, all others are sampled.\n\noptions:");
+        for (int i = 0; i < OPTION_COUNT; i++) {
+            char left[64];
+            (void)snprintf(left, sizeof left, "%s%s --%s %s", options[i].letter ? (const char[]){'-', options[i].letter, 0} : "  ",
+                           options[i].letter ? "," : " ", options[i].name, options[i].argument ? options[i].argument : "");
+            printf("  %-26s %s\n", left, options[i].help);
+        }
+        return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
+    }
+    if (status == PROFD_OK) {
+        status = run_place_library(library, &e);
+    }
+    if (status == PROFD_OK) {
+        status = env_set("LD_PRELOAD", library, &e);
+    }
+    if (status != PROFD_OK) {
+        profctl_complain("%s", e.sentence);
+        return profd_status_exit(status);
+    }
+    return command_run(argv + command);
+}
+
+const struct profctl_verb verb_run_command = {
+    .name = "run", .arguments = "[--] COMMAND [ARGUMENT...]", .summary = "Run a command under the collector", .details = "",
+    .options = options, .option_count = OPTION_COUNT - 1, .arguments_least = 1, .arguments_most = (size_t)-1, .unlisted = true, .run_alone = run_main,
+};
