@@ -34,15 +34,17 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. -Idaemon -Iclient -I$(B)/gen $(OPT) -fPI
 LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
 
 # --- rooms: sources, libraries, and whom each may link -------------------------------------------------------
-ROOMS := proto core compat elf ingest query render store net client
+ROOMS := proto core compat elf ingest query render store admin net client
 DIR_proto := proto
 DIR_client := client
-$(foreach r,core compat elf ingest query render store net,$(eval DIR_$(r) := daemon/$(r)))
-SRC_client := $(filter-out client/profctl% client/verb_% client/gprof%,$(wildcard client/*.c))
+$(foreach r,core compat elf ingest query render store admin net,$(eval DIR_$(r) := daemon/$(r)))
+SRC_client := $(filter-out client/profctl% client/verb_% client/run_% client/gprof%,$(wildcard client/*.c))
 $(foreach r,$(filter-out client,$(ROOMS)),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
-SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c client/gprof*.c)
+SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c client/run_*.c)
+# The local command, apart from the other verbs, so that it can be fuzzed whole.
+SRC_gprof := $(wildcard client/gprof*.c)
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -50,26 +52,32 @@ NEEDS_compat := compat core proto
 NEEDS_elf := elf core proto
 NEEDS_store := store core proto
 NEEDS_ingest := ingest store core proto
+NEEDS_admin := admin store core proto
 NEEDS_render := render compat core proto
 NEEDS_query := query render compat store core proto
 NEEDS_net := net core proto
 NEEDS_client := client elf core proto
-NEEDS_profctl := client compat elf core proto
-NEEDS_server := server query ingest render compat elf net store core proto
+NEEDS_gprof := gprof compat elf core proto
+NEEDS_profctl := gprof client compat elf core proto
+NEEDS_server := server query ingest admin render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd
 LIBS_core := -lm
 LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
-LIBS_store := -lsqlite3
+LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_net := -levent_core -lnettle
 LIBS_query := -lnettle
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
 archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 
+# The collector is there for the machines that it has assembly for.
+COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprofd-collect.so $(B)/libprofd-collect.a)
+
 .SECONDARY: # generated files stay
 .PHONY: all
-all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a
+all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
 PBC := $(B)/gen/proto/profd.pb-c
@@ -100,7 +108,7 @@ $$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb
 	@mkdir -p $$(@D)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
-$(foreach r,$(ROOMS) server,$(eval $(call room,$(r))))
+$(foreach r,$(ROOMS) server gprof,$(eval $(call room,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
@@ -111,6 +119,32 @@ $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
 	  -Wl,--whole-archive $(B)/libclient.a -Wl,--no-whole-archive -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
 $(B)/libprofd-static.a: $(call archives_of,client)
 	$(Q)rm -f $@ && (echo create $@; $(foreach a,$^,echo addlib $(a);) echo save; echo end) | $(AR) -M
+
+# --- the collector: it runs inside calls of strangers' programs, so no vector register, no call of libc that was not written
+# down, no sanitizer. All its code lies in one section, so that a tick can tell whether it fell there.
+SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c)) client/collect/stub_$(COLLECT_MACHINE).S
+OBJ_collect := $(patsubst client/collect/%,$(B)/collect/%.o,$(basename $(SRC_collect)))
+CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -ftls-model=initial-exec \
+                 -fno-builtin -mgeneral-regs-only -fno-stack-protector -U_FORTIFY_SOURCE -MMD -MP $(WARN) \
+                 $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns -fno-reorder-functions) \
+                 $(if $(filter aarch64,$(COLLECT_MACHINE)),-mno-outline-atomics)
+OBJCOPY ?= objcopy
+$(B)/collect/%.o: client/collect/%.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC $<")
+	$(Q)$(CC) $(CFLAGS_collect) $(CFLAGS) -c $< -o $@ && $(OBJCOPY) --rename-section .text=profd_collect_text $@
+$(B)/collect/%.o: client/collect/%.S
+	@mkdir -p $(@D)
+	$(Q)$(CC) -I. -MMD -MP $(CFLAGS) -c $< -o $@
+$(B)/collect/whole.o: $(OBJ_collect)
+	$(Q)$(LD) -r -o $@ $^ && $(OBJCOPY) --localize-hidden $@
+$(B)/libprofd-collect.so: $(OBJ_collect) $(B)/collect/interpose.o client/collect/libprofd-collect.map
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) -Wl,-soname,libprofd-collect.so.$(PROTOCOL_ABI) -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,-z,noseparate-code \
+	  -Wl,--version-script=client/collect/libprofd-collect.map $(LDFLAGS)
+$(B)/libprofd-collect.a: $(B)/collect/whole.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/client/run_place.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPROFD_COLLECT_ABI='"$(PROTOCOL_ABI)"'
 
 # --- tests --------------------------------------------------------------------------------------------------
 # tests/{unit,property,contract,golden}/ROOM_subject.c: Criterion, one program per folder and room, linked with what the room
@@ -150,18 +184,50 @@ $(B)/tests/tsan-work: $(B)/tests/unit/tsan_work.o $(call archives_of,net)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,net) -Wl,--end-group $(call libs_of,net)
 
-.PHONY: tests unit-%
-tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%)
+# The daemon's part for the collector's tests, and programs that count their own calls (tests/collect/*.py build those).
+TESTS += $(B)/tests/harvester
+$(B)/tests/harvester: $(B)/tests/collect/harvester.o $(call archives_of,proto)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,proto) -Wl,--end-group $(call libs_of,proto)
+
+.PHONY: unit-%
 # make unit-core: build and run all Criterion suites of one room.
 unit-%:
 	$(Q)$(MAKE) --no-print-directory B=$(B) $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*))
 	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*)); do $$t; done
 
+# The bench's own programs (tests/bench/NAME*.c): the load generator, what makes its uploads, and bare SQLite beside it.
+BENCH_PROGRAMS := load template bare_sqlite window rollup
+NEEDS_bench_load := proto
+NEEDS_bench_window := store core proto
+NEEDS_bench_rollup := store core proto
+NEEDS_bench_template := client elf core proto
+LIBS_bench_bare_sqlite := -lsqlite3
+define bench_program
+$$(B)/tests/$(1): $$(patsubst %.c,$$(B)/%.o,$$(wildcard tests/bench/$(1).c tests/bench/$(1)_*.c)) $$(foreach n,$$(NEEDS_bench_$(1)),$$(B)/lib$$(n).a)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(foreach n,$$(NEEDS_bench_$(1)),$$(LIBS_$$(n))) $$(LIBS_bench_$(1))
+endef
+$(foreach p,$(BENCH_PROGRAMS),$(eval $(call bench_program,$(p))))
+TESTS += $(B)/tests/load # tests/integration/flow.py floods with it
+
+# The crash campaign (tests/crash): a client, a judge, and a library that makes the daemon's own system calls fail.
+CRASH_SRC := $(filter-out tests/crash/fault.c,$(wildcard tests/crash/*.c))
+$(B)/tests/crash-campaign: $(CRASH_SRC:%.c=$(B)/%.o) $(call archives_of,client)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CRASH_SRC:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client) -lsqlite3
+$(B)/tests/crash-fault.so: $(B)/tests/crash/fault.o
+	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $< -ldl
+TESTS += $(if $(SANITIZE),,$(B)/tests/crash-campaign $(B)/tests/crash-fault.so)
+
+.PHONY: tests
+tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that adds to TESTS
+
 # --- what the README tells people to type -------------------------------------------------------------------
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
 
-.PHONY: deps demo check lint tsan bench fuzz
+.PHONY: deps demo check lint tsan bench fuzz crash soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
@@ -188,7 +254,7 @@ fuzz:
 	$(SUB) B=$(B)-fuzz CC=clang SANITIZE=address,undefined,fuzzer-no-link OPT="-O1 -g" $(FUZZ_NAMES:%=$(B)-fuzz/tests/fuzz-%)
 	$(Q)set -e; for f in $(FUZZ_NAMES); do echo "== $$f"; mkdir -p $(B)-fuzz/corpus/$$f; \
 	  $(B)-fuzz/tests/fuzz-$$f -max_total_time=$(FUZZ_TIME) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-	    -artifact_prefix=$(B)-fuzz/ $(B)-fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | grep -E 'ERROR|SUMMARY|stat::(number|average)|artifact' ; done
+	    -artifact_prefix=$(abspath $(B)-fuzz)/ $(B)-fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | grep -E 'ERROR|SUMMARY|stat::(number|average)|artifact' ; done
 # make oracle N=20000: random cases against the installed gprof, in two processes. FIRST is the first seed.
 .PHONY: oracle oracle-glibc
 N ?= 2000
@@ -197,13 +263,27 @@ oracle: $(B)/profctl
 	$(Q)sh tests/deps.sh check
 	$(Q)half=$$(($(N) / 2)); /usr/bin/python3 tests/oracle/test_gprof_random.py $$half $(FIRST) $(B)/profctl > $(B)/oracle-1.tap & first=$$!; \
 	  half=$$(($(N) - $(N) / 2)); /usr/bin/python3 tests/oracle/test_gprof_random.py $$half $$(($(FIRST) + $(N))) $(B)/profctl > $(B)/oracle-2.tap; \
-	  second=$$?; wait $$first; first=$$?; cat $(B)/oracle-1.tap $(B)/oracle-2.tap | grep -v '^ok '; \
+	  second=$$?; wait $$first; first=$$?; cat $(B)/oracle-1.tap $(B)/oracle-2.tap | grep -Ev '^ok |^# option|^1[.][.]'; \
+	  sed -n 's/^# option \(.*\): \([0-9]*\) cases, \([0-9]*\) identical$$/\1\t\2\t\3/p' $(B)/oracle-1.tap $(B)/oracle-2.tap | LC_ALL=C sort | \
+	    awk -F '\t' 'function out() { if (n) printf "%-24s %7d cases, %7d identical\n", n, c, i } $$1 != n { out(); n = $$1; c = i = 0 } \
+	      { c += $$2; i += $$3 } END { out() }'; \
 	  echo "$(N) random cases: $$(grep -h '^# seed' $(B)/oracle-1.tap $(B)/oracle-2.tap | wc -l) differences"; [ $$first = 0 ] && [ $$second = 0 ]
 # glibc's gmon tests from its source package (network), with profctl gprof in gprof's place.
 oracle-glibc: $(B)/profctl
 	$(Q)sh tests/deps.sh check
 	$(Q)/usr/bin/python3 tests/oracle/gprof_glibc.py $(B)/profctl
-bench: all
+# make crash N=10000 CUTS=500 EIO=50: profd killed, its disk cut off and failing, under a stream of uploads; what it acknowledged must
+# be there exactly once. STEP: each so-many-th operation on the database fails; SEED repeats a run.
+CUTS ?= 50
+EIO ?= 5
+STEP ?= 7
+crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
+	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
+# make soak T=600: everything at once, for so many seconds.
+T ?= 60
+soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
+	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql soak=$(T) $(if $(SEED),seed=$(SEED))
+bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)
 # make oracle-real PACKAGES="lua5.4 sed": programs of Debian source packages built with -pg, our listings beside gprof's. What
 # cannot be fetched or built is a failed point there.
@@ -217,15 +297,23 @@ oracle-real:
 
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install
-.PHONY: install uninstall
+.PHONY: install install-collect uninstall
 MANUALS := daemon/profd.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
 $(sbindir)/profd $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
 $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
+$(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) $(call manual_path,client/collect/profd-collect.7) \
 $(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
 $(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m)))
 endef
+# Not a part of install until the daemon takes the counts of live processes.
+install-collect: all
+	$(INSTALL) -D -m 644 $(B)/libprofd-collect.so $(DESTDIR)$(libdir)/libprofd-collect.so.$(PROTOCOL_ABI).$(VERSION)
+	ln -sf libprofd-collect.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd-collect.so.$(PROTOCOL_ABI)
+	ln -sf libprofd-collect.so.$(PROTOCOL_ABI) $(DESTDIR)$(libdir)/libprofd-collect.so
+	$(INSTALL) -D -m 644 $(B)/libprofd-collect.a $(DESTDIR)$(libdir)/libprofd-collect.a
+	$(INSTALL) -D -m 644 client/collect/profd-collect.7 $(DESTDIR)$(call manual_path,client/collect/profd-collect.7)
 install: all
 	$(INSTALL) -D -m 755 $(B)/profd $(DESTDIR)$(sbindir)/profd
 	$(INSTALL) -D -m 755 $(B)/profctl $(DESTDIR)$(bindir)/profctl

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: lint criterion sanitize tsan fuzz script daemons.
+# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: lint criterion sanitize tsan fuzz script daemons crash.
 # Everything speaks TAP; a program that prints a sanitizer's report, or that dies, counts as a failure.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-lint criterion sanitize tsan fuzz script daemons}
+parts=${*:-lint criterion sanitize tsan fuzz script daemons crash}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -67,17 +67,21 @@ for part in $parts; do
             script "asan ${t##*/}" replay "$t" "tests/fuzz/corpus/$(basename "$t" | sed 's/^replay-//')"
         done ;;
     script)
-        for t in tests/oracle/*.sh tests/oracle/test_*.py tests/integration/*.sh tests/integration/*.py; do
+        for t in tests/oracle/*.sh tests/oracle/test_*.py tests/integration/*.sh tests/integration/*.py tests/collect/*.py; do
             grep -q '^# not a test' "$t" && continue
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
-        for t in example profctl daemon refused rights; do
+        for t in example profctl daemon refused rights upkeep; do
             script "asan $t.py" env PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
-        for t in example daemon; do
+        for t in example daemon upkeep; do
             script "tsan $t.py" env PROFD_BUILD="$B-tsan" /usr/bin/python3 "tests/integration/$t.py"
         done ;;
+    crash) # `make crash` does more of it
+        script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" tests/crash/version1.sql \
+            kills=200 cuts=50 eio=3 points=97 soak=6
+        script disk.py /usr/bin/python3 tests/crash/disk.py ;;
     lint)
         script lint /usr/bin/python3 tests/lint/structure.py ;;
     esac

@@ -1,0 +1,124 @@
+/* SIGKILL at random moments: while it starts, while it stores, while it puts its files in order. */
+#include <stdio.h>
+#include <time.h>
+
+#include "tests/crash/campaign.h"
+
+#define KILLS_EACH 50u /* kills of one database */
+#define ENOUGH 10u     /* kills after which it must have done what it was to be killed in */
+#define KILLS_OLD 5u   /* of one that begins with the previous version's file */
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* One life: a quarter of the daemons, or all that begin with an old database, die while they start. Now and then what the last kill
+ * left is counted. */
+static bool live_and_die(struct run *r, const struct habit *h)
+{
+    struct campaign *c = r->campaign;
+    bool ok = true;
+
+    if (!daemon_start(&r->daemon))
+        return false;
+    if (h->old || campaign_roll(c, 4) == 0) {
+        daemon_pause_us(campaign_roll(c, 15000));
+    } else {
+        if (!daemon_await(&r->daemon, 20000)) {
+            printf("# profd does not come up after a kill\n");
+            daemon_show_log(&r->daemon);
+            return false;
+        }
+        if (campaign_roll(c, 8) == 0)
+            ok = run_look(r);
+        daemon_pause_us(campaign_roll(c, h->life_us));
+    }
+    daemon_kill(&r->daemon);
+    c->tally.kills++;
+    return ok;
+}
+
+static bool kill_often(struct run *r, const struct habit *h, unsigned kills)
+{
+    if (!run_accustom(r, h))
+        return false;
+    r->client = stream_start(r->stream);
+    for (unsigned i = 0; i < kills; i++)
+        if (!live_and_die(r, h))
+            return false;
+    return true;
+}
+
+static void kill_habit(struct campaign *c, const struct habit *h, unsigned kills)
+{
+    const double began = seconds();
+    const uint64_t acked = c->tally.acknowledged, rollups = c->tally.rollups, retired = c->tally.retired;
+    const unsigned each = h->old ? KILLS_OLD : KILLS_EACH;
+    unsigned done = 0, bad = 0;
+    double took;
+
+    while (done < kills && bad < 3) {
+        const unsigned n = kills - done < each ? kills - done : each;
+        struct run r;
+
+        if (!run_open(&r, c, "kills") || !kill_often(&r, h, n) || !run_settle(&r, h->name))
+            bad++;
+        run_close(&r);
+        done += n;
+    }
+    took = seconds() - began;
+    if (kills >= ENOUGH && ((h->hours && c->tally.rollups == rollups) || (h->keep && c->tally.retired == retired))) {
+        printf("# %s: it did nothing of the kind\n", h->name);
+        bad++;
+    }
+    judge_point(&c->tally, !bad, "%u kills while %s (%.0f a minute): %llu acknowledged uploads are there exactly once", done,
+                h->name, done * 60 / took, (unsigned long long)(c->tally.acknowledged - acked));
+}
+
+void campaign_kills(struct campaign *c, unsigned kills)
+{
+    const unsigned tenth = kills / 10;
+
+    for (unsigned i = 1; i < HABITS; i++)
+        kill_habit(c, &habits[i], tenth);
+    kill_habit(c, &habits[HABIT_PLAIN], kills - (HABITS - 1) * tenth);
+}
+
+/* A client that errs must be found out by the sums; its errors do not count. */
+static void try_control(struct campaign *c, bool early, bool forgetful, struct tally *t)
+{
+    struct campaign apart = *c;
+    struct run r;
+
+    apart.tally = (struct tally){.kills = 0};
+    if (run_open(&r, &apart, "control")) {
+        r.stream->early = early;
+        r.stream->forgetful = forgetful;
+        r.client = stream_start(r.stream);
+        for (unsigned i = 0; i < 30 && !apart.tally.lost && !apart.tally.doubled; i++)
+            live_and_die(&r, &habits[HABIT_PLAIN]);
+        if (daemon_start(&r.daemon) && daemon_await(&r.daemon, 20000)) {
+            if (forgetful)
+                stream_settle(r.stream, 5000);
+            run_look(&r);
+        }
+    }
+    run_close(&r);
+    *t = apart.tally;
+}
+
+void campaign_kills_control(struct campaign *c)
+{
+    struct tally t;
+
+    try_control(c, true, false, &t);
+    judge_point(&c->tally, t.lost > 0, "control: acknowledged before the commit, %llu uploads are found lost after %llu kills",
+                (unsigned long long)t.lost, (unsigned long long)t.kills);
+    try_control(c, false, true, &t);
+    judge_point(&c->tally, t.doubled > 0, "control: sent again under another id, %llu uploads are found double after %llu kills",
+                (unsigned long long)t.doubled, (unsigned long long)t.kills);
+}
