@@ -10,6 +10,6 @@ mapfile -t sources < <(git ls-files 'daemon/*.c' 'client/*.c' 'proto/*.c')
 printf '%s\0' "${sources[@]}" | xargs -0 -n 6 -P 2 sh -c 'clang-tidy --quiet --warnings-as-errors="*" \
     --checks="-*,bugprone-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-assignment-in-if-condition,-bugprone-branch-clone,-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multiplication-result,-bugprone-sizeof-expression,-bugprone-not-null-terminated-result,-bugprone-misplaced-widening-cast,-bugprone-integer-division,cert-err34-c" \
     "$@" -- -std=c11 -D_GNU_SOURCE -I. -Idaemon -Iclient -Ibuild/plain/gen -DPROFD_VERSION=\"lint\" -DSYSCONFDIR=\"/etc\" -DPROFD_LIBDIR=\"/usr/lib\" -DPROFD_COLLECT_ABI=\"0\" 2>/dev/null' lint || bad=1
-codespell --ignore-words-list=nd,statics,ans,fo,ot,te,numer,inout,ser,mis --skip='*.pb-c.*,corpus' daemon client proto schema/*.sql systemd README.md Makefile || bad=1
+codespell --ignore-words-list=nd,statics,ans,fo,ot,te,numer,inout,ser,mis,iif,fro --skip='*.pb-c.*,corpus' daemon client proto schema/*.sql systemd README.md Makefile || bad=1
 [ $bad = 0 ] && echo "lint: nothing found"
 exit $bad
