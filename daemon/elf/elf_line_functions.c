@@ -1,5 +1,6 @@
 #include "elf/elf_line_functions.h"
 
+#include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,17 @@ static uint64_t owner_end(const struct painter *p, const struct owner *owner)
     return s->address + (s->size > 0 ? s->size : 1);
 }
 
+/* Can a symbol name code? On AArch64 BFD asks for functions and untyped symbols that mark no mapping ($x, $d) and no tag. */
+static bool owner_possible(const struct elf_build *b, const struct object_symbol *s)
+{
+    if (b->object->machine != EM_AARCH64)
+        return s->type != OBJECT_TYPE_DATA;
+    const char *name = s->name < b->names.size ? b->names.data + s->name : "";
+    bool mark = s->bind == OBJECT_BIND_LOCAL && name[0] == '$' && name[1] != '\0' && strchr("xdmfp", name[1]) != NULL &&
+                (name[2] == '\0' || name[2] == '.');
+    return (s->type == OBJECT_TYPE_NONE || s->type == OBJECT_TYPE_FUNCTION) && !mark;
+}
+
 /* The symbols of .text; of several at one address the longest, and of those the first. */
 static bool owners_find(struct painter *p)
 {
@@ -53,7 +65,7 @@ static bool owners_find(struct painter *p)
     if (p->owners == NULL)
         return false;
     for (uint32_t i = 0; i < o->symbol_count; i++)
-        if (o->symbols[i].type != OBJECT_TYPE_DATA && o->symbols[i].address >= p->low && o->symbols[i].address < p->high)
+        if (owner_possible(p->build, &o->symbols[i]) && o->symbols[i].address >= p->low && o->symbols[i].address < p->high)
             p->owners[p->owner_count++] = (struct owner){o->symbols[i].address, i, 0};
     qsort(p->owners, p->owner_count, sizeof *p->owners, owner_compare);
     uint32_t kept = 0;
