@@ -143,19 +143,25 @@ uint64_t upkeep_backlog(const struct upkeep *u)
     return u->totals.raw_bytes > u->policy.raw_bytes ? u->totals.raw_bytes - u->policy.raw_bytes : 0;
 }
 
+/* A burst may fill so much before it is slowed down: the disk is there for it, and compaction catches up afterwards. */
+static uint64_t upkeep_slack(const struct upkeep *u)
+{
+    return u->policy.raw_bytes > UINT64_MAX / 8 ? UINT64_MAX / 2 : 4 * u->policy.raw_bytes;
+}
+
 uint64_t upkeep_budget(const struct upkeep *u)
 {
-    const uint64_t horizon = u->policy.raw_bytes, backlog = upkeep_backlog(u);
+    const uint64_t slack = upkeep_slack(u), backlog = upkeep_backlog(u);
 
-    if (!u->more[UPKEEP_COMPACT] || backlog <= horizon)
+    if (!u->more[UPKEEP_COMPACT] || backlog <= slack)
         return 0;
-    return backlog > 2 * horizon ? 400 : 100;
+    return backlog > 2 * slack ? 400 : 100;
 }
 
 uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_came, uint64_t took_ms,
                       struct upkeep_time now)
 {
-    const uint64_t horizon = u->policy.raw_bytes, took = took_ms ? took_ms : 1;
+    const uint64_t slack = upkeep_slack(u), took = took_ms ? took_ms : 1;
     uint64_t idle = (uint64_t)(u->policy.raw_age / 1000000 / 8);
 
     if (!upkeep_has_more(u)) {
@@ -165,12 +171,12 @@ uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_ca
             idle = most;
         return idle < IDLE_MS_MIN ? IDLE_MS_MIN : idle;
     }
-    if (!uploads_wait || upkeep_backlog(u) > horizon)
+    if (!uploads_wait || upkeep_backlog(u) > slack)
         return 0;
     /* Of the writer's time: a half, a quarter or a twentieth. */
-    if (upkeep_backlog(u) > horizon / 2)
+    if (upkeep_backlog(u) > slack / 2)
         return took;
-    if (upkeep_backlog(u) > horizon / 4 || (u->backlog_since && now.steady - u->backlog_since > 10 * SECOND))
+    if (upkeep_backlog(u) > slack / 4 || (u->backlog_since && now.steady - u->backlog_since > 60 * SECOND))
         return 3 * took;
     return 19 * took;
 }
