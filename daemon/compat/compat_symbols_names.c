@@ -47,15 +47,10 @@ static bool path_meet(struct path_list *list, const char *path, const char *base
 {
     if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path))
         return true;
-    if (list->count == list->room) {
-        const char **more = ARENA_ARRAY(a, (size_t)list->room * 2 + 4, const char *);
-        if (more == NULL)
-            return false;
-        if (list->count > 0)
-            memcpy(more, list->paths, list->count * sizeof *more);
-        list->paths = more;
-        list->room = list->room * 2 + 4;
-    }
+    const char **paths = arena_extend(a, list->paths, list->count, &list->room, sizeof *paths);
+    if (paths == NULL)
+        return false;
+    list->paths = paths;
     list->paths[list->count++] = path;
     return true;
 }

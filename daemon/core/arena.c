@@ -149,6 +149,20 @@ void *arena_take_array(struct arena *a, size_t count, size_t size)
     return arena_take(a, total);
 }
 
+void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
+    void *moved = more > *capacity ? arena_take_array(a, more, size) : NULL;
+    if (moved == NULL)
+        return NULL;
+    if (count > 0)
+        memcpy(moved, array, count * size);
+    *capacity = more;
+    return moved;
+}
+
 char *arena_copy(struct arena *a, const char *text, size_t n)
 {
     if (n == SIZE_MAX)

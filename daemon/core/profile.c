@@ -36,22 +36,6 @@ struct profile_sum *profile_sum_new(struct arena *a)
     return s;
 }
 
-/* rows moved to an array twice as long; false when memory is exhausted. */
-static bool profile_grow(struct arena *a, void **rows, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return true;
-    uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
-    void *moved = more > *capacity ? arena_take_array(a, more, size) : NULL;
-    if (moved == NULL)
-        return false;
-    if (count > 0)
-        memcpy(moved, *rows, count * size);
-    *rows = moved;
-    *capacity = more;
-    return true;
-}
-
 static bool profile_order_less(struct profile_order a, struct profile_order b)
 {
     return a.commit < b.commit || (a.commit == b.commit && a.rank < b.rank);
@@ -71,7 +55,6 @@ static uint64_t profile_hash_build(const void *context, uint32_t i)
 
 enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index)
 {
-    void *builds = s->builds, *orders = s->build_orders;
     if (!table_reserve(&s->build_table, s->arena, profile_hash_build, s))
         return PROFD_NO_MEMORY;
     uint32_t at = table_slot(&s->build_table, table_hash_text(build_id, '\0', s->seed));
@@ -80,11 +63,13 @@ enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id,
             *index = s->build_table.slots[at] - 1;
             return PROFD_OK;
         }
-    uint32_t capacity = s->build_capacity;
+    uint32_t capacity = s->build_capacity; /* of both arrays */
     const char *copy = arena_copy(s->arena, build_id, strlen(build_id));
-    if (copy == NULL || !profile_grow(s->arena, &builds, s->build_count, &capacity, sizeof *s->builds))
+    void *builds = arena_extend(s->arena, s->builds, s->build_count, &capacity, sizeof *s->builds);
+    if (copy == NULL || builds == NULL)
         return PROFD_NO_MEMORY;
-    if (!profile_grow(s->arena, &orders, s->build_count, &s->build_capacity, sizeof *s->build_orders))
+    void *orders = arena_extend(s->arena, s->build_orders, s->build_count, &s->build_capacity, sizeof *s->build_orders);
+    if (orders == NULL)
         return PROFD_NO_MEMORY;
     s->builds = builds;
     s->build_orders = orders;
@@ -130,8 +115,8 @@ static struct profile_rows *profile_find_histogram(struct profile_sum *s, const 
     for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask)
         if (profile_same_geometry(&s->histograms[s->histogram_table.slots[at] - 1].head, key))
             return &s->histograms[s->histogram_table.slots[at] - 1];
-    void *rows = s->histograms;
-    if (!profile_grow(s->arena, &rows, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms))
+    void *rows = arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
+    if (rows == NULL)
         return NULL;
     s->histograms = rows;
     struct profile_rows *row = &s->histograms[s->histogram_count];
@@ -184,8 +169,8 @@ static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc
     for (; s->arc_table.slots[at] != 0; at = (at + 1) & s->arc_table.mask)
         if (profile_same_arc(&s->arcs[s->arc_table.slots[at] - 1], key))
             return s->arc_table.slots[at] - 1;
-    void *rows = s->arcs;
-    if (!profile_grow(s->arena, &rows, s->arc_count, &s->arc_capacity, sizeof *s->arcs))
+    void *rows = arena_extend(s->arena, s->arcs, s->arc_count, &s->arc_capacity, sizeof *s->arcs);
+    if (rows == NULL)
         return UINT32_MAX;
     s->arcs = rows;
     s->arcs[s->arc_count] = *key;

@@ -8,6 +8,7 @@
 #include "core/sum.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
+#include "query/row.h"
 #include "query/set.h"
 
 #define HOUR INT64_C(3600000000000)
@@ -28,7 +29,7 @@ struct adding {
     struct arena *arena, *scratch;
     struct set keys, hosts;
     struct group *groups;
-    size_t capacity;
+    uint32_t capacity;
     int64_t chunk, chunk_width; /* what is being asked for: its start, and its length; 0: everything */
 };
 
@@ -56,21 +57,14 @@ static void find_step(const struct adding *g, const struct store_row *row, int64
     *width = wide ? g->chunk_width : step;
 }
 
-static enum profd_status new_group(struct adding *g, size_t at, const struct store_row *row, int64_t time, int64_t width)
+static enum profd_status new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time, int64_t width)
 {
     const struct groups_request *r = g->request;
-    if (at == g->capacity) {
-        size_t capacity = g->capacity == 0 ? 64 : 2 * g->capacity;
-        struct group *groups = ARENA_ARRAY(g->arena, capacity, struct group);
-        if (groups == NULL) {
-            return PROFD_NO_MEMORY;
-        }
-        if (at > 0) {
-            memcpy(groups, g->groups, at * sizeof *groups);
-        }
-        g->groups = groups;
-        g->capacity = capacity;
+    struct group *groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *groups);
+    if (groups == NULL) {
+        return PROFD_NO_MEMORY;
     }
+    g->groups = groups;
     const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
     for (size_t i = 0; values != NULL && i < r->label_count; i++) {
         const char *value = find_value(row, r->labels[i]);
@@ -124,13 +118,13 @@ static enum profd_status add_source(struct adding *g, uint32_t number, const str
 {
     struct group_row *to = &g->groups[number].row;
     bool first = to->uploads == 0;
-    to->uploads += row->rolled ? row->uploads : 1;
+    to->uploads += row->uploads;
     to->processes += row->processes_started;
     to->inexact |= row->inexact;
     to->first = first || row->start < to->first ? row->start : to->first;
     to->last = first || row->end > to->last ? row->end : to->last;
-    enum profd_status status = row->rolled ? PROFD_OK : add_host(g, number, row->host);
-    for (size_t i = 0; status == PROFD_OK && row->rolled && i < row->host_count; i++) {
+    enum profd_status status = add_host(g, number, row->host);
+    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
         status = add_host(g, number, row->hosts[i]);
     }
     return status;
@@ -173,10 +167,9 @@ static enum profd_status add_upload(struct adding *g, struct group *to, const st
                                     struct profd_error *e)
 {
     struct counts c = {0};
-    enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e);
+    enum profd_status status = row_decode_counts(row, &c, e);
     if (status != PROFD_OK) {
-        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored upload %llu",
-                                (unsigned long long)row->commit);
+        return status;
     }
     for (uint32_t i = 0; i < c.histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *h = &c.histograms[i];

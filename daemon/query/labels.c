@@ -15,25 +15,10 @@ struct label_page {
     const char *name, *after; /* only values of this name, and greater ones; NULL: all */
     size_t stop;              /* rows that are enough; 0: all */
     struct label_row *rows;
-    size_t count, capacity;
+    size_t count;
+    uint32_t capacity;
     bool failed;
 };
-
-static bool grow(struct label_page *page)
-{
-    size_t capacity = page->capacity == 0 ? 256 : 2 * page->capacity;
-    struct label_row *rows = ARENA_ARRAY(page->job->arena, capacity, struct label_row);
-    if (rows == NULL) {
-        page->failed = true;
-        return false;
-    }
-    if (page->count > 0) {
-        memcpy(rows, page->rows, page->count * sizeof *rows);
-    }
-    page->rows = rows;
-    page->capacity = capacity;
-    return true;
-}
 
 static bool take_label(void *context, const struct label_row *row)
 {
@@ -44,9 +29,12 @@ static bool take_label(void *context, const struct label_row *row)
     if (page->after != NULL && strcmp(row->value, page->after) <= 0) {
         return true;
     }
-    if (page->count == page->capacity && !grow(page)) {
+    struct label_row *rows = arena_extend(page->job->arena, page->rows, (uint32_t)page->count, &page->capacity, sizeof *rows);
+    if (rows == NULL) {
+        page->failed = true;
         return false;
     }
+    page->rows = rows;
     bool same = page->count > 0 && strcmp(page->rows[page->count - 1].name, row->name) == 0;
     struct label_row *copy = &page->rows[page->count++];
     copy->name = same ? page->rows[page->count - 2].name : job_copy(page->job, row->name, &page->failed);

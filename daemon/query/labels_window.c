@@ -11,7 +11,7 @@ struct counting {
     struct arena *arena;
     struct set pairs; /* name NUL value NUL */
     uint64_t *uploads;
-    size_t capacity;
+    uint32_t capacity;
 };
 
 static enum profd_status add_pair(struct counting *c, const struct store_label *label, uint64_t uploads)
@@ -24,29 +24,23 @@ static enum profd_status add_pair(struct counting *c, const struct store_label *
     buffer_add(&key, label->value, strlen(label->value) + 1);
     enum profd_status status = key.failed ? PROFD_NO_MEMORY : set_add(&c->pairs, key.data, key.size, &number, &added);
     buffer_done(&key);
-    if (status == PROFD_OK && number == c->capacity) {
-        size_t capacity = c->capacity == 0 ? 64 : 2 * c->capacity;
-        uint64_t *grown = ARENA_ARRAY(c->arena, capacity, uint64_t);
-        if (grown == NULL) {
-            return PROFD_NO_MEMORY;
-        }
-        if (c->capacity > 0) {
-            memcpy(grown, c->uploads, c->capacity * sizeof *grown);
-        }
-        c->uploads = grown;
-        c->capacity = capacity;
+    if (status != PROFD_OK) {
+        return status;
     }
-    if (status == PROFD_OK) {
-        sum_add(&c->uploads[number], uploads, &saturated);
+    uint64_t *grown = arena_extend(c->arena, c->uploads, number, &c->capacity, sizeof *grown);
+    if (grown == NULL) {
+        return PROFD_NO_MEMORY;
     }
-    return status;
+    c->uploads = grown;
+    sum_add(&c->uploads[number], uploads, &saturated);
+    return PROFD_OK;
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < row->label_count; i++) {
-        status = add_pair(context, &row->labels[i], row->rolled ? row->uploads : 1);
+        status = add_pair(context, &row->labels[i], row->uploads);
     }
     return status == PROFD_OK ? status : profd_error_set(e, status, "no memory for the labels");
 }

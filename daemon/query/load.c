@@ -5,6 +5,7 @@
 
 #include "proto/counts.h"
 #include "query/load_rolled.h"
+#include "query/row.h"
 #include "query/set.h"
 
 struct loading {
@@ -20,31 +21,13 @@ struct loading {
     struct provenance provenance;
 };
 
-/* Room for element at in an array of pointers of the arena; NULL when exhausted. */
-static void *grow_pointers(struct arena *a, void *old, uint32_t *capacity, uint32_t at)
-{
-    uint32_t wanted = *capacity == 0 ? 64 : *capacity;
-    while (wanted <= at) {
-        wanted *= 2;
-    }
-    if (wanted == *capacity) {
-        return old;
-    }
-    void *fresh = arena_take_array(a, wanted, sizeof(void *));
-    if (fresh != NULL && *capacity > 0) {
-        memcpy(fresh, old, *capacity * sizeof(void *));
-    }
-    *capacity = fresh != NULL ? wanted : *capacity;
-    return fresh;
-}
-
 static enum profd_status add_build(struct loading *l, const struct store_build *build, uint32_t *index)
 {
     enum profd_status status = profile_sum_build(l->sum, build->id.text, index);
     if (status != PROFD_OK) {
         return status;
     }
-    void *names = grow_pointers(l->arena, l->names, &l->name_capacity, *index);
+    void *names = arena_extend(l->arena, l->names, *index, &l->name_capacity, sizeof *l->names);
     if (names == NULL) {
         return PROFD_NO_MEMORY;
     }
@@ -85,7 +68,7 @@ static enum profd_status find_map(struct loading *l, const struct store_row *row
     if (status != PROFD_OK) {
         return status;
     }
-    void *maps = grow_pointers(l->arena, l->maps, &l->map_capacity, number);
+    void *maps = arena_extend(l->arena, l->maps, number, &l->map_capacity, sizeof *l->maps);
     if (maps == NULL) {
         return PROFD_NO_MEMORY;
     }
@@ -138,16 +121,16 @@ static enum profd_status add_source(struct loading *l, const struct store_row *r
     struct provenance *p = &l->provenance;
     uint32_t number;
     bool added, first = p->uploads == 0;
-    p->uploads += row->rolled ? row->uploads : 1;
+    p->uploads += row->uploads;
     p->processes += row->processes_started;
     p->inexact |= row->inexact;
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;
     enum profd_status status = set_add(&l->users, &row->uid, sizeof row->uid, &number, &added);
-    if (status == PROFD_OK && !row->rolled) {
+    if (status == PROFD_OK) {
         status = add_host(l, row->host);
     }
-    for (size_t i = 0; status == PROFD_OK && row->rolled && i < row->host_count; i++) {
+    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
         status = add_host(l, row->hosts[i]);
     }
     return status;
@@ -157,10 +140,9 @@ static enum profd_status take_counts(struct loading *l, const struct store_row *
                                      struct profd_error *e)
 {
     struct counts c = {0};
-    enum profd_status status = counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e);
+    enum profd_status status = row_decode_counts(row, &c, e);
     if (status != PROFD_OK) {
-        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored upload %llu",
-                                (unsigned long long)row->commit);
+        return status;
     }
     if (l->request->alone) {
         counts_keep_alone(&c, map);

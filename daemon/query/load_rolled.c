@@ -73,23 +73,6 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up sums");
 }
 
-/* Room for one element more in an array of the arena; NULL when exhausted. */
-static void *grow(struct arena *a, void *old, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return old;
-    }
-    uint32_t wanted = *capacity == 0 ? 16 : 2 * *capacity;
-    void *fresh = wanted > *capacity ? arena_take_array(a, wanted, size) : NULL;
-    if (fresh != NULL) {
-        if (count > 0) {
-            memcpy(fresh, old, count * size);
-        }
-        *capacity = wanted;
-    }
-    return fresh;
-}
-
 static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint32_t builds, uint32_t *number,
                                     struct profd_error *e)
 {
@@ -101,7 +84,7 @@ static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint3
     if (!added) {
         return PROFD_OK;
     }
-    struct group *groups = grow(r->arena, r->groups, known, &r->group_capacity, sizeof *groups);
+    struct group *groups = arena_extend(r->arena, r->groups, known, &r->group_capacity, sizeof *groups);
     struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
     if (groups == NULL || sum == NULL) {
         return no_memory(e);
@@ -234,7 +217,7 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
     if (status != PROFD_OK) {
         return status;
     }
-    struct waiting *waiting = grow(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
+    struct waiting *waiting = arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
     if (waiting == NULL || bytes == NULL) {
         return no_memory(e);
