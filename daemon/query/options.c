@@ -144,6 +144,9 @@ static enum profd_status parse_format(const struct params *p, bool usual, struct
         return profd_error_set(e, PROFD_BAD_QUERY, "mode=%s has no format=%s: %s", mode, o->format->name,
                                compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
     }
+    if (o->format->functions != 0 && params_find(p, "limit") == NULL) {
+        o->limit = o->format->functions;
+    }
     return check_mode(p, o, e);
 }
 

@@ -2,12 +2,9 @@
  * with exact call counts. */
 #include <math.h>
 
-#include "proto/limits.h"
 #include "render/formats.h"
 #include "render/name.h"
 #include "render/select.h"
-
-#define NODES 80u /* when nobody said how many */
 
 struct dot {
     const struct report *report;
@@ -75,14 +72,10 @@ enum profd_status dot_render_graph(const struct render_input *in, struct arena *
     const struct report *r = in->report;
     struct selection s;
     struct name_list names;
-    struct render_input narrowed = *in;
-    bool *shown = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
-    narrowed.limit = in->limit == 0 || in->limit == LIMIT_HTTP_ROWS ? NODES : in->limit;
-    narrowed.sort = in->sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->sort;
-    enum profd_status status =
-        shown != NULL ? name_list_make(r, a, &names, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
+    bool *shown;
+    enum profd_status status = name_list_make(r, a, &names, e);
     if (status == PROFD_OK) {
-        status = selection_make(&narrowed, a, &s, e);
+        status = selection_make_picture(in, a, &s, &shown, e);
     }
     if (status != PROFD_OK) {
         return status;
@@ -97,7 +90,6 @@ enum profd_status dot_render_graph(const struct render_input *in, struct arena *
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (!(s.entries[i] & REPORT_CYCLE)) {
             add_node(&d, s.entries[i]);
-            shown[s.entries[i]] = true;
         }
     }
     add_cycles(&d);

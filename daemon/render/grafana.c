@@ -1,13 +1,10 @@
 /* What Grafana's panels read through its Infinity data source: format=flamegraph (the nested set of the flame graph panel: rows
  * depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph panel). */
-#include "proto/limits.h"
 #include "render/formats.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
 #include "render/select.h"
 #include "render/stacks.h"
-
-#define NODES 200u /* of a node graph that nobody limited; the panel takes 1,500 */
 
 static void add_level(struct buffer *out, uint32_t level, double value, double self, const char *label)
 {
@@ -92,15 +89,11 @@ enum profd_status nodegraph_render_frames(const struct render_input *in, struct 
 {
     struct selection s;
     struct name_list names;
-    struct render_input narrowed = *in;
     const char *comma = "";
-    bool *shown = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
-    narrowed.limit = in->limit == 0 || in->limit == LIMIT_HTTP_ROWS ? NODES : in->limit;
-    narrowed.sort = in->sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->sort;
-    enum profd_status status =
-        shown != NULL ? name_list_make(in->report, a, &names, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
+    bool *shown;
+    enum profd_status status = name_list_make(in->report, a, &names, e);
     if (status == PROFD_OK) {
-        status = selection_make(&narrowed, a, &s, e);
+        status = selection_make_picture(in, a, &s, &shown, e);
     }
     if (status != PROFD_OK) {
         return status;
@@ -110,7 +103,6 @@ enum profd_status nodegraph_render_frames(const struct render_input *in, struct 
         if (!(s.entries[i] & REPORT_CYCLE)) {
             buffer_add_text(out, comma);
             add_node(out, in->report, &names, s.entries[i]);
-            shown[s.entries[i]] = true;
             comma = ",";
         }
     }

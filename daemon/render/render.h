@@ -40,6 +40,7 @@ struct render_format {
     const char *name;         /* "json" */
     const char *content_type;
     bool wants_report;        /* true mode; else wants object and counts */
+    uint32_t functions;       /* shown when no limit was asked for: a picture of all is none; 0: as for every format */
     enum profd_status (*render)(const struct render_input *in, struct arena *a, struct buffer *out,
                                 struct profd_error *e);
 };

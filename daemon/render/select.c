@@ -128,3 +128,23 @@ enum profd_status selection_make(const struct render_input *in, struct arena *a,
     *out = s;
     return PROFD_OK;
 }
+
+enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out, bool **shown,
+                                        struct profd_error *e)
+{
+    struct render_input picture = *in;
+    bool *among = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
+    picture.sort = in->sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->sort;
+    enum profd_status status = among != NULL ? selection_make(&picture, a, out, e)
+                                             : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
+    if (status != PROFD_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < out->entry_count; i++) {
+        if (!(out->entries[i] & REPORT_CYCLE)) {
+            among[out->entries[i]] = true;
+        }
+    }
+    *shown = among;
+    return PROFD_OK;
+}
