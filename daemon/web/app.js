@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as question from "./question.js";
-import { follow, go, href, listen, read, VIEWS } from "./state.js";
+import { another, follow, go, listen, question as asked, read, VIEWS } from "./state.js";
 import * as builds from "./view_builds.js";
 import * as compare from "./view_compare.js";
 import * as flame from "./view_flame.js";
@@ -65,7 +65,7 @@ async function draw() {
     if (signal.aborted) return;
     const answer = await views[state.view].draw(main, state, signal);
     if (!signal.aborted && state.build) {
-      const about = answer ?? (await api.json(api.path(state.build, "/report", { ...stateQuestion(state), view: "flat", limit: 1 }), signal));
+      const about = answer ?? (await api.json(api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 }), signal));
       replace(document.getElementById("origin"), question.origin(about));
     }
     if (key !== shown) main.focus({ preventScroll: true });
@@ -76,8 +76,6 @@ async function draw() {
     done();
   }
 }
-
-const stateQuestion = (state) => ({ since: state.since, until: state.until, match: state.match, scope: state.scope, static: state.static });
 
 function keys(event) {
   const typing = event.target.closest("input, textarea, select");
@@ -90,7 +88,7 @@ function keys(event) {
   } else if (event.key === "?") help.showModal();
   else if (event.key === "b") go(state, { build: "", q: "", match: [] });
   else if (event.key === "Escape" && state.fn) go(state, { fn: "", of: "" });
-  else if (state.build && VIEWS[Number(event.key) - 1]) go(state, { view: VIEWS[Number(event.key) - 1][0], q: "", sort: "", dir: "", zoom: "", nodes: "" });
+  else if (state.build && VIEWS[Number(event.key) - 1]) go(state, another(VIEWS[Number(event.key) - 1][0]));
   return undefined;
 }
 

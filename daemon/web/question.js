@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { copy, el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
-import { go, href, question, VIEWS } from "./state.js";
+import { another, go, href, question, VIEWS } from "./state.js";
 
 const PRESETS = [["", "all time"], ["now-1h", "last hour"], ["now-6h", "6 hours"], ["now-1d", "day"], ["now-7d", "week"], ["now-30d", "30 days"]];
 
@@ -110,7 +110,7 @@ function shares(state) {
 }
 
 export function tabs(nav, state) {
-  replace(nav, state.build ? VIEWS.map(([view, title], i) => el("a", { href: href(state, { view, q: "", sort: "", dir: "", zoom: "", nodes: "" }), "aria-current": view === state.view ? "page" : undefined, title: `key ${i + 1}` }, title)) : null);
+  replace(nav, state.build ? VIEWS.map(([view, title], i) => el("a", { href: href(state, another(view)), "aria-current": view === state.view ? "page" : undefined, title: `key ${i + 1}` }, title)) : null);
 }
 
 /** Where the data comes from, and what is not exact about it. */

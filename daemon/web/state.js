@@ -42,6 +42,9 @@ export function go(state, changes = {}, how = "pushState") {
 /** Remembers without drawing anew. */
 export const note = (state, changes) => history.replaceState(null, "", href(state, changes));
 
+/** Another view of the same build: what belongs to the present view stays behind. */
+export const another = (view) => ({ view, q: "", sort: "", dir: "", zoom: "", nodes: "" });
+
 /** What a report is asked for. */
 export const question = (state) => ({ since: state.since, until: state.until, match: state.match, scope: state.scope, static: state.static });
 

@@ -1,5 +1,6 @@
 // A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move, Enter opens.
 import { el, replace } from "./dom.js";
+import { note } from "./state.js";
 
 const ROW = 30; // pixels: rows have one height, so that places can be computed
 let tables = 0;
@@ -131,6 +132,17 @@ export class Table {
     this.mark();
     this.open?.(this.rows[this.active]);
   }
+}
+
+/** The field that "/" goes to. apply(text) is called for what is typed, which the address bar remembers. */
+export function filterField(state, label, placeholder, apply) {
+  const field = el("input", { id: "filter", type: "search", value: state.q, placeholder, "aria-label": label });
+  field.addEventListener("input", () => {
+    state.q = field.value;
+    apply(field.value);
+    note(state, {});
+  });
+  return field;
 }
 
 /** A small table of plain rows: the twin of a picture. columns: [title, numeric]; rows: arrays of texts or nodes. */

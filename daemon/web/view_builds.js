@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { el, replace, say, svg } from "./dom.js";
 import * as format from "./format.js";
 import { go, href, note } from "./state.js";
-import { Table } from "./table.js";
+import { filterField, Table } from "./table.js";
 
 const HOURS = 24;
 
@@ -65,17 +65,11 @@ export async function draw(main, state, signal) {
     open: (i) => go(state, { build: rows[i].build_id, q: "", view: "report", sort: "", dir: "" }),
     sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })),
   });
-  const filter = el("input", { id: "filter", type: "search", placeholder: "name or build-id", value: state.q, "aria-label": "Filter builds" });
-  const apply = () => {
-    state.q = filter.value;
-    const wanted = filter.value.toLowerCase();
+  const apply = (text) => {
+    const wanted = text.toLowerCase();
     table.filter(wanted ? (i) => `${rows[i].name} ${rows[i].build_id}`.toLowerCase().includes(wanted) : undefined);
     say(`${table.rows.length} of ${rows.length}${more ? " and more" : ""} builds`);
   };
-  filter.addEventListener("input", () => {
-    apply();
-    note(state, { q: filter.value });
-  });
-  replace(main, el("div", { class: "bar" }, el("h1", {}, "Builds"), filter), table.node);
-  apply();
+  replace(main, el("div", { class: "bar" }, el("h1", {}, "Builds"), filterField(state, "Filter builds", "name or build-id", apply)), table.node);
+  apply(state.q);
 }

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { go, href, note, question } from "./state.js";
-import { Table } from "./table.js";
+import { filterField, Table } from "./table.js";
 import { load, matcher } from "./view_report.js";
 
 /** Functions of one name on one side are one row: builds differ in addresses. */
@@ -78,17 +78,12 @@ export async function draw(main, state, signal) {
   const normal = state.nodes === "1";
   const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
   const table = new Table({ label: "Differences", columns: columnsOf(rows, scale), count: rows.length, sort: state.sort || "delta", dir: state.dir, tall: true, sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })) });
-  const filter = el("input", { id: "filter", type: "search", value: state.q, placeholder: "function, a pattern", "aria-label": "Filter functions" });
-  const apply = () => {
-    const wanted = matcher(filter.value);
+  const apply = (text) => {
+    const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
     say(`${format.count(table.rows.length)} of ${format.count(rows.length)} functions`);
   };
-  filter.addEventListener("input", () => {
-    state.q = filter.value;
-    apply();
-    note(state, {});
-  });
+  const filter = filterField(state, "Filter functions", "function, a pattern", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
   const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.seconds(report.totals.seconds)}, ${format.exact(report.totals, "calls")} calls, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
   replace(
@@ -101,5 +96,6 @@ export async function draw(main, state, signal) {
     alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Joined by name; ${alone("b")} functions are only in A, ${alone("a")} only in B.`) : null,
     table.node,
   );
-  apply();
+  apply(state.q);
+  return a.report;
 }

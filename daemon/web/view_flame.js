@@ -4,7 +4,7 @@ import { el, replace, svg, say } from "./dom.js";
 import * as format from "./format.js";
 import { matcher } from "./view_report.js";
 import { note, question } from "./state.js";
-import { plain } from "./table.js";
+import { filterField, plain } from "./table.js";
 
 const ROW = 20;
 const WIDTH = 1200;
@@ -147,12 +147,7 @@ export async function draw(main, state, signal) {
     return;
   }
   const flame = new Flame(boxes, state);
-  const filter = el("input", { id: "filter", type: "search", value: state.q, placeholder: "mark functions", "aria-label": "Mark functions" });
-  filter.addEventListener("input", () => {
-    state.q = filter.value;
-    flame.search(filter.value);
-    note(state, {});
-  });
+  const filter = filterField(state, "Mark functions", "mark functions", (text) => flame.search(text));
   const largest = [...boxes].sort((a, b) => b.value - a.value).slice(0, 200);
   replace(
     main,

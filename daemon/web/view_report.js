@@ -4,7 +4,7 @@ import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
 import { go, href, note, question } from "./state.js";
-import { Table } from "./table.js";
+import { filterField, Table } from "./table.js";
 
 /** The flat report: columns, and how its functions are named in the address bar. */
 export async function load(build, params, signal) {
@@ -70,22 +70,17 @@ export async function draw(main, state, signal) {
     open: (i) => go(state, { fn: flat.columns.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) }),
     sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })),
   });
-  const filter = el("input", { id: "filter", type: "search", value: state.q, placeholder: "function, a pattern", "aria-label": "Filter functions" });
-  const apply = () => {
-    const wanted = matcher(filter.value);
+  const apply = (text) => {
+    const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
     let share = 0;
     for (const i of table.rows) share += flat.columns.self[i];
     say(`${format.count(table.rows.length)} of ${format.count(flat.count)} functions, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`);
   };
-  filter.addEventListener("input", () => {
-    state.q = filter.value;
-    apply();
-    note(state, {});
-  });
+  const filter = filterField(state, "Filter functions", "function, a pattern", apply);
   const whole = flat.report.truncated ? el("p", { class: "warning" }, `Not shown: ${format.count(flat.report.truncated.functions)} functions with ${format.seconds(flat.report.truncated.seconds)}.`) : null;
   replace(main, el("div", { class: "bar" }, el("h2", {}, `${format.count(flat.count)} functions`), filter), whole, el("div", { class: "split" }, table.node, pane));
-  apply();
+  apply(state.q);
   const chosen = flat.columns.address.findIndex((address, i) => address === state.fn && flat.id(i) === (state.of || state.build));
   if (chosen >= 0) table.select(chosen);
   if (state.fn) await functionPane(pane, state, flat, signal);
