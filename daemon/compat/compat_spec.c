@@ -54,7 +54,7 @@ enum profd_status compat_pattern_parse(const char *text, size_t n, const struct 
     return status;
 }
 
-bool compat_pattern_matches(const struct compat_pattern *p, const struct compat_symbols *s, uint32_t symbol)
+static bool pattern_matches(const struct compat_pattern *p, const struct compat_symbols *s, uint32_t symbol)
 {
     if (p->no_file || (p->line != 0 && p->line != s->line[symbol]))
         return false;
@@ -70,7 +70,7 @@ enum profd_status compat_pattern_ranges(const struct compat_pattern *p, const st
 {
     uint32_t n = 0, last = COMPAT_NONE;
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!compat_pattern_matches(p, s, i))
+        if (!pattern_matches(p, s, i))
             continue;
         n += last == COMPAT_NONE || last + 1 != i;
         last = i;
@@ -81,7 +81,7 @@ enum profd_status compat_pattern_ranges(const struct compat_pattern *p, const st
     n = 0;
     last = COMPAT_NONE;
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!compat_pattern_matches(p, s, i))
+        if (!pattern_matches(p, s, i))
             continue;
         if (last == COMPAT_NONE || last + 1 != i)
             ranges[n++] = (struct compat_range){s->address[i], s->end[i], i};

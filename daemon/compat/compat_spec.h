@@ -22,7 +22,6 @@ struct compat_pattern {
 enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
                                        struct compat_pattern *out);
 
-bool compat_pattern_matches(const struct compat_pattern *p, const struct compat_symbols *s, uint32_t symbol);
 
 /* Addresses [low, high] of neighbouring symbols that match. high may lie below low: the last symbol owns nothing. */
 struct compat_range {

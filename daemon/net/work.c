@@ -121,7 +121,8 @@ static void *work_thread_main(void *argument)
     return NULL;
 }
 
-bool work_start(struct work *w, struct work_thread *t, void *(*main)(void *))
+/* Starts a thread with every signal blocked. */
+static bool work_start(struct work *w, struct work_thread *t, void *(*main)(void *))
 {
     sigset_t all, before;
     char name[16];

@@ -49,7 +49,5 @@ struct work_item *work_take_ready(struct work *w);
 /* The thread beside. */
 void *work_preparer_main(void *argument);
 
-/* work.c: starts a thread with every signal blocked. */
-bool work_start(struct work *w, struct work_thread *t, void *(*main)(void *));
 
 #endif
