@@ -8,6 +8,7 @@
 
 #include "proto/status.h"
 #include "store/store.h"
+#include "store/store_backup.h"
 
 struct backup {
     char path[4096];

@@ -1,6 +1,81 @@
 #include "admin/request.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "proto/attach.h"
+
+#define INSTANCE_PREFIX 4u
+#define PID_DIGITS 7u /* numbers of processes are below 4194304; what is longer begins an instance */
+#define RATE "rate="
+
+static enum profd_status request_parse_build(const char *text, struct request *out, struct profd_error *e)
+{
+    const size_t size = strlen(text);
+
+    if (!size || size >= sizeof out->build)
+        return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes: it has 1 to %zu", size, sizeof out->build - 1);
+    memcpy(out->build, text, size + 1);
+    return PROFD_OK;
+}
+
+static enum profd_status request_parse_rate(const char *verb, const char *text, struct request *out, struct profd_error *e)
+{
+    const char *digits = text + strlen(RATE);
+    const size_t n = strspn(digits, "0123456789");
+    const unsigned long rate = n && n < 9 && !digits[n] ? strtoul(digits, NULL, 10) : ATTACH_RATE_MAX + 1ul;
+
+    if (rate > ATTACH_RATE_MAX)
+        return profd_error_set(e, PROFD_USAGE, "%s: \"%.100s\" is no rate from 0 to %u ticks per second", verb, text,
+                               ATTACH_RATE_MAX);
+    out->has_rate = true;
+    out->rate = (uint32_t)rate;
+    return PROFD_OK;
+}
+
+/* A number is a process, K=V a label, and hexadecimal digits are the beginning of an instance. */
+static enum profd_status request_parse_selector(const char *verb, const char *text, struct request_selector *out,
+                                                struct profd_error *e)
+{
+    const size_t n = strlen(text), digits = strspn(text, "0123456789"), hex = strspn(text, "0123456789abcdef");
+    const char *equals = strchr(text, '=');
+    struct request_selector s = {.text = text};
+
+    if (equals && equals > text) {
+        s.kind = REQUEST_LABEL;
+        s.name_size = (size_t)(equals - text);
+        s.value = equals + 1;
+    } else if (n && digits == n && n <= PID_DIGITS && strtoull(text, NULL, 10) <= INT32_MAX) {
+        s.kind = REQUEST_PID;
+        s.pid = (uint32_t)strtoul(text, NULL, 10);
+    } else if (hex == n && n >= INSTANCE_PREFIX && n <= 2 * ATTACH_INSTANCE_SIZE) {
+        s.kind = REQUEST_INSTANCE;
+    } else {
+        return profd_error_set(e, PROFD_USAGE,
+                               "%s: \"%.100s\" is neither a process id, nor a label K=V, nor %u to %d hexadecimal digits of an instance",
+                               verb, text, INSTANCE_PREFIX, 2 * ATTACH_INSTANCE_SIZE);
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+static enum profd_status request_parse_switch(const char *verb, const char *const *arguments, size_t n, struct request *out,
+                                              struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+
+    if (n > LIMIT_ADMIN_ARGUMENTS)
+        return profd_error_set(e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb, LIMIT_ADMIN_ARGUMENTS, n);
+    for (size_t i = 0; i < n && !status; i++) {
+        if (!strncmp(arguments[i], RATE, strlen(RATE)))
+            status = request_parse_rate(verb, arguments[i], out, e);
+        else
+            status = request_parse_selector(verb, arguments[i], &out->selectors[out->selector_count++], e);
+    }
+    if (!status && !out->selector_count)
+        status = profd_error_set(e, PROFD_USAGE, "%s which processes? Say a process id, labels K=V or an instance", verb);
+    return status;
+}
 
 enum profd_status request_parse(const char *verb, const char *const *arguments, size_t n, struct request *out,
                                 struct profd_error *e)
@@ -9,22 +84,26 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
         const char *name;
         enum request_verb verb;
         size_t arguments;
-    } verbs[] = {{"delete", REQUEST_DELETE, 1}, {"verify", REQUEST_VERIFY, 0}, {"backup", REQUEST_BACKUP, 0}};
-    size_t i = 0, size;
+    } verbs[] = {{"delete", REQUEST_DELETE, 1}, {"verify", REQUEST_VERIFY, 0}, {"backup", REQUEST_BACKUP, 0},
+                 {"pause", REQUEST_PAUSE, 0},   {"resume", REQUEST_RESUME, 0}};
+    enum profd_status status = PROFD_OK;
+    struct request r = {.verb = REQUEST_DELETE};
+    size_t i = 0;
 
     while (i < sizeof verbs / sizeof *verbs && strcmp(verbs[i].name, verb) != 0)
         i++;
     if (i == sizeof verbs / sizeof *verbs)
-        return profd_error_set(e, PROFD_METHOD, "there is no verb \"%.100s\": delete, verify and backup are known",
+        return profd_error_set(e, PROFD_METHOD, "there is no verb \"%.100s\": delete, verify, backup, pause and resume are known",
                                verb);
-    if (n != verbs[i].arguments)
-        return profd_error_set(e, PROFD_USAGE, "%s takes %zu argument%s, not %zu", verb, verbs[i].arguments,
-                               verbs[i].arguments == 1 ? "" : "s", n);
-    size = n ? strlen(arguments[0]) : 0;
-    if (n && (!size || size >= sizeof out->build))
-        return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes: it has 1 to %zu", size, sizeof out->build - 1);
-    *out = (struct request){.verb = verbs[i].verb};
-    if (n)
-        memcpy(out->build, arguments[0], size + 1);
-    return PROFD_OK;
+    r.verb = verbs[i].verb;
+    if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME)
+        status = request_parse_switch(verb, arguments, n, &r, e);
+    else if (n != verbs[i].arguments)
+        status = profd_error_set(e, PROFD_USAGE, "%s takes %zu argument%s, not %zu", verb, verbs[i].arguments,
+                                 verbs[i].arguments == 1 ? "" : "s", n);
+    else if (n)
+        status = request_parse_build(arguments[0], &r, e);
+    if (!status)
+        *out = r;
+    return status;
 }

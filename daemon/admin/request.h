@@ -2,18 +2,37 @@
 #ifndef PROFD_ADMIN_REQUEST_H
 #define PROFD_ADMIN_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "proto/limits.h"
 #include "proto/status.h"
 
-enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP };
+enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP, REQUEST_PAUSE, REQUEST_RESUME };
+
+/* Which live processes. */
+enum request_kind { REQUEST_PID, REQUEST_INSTANCE, REQUEST_LABEL };
+struct request_selector {
+    enum request_kind kind;
+    const char *text;   /* as it was given, borrowed */
+    uint32_t pid;
+    size_t name_size;   /* LABEL: bytes of the name that text begins with */
+    const char *value;  /* LABEL */
+};
 
 struct request {
     enum request_verb verb;
     char build[160]; /* of DELETE: a build-id or a prefix of one, not yet looked for; else "" */
+    /* PAUSE and RESUME: one of the pids and instances, if any are given, with all of the labels. At least one selector. */
+    size_t selector_count;
+    struct request_selector selectors[LIMIT_ADMIN_ARGUMENTS];
+    bool has_rate;
+    uint32_t rate;   /* ticks per second from now on, 0: as the process was started */
 };
 
-/* METHOD names a verb that there is not; USAGE: a wrong number of arguments, or one that cannot be a build. */
+/* METHOD names a verb that there is not; USAGE: a wrong number of arguments, or one that cannot be what the verb takes. Texts are
+ * borrowed from arguments. */
 enum profd_status request_parse(const char *verb, const char *const *arguments, size_t n, struct request *out,
                                 struct profd_error *e);
 

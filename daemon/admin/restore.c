@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "store/store_verify.h"
+
 #define DATABASE "profd.db"
 #define PART DATABASE ".restore-part" /* not yet judged */
 #define READY DATABASE ".restored"

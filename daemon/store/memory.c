@@ -41,6 +41,9 @@ static void close_memory(struct store *base)
     }
     for (size_t i = 0; i < s->object_sender_count; i++)
         free(s->object_senders[i].note);
+    for (size_t i = 0; i < s->instance_count; i++)
+        free(s->instances[i].snapshot);
+    free(s->instances);
     free(s->uploads);
     free(s->senders);
     free(s->builds);
@@ -115,6 +118,7 @@ static enum profd_status forget_ids(struct store *base, int64_t before, struct p
             s->senders[kept++] = s->senders[i];
     }
     s->sender_count = kept;
+    memory_forget_instances(s, before + STORE_ENDED_BEFORE);
     return PROFD_OK;
 }
 
@@ -122,6 +126,9 @@ static const struct store_ops memory_ops = {
     .version = STORE_OPS_VERSION,
     .close = close_memory,
     .put_uploads = memory_put_uploads,
+    .put_harvests = memory_put_harvests,
+    .get_instance = memory_get_instance,
+    .each_instance = memory_each_instance,
     .has_upload = memory_has_upload,
     .put_object = memory_put_object,
     .has_object = memory_has_object,

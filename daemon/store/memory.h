@@ -14,7 +14,8 @@
 struct memory_upload {
     uint64_t number, series;
     char host[33];
-    uint32_t uid, inexact, processes_started, program;
+    uint32_t uid, inexact, program, group;
+    uint64_t processes_started;
     int64_t start, end;
     uint64_t ticks, calls;
     struct store_build *builds; /* names are this user's first */
@@ -71,6 +72,17 @@ struct memory_user {
     uint64_t epoch;
 };
 
+/* A live process. */
+struct memory_instance {
+    uint32_t uid;
+    uint8_t name[STORE_INSTANCE_SIZE];
+    uint64_t generation, upload; /* number of its latest upload, 0: none */
+    int64_t seen;
+    bool ended;
+    uint8_t *snapshot;
+    size_t snapshot_size;
+};
+
 /* Arrays with room for capacity elements. */
 struct memory_store {
     struct store base;
@@ -83,6 +95,8 @@ struct memory_store {
     struct memory_object *objects;
     struct memory_object_sender *object_senders;
     struct memory_user *users;
+    struct memory_instance *instances;
+    size_t instance_count, instance_capacity;
     size_t upload_count, upload_capacity, sender_count, sender_capacity, build_count, build_capacity;
     size_t object_count, object_capacity, object_sender_count, object_sender_capacity, user_count, user_capacity;
 };
@@ -109,12 +123,35 @@ struct memory_choice {
 struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id, const uint32_t *uids,
                                           size_t uid_count);
 
+/* Everything a batch may need, taken before anything changes. */
+struct memory_spares {
+    struct memory_upload *copies;
+    struct memory_sender **senders;
+    char **names;          /* one per build of all uploads */
+    size_t name_count, n;
+};
+enum profd_status memory_spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
+                                     struct memory_spares *p, struct profd_error *e);
+void memory_spares_done(struct memory_spares *p);
+/* Adds an upload whose copy and builds' names it takes. */
+void memory_put_upload(struct memory_store *s, const struct store_upload *u, struct memory_upload *copy, char **names);
+bool memory_same_series(const struct memory_upload *a, const struct memory_upload *b);
+/* A batch is one event: what it touched carries its last number. before: the number before it. */
+void memory_level_epochs(struct memory_store *s, uint64_t before);
+
 /* Adds an upload to the sums of each of its builds that is this one. */
 void memory_add_sums(struct memory_build *b, const struct memory_upload *u);
 void memory_free_upload(struct memory_upload *u);
 
 enum profd_status memory_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                      enum store_outcome *outcomes, struct profd_error *e);
+enum profd_status memory_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
+                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
+enum profd_status memory_get_instance(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                      uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e);
+enum profd_status memory_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
+                                       void *context, struct profd_error *e);
+void memory_forget_instances(struct memory_store *s, int64_t before);
 enum profd_status memory_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
                                     struct profd_error *e);
 enum profd_status memory_put_object(struct store *s, const struct store_object *object, struct profd_error *e);

@@ -38,7 +38,7 @@ static struct memory_build *find_build(struct memory_store *s, const char *build
     return NULL;
 }
 
-static bool same_series(const struct memory_upload *a, const struct memory_upload *b)
+bool memory_same_series(const struct memory_upload *a, const struct memory_upload *b)
 {
     if (a->uid != b->uid || a->program != b->program || a->build_count != b->build_count ||
         a->labels_size != b->labels_size || (a->labels_size > 0 && memcmp(a->labels, b->labels, a->labels_size) != 0))
@@ -75,6 +75,7 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
                                 .inexact = u->inexact,
                                 .processes_started = u->processes_started,
                                 .program = u->program,
+                                .group = u->group,
                                 .start = u->start,
                                 .end = u->end,
                                 .ticks = u->ticks,
@@ -90,7 +91,8 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
     bool good = c->builds && c->shares && c->label_list && c->labels && c->counts && !labels.failed;
     if (good) {
         memcpy(c->host, u->host, sizeof c->host);
-        memcpy(c->builds, u->builds, u->build_count * sizeof *c->builds);
+        if (u->build_count > 0) /* nothing new of a live process */
+            memcpy(c->builds, u->builds, u->build_count * sizeof *c->builds);
         for (size_t i = 0; i < u->build_count; i++)
             c->shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
         if (labels.size > 0)
@@ -105,15 +107,7 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
     return good ? PROFD_OK : no_memory(e);
 }
 
-/* Everything a batch may need, taken before anything changes. */
-struct spares {
-    struct memory_upload *copies;
-    struct memory_sender **senders;
-    char **names;          /* one per build of all uploads */
-    size_t name_count, n;
-};
-
-static void spares_done(struct spares *p)
+void memory_spares_done(struct memory_spares *p)
 {
     for (size_t i = 0; p->copies && i < p->n; i++)
         memory_free_upload(&p->copies[i]);
@@ -126,13 +120,13 @@ static void spares_done(struct spares *p)
     free(p->names);
 }
 
-static enum profd_status spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
-                                     struct spares *p, struct profd_error *e)
+enum profd_status memory_spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
+                                     struct memory_spares *p, struct profd_error *e)
 {
     size_t builds = 0, k = 0;
     for (size_t i = 0; i < n; i++)
         builds += uploads[i].build_count;
-    *p = (struct spares){.copies = calloc(n, sizeof *p->copies),
+    *p = (struct memory_spares){.copies = calloc(n, sizeof *p->copies),
                          .senders = calloc(n, sizeof(struct memory_sender *)),
                          .names = calloc(builds, sizeof(char *)),
                          .name_count = builds,
@@ -211,7 +205,7 @@ static bool comes_again(const struct memory_upload *u, size_t i)
     return false;
 }
 
-static void put_upload(struct memory_store *s, const struct store_upload *u, struct memory_upload *copy, char **names)
+void memory_put_upload(struct memory_store *s, const struct store_upload *u, struct memory_upload *copy, char **names)
 {
     bool saturated = false;
     copy->number = ++s->number;
@@ -237,7 +231,7 @@ static void put_upload(struct memory_store *s, const struct store_upload *u, str
     sum_add(&s->ticks, u->ticks, &saturated);
     sum_add(&s->calls, u->calls, &saturated);
     for (size_t i = 0; i < s->upload_count && copy->series == 0; i++)
-        if (same_series(&s->uploads[i], copy))
+        if (memory_same_series(&s->uploads[i], copy))
             copy->series = s->uploads[i].series;
     if (copy->series == 0)
         copy->series = ++s->series;
@@ -245,8 +239,7 @@ static void put_upload(struct memory_store *s, const struct store_upload *u, str
     *copy = (struct memory_upload){.number = 0}; /* owned by the store now */
 }
 
-/* A batch is one event: what it touched carries its last number. */
-static void level_epochs(struct memory_store *s, uint64_t before)
+void memory_level_epochs(struct memory_store *s, uint64_t before)
 {
     for (size_t i = 0; i < s->build_count; i++)
         if (s->builds[i].epoch > before)
@@ -260,18 +253,18 @@ enum profd_status memory_put_uploads(struct store *base, const struct store_uplo
                                      enum store_outcome *outcomes, struct profd_error *e)
 {
     struct memory_store *s = memory_self(base);
-    struct spares spares;
+    struct memory_spares spares;
     size_t names = 0;
     uint64_t before = s->number;
-    enum profd_status status = spares_take(s, uploads, n, &spares, e);
+    enum profd_status status = memory_spares_take(s, uploads, n, &spares, e);
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         outcomes[i] = take_id(s, &uploads[i], &spares.senders[i]);
         if (outcomes[i] == STORE_STORED)
-            put_upload(s, &uploads[i], &spares.copies[i], spares.names + names);
+            memory_put_upload(s, &uploads[i], &spares.copies[i], spares.names + names);
         names += uploads[i].build_count;
     }
     if (status == PROFD_OK)
-        level_epochs(s, before);
-    spares_done(&spares);
+        memory_level_epochs(s, before);
+    memory_spares_done(&spares);
     return status;
 }

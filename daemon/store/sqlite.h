@@ -13,7 +13,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 2
+#define SQLITE_SCHEMA_VERSION 3
 #define SQLITE_WAL_FRAMES 4096           /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_CACHE_BYTES (32u << 20)   /* each of the writer's memories of the database */
 #define SQLITE_HOUR INT64_C(3600000000000)
@@ -23,7 +23,7 @@
 enum sqlite_sql {
     SQL_BEGIN_WRITE, SQL_BEGIN_READ, SQL_COMMIT, SQL_ROLLBACK, SQL_STATE_GET, SQL_STATE_SET, SQL_HOST_FIND, SQL_HOST_ADD,
     SQL_BUILD_FIND, SQL_BUILD_ADD, SQL_BUILD_EPOCH_SET, SQL_BUILD_NAMED_SET, SQL_SET_FIND, SQL_SET_ADD, SQL_SET_MEMBER_ADD,
-    SQL_SET_USER_ADD, SQL_SERIES_FIND, SQL_SERIES_ADD, SQL_UPLOAD_ADD, SQL_SENDER_FIND, SQL_SENDER_SET, SQL_SENDER_SCAN,
+    SQL_SET_USER_ADD, SQL_SERIES_FIND, SQL_SERIES_ADD, SQL_UPLOAD_ADD, SQL_UPLOAD_GROWING, SQL_UPLOAD_GROW, SQL_SENDER_FIND, SQL_SENDER_SET, SQL_SENDER_SCAN,
     SQL_SENDER_REMOVE, SQL_BUILD_USER_FIND, SQL_BUILD_USER_SET, SQL_USER_EPOCH_SET, SQL_OBJECT_EACH, SQL_OBJECT_GET,
     SQL_OBJECT_BOUNDS, SQL_OBJECT_SAME, SQL_OBJECT_ADD, SQL_OBJECT_SENDER_FIND, SQL_OBJECT_SENDER_SET, SQL_OBJECT_SENDER_SEEN, SQL_OBJECT_KNOWN,
     SQL_OBJECT_VARIANTS, SQL_OBJECT_LATEST, SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS, SQL_FIND_EXACT_ALL,
@@ -39,7 +39,8 @@ enum sqlite_sql {
     SQL_SET_USER_REMOVE, SQL_SET_REMOVE, SQL_SET_MEMBERS_REMOVE, SQL_BUILD_USER_REMOVE, SQL_BUILD_USER_ANY, SQL_BUILD_UNSEEN,
     SQL_BUILD_FORGET, SQL_BUILD_IS_MEMBER, SQL_BUILD_UNNAMED, SQL_OBJECT_UNSEEN, SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE,
     SQL_BUILD_USERS, SQL_RAW_COUNT, SQL_ROLLUP_COUNT, SQL_RAW_ORPHAN, SQL_ROLLUP_ORPHAN, SQL_LEDGER_ORPHAN,
-    SQL_DOOMED_COUNT, SQL_COUNT
+    SQL_DOOMED_COUNT, SQL_INSTANCE_GET, SQL_INSTANCE_ADD, SQL_INSTANCE_SET, SQL_INSTANCE_EACH, SQL_INSTANCE_REMOVE,
+    SQL_SNAPSHOT_GET, SQL_SNAPSHOT_SET, SQL_SNAPSHOT_REMOVE, SQL_INSTANCE_EVERY, SQL_INSTANCE_SHARED, SQL_SNAPSHOT_ORPHAN, SQL_COUNT
 };
 
 /* The row of table state. */
@@ -150,12 +151,17 @@ enum profd_status sqlite_create_file(const char *path,
 enum profd_status sqlite_fill_empty(const char *path, void *context, struct profd_error *e);
 /* Makes a new or renamed file's entry in its directory durable. */
 enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e);
-/* Brings a database that nobody has open to SQLITE_SCHEMA_VERSION. O(size). */
+/* Brings a database that nobody has open to SQLITE_SCHEMA_VERSION, from a version that sqlite_schema_copies. O(size). */
 enum profd_status sqlite_upgrade_file(const char *path, int64_t version, struct profd_error *e);
 /* Judges the open database's own word on its version. *version is what it has. */
 enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e);
 /* Makes the tables in an empty database, in one transaction. */
 enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e);
+/* Must a database of this version be copied, or can it be extended where it is? */
+bool sqlite_schema_copies(int64_t version);
+/* Brings the open database of a version that need not be copied to SQLITE_SCHEMA_VERSION, in one transaction: what fails has
+ * changed nothing. O(1). */
+enum profd_status sqlite_schema_extend(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
 /* First column of the first row of a statement without parameters. */
 enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
 
@@ -178,6 +184,11 @@ enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct stor
 enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_upload *u, int64_t host,
                                  enum store_outcome *outcome, struct profd_error *e);
 
+/* --- sqlite_instance.c ------------------------------------------------------------------------------------------------ */
+
+/* Removes some of the ended instances that were last seen before. Inside a write transaction. */
+enum profd_status sqlite_forget_instances(struct sqlite_store *s, int64_t before, struct profd_error *e);
+
 /* --- sqlite_choose.c ---------------------------------------------------------------------------------------------------- */
 
 struct sqlite_known {
@@ -198,6 +209,12 @@ enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, co
 /* Verbs. */
 enum profd_status sqlite_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                      enum store_outcome *outcomes, struct profd_error *e);
+enum profd_status sqlite_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
+                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
+enum profd_status sqlite_get_instance(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                      uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e);
+enum profd_status sqlite_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
+                                       void *context, struct profd_error *e);
 enum profd_status sqlite_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
                                     struct profd_error *e);
 enum profd_status sqlite_forget_ids(struct store *s, int64_t before, struct profd_error *e);

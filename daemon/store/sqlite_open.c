@@ -33,6 +33,9 @@ static const struct store_ops sqlite_ops = {
     .version = STORE_OPS_VERSION,
     .close = close_handle,
     .put_uploads = sqlite_put_uploads,
+    .put_harvests = sqlite_put_harvests,
+    .get_instance = sqlite_get_instance,
+    .each_instance = sqlite_each_instance,
     .has_upload = sqlite_has_upload,
     .put_object = sqlite_put_object,
     .has_object = sqlite_has_object,
@@ -151,14 +154,14 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
 }
 
 /* The copy takes the file's place; the connection is made anew. */
-static enum profd_status upgrade(struct sqlite_store *s, int64_t version, struct profd_error *e)
+static enum profd_status upgrade(struct sqlite_store *s, int64_t *version, struct profd_error *e)
 {
     sqlite3_close(s->db);
     s->db = NULL;
-    enum profd_status status = sqlite_upgrade_file(s->path, version, e);
+    enum profd_status status = sqlite_upgrade_file(s->path, *version, e);
     if (status == PROFD_OK)
         status = connect_file(s, SQLITE_OPEN_READWRITE, e);
-    return status == PROFD_OK ? sqlite_judge_schema(s->db, s->path, &version, e) : status;
+    return status == PROFD_OK ? sqlite_judge_schema(s->db, s->path, version, e) : status;
 }
 
 /* Syncs the log through a descriptor of its own: SQLite holds no locks on it. */
@@ -202,10 +205,12 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     status = sqlite_judge_schema(s->db, s->path, &version, e);
     if (status == PROFD_OK)
         status = check_small(s, e);
-    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION)
-        status = upgrade(s, version, e);
+    if (status == PROFD_OK && sqlite_schema_copies(version))
+        status = upgrade(s, &version, e);
     if (status == PROFD_OK)
         status = prepare_writing(s, e);
+    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION)
+        status = sqlite_schema_extend(s->db, s->path, version, e);
     if (status == PROFD_OK)
         status = make_durable(s, e);
     if (status != PROFD_OK)

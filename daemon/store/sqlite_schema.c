@@ -3,10 +3,14 @@
 
 #include "store/sqlite.h"
 
-extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[];
+extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[], embed_schema_003_instance_sql[];
 
 /* One after the other they make an empty database of the newest version. The texts end with a NUL. */
-static const unsigned char *const steps[SQLITE_SCHEMA_VERSION] = {embed_schema_001_initial_sql, embed_schema_002_rollup_sql};
+static const struct {
+    const unsigned char *sql;
+    bool copies; /* it changes what rows say: a database with rows is copied into a new one, see sqlite_upgrade.c */
+} steps[SQLITE_SCHEMA_VERSION] = {
+    {embed_schema_001_initial_sql, true}, {embed_schema_002_rollup_sql, true}, {embed_schema_003_instance_sql, false}};
 
 static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {
@@ -58,14 +62,22 @@ static enum profd_status run(sqlite3 *db, const char *sql, const char *doing, st
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : schema_fail(db, doing, e);
 }
 
-enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e)
+bool sqlite_schema_copies(int64_t version)
+{
+    bool copies = false;
+    for (int64_t i = version; i < SQLITE_SCHEMA_VERSION; i++)
+        copies |= steps[i].copies;
+    return copies;
+}
+
+/* The steps after a version, and the marks of the newest, in the transaction that begin begins. */
+static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *begin, struct profd_error *e)
 {
     char mark[128];
     snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID, SQLITE_SCHEMA_VERSION);
-    /* Free pages can be given back; it cannot be chosen later. */
-    enum profd_status status = run(db, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", "cannot begin the schema", e);
-    for (int i = 0; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++)
-        status = run(db, (const char *)steps[i], "cannot make the schema", e);
+    enum profd_status status = run(db, begin, "cannot begin the schema", e);
+    for (int64_t i = version; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++)
+        status = run(db, (const char *)steps[i].sql, "cannot make the schema", e);
     if (status == PROFD_OK)
         status = run(db, mark, "cannot mark the schema", e);
     if (status == PROFD_OK)
@@ -73,4 +85,18 @@ enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e)
     if (status != PROFD_OK && !sqlite3_get_autocommit(db))
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     return status;
+}
+
+enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e)
+{
+    /* Free pages can be given back; it cannot be chosen later. */
+    return make_steps(db, 0, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", e);
+}
+
+enum profd_status sqlite_schema_extend(sqlite3 *db, const char *path, int64_t version, struct profd_error *e)
+{
+    enum profd_status status = make_steps(db, version, "BEGIN IMMEDIATE", e);
+    return status == PROFD_OK ? status
+                              : profd_error_wrap(e, status, "cannot bring \"%s\" from schema version %lld to %d", path,
+                                                 (long long)version, SQLITE_SCHEMA_VERSION);
 }

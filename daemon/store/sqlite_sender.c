@@ -106,6 +106,8 @@ enum profd_status sqlite_forget_ids(struct store *base, int64_t before, struct p
                                    BLOB(s->forget.sender, sizeof s->forget.sender), INTEGER(to.host), INTEGER(to.uid),
                                    BLOB(to.sender, sizeof to.sender), INTEGER(before / SECOND)),
                             e);
+    if (status == PROFD_OK)
+        status = sqlite_forget_instances(s, before + STORE_ENDED_BEFORE, e);
     status = sqlite_write_end(s, status, e);
     if (status == PROFD_OK)
         s->forget = whole ? (struct sqlite_cursor){.host = 0} : to;

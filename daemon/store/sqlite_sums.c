@@ -25,7 +25,7 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
     sum_add(&to->ticks, more->ticks, &saturated);
     sum_add(&to->calls, more->calls, &saturated);
     sum_add(&to->raw_uploads, more->raw_uploads, &saturated);
-    sum_add(&to->raw_bytes, more->raw_bytes, &saturated);
+    to->raw_bytes += more->raw_bytes; /* modulo 2^64: an upload that grows may take fewer bytes than before */
     for (size_t i = 0; i < to->build_count; i++) {
         sum_add(&to->shares[i].nanoseconds, more->shares[i].nanoseconds, &saturated);
         sum_add(&to->shares[i].calls, more->shares[i].calls, &saturated);

@@ -25,6 +25,11 @@ const char *const sqlite_texts[SQL_COUNT] = {
                        "inexact, raw_uploads, raw_bytes, shares) VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0, 0, 0, 0, 0, x'')",
     [SQL_UPLOAD_ADD] = "INSERT INTO upload (number, series, hour, host, start, length, inexact, started, spread_group, counts) "
                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    /* The upload and its hour's row in the ledger, in which its sums stand. */
+    [SQL_UPLOAD_GROWING] = "SELECT u.host, u.start, u.length, u.inexact, u.started, u.spread_group, u.counts FROM upload u "
+                           "CROSS JOIN ledger l ON l.series=u.series AND l.hour=u.hour "
+                           "WHERE u.number=?1 AND u.series=?2 AND u.hour=?3 AND l.raw_uploads>0 AND length(u.counts)<=?4",
+    [SQL_UPLOAD_GROW] = "UPDATE upload SET start=?2, length=?3, inexact=?4, started=?5, counts=?6 WHERE number=?1",
     [SQL_SENDER_FIND] = "SELECT mark, seen, above FROM sender WHERE host=?1 AND uid=?2 AND sender=?3",
     [SQL_SENDER_SET] = "INSERT INTO sender (host, uid, sender, mark, seen, above) VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, x'')) "
                        "ON CONFLICT DO UPDATE SET mark=excluded.mark, seen=excluded.seen, above=excluded.above",
@@ -207,6 +212,27 @@ const char *const sqlite_texts[SQL_COUNT] = {
     [SQL_LEDGER_ORPHAN] = "SELECT l.series, l.hour FROM ledger l WHERE NOT EXISTS (SELECT 1 FROM series s WHERE s.id=l.series) "
                           "AND NOT EXISTS (SELECT 1 FROM doomed d WHERE d.series=l.series) LIMIT 1",
     [SQL_DOOMED_COUNT] = "SELECT count(*) FROM doomed",
+    /* --- live processes --- */
+    [SQL_INSTANCE_GET] = "SELECT id, generation, upload, series, hour FROM instance WHERE uid=?1 AND name=?2",
+    [SQL_INSTANCE_ADD] = "INSERT INTO instance (uid, name, generation, upload, series, hour, seen, ended) "
+                         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [SQL_INSTANCE_SET] = "UPDATE instance SET generation=?2, upload=?3, series=?4, hour=?5, seen=?6, ended=?7 WHERE id=?1",
+    [SQL_INSTANCE_EACH] = "SELECT i.uid, i.name, i.generation, i.seen, s.bytes FROM instance i INDEXED BY instance_living "
+                          "CROSS JOIN snapshot s ON s.instance=i.id WHERE i.ended=0",
+    [SQL_INSTANCE_REMOVE] = "DELETE FROM instance WHERE id IN (SELECT id FROM instance INDEXED BY instance_ended "
+                            "WHERE ended=1 AND seen<?1 ORDER BY seen, id LIMIT ?2)",
+    [SQL_SNAPSHOT_GET] = "SELECT i.generation, s.bytes FROM instance i LEFT JOIN snapshot s ON s.instance=i.id "
+                         "WHERE i.uid=?1 AND i.name=?2",
+    [SQL_SNAPSHOT_SET] = "INSERT INTO snapshot (instance, bytes) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET bytes=?2",
+    [SQL_SNAPSHOT_REMOVE] = "DELETE FROM snapshot WHERE instance IN (SELECT id FROM instance INDEXED BY instance_ended "
+                            "WHERE ended=1 AND seen<?1 ORDER BY seen, id LIMIT ?2)",
+    [SQL_INSTANCE_EVERY] =
+        "SELECT i.uid, i.name, i.generation, i.upload, i.series, i.hour, i.ended, u.series, u.hour, "
+        "EXISTS (SELECT 1 FROM snapshot s INDEXED BY snapshot_by_instance WHERE s.instance=i.id) "
+        "FROM instance i LEFT JOIN upload u ON u.number=i.upload",
+    [SQL_INSTANCE_SHARED] = "SELECT upload FROM instance WHERE upload IS NOT NULL GROUP BY upload HAVING count(*)>1 LIMIT 1",
+    [SQL_SNAPSHOT_ORPHAN] = "SELECT instance FROM snapshot INDEXED BY snapshot_by_instance "
+                            "WHERE instance NOT IN (SELECT id FROM instance) LIMIT 1",
 #undef SUM_COLUMNS
 #undef ROLLUP_COLUMNS
 };

@@ -1,4 +1,4 @@
-/* A database of an older version is copied into a new one beside it, which then takes its name: until then nothing was changed, so
+/* A database of version 1 is copied into a new one beside it, which then takes its name: until then nothing was changed, so
  * that a kill, a full disk or a damaged row leave what there was. The copy gives its free pages back (auto_vacuum), which the
  * old file could not. Needs as much space again while it runs. */
 #include <stdio.h>

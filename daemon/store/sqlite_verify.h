@@ -25,7 +25,9 @@ enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sq
 enum profd_status sqlite_verify_day(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t day,
                                     struct profd_error *e);
 enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sqlite_identity *series, struct profd_error *e);
-/* The totals, the lists, and rows that belong to nothing. */
+/* Live processes and their snapshots. */
+enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct profd_error *e);
+/* The totals, the lists, the live processes, and rows that belong to nothing. */
 enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_error *e);
 
 #endif

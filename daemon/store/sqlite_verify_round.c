@@ -164,6 +164,8 @@ enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_e
     }
     if (status == PROFD_OK)
         status = find_orphans(&r, e);
+    if (status == PROFD_OK)
+        status = sqlite_verify_instances(v, e);
     intern_clear(&r.shown);
     return status;
 }

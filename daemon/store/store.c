@@ -4,11 +4,13 @@
 
 #include "core/rollup.h"
 #include "proto/limits.h"
+#include "store/intern.h"
 #include "store/sequence.h"
 #include "store/store_ops.h"
 
 _Static_assert(STORE_ID_RANGES == SEQUENCE_RANGES, "store.h promises what sequence.h keeps");
 _Static_assert(LIMIT_ID_DAYS > LIMIT_SPOOL_DAYS, "an id must outlive every spool that may still deliver it");
+_Static_assert(LIMIT_ID_DAYS >= STORE_ENDED_DAYS, "one time tells of both");
 
 static enum profd_status check_writable(const struct store *s, struct profd_error *e)
 {
@@ -20,25 +22,73 @@ static enum profd_status check_writable(const struct store *s, struct profd_erro
     return PROFD_OK;
 }
 
+static enum profd_status check_upload(const struct store_upload *u, struct profd_error *e)
+{
+    if (u->program >= u->build_count)
+        return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program, u->build_count);
+    if (u->start > u->end || u->start < 0)
+        return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
+    if (u->group >= ROLLUP_GROUPS)
+        return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, ROLLUP_GROUPS);
+    return PROFD_OK;
+}
+
 enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                     enum store_outcome *outcomes, struct profd_error *e)
 {
     enum profd_status status = check_writable(s, e);
     if (status != PROFD_OK || n == 0)
         return status;
-    for (size_t i = 0; i < n; i++) {
-        const struct store_upload *u = &uploads[i];
-        if (u->sequence == 0)
-            return profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
-        if (u->program >= u->build_count)
-            return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program,
-                                   u->build_count);
-        if (u->start > u->end || u->start < 0)
-            return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
-        if (u->group >= ROLLUP_GROUPS)
-            return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, ROLLUP_GROUPS);
-    }
+    for (size_t i = 0; i < n && status == PROFD_OK; i++)
+        status = uploads[i].sequence > 0 ? check_upload(&uploads[i], e)
+                                         : profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
+    if (status != PROFD_OK)
+        return status;
     return s->ops->put_uploads(s, uploads, n, outcomes, e);
+}
+
+/* No instance twice. */
+static enum profd_status check_instances(const struct store_harvest *harvests, size_t n, struct profd_error *e)
+{
+    struct intern seen;
+    enum profd_status status = PROFD_OK;
+    intern_init(&seen, 0);
+    for (size_t i = 0; i < n && n > 1 && status == PROFD_OK; i++) {
+        uint8_t key[STORE_INSTANCE_SIZE + sizeof(uint32_t)];
+        memcpy(key, harvests[i].instance, STORE_INSTANCE_SIZE);
+        memcpy(key + STORE_INSTANCE_SIZE, &harvests[i].upload.uid, sizeof(uint32_t));
+        if (intern_find(&seen, key, sizeof key))
+            status = profd_error_set(e, PROFD_INTERNAL, "harvest %zu is of an instance that stands in the list already", i);
+        else if (!intern_put(&seen, key, sizeof key, "", 1))
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to look at %zu harvests", n);
+    }
+    intern_clear(&seen);
+    return status;
+}
+
+enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
+                                     enum store_harvest_outcome *outcomes, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, e);
+    if (status != PROFD_OK || n == 0)
+        return status;
+    for (size_t i = 0; i < n && status == PROFD_OK; i++)
+        status = harvests[i].upload.counts_size > 0 ? check_upload(&harvests[i].upload, e) : PROFD_OK;
+    if (status == PROFD_OK)
+        status = check_instances(harvests, n, e);
+    return status == PROFD_OK ? s->ops->put_harvests(s, harvests, n, outcomes, e) : status;
+}
+
+enum profd_status store_get_instance(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                     uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e)
+{
+    return s->ops->get_instance(s, uid, instance, generation, snapshot, size, e);
+}
+
+enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
+                                      void *context, struct profd_error *e)
+{
+    return s->ops->each_instance(s, each, context, e);
 }
 
 enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,

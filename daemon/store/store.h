@@ -20,7 +20,6 @@
 struct store;
 struct store_filter;
 struct store_pattern;
-
 struct store_scope {
     bool all;     /* everybody's data */
     uint32_t uid; /* else this user's */
@@ -71,6 +70,47 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
  * came: a repeat gets the same answer. */
 enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
                                    struct profd_error *e);
+
+/* --- Live processes (DECISIONS 23): what was counted since the durable snapshot is added, and the new snapshot is durable with it --- */
+
+#define STORE_INSTANCE_SIZE 16
+#define STORE_ENDED_DAYS 1             /* that one which has ended is remembered */
+#define STORE_GROWN_MOST (1u << 20)    /* bytes of counts to which more is added; beyond that a new upload is begun */
+struct store_harvest {
+    struct store_upload upload; /* what is new; sender and sequence mean nothing. counts_size 0: only uid and received are looked at
+                                 * (a process or a reason without counts is told with the encoding of none) */
+    uint8_t instance[STORE_INSTANCE_SIZE]; /* random, names the process for ever; with the uid it is the key */
+    uint64_t base;              /* generation of the snapshot that the difference was taken from; 0: there was none */
+    const uint8_t *snapshot;    /* the new one; the store does not look into it */
+    size_t snapshot_size;
+    bool ended;                 /* nothing more is expected: it is forgotten after STORE_ENDED_DAYS; until then a harvest revives it */
+};
+enum store_harvest_outcome { STORE_HARVESTED, STORE_STALE };
+
+/* Adds n differences in one durable transaction. A difference goes into the single upload that the instance has in the current hour
+ * (of upload.end) and series; where there is none, or it has become part of a sum or was removed, a new upload is made: uploads and the
+ * ledger count those. Sums are as if what an upload holds had come at once; window, processes and reasons are of all its harvests, arcs in
+ * order of arrival. On OK outcomes[i] says whether base was the stored generation: STALE items have changed nothing, read the snapshot
+ * again. A stored snapshot has generation base + 1. An instance may stand in the list once. Errors as store_put_uploads.
+ * O(counts of the difference and of the upload) each. */
+enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
+                                     enum store_harvest_outcome *outcomes, struct profd_error *e);
+
+/* The durable snapshot, ended or not. generation 0: there is none, *snapshot is NULL; else a new block that the caller frees. */
+enum profd_status store_get_instance(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                     uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e);
+
+struct store_instance {
+    uint32_t uid;
+    uint8_t instance[STORE_INSTANCE_SIZE];
+    uint64_t generation;
+    int64_t seen;               /* ns, received of the latest harvest */
+    const uint8_t *snapshot;    /* borrowed until each returns */
+    size_t snapshot_size;
+};
+/* Every instance that has not ended, of all users, in no promised order; each returns false to stop. */
+enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
+                                      void *context, struct profd_error *e);
 
 /* One delivery of an executable (DECISIONS 11, 12). encoded is core/object.h's encoding, validated; empty when the worker
  * failed, and note says why. The same content from another uid only adds the sender. Equal variants with different bytes stay
@@ -208,7 +248,8 @@ struct store_totals {
 };
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
-/* Removes ids not seen since the given time, looking at the next 50,000 senders of a round; the writer calls it now and then. */
+/* Removes ids not seen since the given time, which is LIMIT_ID_DAYS ago, looking at the next 50,000 senders of a round; and up to
+ * 2,000 of the instances that have ended and were last seen longer than STORE_ENDED_DAYS ago. The writer calls it now and then. */
 enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- Upkeep (writing handle; each call one transaction of bounded work, about 20 ms, so that uploads go on in between) --- */
@@ -241,30 +282,6 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
                                      uint64_t *uploads, struct profd_error *e);
 /* Gives free pages back to the file system, at most about so many bytes. */
 enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
-
-/* --- Verification (any handle): recomputes sums from what is stored and compares --- */
-
-struct store_cursor {
-    uint64_t series;
-    int64_t hour;
-    bool done;            /* everything was looked at since the cursor was zeroed */
-};
-/* Looks at the next (series, hour) pairs, about 100 ms of work in one snapshot: Σ of the single uploads and the hour's sum equal the
- * ledger; spread equals totals; the day's sum equals its hours', the sum of all time its days'; once a round, Σ ledger and
- * retired equal what was accepted. mismatch is called with a sentence for every difference. */
-enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
-                               void (*mismatch)(void *context, const char *sentence), void *context,
-                               uint64_t *uploads_checked, struct profd_error *e);
-
-/* --- Backup (writing handle): a copy that is whole at the moment the last step returns, while uploads go on --- */
-
-struct store_backup;
-/* It ends before the store is closed. path must not exist (CANT_CREATE); the file, of mode 0600, appears under its name when the copy is whole and synced. */
-enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
-/* Copies about bytes more. *left: bytes to go, 0 when done. */
-enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e);
-/* Ends it; an unfinished file is removed. Accepts NULL. */
-void store_backup_end(struct store_backup *b);
 
 /* Engines. sqlite: path of the file, created with migrations when writing; with a sentence and the file untouched: CONFIG
  * (a directory, a device, a write-ahead log without its database), CANT_CREATE (no permission), DAMAGED (not a profd

@@ -4,17 +4,27 @@
 
 #include <stdbool.h>
 
+#include "proto/limits.h"
 #include "store/store.h"
+#include "store/store_backup.h"
+#include "store/store_verify.h"
 
-#define STORE_OPS_VERSION 2
+#define STORE_OPS_VERSION 3
+#define STORE_ENDED_BEFORE ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of forget_ids */
 
-/* Verbs as in store.h, with these differences: put_uploads gets n ≥ 1 on a writing handle; find_builds looks for visible builds
+/* Verbs as in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds looks for visible builds
  * whose id begins with prefix (or is it, if exact) and gives the first two in ascending order. */
 struct store_ops {
     unsigned version; /* STORE_OPS_VERSION: an engine built against another table is refused */
     void (*close)(struct store *s);
     enum profd_status (*put_uploads)(struct store *s, const struct store_upload *uploads, size_t n,
                                      enum store_outcome *outcomes, struct profd_error *e);
+    enum profd_status (*put_harvests)(struct store *s, const struct store_harvest *harvests, size_t n,
+                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
+    enum profd_status (*get_instance)(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                      uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e);
+    enum profd_status (*each_instance)(struct store *s, bool (*each)(void *context, const struct store_instance *i),
+                                       void *context, struct profd_error *e);
     enum profd_status (*has_upload)(struct store *s, const struct store_upload *upload, bool *counted,
                                     struct profd_error *e);
     enum profd_status (*put_object)(struct store *s, const struct store_object *object, struct profd_error *e);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/store_backup.h"
 #include "tests/contract/store_upkeep_fixture.h"
 
 static void put_some(struct fixture *f, uint32_t first, uint32_t n)

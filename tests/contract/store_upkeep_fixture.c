@@ -1,3 +1,4 @@
+#include "store/store_verify.h"
 #include "tests/contract/store_upkeep_fixture.h"
 
 #include <stdio.h>

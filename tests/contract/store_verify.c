@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/contract/store_upkeep_fixture.h"
+#include "tests/contract/store_harvest_fixture.h"
 
 static struct fixture f;
 
@@ -30,6 +30,8 @@ static void fill(void)
             put_counted(&f, &m);
         }
     compact_all(&f, HOUR, UINT64_MAX, MIDNIGHT + 2 * DAY + 2 * HOUR);
+    for (unsigned i = 0; i < 4; i++)
+        harvest_one(&f, 1, 1 + i % 2, i / 2, MIDNIGHT + 2 * DAY + 5 * HOUR + i, 3);
     expect_clean(&f);
 }
 
@@ -102,6 +104,20 @@ static const char *const plants[][2] = {
     {"DELETE FROM build_user WHERE build=1 AND uid=2", "no list"},
     {"INSERT INTO build_user SELECT build, 9, epoch, added, is_program, first, last, uploads, processes, nanoseconds, calls, inexact, "
      "name FROM build_user WHERE build=1 AND uid=1", "no series"},
+    {"UPDATE instance SET generation=0 WHERE id=1", "a snapshot without a generation"},
+    {"UPDATE instance SET generation=-5 WHERE id=2", "a snapshot without a generation"},
+    {"DELETE FROM snapshot WHERE instance=1", "without a snapshot"},
+    {"DELETE FROM instance WHERE id=1", "which is not there"},
+    {"UPDATE instance SET upload=(SELECT upload FROM instance WHERE id=2) WHERE id=1", "of two live processes"},
+    {"UPDATE instance SET series=series+1 WHERE id=1", "is not its own"},
+    {"UPDATE instance SET hour=hour+1 WHERE id=2", "is not its own"},
+    {"UPDATE instance SET upload=(SELECT min(number) FROM upload WHERE series<>1) WHERE id=2", "is not its own"},
+    {"UPDATE instance SET upload=upload+100000 WHERE id=1", "never given"},
+    {"UPDATE instance SET upload=0 WHERE id=1", "never given"},
+    {"UPDATE instance SET hour=NULL WHERE id=1", "some are missing"},
+    {"UPDATE instance SET upload=NULL WHERE id=1", "some are missing"},
+    {"UPDATE instance SET ended=3 WHERE id=1", "neither living"},
+    {"UPDATE instance SET name=x'00' WHERE id=1", "1 bytes, not 16"},
 };
 
 static void keep_file(const char *from, const char *to)
@@ -182,4 +198,29 @@ Test(store_verify, damaged_upload_does_not_stop_compaction)
     cr_assert_eq(t.raw_uploads + t.rollups, 0);
     expect_clean(&f);
     fixture_close(&f);
+}
+
+/* A process whose upload was damaged goes on with a new one: a harvest is not refused for what a disk did. */
+Test(store_verify, damaged_upload_of_a_live_process_is_left_alone)
+{
+    static const char *const damages[] = {"UPDATE upload SET counts=zeroblob(length(counts))", "DELETE FROM ledger",
+                                          "UPDATE upload SET series=series+1"};
+    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+        fixture_open(&f, true);
+        harvest_one(&f, 1, 1, 0, NOON, 10);
+        store_close(f.r);
+        store_close(f.w);
+        execute(damages[i]);
+        OK(&f, store_sqlite_open_writer(f.path, &f.w, &f.e));
+        OK(&f, store_sqlite_open_reader(f.path, &f.r, &f.e));
+        harvest_one(&f, 1, 1, 1, NOON + 1, 20);
+        harvest_one(&f, 1, 1, 2, NOON + 2, 30);
+        cr_assert_str_eq(durable(&f, 1, 1), "3 1/1/3");
+        struct store_totals t;
+        OK(&f, store_get_totals(f.w, &t, &f.e));
+        cr_assert_eq(t.uploads, 2, "%s", damages[i]);
+        cr_assert_eq(t.ticks, 11 + 21 + 31);
+        cr_assert_neq(verify_all(&f)[0], 0, "the damage is told of");
+        fixture_close(&f);
+    }
 }

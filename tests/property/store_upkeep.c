@@ -7,6 +7,7 @@
 
 #include "core/rollup.h"
 #include "store/store.h"
+#include "store/store_verify.h"
 
 #define HOUR INT64_C(3600000000000)
 #define DAY (24 * HOUR)

@@ -22,6 +22,8 @@ Test(admin_request, what_is_refused_is_named)
 {
     static char longest[161];
     static const char *const one[] = {"x"}, *const two[] = {"x", "y"}, *const none[] = {""}, *const too_long[] = {longest};
+    static const char *const hex[] = {"abc"}, *const empty_name[] = {"=v"}, *const rate[] = {"rate=5"}, *const rates[] = {"1", "rate=10001"},
+                      *const words[] = {"1", "rate=ten"}, *const many[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
     static const struct {
         const char *verb;
         const char *const *arguments;
@@ -29,7 +31,15 @@ Test(admin_request, what_is_refused_is_named)
         enum profd_status status;
         const char *words;
     } cases[] = {
-        {"pause", NULL, 0, PROFD_METHOD, "\"pause\""},
+        {"stop", NULL, 0, PROFD_METHOD, "\"stop\""},
+        {"pause", NULL, 0, PROFD_USAGE, "pause which processes"},
+        {"pause", one, 1, PROFD_USAGE, "\"x\" is neither"},
+        {"resume", hex, 1, PROFD_USAGE, "\"abc\" is neither"},
+        {"resume", empty_name, 1, PROFD_USAGE, "\"=v\" is neither"},
+        {"resume", rate, 1, PROFD_USAGE, "resume which processes"},
+        {"pause", rates, 2, PROFD_USAGE, "\"rate=10001\" is no rate from 0 to 10000"},
+        {"pause", words, 2, PROFD_USAGE, "\"rate=ten\""},
+        {"pause", many, 9, PROFD_USAGE, "at most 8 arguments, not 9"},
         {"", NULL, 0, PROFD_METHOD, "\"\""},
         {"Delete", one, 1, PROFD_METHOD, "\"Delete\""},
         {"delete", NULL, 0, PROFD_USAGE, "delete takes 1 argument, not 0"},
@@ -49,4 +59,21 @@ Test(admin_request, what_is_refused_is_named)
         cr_assert_not_null(strstr(e.sentence, cases[i].words), "%s", e.sentence);
         cr_assert_str_eq(r.build, "untouched");
     }
+}
+
+Test(admin_request, live_processes_are_chosen_by_number_label_and_instance)
+{
+    static const char *const words[] = {"4711", "team=db=1", "00ff", "12345678", "empty=", "rate=250"};
+    struct request r;
+    struct profd_error e;
+
+    cr_assert_eq(request_parse("pause", words, 6, &r, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert(r.verb == REQUEST_PAUSE && r.selector_count == 5 && r.has_rate && r.rate == 250);
+    cr_assert(r.selectors[0].kind == REQUEST_PID && r.selectors[0].pid == 4711);
+    cr_assert(r.selectors[1].kind == REQUEST_LABEL && r.selectors[1].name_size == 4 && !strcmp(r.selectors[1].value, "db=1"));
+    cr_assert(r.selectors[2].kind == REQUEST_INSTANCE && !strcmp(r.selectors[2].text, "00ff"));
+    cr_assert(r.selectors[3].kind == REQUEST_INSTANCE); /* no number of a process is that long */
+    cr_assert(r.selectors[4].kind == REQUEST_LABEL && !*r.selectors[4].value);
+    cr_assert_eq(request_parse("resume", words, 1, &r, &e), PROFD_OK);
+    cr_assert(r.verb == REQUEST_RESUME && r.selector_count == 1 && !r.has_rate);
 }

@@ -125,7 +125,7 @@ Test(store_open, new_database_is_whole_private_and_marked)
     cr_assert_neq(access(beside("-wal"), F_OK), 0, "a clean close leaves no log");
     cr_assert_eq(stat(path, &st), 0);
     cr_assert_eq(st.st_mode & 0777, 0600, "others must not read");
-    cr_assert_eq(ask("PRAGMA user_version"), 2);
+    cr_assert_eq(ask("PRAGMA user_version"), 3);
     cr_assert_eq(ask("PRAGMA application_id"), 0x70726664);
     cr_assert_eq(ask("SELECT count(*) FROM upload"), 500);
     cr_assert_eq(ask("SELECT count(*) FROM pragma_quick_check WHERE quick_check='ok'"), 1);
@@ -214,10 +214,10 @@ Test(store_open, newer_schema_is_refused_by_name_untouched)
     make_database();
     execute("PRAGMA user_version=9");
     expect_refusal(PROFD_NEWER, "version 9");
-    cr_assert(strstr(e.sentence, "up to 2"), "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "up to 3"), "%s", e.sentence);
     struct store *s = NULL;
     cr_assert_eq(store_sqlite_open_reader(path, &s, &e), PROFD_NEWER, "%s", e.sentence);
-    execute("PRAGMA user_version=2");
+    execute("PRAGMA user_version=3");
     make_database();
 }
 
@@ -332,6 +332,9 @@ Test(store_open, reader_refuses_to_write)
     struct store_object o = {.name = "", .note = ""};
     enum store_outcome outcome;
     cr_assert_eq(store_put_uploads(r, &u, 1, &outcome, &e), PROFD_INTERNAL);
+    struct store_harvest h = {.upload = {.received = 1}};
+    enum store_harvest_outcome harvested;
+    cr_assert_eq(store_put_harvests(r, &h, 1, &harvested, &e), PROFD_INTERNAL);
     cr_assert_eq(store_put_object(r, &o, &e), PROFD_INTERNAL);
     cr_assert_eq(store_forget_ids(r, 0, &e), PROFD_INTERNAL);
     store_close(r);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "store/store.h"
+#include "store/store_verify.h"
 #include "tests/unit/store_faults.h"
 #include "tests/unit/store_v1.h"
 
@@ -114,7 +115,7 @@ Test(store_upgrade, everything_of_version_1_is_kept)
     for (struct store_progress p = {.more = true}; p.more;)
         cr_assert_eq(store_shrink(s, 1 << 20, &p, &e), PROFD_OK, "%s", e.sentence);
     store_close(s);
-    cr_assert_eq(pragma("PRAGMA user_version"), 2);
+    cr_assert_eq(pragma("PRAGMA user_version"), 3);
     cr_assert_eq(pragma("PRAGMA auto_vacuum"), 2);
     cr_assert_eq(pragma("PRAGMA freelist_count"), 0, "free pages were given back");
     struct stat shrunk;

@@ -11,6 +11,8 @@
 
 #include "core/rollup.h"
 #include "store/store.h"
+#include "store/store_backup.h"
+#include "store/store_verify.h"
 #include "tests/unit/store_faults.h"
 
 #define HOUR INT64_C(3600000000000)

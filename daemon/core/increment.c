@@ -1,0 +1,225 @@
+#include "core/increment.h"
+
+#include <string.h>
+
+#include "core/sum.h"
+#include "core/table.h"
+#include "proto/words.h"
+
+#define NONE UINT32_MAX
+
+/* Rows of out are found by their keys while they are added. */
+struct increment {
+    struct counts *out;
+    struct arena *arena;
+    struct table arcs, histograms;
+    uint64_t seed; /* where the arena lies: nothing that comes out depends on it */
+};
+
+static uint64_t increment_hash_arc(const void *context, uint32_t i)
+{
+    const struct increment *x = context;
+    const struct counts *c = x->out;
+    return table_mix(table_mix(c->from[i] ^ x->seed, c->to[i]), (uint64_t)c->from_build[i] << 32 | c->to_build[i]);
+}
+
+static bool increment_same_arc(const struct counts *c, uint32_t i, uint32_t k)
+{
+    return c->from[i] == c->from[k] && c->to[i] == c->to[k] && c->from_build[i] == c->from_build[k] && c->to_build[i] == c->to_build[k];
+}
+
+/* Enters row `used` of out. known: where its key may stand already; the row is then not entered. *place: its row, or the first with
+ * its key. False when memory is exhausted. */
+static bool increment_enter_arc(struct increment *x, bool known, uint32_t *place)
+{
+    struct table *t = &x->arcs;
+    if (!table_reserve(t, x->arena, increment_hash_arc, x))
+        return false;
+    uint32_t row = t->used, at = table_slot(t, increment_hash_arc(x, row));
+    for (; t->slots[at] != 0; at = (at + 1) & t->mask)
+        if (known && increment_same_arc(x->out, t->slots[at] - 1, row)) {
+            *place = t->slots[at] - 1;
+            return true;
+        }
+    t->slots[at] = row + 1;
+    t->used++;
+    *place = row;
+    return true;
+}
+
+static void increment_copy_arcs(struct counts *out, const struct counts *c)
+{
+    size_t n = c->arc_count;
+    if (n == 0)
+        return;
+    memcpy(out->from_build, c->from_build, n * sizeof *c->from_build);
+    memcpy(out->to_build, c->to_build, n * sizeof *c->to_build);
+    memcpy(out->from, c->from, n * sizeof *c->from);
+    memcpy(out->to, c->to, n * sizeof *c->to);
+    memcpy(out->calls, c->calls, n * sizeof *c->calls);
+}
+
+static bool increment_add_arcs(struct increment *x, const struct counts *old, const struct counts *more, bool *saturated)
+{
+    struct counts *out = x->out;
+    uint32_t place;
+    increment_copy_arcs(out, old);
+    for (uint32_t i = 0; i < old->arc_count && more->arc_count > 0; i++)
+        if (!increment_enter_arc(x, false, &place)) /* one that stands there twice stays so */
+            return false;
+    uint32_t n = old->arc_count;
+    for (uint32_t i = 0; i < more->arc_count; i++) {
+        out->from_build[n] = more->from_build[i];
+        out->to_build[n] = more->to_build[i];
+        out->from[n] = more->from[i];
+        out->to[n] = more->to[i];
+        out->calls[n] = 0;
+        if (!increment_enter_arc(x, true, &place))
+            return false;
+        sum_add(&out->calls[place], more->calls[i], saturated);
+        n += place == n;
+    }
+    out->arc_count = n;
+    return true;
+}
+
+static uint64_t increment_hash_histogram(const void *context, uint32_t i)
+{
+    const struct increment *x = context;
+    const struct counts_histogram *h = &x->out->histograms[i];
+    return table_mix(table_mix(h->low ^ x->seed, h->high), (uint64_t)h->build << 32 | h->bins);
+}
+
+static bool increment_same_geometry(const struct counts_histogram *a, const struct counts_histogram *b)
+{
+    return a->build == b->build && a->low == b->low && a->high == b->high && a->bins == b->bins && a->rate == b->rate &&
+           a->abbreviation == b->abbreviation && strncmp(a->dimension, b->dimension, sizeof a->dimension) == 0;
+}
+
+/* As increment_enter_arc. */
+static bool increment_enter_histogram(struct increment *x, bool known, uint32_t *place)
+{
+    struct table *t = &x->histograms;
+    if (!table_reserve(t, x->arena, increment_hash_histogram, x))
+        return false;
+    uint32_t row = t->used, at = table_slot(t, increment_hash_histogram(x, row));
+    for (; t->slots[at] != 0; at = (at + 1) & t->mask)
+        if (known && increment_same_geometry(&x->out->histograms[t->slots[at] - 1], &x->out->histograms[row])) {
+            *place = t->slots[at] - 1;
+            return true;
+        }
+    t->slots[at] = row + 1;
+    t->used++;
+    *place = row;
+    return true;
+}
+
+/* How many bins two histograms have together. */
+static uint32_t increment_count_bins(const uint32_t *a, uint32_t n, const uint32_t *b, uint32_t m)
+{
+    uint32_t common = 0;
+    for (uint32_t i = 0, k = 0; i < n && k < m;) {
+        common += a[i] == b[k];
+        uint32_t left = a[i], right = b[k];
+        i += left <= right;
+        k += right <= left;
+    }
+    return n + m - common;
+}
+
+/* Adds one of more's histograms to the last of out, behind which there is room: from the end, so that nothing is overwritten. */
+static void increment_add_bins(struct counts *out, struct counts_histogram *h, const struct counts *more,
+                               const struct counts_histogram *part, bool *saturated)
+{
+    uint32_t *index = out->bin_index + h->first;
+    uint64_t *ticks = out->bin_ticks + h->first;
+    const uint32_t *from = more->bin_index + part->first;
+    const uint64_t *add = more->bin_ticks + part->first;
+    uint32_t i = h->used, k = part->used, n = increment_count_bins(index, i, from, k);
+    h->used = n;
+    while (k > 0) {
+        n--;
+        if (i > 0 && index[i - 1] > from[k - 1]) {
+            i--;
+            index[n] = index[i];
+            ticks[n] = ticks[i];
+            continue;
+        }
+        uint64_t sum = 0;
+        k--;
+        if (i > 0 && index[i - 1] == from[k])
+            sum = ticks[--i];
+        sum_add(&sum, add[k], saturated);
+        index[n] = from[k];
+        ticks[n] = sum;
+    }
+}
+
+/* head[i], next: chain of more's histograms that belong to row i of out. Its rows are those of old and then the new ones, still without bins. */
+static void increment_fill_bins(struct counts *out, const struct counts *old, const struct counts *more, const uint32_t *head,
+                                const uint32_t *next, bool *saturated)
+{
+    uint32_t n = 0;
+    bool full = false;
+    for (uint32_t i = 0; i < out->histogram_count; i++) {
+        struct counts_histogram *h = &out->histograms[i];
+        h->first = n;
+        h->used = 0;
+        if (i < old->histogram_count && old->histograms[i].used > 0) {
+            const struct counts_histogram *was = &old->histograms[i];
+            memcpy(out->bin_index + n, old->bin_index + was->first, was->used * sizeof *old->bin_index);
+            memcpy(out->bin_ticks + n, old->bin_ticks + was->first, was->used * sizeof *old->bin_ticks);
+            h->used = was->used;
+        }
+        for (uint32_t k = head[i]; k != NONE; k = next[k])
+            increment_add_bins(out, h, more, &more->histograms[k], words_are(h->dimension) ? &full : saturated);
+        n += h->used;
+    }
+    out->bin_count = n;
+}
+
+static bool increment_add_histograms(struct increment *x, const struct counts *old, const struct counts *more, bool *saturated)
+{
+    struct counts *out = x->out;
+    uint32_t n = old->histogram_count, most = n + more->histogram_count, place;
+    uint32_t *head = ARENA_ARRAY(x->arena, most + 1, uint32_t), *next = ARENA_ARRAY(x->arena, most + 1, uint32_t);
+    if (head == NULL || next == NULL)
+        return false;
+    memset(head, 0xff, most * sizeof *head);
+    for (uint32_t i = 0; i < n; i++) {
+        out->histograms[i] = old->histograms[i];
+        if (!increment_enter_histogram(x, false, &place))
+            return false;
+    }
+    for (uint32_t k = 0; k < more->histogram_count; k++) {
+        out->histograms[n] = more->histograms[k];
+        if (!increment_enter_histogram(x, true, &place))
+            return false;
+        n += place == n;
+        next[k] = head[place]; /* sums do not depend on the order */
+        head[place] = k;
+    }
+    out->histogram_count = n;
+    increment_fill_bins(out, old, more, head, next, saturated);
+    return true;
+}
+
+enum profd_status increment_add(struct arena *scratch, const struct counts *old, const struct counts *more, struct counts *out,
+                                bool *saturated, struct profd_error *e)
+{
+    struct counts sum;
+    arena_reset(scratch);
+    enum profd_status status = counts_init(&sum, old->histogram_count + more->histogram_count, old->bin_count + more->bin_count,
+                                           old->arc_count + more->arc_count, e);
+    if (status != PROFD_OK)
+        return status;
+    struct increment x = {.out = &sum, .arena = scratch, .seed = table_mix((uintptr_t)scratch, (uintptr_t)sum.block)};
+    bool full = false;
+    if (!increment_add_arcs(&x, old, more, &full) || !increment_add_histograms(&x, old, more, &full)) {
+        counts_done(&sum);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add %u arcs to %u", more->arc_count, old->arc_count);
+    }
+    *saturated |= full;
+    *out = sum;
+    return PROFD_OK;
+}
