@@ -40,7 +40,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
 /* X(NAME, text): words of the header that only grow, except CPU_NS and ENDED, which are set. Numbers are never reused. */
 #define ATTACH_WORD_LIST(X)                                                                                  \
     X(ENDED, "1 when the process said that it is about to end in good order")                                \
-    X(CPU_NS, "CPU time of the process when it was last looked at")                                          \
+    X(CPU_NS, "CPU time since the process began to count, as of its latest tick or its end")                 \
     X(TICKS, "ticks of the sampling timer, by weight: all that follow, and those of SAMPLES")                \
     X(TICKS_INSIDE, "ticks inside the collector itself")                                                     \
     X(TICKS_BLOCKED, "ticks that came late because the signal was blocked: nobody knows where")              \
@@ -53,8 +53,8 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
     X(FOREIGN_SIGPROF, "1 when the program uses SIGPROF itself: no ticks from then on")                      \
     X(PAIRS_DROPPED, "sampled pairs for which there was no room")                                            \
     X(FORKS_UNSEEN, "1 when a child was found to count here: made without fork()")                           \
-    X(PAUSES, "how often counting was switched off (moncontrol)")                                            \
-    X(OVERLAPS, "pairs of objects whose code differs in address by whole 4 GiB: calls of one may stand as the other's")
+    X(PAUSES, "how often counting was switched off (moncontrol, or the daemon)")                             \
+    X(OVERLAPS, "pairs of instrumented objects whose code differs in address by whole 4 GiB: calls of one may stand as the other's")
 
 enum attach_word {
 #define X(name, text) ATTACH_WORD_##name,
@@ -129,6 +129,24 @@ _Static_assert(sizeof(struct attach_chunk) == 64 && sizeof(struct attach_slot) =
 _Static_assert(sizeof(struct attach_identity) == 12 && sizeof(struct attach_module_row) == 256, "as specified");
 _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * 256 <= 16384, "a chunk of modules is four pages");
 
+/* --- the daemon's word -------------------------------------------------------------------------------------------- */
+
+/* A page that the daemon owns, handed over with the ACK of ATTACH (one descriptor): a memfd of ATTACH_PAGE bytes, sealed SHRINK, GROW,
+ * FUTURE_WRITE and SEAL, so that the process can only read it. It maps it and looks at every tick; one whose first two words
+ * it does not know, or that could shrink, is as good as none. The daemon writes single words, at any time; when it ends, the
+ * last word holds until another daemon's page comes. A child begins without one: it counts until it has its own.
+ * Ticks of another rate: the header's rate stays what all counts are of. The process takes every k-th of its periods, k being the
+ * header's rate / rate rounded up, and each such tick weighs k. Hence a rate above the header's is the header's. */
+#define ATTACH_PAGE_MAGIC 0x474150414650ull /* "PFAPAG" */
+struct attach_page {
+    uint64_t magic;
+    uint32_t layout;  /* ATTACH_LAYOUT */
+    uint32_t paused;  /* 1: count neither calls nor ticks */
+    uint32_t rate;    /* ticks per second from now on, at most ATTACH_RATE_MAX; 0: as the process was started */
+    uint32_t reserved;
+};
+#define ATTACH_RATE_MAX 10000u
+
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
 /* Judges the first page of a memfd of file_size bytes; *used is how much of it to read. MALFORMED: not such a file, or
@@ -185,6 +203,11 @@ struct attach_cursor {
 
 /* Every count above 0, table after table. Begin with a cursor of zeros. O(slots) for all. */
 bool attach_count_next(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
+/* The same in two steps, for readers that have one table in memory at a time: moves the cursor to the next table, of so many bytes from
+ * c->at on; and gives what that table counts. Only the header of a table must be there before its turn, and nothing after it but
+ * its header. */
+bool attach_table_next(const struct attach_image *image, struct attach_cursor *c, uint64_t *size);
+bool attach_table_count(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
 
 /* Name of a word ("CPU_NS") and what it means; NULL for others. */
 const char *attach_word_name(unsigned word);

@@ -24,13 +24,21 @@ static bool name_find(const struct attach_image *image, const struct attach_modu
     return c.magic == ATTACH_CHUNK_MAGIC && c.kind == ATTACH_KIND_NAME && row->name_size <= c.primary;
 }
 
-static bool row_read(const struct attach_image *image, uint32_t id, struct attach_module_row *row, uint64_t *at)
+/* Where the row stands; false: the snapshot has none. */
+static bool row_find(const struct attach_image *image, uint32_t id, uint64_t *at)
 {
     if (id == 0 || id > image->module_count)
         return false;
     uint32_t index = id - 1;
     *at = (uint64_t)image->module_chunk[index / ATTACH_MODULES_PER_CHUNK] * ATTACH_PAGE + sizeof(struct attach_chunk) +
-          (uint64_t)(index % ATTACH_MODULES_PER_CHUNK) * sizeof *row;
+          (uint64_t)(index % ATTACH_MODULES_PER_CHUNK) * sizeof(struct attach_module_row);
+    return true;
+}
+
+static bool row_read(const struct attach_image *image, uint32_t id, struct attach_module_row *row, uint64_t *at)
+{
+    if (!row_find(image, id, at))
+        return false;
     memcpy(row, image->bytes + *at, sizeof *row);
     return row->state == 1;
 }
@@ -82,17 +90,23 @@ enum end { END_THERE, END_NOT_YET, END_BAD };
 /* One end of an identity becomes a module's link-time address. */
 static enum end end_read(const struct attach_image *image, uint16_t id, uint32_t offset, uint32_t *module, uint64_t *address)
 {
-    struct attach_module_row row;
+    struct { /* the beginning of a row: this is done for every slot */
+        uint32_t state, loaded;
+        uint64_t low, high;
+    } span;
     uint64_t at;
     *module = id;
     *address = 0;
     if (id == ATTACH_MODULE_NONE)
         return END_THERE;
-    if (!row_read(image, id, &row, &at))
+    if (!row_find(image, id, &at))
         return END_NOT_YET;
-    if (row.low >= row.high || offset >= row.high - row.low)
+    memcpy(&span, image->bytes + at, sizeof span);
+    if (span.state != 1)
+        return END_NOT_YET;
+    if (span.low >= span.high || offset >= span.high - span.low)
         return END_BAD;
-    *address = row.low + offset;
+    *address = span.low + offset;
     return END_THERE;
 }
 
@@ -131,42 +145,58 @@ static bool slot_read(const struct attach_image *image, const struct attach_chun
     return true;
 }
 
-/* Where the next table begins, from at on; the end of the snapshot if there is none. */
-static uint64_t table_find(const struct attach_image *image, uint64_t at, struct attach_chunk *c)
+bool attach_table_next(const struct attach_image *image, struct attach_cursor *cursor, uint64_t *size)
 {
+    struct attach_chunk c;
+    uint64_t at = cursor->at;
+    if (at == 0) {
+        at = ATTACH_PAGE;
+    } else if (at + ATTACH_PAGE <= image->size) { /* behind the one that it stands in */
+        memcpy(&c, image->bytes + at, sizeof c);
+        at += c.size;
+    }
+    cursor->slot = 0;
     while (at + ATTACH_PAGE <= image->size) {
-        memcpy(c, image->bytes + at, sizeof *c);
-        if (c->magic != ATTACH_CHUNK_MAGIC) {
+        memcpy(&c, image->bytes + at, sizeof c);
+        if (c.magic != ATTACH_CHUNK_MAGIC) {
             at += ATTACH_PAGE;
-        } else if (c->size > image->size - at) {
+        } else if (c.size > image->size - at) {
             break;
-        } else if (c->kind >= ATTACH_KIND_ARCS && c->kind <= ATTACH_KIND_PAIRS) {
-            return at;
+        } else if (c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_PAIRS) {
+            cursor->at = at;
+            *size = c.size;
+            return true;
         } else {
-            at += c->size;
+            at += c.size;
         }
     }
-    return image->size;
+    cursor->at = image->size;
+    return false;
+}
+
+bool attach_table_count(const struct attach_image *image, struct attach_cursor *cursor, struct attach_count *out)
+{
+    struct attach_chunk c;
+    struct attach_count found;
+    if (cursor->at == 0 || cursor->at + ATTACH_PAGE > image->size)
+        return false;
+    memcpy(&c, image->bytes + cursor->at, sizeof c);
+    while (cursor->slot < (uint64_t)c.primary + c.hash) {
+        bool there = slot_read(image, &c, cursor, &found);
+        cursor->slot++;
+        if (there) {
+            *out = found;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool attach_count_next(const struct attach_image *image, struct attach_cursor *cursor, struct attach_count *out)
 {
-    struct attach_chunk c;
-    struct attach_count found;
-    if (cursor->at == 0)
-        cursor->at = table_find(image, ATTACH_PAGE, &c);
-    while (cursor->at + ATTACH_PAGE <= image->size) {
-        memcpy(&c, image->bytes + cursor->at, sizeof c);
-        while (cursor->slot < (uint64_t)c.primary + c.hash) {
-            bool there = slot_read(image, &c, cursor, &found);
-            cursor->slot++;
-            if (there) {
-                *out = found;
-                return true;
-            }
-        }
-        cursor->slot = 0;
-        cursor->at = table_find(image, cursor->at + c.size, &c);
-    }
-    return false;
+    uint64_t size;
+    while (!attach_table_count(image, cursor, out))
+        if (!attach_table_next(image, cursor, &size))
+            return false;
+    return true;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/counts_block.h"
+#include "proto/words.h"
 
 static size_t block_round(size_t size)
 {
@@ -44,10 +45,9 @@ void counts_done(struct counts *c)
     *c = (struct counts){0};
 }
 
-/* Saturates at 2^63−1, as stored sums do. */
-static uint64_t counts_sum(const uint64_t *values, size_t n)
+/* sum and the values; saturates at 2^63−1, as stored sums do. */
+static uint64_t counts_sum(uint64_t sum, const uint64_t *values, size_t n)
 {
-    uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
         if (__builtin_add_overflow(sum, values[i], &sum) || sum > (uint64_t)INT64_MAX)
             return (uint64_t)INT64_MAX;
@@ -56,8 +56,11 @@ static uint64_t counts_sum(const uint64_t *values, size_t n)
 
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
 {
-    *ticks = counts_sum(c->bin_ticks, c->bin_count);
-    *calls = counts_sum(c->calls, c->arc_count);
+    *ticks = 0;
+    for (uint32_t i = 0; i < c->histogram_count; i++)
+        if (!words_are(c->histograms[i].dimension))
+            *ticks = counts_sum(*ticks, c->bin_ticks + c->histograms[i].first, c->histograms[i].used);
+    *calls = counts_sum(0, c->calls, c->arc_count);
 }
 
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e)
@@ -99,5 +102,5 @@ enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint3
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
     if (h->used > h->bins)
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
-    return PROFD_OK;
+    return words_are(h->dimension) ? counts_judge_words_histogram(h, at, e) : PROFD_OK;
 }

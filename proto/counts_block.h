@@ -23,4 +23,10 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
 /* Every rule on one histogram but its build and first. at names it in the sentence. */
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
 
+/* The geometry that one of dimension "collector" must have (proto/words.h). MALFORMED or OK. */
+enum profd_status counts_judge_words_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
+
+/* At most one histogram holds the collector's words. MALFORMED or OK. */
+enum profd_status counts_judge_words(const struct counts *c, struct profd_error *e);
+
 #endif

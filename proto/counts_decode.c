@@ -107,7 +107,7 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
     if (first != c->bin_count)
         return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
                                (unsigned long long)first, c->bin_count);
-    return PROFD_OK;
+    return counts_judge_words(c, e);
 }
 
 /* gaps are in bin_ticks for the moment. */

@@ -42,6 +42,8 @@ static enum profd_status encode_judge(const struct counts *c, uint64_t *bins, st
     if (status == PROFD_OK)
         status = counts_judge_sizes(c->histogram_count, used, c->arc_count, e);
     if (status == PROFD_OK)
+        status = counts_judge_words(c, e);
+    if (status == PROFD_OK)
         *bins = used;
     return status;
 }

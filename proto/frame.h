@@ -27,8 +27,8 @@
     X(QUERY, 9)       /* client → daemon: path?parameters of the HTTP interface */     \
     X(REPLY, 10)      /* daemon → client: a piece of the answer; LAST ends it */       \
     X(SYNC, 11)       /* client → daemon: ACK when all before is durable and parsed */ \
-    X(ATTACH, 12)     /* reserved: live counting in shared memory */                   \
-    X(ADMIN, 13)      /* client → daemon: delete, verify, backup; REPLY answers */
+    X(ATTACH, 12)     /* client → daemon: the memory a live process counts in */       \
+    X(ADMIN, 13)      /* client → daemon: an operator's verb; REPLY answers */
 
 enum frame_type {
 #define X(name, number) FRAME_##name = number,

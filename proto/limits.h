@@ -23,6 +23,14 @@
 #define LIMIT_CONNECTIONS_PER_UID 10240u
 #define LIMIT_HTTP_CONNECTIONS 256u
 
+/* live processes (ATTACH). Each has a connection, a memory and a handle of the process: three descriptors */
+#define LIMIT_ATTACHED 12288u
+#define LIMIT_ATTACHED_PER_UID 10240u
+#define LIMIT_ATTACHED_KEPT 1024u            /* memories kept by the service manager: their names are one environment variable */
+#define LIMIT_HARVESTS_AT_ONCE 128u          /* processes that are being read or stored */
+#define LIMIT_ATTACH_SNAPSHOTS (64u << 20)   /* of all snapshots that are kept in memory, too; the others are read from the store each time */
+#define LIMIT_HARVEST_BYTES (128u << 20)     /* of what was read and is not stored yet; then no more is read */
+
 /* uploads */
 #define LIMIT_BUILDS 1024u                   /* builds one upload may speak of */
 #define LIMIT_BUILD_NAME 4096u               /* bytes of an object's name */
@@ -41,6 +49,12 @@
 #define LIMIT_CLOCK_FUTURE_MINUTES 5         /* between these, else the time of receipt is used */
 #define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
 #define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
+
+/* live processes (DECISIONS 23–25) */
+#define LIMIT_ATTACH_RESIDENT (128u << 20)   /* bytes of one's memory that the daemon holds at a time, or of one table */
+#define LIMIT_ATTACH_WHOLE (4u << 20)        /* bytes in use that are read at once; else table by table */
+#define LIMIT_ATTACH_SLOTS (8u << 20)        /* slots that count anything */
+#define LIMIT_ATTACH_NEWS (1u << 20)         /* slots with news that one harvest takes; the others come with the next */
 
 /* executables (DECISIONS 33) */
 #define LIMIT_OBJECT_BYTES (4ull << 30)      /* size of a file that is handed in */
@@ -67,7 +81,12 @@
 #define LIMIT_QUERY_MEMORY_OWN (384ull << 20)  /* and of anybody else: two at a time must not exhaust the daemon */
 #define LIMIT_ROLLUP_CACHE (256u << 20)      /* of sums kept for the next question, for all readers together */
 #define LIMIT_REPORT_BYTES (256u << 20)
+#define LIMIT_ANSWER_CACHE (64u << 20)       /* bytes of finished answers kept for whoever may ask the same again */
+#define LIMIT_ANSWER_KEPT (4u << 20)         /* of one of them; a larger one is only known by its ETag */
+#define LIMIT_ANSWER_AT_ONCE (256u << 10)    /* of one that the loop gives without asking a reader */
+#define LIMIT_CODING_LEAST 1024u             /* bytes of an answer that is worth coding */
 #define LIMIT_HTTP_ROWS 1000u                /* default limit= of a report over HTTP */
+#define LIMIT_WORK 100000000u                /* bins, arcs and functions that one question of many reports may go through */
 #define LIMIT_STEPS 2000u                    /* of time that one question may divide its window into */
 #define LIMIT_PAGE_DEFAULT 100u
 #define LIMIT_PAGE 1000u

@@ -93,8 +93,14 @@ enum message_inexact {
     INEXACT_LOST = 32,
     INEXACT_END_NOT_SEEN = 64,
     INEXACT_SAMPLED = 128,
-    INEXACT_ALL = 255,
+    INEXACT_TICKS_OUTSIDE = 256,
+    INEXACT_ALL = 511,
 };
+/* Which reasons speak of calls, and which of ticks: calls are exact if none of the former holds. Those of both: counted as lost, a clock
+ * that was not believed (it is not known to which window they belong), a sum at its end, an end that nobody saw. */
+#define INEXACT_BOTH ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN)
+#define INEXACT_CALLS (INEXACT_BOTH | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED)
+#define INEXACT_TICKS (INEXACT_BOTH | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE)
 /* "threads-unknown" … for one bit, as reports show it; NULL for anything else. */
 const char *message_inexact_name(uint32_t bit);
 
@@ -117,7 +123,7 @@ struct message {
 };
 
 /* Encodes m (type and the fields of that type) as a whole frame, header included, in a new block that the caller
- * frees. flags and tag go into the header. SYNC has an empty payload. TOO_LARGE, NO_MEMORY or OK. */
+ * frees. flags and tag go into the header. SYNC and ATTACH have an empty payload. TOO_LARGE, NO_MEMORY or OK. */
 enum profd_status message_encode(const struct message *m, uint16_t flags, uint32_t tag, uint8_t **out, size_t *out_size,
                                  struct profd_error *e);
 

@@ -177,19 +177,20 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
     return PROFD_OK;
 }
 
-static enum profd_status decode_sync(size_t n, struct message *m, struct profd_error *e)
+/* SYNC and ATTACH have no payload. */
+static enum profd_status decode_empty(unsigned type, size_t n, struct message *m, struct profd_error *e)
 {
     if (n != 0)
-        return profd_error_set(e, PROFD_MALFORMED, "SYNC with a payload of %zu bytes: it has none", n);
-    *m = (struct message){.type = FRAME_SYNC};
+        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type), n);
+    *m = (struct message){.type = type};
     return PROFD_OK;
 }
 
 enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m, struct profd_error *e)
 {
     static const uint8_t nothing[1];
-    if (type == FRAME_SYNC)
-        return decode_sync(n, m, e);
+    if (type == FRAME_SYNC || type == FRAME_ATTACH)
+        return decode_empty(type, n, m, e);
     const ProtobufCMessageDescriptor *d = decode_descriptor(type);
     if (d == NULL)
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be decoded", type);

@@ -156,7 +156,7 @@ static void wire_fill_nack(const struct message_nack *n, Profd__Wire__Nack *w)
     w->sentence = wire_text(n->sentence);
 }
 
-/* SYNC has no fields: *empty becomes true. */
+/* SYNC and ATTACH have no fields: *empty becomes true. */
 static enum profd_status wire_fill(const struct message *m, union wire *w, bool *empty, void **block, struct profd_error *e)
 {
     switch (m->type) {
@@ -194,6 +194,7 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
         wire_fill_admin(&m->as.admin, &w->admin);
         return PROFD_OK;
     case FRAME_SYNC:
+    case FRAME_ATTACH:
         *empty = true;
         return PROFD_OK;
     default:

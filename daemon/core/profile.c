@@ -6,6 +6,7 @@
 #include "core/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
+#include "proto/words.h"
 
 struct profile_rows { /* a histogram's identity and what is added up in it */
     struct profile_histogram head;
@@ -138,10 +139,12 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
     struct profile_rows *row = profile_find_histogram(s, &key);
     if (row == NULL)
         return false;
+    bool words = words_are(key.dimension), full = false;
     profile_order_lower(&row->head.order, key.order);
-    profile_order_lower(&s->build_orders[key.build], (struct profile_order){commit, in->build});
+    if (!words) /* they say nothing about a build */
+        profile_order_lower(&s->build_orders[key.build], (struct profile_order){commit, in->build});
     return profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
-                            &s->saturated);
+                            words ? &full : &s->saturated);
 }
 
 static uint64_t profile_hash_key(const struct profile_arc *k, uint64_t seed)
@@ -243,7 +246,7 @@ static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)
         *h = s->histograms[order[i]].head;
         if (!profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used))
             return false;
-        for (uint32_t k = 0; k < h->used; k++)
+        for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++)
             sum_add(&p->ticks, h->ticks[k], &p->saturated);
     }
     p->histogram_count = n;

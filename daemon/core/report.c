@@ -1,5 +1,6 @@
 #include "core/report.h"
 
+#include "core/report_dimension.h"
 #include "core/report_graph.h"
 #include "core/report_names.h"
 #include "core/report_order.h"
@@ -90,11 +91,14 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     r->cycles = cycles;
     r->cycle_count = g->cycle_count;
     r->total = g->total;
-    r->ticks = request->profile->ticks;
+    r->ticks = g->ticks.ticks;
     r->calls = request->profile->calls;
     r->rates = g->ticks.rates;
     r->rate_count = g->ticks.rate_count;
     r->dimension = g->ticks.dimension;
+    r->in_seconds = report_dimension_is_time(r->dimension);
+    r->other_dimensions = g->ticks.others;
+    r->other_dimension_count = g->ticks.other_count;
     r->static_arcs = request->static_arcs;
     r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated;
     return report_list_builds(a, request, g, r);

@@ -31,6 +31,14 @@ struct report_request {
     const char *const *names;             /* name of each build of profile (may be NULL entries) */
     bool static_arcs;                     /* the 1982 mode: static arcs close cycles; else rows of count 0 only */
     bool fold_clones;                     /* .part .isra .constprop into their function (.cold always is) */
+    const char *dimension;                /* of the samples to take; NULL: "seconds" if there is any, else the first in byte order */
+    bool dimension_may_lack;              /* with one given: where only other samples are, there are none */
+};
+
+/* A kind of samples, and how many there are. */
+struct report_dimension {
+    const char *name;
+    uint64_t ticks;
 };
 
 /* A row under or above an entry. Callers ascend and callees descend as gprof lists them: the self arc is least, then arcs inside
@@ -92,7 +100,7 @@ struct report {
     const struct report_cycle *cycles;       /* by number: ascending by first member */
     const uint32_t *order;      /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
     uint32_t order_count;       /* entries and cycles; at most function_count + cycle_count */
-    double total;               /* seconds of all samples */
+    double total;               /* seconds of all samples, as everything called seconds here: ticks/rate in the unit of the dimension */
     uint64_t ticks, calls;
     uint32_t rate_count;        /* distinct rates among the histograms */
     const uint32_t *rates;      /* ascending */
@@ -104,12 +112,16 @@ struct report {
     bool static_arcs;
     bool saturated;
     const char *dimension;      /* of the samples: "seconds" */
+    bool in_seconds;            /* it is time: "seconds" of a CPU, or "wall", waiting included */
+    uint32_t other_dimension_count;
+    const struct report_dimension *other_dimensions; /* in the profile and left out here, in byte order */
 };
 #define REPORT_CYCLE 0x80000000u
 
 /* Computes the report in the arena: symbolize O((bins + arcs) log n) or better, the rest O(n + m) and sorts;
  * no recursion. Same input, same bytes, whatever the order in which uploads arrived. Profile and objects must outlive the
- * report. CONFLICT if histograms have different dimensions; LIMIT beyond 2^31 functions; NO_MEMORY. */
+ * report. BAD_QUERY naming the dimensions of the samples if there are some and none of the request's; LIMIT beyond 2^31
+ * functions; NO_MEMORY. */
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
                                struct profd_error *e);
 

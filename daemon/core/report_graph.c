@@ -132,7 +132,7 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     *g = (struct report_graph){0};
     enum profd_status status = report_builds_make(a, request, &g->builds, e);
     if (status == PROFD_OK)
-        status = report_ticks_collect(a, request->profile, &g->builds, &g->ticks, e);
+        status = report_ticks_collect(a, request->profile, &g->builds, request->dimension, request->dimension_may_lack, &g->ticks, e);
     if (status != PROFD_OK)
         return status;
     uint32_t owners = g->builds.first[g->builds.count + 1];

@@ -4,6 +4,7 @@
 
 #include "core/sort.h"
 #include "core/sum.h"
+#include "proto/words.h"
 
 __extension__ typedef unsigned __int128 report_u128;
 
@@ -147,43 +148,46 @@ static bool ticks_close_rate(struct ticks_work *w, struct arena *a, struct repor
     return true;
 }
 
-static enum profd_status ticks_check_dimension(const struct profile *p, struct report_ticks *out, struct profd_error *e)
+/* The histograms of the dimension, ascending by rate. False when memory is exhausted. */
+static bool ticks_order(struct arena *a, const struct ticks_work *w, const char *dimension, uint32_t **out, uint32_t *count)
 {
-    out->dimension = p->histogram_count == 0 ? "seconds" : p->histograms[0].dimension;
-    for (uint32_t i = 1; i < p->histogram_count; i++)
-        if (strncmp(out->dimension, p->histograms[i].dimension, sizeof p->histograms[i].dimension) != 0)
-            return profd_error_set(e, PROFD_CONFLICT, "histograms of '%.16s' and of '%.16s' cannot be added up",
-                                   out->dimension, p->histograms[i].dimension);
-    return PROFD_OK;
+    const struct profile *p = w->profile;
+    uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), n = 0;
+    if (order == NULL)
+        return false;
+    for (uint32_t i = 0; i < p->histogram_count; i++)
+        if (strcmp(p->histograms[i].dimension, dimension) == 0 && !words_are(dimension))
+            order[n++] = i;
+    sort_merge(order, order + n, n, ticks_compare, w);
+    *out = order;
+    *count = n;
+    return true;
 }
 
 enum profd_status report_ticks_collect(struct arena *a, const struct profile *p, const struct report_builds *b,
-                                       struct report_ticks *out, struct profd_error *e)
+                                       const char *dimension, bool may_lack, struct report_ticks *out, struct profd_error *e)
 {
     struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1]};
-    uint32_t n = p->histogram_count, capacity = 0;
+    uint32_t n = 0, capacity = 0, *order = NULL;
     *out = (struct report_ticks){0};
-    enum profd_status status = ticks_check_dimension(p, out, e);
+    enum profd_status status = report_dimension_choose(a, p, dimension, may_lack, &out->dimension, &out->others, &out->other_count, e);
     if (status != PROFD_OK)
         return status;
-    uint32_t *order = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.touched = ARENA_ARRAY(a, (size_t)w.owner_count * 2, struct sort_item);
-    out->rates = ARENA_ARRAY(a, n, uint32_t);
-    out->totals = ARENA_ARRAY(a, n, uint64_t);
-    bool done = order != NULL && w.whole != NULL && w.part != NULL && w.touched != NULL && out->rates != NULL &&
-                out->totals != NULL;
-    for (uint32_t i = 0; done && i < n; i++)
-        order[i] = i;
-    if (done)
-        sort_merge(order, order + n, n, ticks_compare, &w);
+    out->rates = ARENA_ARRAY(a, p->histogram_count, uint32_t);
+    out->totals = ARENA_ARRAY(a, p->histogram_count, uint64_t);
+    bool done = w.whole != NULL && w.part != NULL && w.touched != NULL && out->rates != NULL && out->totals != NULL &&
+                ticks_order(a, &w, out->dimension, &order, &n);
     for (uint32_t i = 0; done && i < n; i++) {
         const struct profile_histogram *h = &p->histograms[order[i]];
         if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate)
             out->rates[out->rate_count++] = h->rate;
-        for (uint32_t k = 0; k < h->used; k++)
+        for (uint32_t k = 0; k < h->used; k++) {
             sum_add(&out->totals[out->rate_count - 1], h->ticks[k], &w.saturated);
+            sum_add(&out->ticks, h->ticks[k], &w.saturated);
+        }
         ticks_add_histogram(&w, h);
         if (i + 1 == n || p->histograms[order[i + 1]].rate != h->rate)
             done = ticks_close_rate(&w, a, out, &capacity);

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/profile.h"
 #include "core/report_builds.h"
+#include "core/report_dimension.h"
 #include "proto/status.h"
 
 /* Ticks of one owner at one rate: a whole number and what came from shared bins. */
@@ -23,13 +24,17 @@ struct report_ticks {
     uint64_t *totals;         /* ticks at each rate */
     uint32_t count;
     struct report_tick *rows; /* ascending by (rate, owner) */
-    const char *dimension;    /* "seconds" where there is no histogram */
+    uint64_t ticks;           /* Σ totals, stopping at 2^63−1 */
+    const char *dimension;    /* that was taken */
+    uint32_t other_count;
+    struct report_dimension *others; /* that were left out, in byte order */
 };
 
 /* A bin over several functions is shared by overlap in bytes; [gap] gets only bins that touch nothing else, because
- * padding is not executed. O(bins + functions under shared bins). CONFLICT if histograms measure different things. */
+ * padding is not executed. Samples of one dimension, as report_build says; never the collector's words.
+ * O(bins + functions under shared bins). BAD_QUERY: there are samples, and none of that dimension, which may not lack. */
 enum profd_status report_ticks_collect(struct arena *a, const struct profile *p, const struct report_builds *b,
-                                       struct report_ticks *out, struct profd_error *e);
+                                       const char *dimension, bool may_lack, struct report_ticks *out, struct profd_error *e);
 
 /* Seconds: Σ (whole + part) / rate must be added by ascending rate. */
 static inline double report_tick_seconds(const struct report_ticks *t, uint64_t whole, double part, uint32_t rate)

@@ -5,6 +5,7 @@
 #include "core/rollup_run.h"
 #include "core/sum.h"
 #include "proto/limits.h"
+#include "proto/words.h"
 
 #define ROLLUP_SMALL 2048u /* rows; a larger upload is cheaper to sort and merge than to add up by key */
 
@@ -151,12 +152,23 @@ static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, s
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the sum of group %u", group);
 }
 
-/* Σ values, stopping at 2^63−1 and saying so. */
-static uint64_t total(const uint64_t *values, uint32_t n, bool *saturated)
+/* Σ, stopping at 2^63−1 and saying so. */
+static uint64_t total_calls(const struct rollup *r, bool *saturated)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum_add(&sum, values[i], saturated);
+    for (uint32_t i = 0; i < r->arc_count; i++)
+        sum_add(&sum, r->calls[i], saturated);
+    return sum;
+}
+
+static uint64_t total_ticks(const struct rollup *r, bool *saturated)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < r->histogram_count; i++) {
+        const struct rollup_histogram *h = &r->histograms[i];
+        for (uint32_t k = h->first; k < h->first + h->used && !words_are(h->dimension); k++)
+            sum_add(&sum, r->bin_ticks[k], saturated);
+    }
     return sum;
 }
 
@@ -171,8 +183,8 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, st
         return status;
     if (!rollup_stack_close(&s->sums, &s->spread, &run))
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum");
-    total(run->r.bin_ticks, run->r.bin_count, &run->r.saturated);
-    total(run->r.calls, run->r.arc_count, &run->r.saturated);
+    total_ticks(&run->r, &run->r.saturated);
+    total_calls(&run->r, &run->r.saturated);
     *out = run->r;
     if (spread != NULL)
         *spread = run->s;
@@ -182,6 +194,6 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, st
 void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls)
 {
     bool saturated = false;
-    *ticks = total(r->bin_ticks, r->bin_count, &saturated);
-    *calls = total(r->calls, r->arc_count, &saturated);
+    *ticks = total_ticks(r, &saturated);
+    *calls = total_calls(r, &saturated);
 }

@@ -37,7 +37,7 @@ struct rollup {
     uint64_t *from, *to, *calls;
     uint64_t *commit; /* of the arc's first arrival */
     uint32_t *rank;
-    bool saturated;   /* some sum, the totals included, stopped at 2^63−1 */
+    bool saturated;   /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
 };
 
 /* Counts by group, row by row beside a rollup's bins, then its arcs: row i, group g at [i·ROLLUP_GROUPS + g]. The row's sum is the
@@ -63,7 +63,8 @@ enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, c
 enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
 /* A rollup over a set of so many builds, which are renumbered: map[i] is the sum's number of build i. alone: a build whose number is
  * COUNTS_NOWHERE is left out: its histograms, the arcs with no other end, and the addresses of ends in it (as of those outside every
- * build), so that such arcs add up. O(n) if the map ascends and all builds stay, else O(n log n). */
+ * build), so that such arcs add up; the collector's words, which are of whole processes, stay with the first build that does. O(n) if
+ * the map ascends and all builds stay, else O(n log n). */
 enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map, uint32_t builds,
                                         bool alone, struct profd_error *e);
 /* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted. */
@@ -85,7 +86,7 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
 enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,
                                        struct rollup_spread *out, struct profd_error *e);
 
-/* Σ ticks and Σ calls, saturating at 2^63−1. */
+/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's words (proto/words.h) are no ticks. */
 void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls);
 
 #endif

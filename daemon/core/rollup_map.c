@@ -4,10 +4,21 @@
 
 #include "core/sort.h"
 #include "core/sum.h"
+#include "proto/words.h"
 
 static uint32_t map_build(const struct rollup_map *m, uint32_t build)
 {
     return build == COUNTS_NOWHERE ? COUNTS_NOWHERE : m->map[build];
+}
+
+/* Where a histogram goes; COUNTS_NOWHERE if it is left out. The collector's words are of whole processes: they stay with who stays. */
+static uint32_t map_histogram(const struct rollup_map *m, const struct rollup_histogram *h)
+{
+    uint32_t to = m->map[h->build];
+    if (to == COUNTS_NOWHERE && words_are(h->dimension))
+        for (uint32_t i = 0; i < m->builds && to == COUNTS_NOWHERE; i++)
+            to = m->map[i];
+    return to;
 }
 
 /* Order by new numbers is order by old ones, and nothing is left out. */
@@ -41,13 +52,14 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
 {
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *h = &r->histograms[i];
-        if (m->map[h->build] == COUNTS_NOWHERE)
+        uint32_t to = map_histogram(m, h);
+        if (to == COUNTS_NOWHERE)
             continue;
         struct rollup_run *run = rollup_run_take(runs, 1, h->used, 0);
         if (run == NULL)
             return false;
         run->r.histograms[0] = *h;
-        run->r.histograms[0].build = m->map[h->build];
+        run->r.histograms[0].build = to;
         run->r.histograms[0].first = 0;
         run->r.histogram_count = 1;
         run->r.bin_count = h->used;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/sum.h"
+#include "proto/words.h"
 
 #define NONE UINT32_MAX
 
@@ -173,10 +174,11 @@ static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, cons
     return n;
 }
 
-static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n,
-                       bool *saturated)
+/* Rows first to end of the plan. */
+static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t first,
+                       uint32_t end, bool *saturated)
 {
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = first; k < end; k++) {
         uint32_t i = runs->left[k], j = runs->right[k];
         uint64_t sum = i != NONE ? a[i] : 0;
         sum_add(&sum, j != NONE ? b[j] : 0, saturated);
@@ -228,10 +230,26 @@ static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *
     merge_words(runs, a->r.to_build, b->r.to_build, out->r.to_build, n);
     merge_addresses(runs, a->r.from, b->r.from, out->r.from, n);
     merge_addresses(runs, a->r.to, b->r.to, out->r.to, n);
-    merge_sums(runs, a->r.calls, b->r.calls, out->r.calls, n, &out->r.saturated);
+    merge_sums(runs, a->r.calls, b->r.calls, out->r.calls, 0, n, &out->r.saturated);
     merge_orders(runs, &a->r, &b->r, &out->r);
     if (runs->spread)
         merge_groups(runs, a->s.arcs, b->s.arcs, out->s.arcs, n);
+}
+
+/* Ticks, and the collector's words, which may stop at 2^63−1 without a sum of ticks being wrong. */
+static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b, struct rollup *out)
+{
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < out->histogram_count; i++) {
+        const struct rollup_histogram *h = &out->histograms[i];
+        bool full = false;
+        if (!words_are(h->dimension))
+            continue;
+        merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, h->first, &out->saturated);
+        merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, h->first, h->first + h->used, &full);
+        done = h->first + h->used;
+    }
+    merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, out->bin_count, &out->saturated);
 }
 
 /* Histograms of out are planned in left and right of the heads; their bins take the plan over one by one, behind the heads. */
@@ -261,7 +279,7 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
     out->r.histogram_count = heads;
     out->r.bin_count = n;
     merge_words(runs, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
-    merge_sums(runs, a->r.bin_ticks, b->r.bin_ticks, out->r.bin_ticks, n, &out->r.saturated);
+    merge_ticks(runs, &a->r, &b->r, &out->r);
     if (runs->spread)
         merge_groups(runs, a->s.bins, b->s.bins, out->s.bins, n);
 }

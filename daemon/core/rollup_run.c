@@ -4,6 +4,7 @@
 
 #include "core/sort.h"
 #include "core/sum.h"
+#include "proto/words.h"
 
 static struct rollup_histogram head_of_upload(const struct counts *c, uint32_t i, uint64_t commit)
 {
@@ -51,10 +52,11 @@ static void sort_histograms(const struct counts *c, uint64_t commit, struct roll
         *h = heads[order[i]];
         h->first = r->bin_count;
         h->used = from->used;
+        bool full = false, words = words_are(h->dimension);
         for (uint32_t k = from->first; k < from->first + from->used; k++) {
             r->bin_index[r->bin_count] = c->bin_index[k];
             r->bin_ticks[r->bin_count] = 0;
-            sum_add(&r->bin_ticks[r->bin_count++], c->bin_ticks[k], &r->saturated);
+            sum_add(&r->bin_ticks[r->bin_count++], c->bin_ticks[k], words ? &full : &r->saturated);
         }
     }
     r->histogram_count = c->histogram_count;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/sum.h"
+#include "proto/words.h"
 
 #define SECOND 1000000000u
 
@@ -21,6 +22,8 @@ static uint64_t to_nanoseconds(uint64_t ticks, uint32_t rate, bool *saturated)
 static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, const char *dimension, uint32_t rate, bool *saturated)
 {
     uint64_t sum = 0;
+    if (words_are(dimension))
+        return;
     for (uint32_t i = 0; i < n; i++)
         sum_add(&sum, ticks[i], saturated);
     if (strcmp(dimension, "seconds") == 0) /* ticks of anything else are not time */

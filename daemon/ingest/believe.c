@@ -238,6 +238,18 @@ static bool share_counts(const struct counts *c, struct store_build *builds, siz
     return saturated;
 }
 
+enum profd_status believe_decoded(struct known *known, struct store_build *builds, struct store_upload *u,
+                                  const struct counts *c, struct profd_error *e)
+{
+    enum profd_status status = belong_check(known, u, c, e);
+    if (status != PROFD_OK)
+        return status;
+    counts_totals(c, &u->ticks, &u->calls);
+    if (share_counts(c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX)
+        u->inexact |= INEXACT_SATURATED;
+    return PROFD_OK;
+}
+
 enum profd_status believe_counts(struct known *known, struct store_build *builds, struct store_upload *u,
                                  struct profd_error *e)
 {
@@ -245,12 +257,7 @@ enum profd_status believe_counts(struct known *known, struct store_build *builds
     enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
     if (status != PROFD_OK)
         return status;
-    status = belong_check(known, u, &c, e);
-    if (status == PROFD_OK) {
-        counts_totals(&c, &u->ticks, &u->calls);
-        if (share_counts(&c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX)
-            u->inexact |= INEXACT_SATURATED;
-    }
+    status = believe_decoded(known, builds, u, &c, e);
     counts_done(&c);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "ingest/known.h"
+#include "proto/counts.h"
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/store.h"
@@ -20,5 +21,8 @@ enum profd_status believe_upload(uint32_t uid, int64_t received, const struct me
  * are those of believe_upload. WRONG_BUILD depends on what is stored by now: the same upload may have been accepted before. */
 enum profd_status believe_counts(struct known *known, struct store_build *builds, struct store_upload *u,
                                  struct profd_error *e);
+/* The same of counts that need not be decoded; u->counts is not looked at. */
+enum profd_status believe_decoded(struct known *known, struct store_build *builds, struct store_upload *u,
+                                  const struct counts *c, struct profd_error *e);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "ingest/bounds.h"
 #include "proto/message.h"
+#include "proto/words.h"
 
 #define FEW 32    /* builds of a usual upload */
 #define BUCKET 16 /* bytes of text for which glibc keeps one caller */
@@ -60,13 +61,19 @@ static bool touches(struct belong_build *k, uint64_t low, uint64_t size)
     return bounds_touch_near(k->bounds, low, high > low ? high : UINT64_MAX, &k->hint);
 }
 
+/* A caller is told by where its call returns to: behind the code when that ends with a call that never returns. */
+static bool caller_touches(struct belong_build *k, uint64_t from, bool imported)
+{
+    return imported ? touches(k, from, BUCKET) : from == 0 ? touches(k, 0, 1) : touches(k, from - 1, 2);
+}
+
 static enum profd_status check_arcs(const struct store_upload *u, const struct counts *c, struct belong_build *builds,
                                     struct profd_error *e)
 {
     bool imported = (u->inexact & INEXACT_CALLER_BUCKET) != 0;
     for (uint32_t i = 0; i < c->arc_count; i++) {
         uint32_t from = c->from_build[i], to = c->to_build[i];
-        if (from != COUNTS_NOWHERE && builds[from].bounds && !touches(&builds[from], c->from[i], imported ? BUCKET : 1))
+        if (from != COUNTS_NOWHERE && builds[from].bounds && !caller_touches(&builds[from], c->from[i], imported))
             return wrong(e, &u->builds[from], "the caller of an arc at", c->from[i]);
         if (to != COUNTS_NOWHERE && builds[to].bounds && !(imported && builds[to].proven) && !touches(&builds[to], c->to[i], 1))
             return wrong(e, &u->builds[to], "the callee of an arc at", c->to[i]);
@@ -81,6 +88,12 @@ static enum profd_status check_histograms(const struct store_upload *u, const st
         const struct counts_histogram *h = &c->histograms[i];
         struct belong_build *k = &builds[h->build];
         enum profd_status status = PROFD_OK;
+        if (words_are(h->dimension)) {
+            if (h->build != u->program)
+                return profd_error_set(e, PROFD_MALFORMED, "histogram %u of dimension " WORDS_DIMENSION " is of build number %u: it must be "
+                                       "of the program, number %u", i, h->build, u->program);
+            continue; /* they are no samples */
+        }
         if (!k->bounds)
             continue;
         if ((u->inexact & INEXACT_CALLER_BUCKET) && h->build == u->program && k->bounds->has_marks)

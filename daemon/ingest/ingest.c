@@ -7,8 +7,8 @@
 #include "core/object.h"
 #include "ingest/bounds.h"
 #include "ingest/ingest_believed.h"
+#include "ingest/ingest_wanted.h"
 
-#define WANTED_MAX 64                  /* builds one upload may ask executables for */
 #define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
 
 /* The believed items' uploads stand together, as the store wants them. */
@@ -18,37 +18,6 @@ struct batch {
     enum store_outcome *outcomes;
     size_t count;
 };
-
-/* Copies a name, cut between two characters if it is too long. */
-static void copy_name(char *out, size_t size, const char *name)
-{
-    size_t n = strlen(name);
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
-            n--;
-    }
-    memcpy(out, name, n);
-    out[n] = 0;
-}
-
-/* Lists the builds of a stored upload whose executables are unknown. The upload is durable, so nothing here may fail it: what
- * cannot be found out is asked for with the next one. */
-static void list_wanted(struct store *s, const struct store_upload *u, struct ingest_item *item)
-{
-    for (size_t i = 0; i < u->build_count && item->wanted_count < WANTED_MAX; i++) {
-        bool known = true;
-        if (store_has_object(s, u->uid, u->builds[i].id.text, &known, NULL) != PROFD_OK || known)
-            continue;
-        if (!item->wanted)
-            item->wanted = calloc(u->build_count < WANTED_MAX ? u->build_count : WANTED_MAX, sizeof *item->wanted);
-        if (!item->wanted)
-            return;
-        struct wanted_build *w = &item->wanted[item->wanted_count++];
-        w->id = u->builds[i].id;
-        copy_name(w->name, sizeof w->name, u->builds[i].name);
-    }
-}
 
 static void settle_item(struct store *s, struct batch *b, size_t i)
 {
@@ -63,7 +32,7 @@ static void settle_item(struct store *s, struct batch *b, size_t i)
     item->duplicate = b->outcomes[i] == STORE_DUPLICATE;
     item->ticks = item->duplicate ? 0 : b->uploads[i].ticks;
     item->calls = item->duplicate ? 0 : b->uploads[i].calls;
-    list_wanted(s, &b->uploads[i], item);
+    wanted_list(s, &b->uploads[i], &item->wanted, &item->wanted_count);
 }
 
 /* An executable that came since the first delivery must not turn its answer around. */

@@ -4,6 +4,7 @@
 
 #include "core/arena.h"
 #include "ingest/ingest.h"
+#include "ingest/known.h"
 #include "proto/message.h"
 #include "store/store.h"
 
@@ -13,6 +14,8 @@ struct ingest_believed {
     struct store_upload upload; /* of a refusal only its id may be looked at */
 };
 
+/* What the checker remembers of builds. */
+struct known *ingest_checker_known(struct ingest_checker *c);
 /* Frees what ingest_check made, if anything. */
 void ingest_believed_free(struct ingest_item *item);
 

@@ -34,6 +34,11 @@ void ingest_checker_free(struct ingest_checker *c)
     free(c);
 }
 
+struct known *ingest_checker_known(struct ingest_checker *c)
+{
+    return c->known;
+}
+
 void ingest_believed_free(struct ingest_item *item)
 {
     struct ingest_believed *b = item->believed;

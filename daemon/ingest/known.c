@@ -17,7 +17,8 @@ struct known_node {
     char id[BUILDID_TEXT_SIZE];
     bool named;           /* by this uid before, or charged for */
     bool asked;           /* bounds are those of the generation */
-    uint64_t generation;
+    bool judged, has;     /* whether there is an object, as of judged_at */
+    uint64_t generation, judged_at;
     uint8_t *bytes;       /* NULL: no executable is known, or one without code */
     size_t size;
     struct bounds bounds;
@@ -151,6 +152,22 @@ enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *b
             node->bounds.count = 0;
     }
     *bounds = node->bounds.count > 0 ? &node->bounds : NULL;
+    return PROFD_OK;
+}
+
+enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has, struct profd_error *e)
+{
+    struct known_node *node = open_node(k, uid, build_id);
+    if (!node)
+        return no_memory(e);
+    if (!node->judged || node->judged_at != k->generation) {
+        enum profd_status status = store_has_object(k->store, uid, build_id, &node->has, e);
+        if (status != PROFD_OK)
+            return status;
+        node->judged = true;
+        node->judged_at = k->generation;
+    }
+    *has = node->has;
     return PROFD_OK;
 }
 

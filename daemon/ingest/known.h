@@ -2,6 +2,7 @@
 #ifndef PROFD_INGEST_KNOWN_H
 #define PROFD_INGEST_KNOWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ void known_begin(struct known *k, uint64_t generation);
  * known_begin. O(log builds remembered), or a question to the store. */
 enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *build_id, const struct bounds **bounds,
                                     struct profd_error *e);
+
+/* store_has_object, remembered until the generation is another one. */
+enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has, struct profd_error *e);
 
 /* Charges the builds that this uid names for the first time to its allowance: LIMIT_BUILDS_PER_HOUR_PER_UID at once, coming back
  * evenly within an hour of `received` (ns). BUSY when it does not suffice: then none is charged, and *retry_after_ms says when it

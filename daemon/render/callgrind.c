@@ -1,7 +1,10 @@
 /* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for KCachegrind and
- * callgrind_annotate. Call counts are exact. Costs are nanoseconds; arcs inside a cycle carry calls and no time. */
+ * callgrind_annotate. Call counts are exact unless a line "desc: Calls:" says otherwise. Costs are nanoseconds, or what else was
+ * sampled; arcs inside a cycle carry calls and no time. */
 #include <math.h>
+#include <string.h>
 
+#include "proto/message.h"
 #include "render/formats.h"
 #include "render/name.h"
 
@@ -14,9 +17,27 @@ struct callgrind {
     bool *named, *build_named; /* functions and builds whose name was written */
 };
 
-static uint64_t nanoseconds(double seconds)
+/* Whole nanoseconds, or units of another dimension. */
+static uint64_t cost(const struct report *r, double seconds)
 {
-    return seconds > 0 ? (uint64_t)floor(seconds * 1e9 + 0.5) : 0;
+    return seconds > 0 ? (uint64_t)floor(seconds * (r->in_seconds ? 1e9 : 1) + 0.5) : 0;
+}
+
+/* The event and its meaning. A name is of letters, digits and underscores. */
+static void add_event(struct buffer *out, const struct report *r)
+{
+    const char *meaning = strcmp(r->dimension, "wall") == 0 ? "elapsed time, waiting included," : "CPU time";
+    char name[32] = "ns";
+    for (size_t i = 0; !r->in_seconds && i + 1 < sizeof name && (i == 0 || r->dimension[i - 1] != '\0'); i++) {
+        char c = r->dimension[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (i > 0 && c >= '0' && c <= '9');
+        name[i] = (char)(plain || c == '\0' ? c : '_');
+        name[i + 1] = '\0';
+    }
+    if (r->in_seconds) {
+        buffer_add_format(out, "event: ns : %s in nanoseconds\n", meaning);
+    }
+    buffer_add_format(out, "events: %s\n", name);
 }
 
 static const char *build_name(const struct callgrind *c, uint32_t build)
@@ -55,7 +76,7 @@ static void add_function(struct callgrind *c, uint32_t position)
     const struct report_function *f = &c->report->functions[position];
     buffer_add_char(c->out, '\n');
     add_position(c, "", position);
-    buffer_add_format(c->out, "0 %llu\n", (unsigned long long)nanoseconds(f->self));
+    buffer_add_format(c->out, "0 %llu\n", (unsigned long long)cost(c->report, f->self));
     for (uint32_t i = 0; i < f->callee_count && !c->out->failed; i++) {
         const struct report_arc *arc = &f->callees[i];
         if (arc->calls == 0) {
@@ -63,7 +84,7 @@ static void add_function(struct callgrind *c, uint32_t position)
         }
         add_position(c, "c", arc->other);
         buffer_add_format(c->out, "calls=%llu 0\n0 %llu\n", (unsigned long long)arc->calls,
-                          (unsigned long long)nanoseconds(arc->self + arc->children));
+                          (unsigned long long)cost(c->report, arc->self + arc->children));
     }
 }
 
@@ -84,13 +105,17 @@ enum profd_status callgrind_render_graph(const struct render_input *in, struct a
     }
     uint64_t total = 0;
     for (uint32_t i = 0; i < r->function_count; i++) {
-        total += nanoseconds(r->functions[i].self);
+        total += cost(r, r->functions[i].self);
     }
     const char *command = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
     buffer_add_format(out, "# callgrind format\nversion: 1\ncreator: profd " PROFD_VERSION "\ncmd: %s\n",
                       command != NULL ? command : "");
-    buffer_add_format(out, "desc: Build: %s\npositions: line\nevent: ns : CPU time in nanoseconds\nevents: ns\nsummary: %llu\n",
-                      in->build_id, (unsigned long long)total);
+    const uint32_t inexact = in->provenance->inexact;
+    buffer_add_format(out, "desc: Build: %s\n%spositions: line\n", in->build_id,
+                      (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, not counted\n"
+                      : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n" : "");
+    add_event(out, r);
+    buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {
         if (r->functions[i].index != 0) {
             add_function(&c, i);

@@ -1,7 +1,9 @@
 /* format=dot: the call graph for Graphviz. Functions with most time, cycles as clusters, edges as wide as their time and labelled
- * with exact call counts. */
+ * with call counts. */
 #include <math.h>
+#include <string.h>
 
+#include "proto/message.h"
 #include "render/formats.h"
 #include "render/name.h"
 #include "render/select.h"
@@ -11,6 +13,8 @@ struct dot {
     const struct name_list *names;
     struct buffer *out;
     const bool *shown;
+    const char *unit; /* "s", or what else was sampled */
+    const char *mark; /* "~" before calls that were sampled */
 };
 
 /* Between double quotes; Graphviz reads \n and \l in labels, so that a backslash is doubled. */
@@ -24,24 +28,63 @@ static void add_quoted(struct buffer *out, const char *text)
     }
 }
 
+#define LABEL_MAX 72 /* characters of a name in a box; the tooltip has it whole */
+
+static size_t bytes_of_characters(const char *text, size_t n)
+{
+    size_t i = 0;
+    for (; text[i] != '\0'; i++) {
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && n-- == 0) {
+            break;
+        }
+    }
+    return i;
+}
+
+/* A name with its middle left out if it is long: boxes of thousands of points show nothing else. */
+static void add_label(struct buffer *out, const char *text)
+{
+    size_t length = 0;
+    char head[4 * LABEL_MAX];
+    for (const char *p = text; *p != '\0'; p++) {
+        length += ((unsigned char)*p & 0xc0) != 0x80;
+    }
+    if (length <= LABEL_MAX) {
+        add_quoted(out, text);
+        return;
+    }
+    size_t n = bytes_of_characters(text, LABEL_MAX / 2);
+    n = n < sizeof head ? n : sizeof head - 1;
+    memcpy(head, text, n);
+    head[n] = '\0';
+    add_quoted(out, head);
+    buffer_add_text(out, "…");
+    add_quoted(out, text + bytes_of_characters(text, length - (LABEL_MAX - LABEL_MAX / 2 - 1)));
+}
+
 static void add_node(const struct dot *d, uint32_t position)
 {
     const struct report_function *f = &d->report->functions[position];
     double weight = d->report->total > 0 ? (f->self + f->children) / d->report->total : 0;
     /* From white to a warm red by share of the time: readable in grey, too. */
     unsigned fade = 255 - (unsigned)(150 * (weight < 1 ? weight : 1));
-    buffer_add_format(d->out, "  f%u [label=\"", position);
+    buffer_add_format(d->out, "  f%u [tooltip=\"", position);
     add_quoted(d->out, d->names->text[position]);
-    buffer_add_format(d->out, "\\n%.2f%% (self %.2f s)\\n%llu calls\", fillcolor=\"#ff%02x%02x\", fontsize=%u];\n", f->percent,
-                      f->self, (unsigned long long)(f->calls + f->self_calls), fade, fade, 10 + (unsigned)(10 * sqrt(weight)));
+    buffer_add_text(d->out, "\", label=\"");
+    add_label(d->out, d->names->text[position]);
+    buffer_add_format(d->out, "\\n%.2f%% (self %.2f ", f->percent, f->self);
+    add_quoted(d->out, d->unit);
+    buffer_add_format(d->out, ")\\n%s%llu calls\", fillcolor=\"#ff%02x%02x\", fontsize=%u];\n", d->mark,
+                      (unsigned long long)(f->calls + f->self_calls), fade, fade, 10 + (unsigned)(10 * sqrt(weight)));
 }
 
 static void add_edge(const struct dot *d, uint32_t from, const struct report_arc *arc)
 {
     double seconds = arc->self + arc->children, share = d->report->total > 0 ? seconds / d->report->total : 0;
-    buffer_add_format(d->out, "  f%u -> f%u [label=\"%llu\", penwidth=%.2f, tooltip=\"%.6g s\"%s];\n", from, arc->other,
-                      (unsigned long long)arc->calls, 1 + 6 * share, seconds,
-                      arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
+    buffer_add_format(d->out, "  f%u -> f%u [label=\"%s%llu\", penwidth=%.2f, tooltip=\"%.6g ", from, arc->other, d->mark,
+                      (unsigned long long)arc->calls, 1 + 6 * share, seconds);
+    add_quoted(d->out, d->unit);
+    buffer_add_format(d->out, "\"%s];\n", arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
 }
 
 static void add_cycles(const struct dot *d)
@@ -80,13 +123,17 @@ enum profd_status dot_render_graph(const struct render_input *in, struct arena *
     if (status != PROFD_OK) {
         return status;
     }
-    struct dot d = {r, &names, out, shown};
+    const char *unit = r->in_seconds ? "s" : name_make_safe(a, r->dimension);
+    struct dot d = {r, &names, out, shown, unit != NULL ? unit : "", (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
     buffer_add_text(out, "digraph \"");
     const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
     add_quoted(out, title != NULL ? title : "");
-    buffer_add_format(out, "\" {\n  // %u functions not shown, %.2f s\n  node [shape=box, style=filled, fillcolor=white, "
-                           "fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=9];\n",
-                      s.hidden, s.hidden_seconds);
+    buffer_add_format(out, "\" {\n  // %u functions not shown, %.2f %s\n", s.hidden, s.hidden_seconds, d.unit);
+    if (d.mark[0] != '\0') {
+        buffer_add_text(out, "  // ~: calls were sampled, not counted\n");
+    }
+    buffer_add_text(out, "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\"];\n"
+                         "  edge [fontname=\"sans-serif\", fontsize=9];\n");
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (!(s.entries[i] & REPORT_CYCLE)) {
             add_node(&d, s.entries[i]);

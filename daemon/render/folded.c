@@ -1,5 +1,6 @@
-/* format=folded: one derived stack a line, root first, with its own time in microseconds (Brendan Gregg's flamegraph.pl and
- * everything that reads its input). The first frame says that the stacks are synthetic: the format has no comments. */
+/* format=folded: one derived stack a line, root first, with its own time in microseconds, or what else was sampled (Brendan Gregg's
+ * flamegraph.pl and everything that reads its input). The first frame says that the stacks are synthetic: the format has no
+ * comments. */
 #include <math.h>
 
 #include "render/formats.h"
@@ -19,7 +20,7 @@ enum profd_status folded_render_stacks(const struct render_input *in, struct are
     struct name_list names;
     struct stacks s;
     uint32_t path[STACKS_DEPTH + 2];
-    double exact = 0, said = 0;
+    double exact = 0, said = 0, scale = in->report->in_seconds ? 1e6 : 1;
     enum profd_status status = name_list_make(in->report, a, &names, e);
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &s, e);
@@ -28,7 +29,7 @@ enum profd_status folded_render_stacks(const struct render_input *in, struct are
         const struct stack_node *n = &s.nodes[i];
         path[n->depth] = n->frame;
         /* Rounding errors are carried over, so that the whole comes out right. */
-        exact += n->self * 1e6;
+        exact += n->self * scale;
         double count = floor(exact - said + 0.5);
         if (count < 1) {
             continue;

@@ -28,7 +28,9 @@ enum profd_status flamegraph_render_rows(const struct render_input *in, struct a
     if (status != PROFD_OK) {
         return status;
     }
-    JSON_ADD(out, "{\"synthetic\":true,\"unit\":\"s\"");
+    JSON_ADD(out, "{\"synthetic\":true");
+    json_add_text(out, "unit", in->report->in_seconds ? "s" : "short");
+    json_add_text(out, "dimension", in->report->dimension);
     json_add_text(out, "build_id", in->build_id);
     json_add_number(out, "not_followed", s.cut);
     JSON_ADD(out, ",\"rows\":[");
@@ -115,6 +117,9 @@ enum profd_status nodegraph_render_frames(const struct render_input *in, struct 
     }
     JSON_ADD(out, "]");
     json_add_count(out, "not_shown", s.hidden);
+    json_add_text(out, "dimension", in->report->dimension);
+    json_add_exact(out, in->provenance->inexact);
+    json_add_exact_parts(out, in->provenance->inexact);
     JSON_ADD(out, "}\n");
     return status;
 }

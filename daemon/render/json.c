@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "render/formats.h"
+#include "render/json_collector.h"
 #include "render/json_columns.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
@@ -52,6 +53,7 @@ static void add_provenance(struct buffer *out, const struct provenance *p)
     json_add_time(out, "first", p->first);
     json_add_time(out, "last", p->last);
     json_add_exact(out, p->inexact);
+    json_add_exact_parts(out, p->inexact);
     JSON_ADD(out, "}");
 }
 
@@ -74,7 +76,15 @@ static void add_totals(struct buffer *out, const struct report *r)
         buffer_add_u64(out, r->rates[i], 0);
     }
     JSON_ADD(out, "]");
-    json_add_text(out, "dimension", r->dimension != NULL ? r->dimension : "seconds");
+    json_add_text(out, "dimension", r->dimension);
+    JSON_ADD(out, ",\"other_dimensions\":[");
+    for (uint32_t i = 0; i < r->other_dimension_count; i++) {
+        buffer_add_text(out, i > 0 ? ",{\"dimension\":" : "{\"dimension\":");
+        render_json_string(out, r->other_dimensions[i].name);
+        json_add_count(out, "ticks", r->other_dimensions[i].ticks);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
     json_add_number(out, "seconds", r->total);
     json_add_count(out, "ticks", r->ticks);
     json_add_count(out, "calls", r->calls);
@@ -204,6 +214,7 @@ enum profd_status json_render_report(const struct render_input *in, struct arena
     }
     add_question(out, in);
     add_provenance(out, in->provenance);
+    json_add_collector(out, in);
     add_totals(out, in->report);
     add_builds(out, in);
     if (in->view == RENDER_VIEW_FLAT) {

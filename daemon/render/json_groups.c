@@ -42,6 +42,7 @@ void render_groups(const struct render_groups *g, struct buffer *out)
     }
     JSON_ADD(out, "]");
     json_add_count(out, "step", (uint64_t)g->step / 1000000000u);
+    json_add_text(out, "dimension", g->dimension);
     json_add_window(out, g->since, g->until);
     JSON_ADD(out, "}\n");
 }

@@ -110,6 +110,12 @@ void json_add_exact(struct buffer *out, uint32_t inexact)
     buffer_add_text(out, *comma == '[' ? "[]" : "]");
 }
 
+void json_add_exact_parts(struct buffer *out, uint32_t inexact)
+{
+    json_add_flag(out, "calls_exact", (inexact & INEXACT_CALLS) == 0);
+    json_add_flag(out, "ticks_exact", (inexact & INEXACT_TICKS) == 0);
+}
+
 /* Bytes that go out as they are: printable ASCII but ", \, and what HTML gives a meaning. */
 static bool byte_plain(uint8_t c)
 {

@@ -21,5 +21,7 @@ void json_add_window(struct buffer *out, int64_t since, int64_t until);
 void json_add_address(struct buffer *out, const char *key, uint64_t address); /* "0x401230" */
 /* `,"exact":…,"inexact_reasons":[…]` from message_inexact bits. */
 void json_add_exact(struct buffer *out, uint32_t inexact);
+/* `,"calls_exact":…,"ticks_exact":…`: which of the two the reasons speak of. */
+void json_add_exact_parts(struct buffer *out, uint32_t inexact);
 
 #endif

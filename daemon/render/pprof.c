@@ -1,9 +1,10 @@
 /* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample types are
- * samples/count, cpu/nanoseconds and calls/count. Stacks are derived, and a comment in the payload says so; call counts
- * stand in samples of caller and callee alone, where they are exact. */
+ * samples/count, cpu/nanoseconds (wall/nanoseconds, or DIMENSION/count for what is no time) and calls/count. Stacks are derived,
+ * and a comment in the payload says so; call counts stand in samples of caller and callee alone, where they are as counted. */
 #include <math.h>
 #include <string.h>
 
+#include "proto/message.h"
 #include "proto/varint.h"
 #include "render/formats.h"
 #include "render/stacks.h"
@@ -107,7 +108,7 @@ static void add_stacks(struct pprof *p, struct buffer *message)
 {
     uint32_t path[STACKS_DEPTH + 2], leaf_first[STACKS_DEPTH + 2];
     const struct report *r = p->in->report;
-    double rate = r->rate_count > 0 ? r->rates[0] : 0, sums[4] = {0};
+    double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1, sums[4] = {0};
     for (uint32_t i = 0; i < p->stacks.count && !p->out->failed; i++) {
         const struct stack_node *n = &p->stacks.nodes[i];
         path[n->depth] = location_of(p, n->frame);
@@ -118,7 +119,7 @@ static void add_stacks(struct pprof *p, struct buffer *message)
             leaf_first[d] = path[n->depth - d];
         }
         uint64_t ticks = round_on(n->self * rate, &sums[0], &sums[1]);
-        uint64_t nanoseconds = round_on(n->self * 1e9, &sums[2], &sums[3]);
+        uint64_t nanoseconds = round_on(n->self * scale, &sums[2], &sums[3]);
         add_sample(p, message, leaf_first, n->depth + 1, ticks, nanoseconds, 0);
     }
 }
@@ -190,20 +191,24 @@ static void add_heading(struct pprof *p, struct buffer *message)
 {
     const struct report *r = p->in->report;
     const struct provenance *from = p->in->provenance;
+    const char *dimension = strcmp(r->dimension, "seconds") == 0 ? "cpu" : name_make_safe(p->arena, r->dimension);
     add_string(p, "");
-    uint64_t samples = add_string(p, "samples"), count = add_string(p, "count"), cpu = add_string(p, "cpu");
-    uint64_t nanoseconds = add_string(p, "nanoseconds"), calls = add_string(p, "calls");
+    uint64_t samples = add_string(p, "samples"), count = add_string(p, "count"), cpu = add_string(p, dimension != NULL ? dimension : "?");
+    uint64_t nanoseconds = r->in_seconds ? add_string(p, "nanoseconds") : count, calls = add_string(p, "calls");
     add_value_type(p, message, PPROF_SAMPLE_TYPE, samples, count);
     add_value_type(p, message, PPROF_SAMPLE_TYPE, cpu, nanoseconds);
     add_value_type(p, message, PPROF_SAMPLE_TYPE, calls, count);
     add_value_type(p, message, PPROF_PERIOD_TYPE, cpu, nanoseconds);
-    add_number(p->out, PPROF_PERIOD, r->rate_count > 0 ? 1000000000u / r->rates[0] : 0);
+    add_number(p->out, PPROF_PERIOD, r->rate_count > 0 ? (r->in_seconds ? 1000000000u : 1u) / r->rates[0] : 0);
     add_number(p->out, PPROF_DEFAULT_SAMPLE_TYPE, cpu);
     add_number(p->out, PPROF_TIME_NANOS, (uint64_t)from->first);
     add_number(p->out, PPROF_DURATION_NANOS, (uint64_t)(from->last - from->first));
+    add_number(p->out, PPROF_COMMENT, add_string(p, "synthetic: stacks are derived from call counts, never observed; calls stand in samples"
+                                                    " of caller and callee alone"));
     add_number(p->out, PPROF_COMMENT,
-               add_string(p, "synthetic: stacks are derived from call counts, never observed; calls are exact and stand in "
-                             "samples of caller and callee alone"));
+               add_string(p, (from->inexact & INEXACT_SAMPLED) != 0  ? "calls: sampled, where they were not counted"
+                             : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
+                                                                    : "calls: counted, but not exact"));
     if (p->stacks.cut > 0) {
         const char *cut = arena_format(p->arena, "%.6g s lie below paths that were not followed", p->stacks.cut);
         add_number(p->out, PPROF_COMMENT, add_string(p, cut != NULL ? cut : ""));

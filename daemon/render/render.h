@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "core/buffer.h"
+#include "core/coverage.h"
 #include "core/object.h"
 #include "core/provenance.h"
 #include "core/report.h"
@@ -21,6 +22,7 @@ enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
 struct render_input {
     const struct report *report;         /* NULL for formats that do not need it */
     const struct provenance *provenance;
+    const struct coverage *coverage;     /* NULL, or of nothing: no collector's words are in the sum */
     const char *build_id, *build_name;   /* what was asked for */
     const char *scope;                   /* "program" | "build" | "everywhere" */
     int64_t since, until;                /* as asked, 0 if open */
@@ -58,6 +60,8 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
                   uint32_t variants, struct buffer *out);
 /* Names of labels: rows stand in ascending order of name and value, and become one row a name. */
 void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
+/* One live process, as an object. */
+void render_process(const struct process_row *row, struct buffer *out);
 /* Values of one label; next as above. */
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
 /* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used. */
@@ -68,8 +72,29 @@ struct render_groups {
     const struct group_row *rows;
     size_t row_count;
     const char *next;
+    const char *dimension; /* of the rows' seconds */
 };
 void render_groups(const struct render_groups *groups, struct buffer *out);
+/* One function over time. name: NULL if no step knew it; strings as stored. */
+struct render_series {
+    const char *build_id, *name;
+    const char *dimension; /* of the samples of all rows */
+    uint64_t address;
+    int64_t step, since, until;
+    const struct series_row *rows;
+    size_t row_count;
+};
+void render_series(const struct render_series *series, struct buffer *out);
+/* Functions joined by name over programs; percents are of all samples. */
+struct render_joined {
+    const struct joined_row *rows;
+    size_t row_count;
+    uint64_t names;     /* rows of all pages */
+    const char *next, *sort, *dimension; /* dimension of all samples */
+    const struct joined_rest *rest;
+    int64_t since, until;
+};
+void render_joined(const struct render_joined *joined, struct buffer *out);
 /* Functions as flat rows (no callers, no callees): positions in the report. */
 void render_functions(const struct report *report, const uint32_t *positions, size_t n, const char *next,
                       struct buffer *out);

@@ -93,7 +93,9 @@ enum profd_status speedscope_render_stacks(const struct render_input *in, struct
     JSON_ADD(out, ",\"shared\":{\"frames\":[");
     add_frames(out, in, &s, &names, &f, a);
     JSON_ADD(out, "]},\"profiles\":[{\"type\":\"sampled\",\"name\":\"synthetic: stacks derived from call counts, never "
-                  "observed\",\"unit\":\"seconds\",\"startValue\":0,\"samples\":[");
+                  "observed\"");
+    json_add_text(out, "unit", in->report->in_seconds ? "seconds" : "none");
+    JSON_ADD(out, ",\"startValue\":0,\"samples\":[");
     add_samples(out, &s, &f);
     JSON_ADD(out, "],\"weights\":[");
     add_weights(out, &s, &total);

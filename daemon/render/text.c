@@ -1,4 +1,5 @@
 /* format=text: the true-mode tables for people, in the layout that users of gprof know. */
+#include "proto/message.h"
 #include "render/formats.h"
 #include "render/text_parts.h"
 
@@ -20,6 +21,11 @@ int text_width_seconds(double value)
     int width = (int)b.size;
     buffer_done(&b);
     return width;
+}
+
+const char *text_calls_mark(const struct render_input *in)
+{
+    return (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : "";
 }
 
 enum profd_status text_render_report(const struct render_input *in, struct arena *a, struct buffer *out,

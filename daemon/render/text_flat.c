@@ -1,12 +1,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/message.h"
 #include "render/text_parts.h"
 
 struct flat_layout {
     int cumulative, self, calls, per_call;
     double scale;        /* calls of this many seconds are shown as 1 */
     const char *unit;    /* "ms/call" */
+    const char *dimension, *mark;
+    bool sampled;        /* time per sampled call would mean nothing */
 };
 
 /* Self seconds, calls, name: the order of gprof's flat profile, and at last the position. */
@@ -39,19 +42,29 @@ static void flat_choose_unit(const struct text_parts *t, const uint32_t *list, u
         longest = each > longest ? each : longest;
     }
     size_t u = 0;
-    while (longest > 0 && longest * UNITS[u].scale < 1 && u + 1 < sizeof UNITS / sizeof *UNITS) {
+    while (t->in->report->in_seconds && longest > 0 && longest * UNITS[u].scale < 1 && u + 1 < sizeof UNITS / sizeof *UNITS) {
         u++;
     }
     l->scale = UNITS[u].scale;
-    l->unit = UNITS[u].unit;
+    l->unit = t->in->report->in_seconds ? UNITS[u].unit : "per call";
     int width = text_width_seconds(longest * l->scale);
     l->per_call = width > 8 ? width : 8;
 }
 
+/* The name of the unit over its columns. */
+static const char *flat_unit(const struct report *r, struct arena *a)
+{
+    const char *name = name_make_safe(a, r->dimension);
+    return name != NULL ? name : "units";
+}
+
 static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
 {
-    struct flat_layout l = {.cumulative = 9, .self = 8, .calls = 8};
-    int seconds = text_width_seconds(t->in->report->total);
+    struct flat_layout l = {.cumulative = 9, .self = 8, .calls = 8, .mark = text_calls_mark(t->in),
+                            .sampled = (t->in->provenance->inexact & INEXACT_SAMPLED) != 0,
+                            .dimension = flat_unit(t->in->report, t->arena)};
+    int seconds = text_width_seconds(t->in->report->total), name = (int)strlen(l.dimension);
+    seconds = name > seconds ? name : seconds;
     l.cumulative = seconds > l.cumulative ? seconds : l.cumulative;
     l.self = seconds > l.self ? seconds : l.self;
     for (uint32_t i = 0; i < n; i++) {
@@ -66,8 +79,8 @@ static void flat_add_header(struct buffer *out, const struct flat_layout *l)
 {
     buffer_add_format(out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l->cumulative + 1, "cumulative", l->self, "self  ",
                       l->calls, "", l->per_call, "self  ", l->per_call - 1, "total"); /* each over its column, none ends in blanks */
-    buffer_add_format(out, "%5s %*s  %*s %*s %*s %*s  name\n", "time", l->cumulative, "seconds", l->self, "seconds",
-                      l->calls, "calls", l->per_call, l->unit, l->per_call, l->unit);
+    buffer_add_format(out, "%5s %*s  %*s %*s%s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self, l->dimension,
+                      l->calls - 5, l->mark, "calls", l->per_call, l->unit, l->per_call, l->unit);
 }
 
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
@@ -84,10 +97,14 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');
         buffer_add_u64(out, f->calls, l->calls);
-        buffer_add_char(out, ' ');
-        buffer_add_fixed(out, l->scale * f->self / calls, l->per_call, 2);
-        buffer_add_char(out, ' ');
-        buffer_add_fixed(out, l->scale * (f->self + f->children) / calls, l->per_call, 2);
+        if (l->sampled) {
+            buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
+        } else {
+            buffer_add_char(out, ' ');
+            buffer_add_fixed(out, l->scale * f->self / calls, l->per_call, 2);
+            buffer_add_char(out, ' ');
+            buffer_add_fixed(out, l->scale * (f->self + f->children) / calls, l->per_call, 2);
+        }
     } else {
         buffer_add_repeat(out, ' ', (size_t)(l->calls + 2 * l->per_call + 3));
     }
@@ -115,7 +132,7 @@ enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *
     struct flat_layout l = flat_measure(t, list, n);
     buffer_add_text(t->out, "\nFlat profile:\n\n");
     if (!(t->in->report->total > 0)) {
-        buffer_add_text(t->out, " no time accumulated\n\n");
+        buffer_add_format(t->out, " no %s accumulated\n\n", t->in->report->in_seconds ? "time" : l.dimension);
     }
     flat_add_header(t->out, &l);
     double cumulative = 0;
@@ -123,5 +140,6 @@ enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *
         cumulative += t->in->report->functions[list[i]].self;
         flat_add_line(t, &l, list[i], cumulative);
     }
+    text_add_inside(t, 8 + l.cumulative, l.self);
     return PROFD_OK;
 }

@@ -216,12 +216,13 @@ static void add_cycle(const struct graph *g, uint32_t position)
     add_rows(g, c->callees, c->callee_count, REPORT_SPONTANEOUS);
 }
 
-static void add_header(const struct graph *g, enum render_view view)
+static void add_header(const struct graph *g, const struct render_input *in)
 {
-    buffer_add_text(g->out, view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
+    const char *mark = text_calls_mark(in);
+    buffer_add_text(g->out, in->view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
     buffer_add_text(g->out, "\t\t\tCall graph\n\n");
-    buffer_add_format(g->out, "index%*s%*s  %*s%*s%*s\n", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
-                      "children", g->count + 3, "called", g->of + 2, "name");
+    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s%*s\n", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
+                      "children", g->count - 3, mark, "called", g->of + 2, "name");
 }
 
 static void add_entries(const struct graph *g, const struct selection *shown)
@@ -252,7 +253,7 @@ enum profd_status text_add_graph(const struct text_parts *t, struct profd_error 
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", g.report->function_count);
     } else {
         graph_measure(&g);
-        add_header(&g, t->in->view);
+        add_header(&g, t->in);
         add_entries(&g, t->shown);
     }
     buffer_done(&g.labels);

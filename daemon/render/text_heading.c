@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "proto/words.h"
 #include "render/text_parts.h"
 
 static void add_times(struct buffer *out, const char *what, int64_t from, int64_t to)
@@ -36,7 +37,7 @@ static void add_sources(struct buffer *out, const struct provenance *p)
     add_plural(out, p->processes, "process started", "processes started");
     buffer_add_text(out, ", ");
     add_plural(out, p->hosts, "host", "hosts");
-    buffer_add_text(out, "\n");
+    buffer_add_text(out, p->uploads == 0 ? ": nothing that is stored matches the question\n" : "\n");
     if (p->uploads > 0) {
         add_times(out, "Seen      ", p->first, p->last);
     }
@@ -49,8 +50,10 @@ static void add_sources(struct buffer *out, const struct provenance *p)
     }
 }
 
-static void add_exactness(struct buffer *out, uint32_t inexact)
+static void add_exactness(struct buffer *out, const struct render_input *in)
 {
+    const uint32_t inexact = in->provenance->inexact;
+    const bool covered = in->coverage != NULL && in->coverage->words[WORDS_PROCESSES] != 0;
     const char *separator = "Exact     no: ";
     for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
         const char *name = (inexact & bit) != 0 ? message_inexact_name(bit) : NULL;
@@ -60,7 +63,22 @@ static void add_exactness(struct buffer *out, uint32_t inexact)
             separator = ", ";
         }
     }
-    buffer_add_text(out, inexact == 0 ? "Exact     yes: no tick or call was lost on the way\n" : "\n");
+    buffer_add_text(out, inexact == 0 && covered           ? "Exact     yes: no call was lost on the way; of ticks see Coverage\n"
+                         : inexact == 0                    ? "Exact     yes: no tick or call was lost on the way\n"
+                         : (inexact & INEXACT_CALLS) == 0 ? " (calls are exact, ticks are not)\n"
+                         : (inexact & INEXACT_TICKS) == 0 ? " (ticks are exact, calls are not)\n"
+                                                          : "\n");
+    if ((inexact & INEXACT_SAMPLED) != 0) {
+        buffer_add_text(out, "~calls    sampled: where a program does not count its calls, a number of calls is how often a tick found the\n"
+                             "          callee below its caller\n");
+    }
+}
+
+/* "seconds", "wall seconds", "cycles". */
+static void add_unit(struct buffer *out, const struct report *r)
+{
+    name_add_safe(out, r->dimension);
+    buffer_add_text(out, r->in_seconds && strcmp(r->dimension, "seconds") != 0 ? " seconds" : "");
 }
 
 static void add_total(struct buffer *out, const struct report *r)
@@ -68,13 +86,21 @@ static void add_total(struct buffer *out, const struct report *r)
     buffer_add_text(out, "Total     ");
     buffer_add_fixed(out, r->total, 0, 2);
     buffer_add_char(out, ' ');
-    name_add_safe(out, r->dimension != NULL ? r->dimension : "seconds");
+    add_unit(out, r);
     buffer_add_format(out, " in %" PRIu64 " ticks", r->ticks);
     for (uint32_t i = 0; i < r->rate_count; i++) {
         buffer_add_format(out, "%s%" PRIu32, i == 0 ? " at " : i + 1 < r->rate_count ? ", " : " and ", r->rates[i]);
     }
-    buffer_add_format(out, "%s, %" PRIu64 " calls%s\n", r->rate_count > 0 ? " a second" : "", r->calls,
+    buffer_add_format(out, "%s, %" PRIu64 " calls%s\n", r->rate_count == 0 ? "" : r->in_seconds ? " a second" : " a unit", r->calls,
                       r->saturated ? "; a sum reached 2^63-1 and is larger" : "");
+    for (uint32_t i = 0; i < r->other_dimension_count; i++) {
+        buffer_add_text(out, i == 0 ? "Left out  " : ", ");
+        name_add_safe(out, r->other_dimensions[i].name);
+        buffer_add_format(out, " (%" PRIu64 " ticks)", r->other_dimensions[i].ticks);
+    }
+    if (r->other_dimension_count > 0) {
+        buffer_add_text(out, ": dimension=NAME shows those\n");
+    }
 }
 
 static void add_missing(const struct text_parts *t)
@@ -93,7 +119,9 @@ static void add_missing(const struct text_parts *t)
         buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; the others have ", s->function_count,
                           s->function_count + s->hidden);
         buffer_add_fixed(t->out, s->hidden_seconds, 0, 2);
-        buffer_add_text(t->out, " seconds of their own\n");
+        buffer_add_char(t->out, ' ');
+        add_unit(t->out, r);
+        buffer_add_text(t->out, " of their own\n");
     }
 }
 
@@ -122,7 +150,8 @@ void text_add_heading(const struct text_parts *t)
     buffer_add_format(t->out, "\nScope     %s\n", scope_words(in->scope));
     add_window(t->out, in);
     add_sources(t->out, in->provenance);
-    add_exactness(t->out, in->provenance->inexact);
+    add_exactness(t->out, in);
+    text_add_collector(t);
     add_total(t->out, in->report);
     add_missing(t);
     if (in->focus != NULL) {

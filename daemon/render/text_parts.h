@@ -18,9 +18,15 @@ struct text_parts {
 
 /* What was asked, where the numbers come from, and what is missing. */
 void text_add_heading(const struct text_parts *t);
+/* How much of the CPU time is in functions, and what the collectors lost; nothing where there was none. */
+void text_add_collector(const struct text_parts *t);
+/* Below the flat profile: time inside the collector, its number so wide, behind so many blanks; nothing where there was none. */
+void text_add_inside(const struct text_parts *t, int before, int width);
 /* NO_MEMORY or OK, both. */
 enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e);
 enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e);
+/* "~" where calls were sampled and not counted, else "": before the heading of a column of calls. */
+const char *text_calls_mark(const struct render_input *in);
 /* Decimal digits of a count; bytes of a number with two decimals. */
 int text_width_count(uint64_t value);
 int text_width_seconds(double value);

@@ -11,7 +11,7 @@ static const char HEADING[] =
     "From      3 uploads, 2 processes started, 1 host\n"
     "Seen      2026-11-21T16:00:00Z to 2026-11-21T16:00:01.5Z\n"
     "Users     uid 0, 1000\n"
-    "Exact     no: threads-unknown, caller-bucket\n"
+    "Exact     no: threads-unknown, caller-bucket (ticks are exact, calls are not)\n"
     "Total     1.93 seconds in 193 ticks at 100 a second, 16 calls\n";
 
 static const char FLAT[] =

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "proto/words.h"
 #include "tests/unit/query_fleet.h"
 
 #define SECOND_LIBRARY "77aa00ff12"
@@ -23,24 +24,40 @@ static uint64_t address(uint32_t build)
     return build == 0 ? F_START + 4 * (uint64_t)below(24) : L_F + 4 * (uint64_t)below(16);
 }
 
-static void random_counts(uint32_t builds, uint8_t **bytes, size_t *size, uint64_t *ticks, uint64_t *calls)
+/* The collector's words, of the program, in every other upload. */
+static void random_words(struct counts *c, uint32_t program, uint32_t *first)
+{
+    struct counts_histogram *h = &c->histograms[c->histogram_count - 1];
+    words_make_histogram(h, program);
+    h->first = *first;
+    for (uint32_t word = below(4); below(2) == 0 && word < 20 && h->used < 8; word += 1 + below(5), h->used++) {
+        c->bin_index[*first] = word;
+        c->bin_ticks[(*first)++] = 1 + (uint64_t)below(1000000) * below(1000000);
+    }
+}
+
+static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, size_t *size, uint64_t *ticks, uint64_t *calls)
 {
     struct counts c;
     struct profd_error e;
     uint32_t histograms = below(3), arcs = below(60);
-    cr_assert_eq(counts_init(&c, histograms, histograms * 8, arcs, &e), PROFD_OK);
+    cr_assert_eq(counts_init(&c, histograms + 1, (histograms + 1) * 8, arcs, &e), PROFD_OK);
     uint32_t first = 0;
     for (uint32_t h = 0; h < histograms; h++) {
         uint32_t build = h == 0 ? 0 : below(builds);
         uint64_t low = build == 0 ? F_START : L_F;
         c.histograms[h] = (struct counts_histogram){.build = build, .bins = 24, .low = low, .high = low + 96, .rate = 100,
                                                     .dimension = "seconds", .abbreviation = 's', .first = first};
+        if (below(5) == 0) {
+            strcpy(c.histograms[h].dimension, "cycles");
+        }
         for (uint32_t bin = below(6); bin < 24 && first < (h + 1) * 8; bin += 1 + below(9)) {
             c.bin_index[first] = bin;
             c.bin_ticks[first++] = 1 + below(50);
             c.histograms[h].used++;
         }
     }
+    random_words(&c, program, &first);
     c.bin_count = first;
     for (uint32_t i = 0; i < arcs; i++) {
         c.from_build[i] = below(9) == 0 ? COUNTS_NOWHERE : below(builds);
@@ -72,7 +89,7 @@ static void put_random(struct store *raw, struct store *rolled, uint32_t number)
         strcpy(builds[u.build_count].id.text, set[u.build_count]);
         u.program = strcmp(set[u.build_count], PROGRAM) == 0 ? (uint32_t)u.build_count : u.program;
     }
-    random_counts((uint32_t)u.build_count, &bytes, &u.counts_size, &u.ticks, &u.calls);
+    random_counts((uint32_t)u.build_count, u.program, &bytes, &u.counts_size, &u.ticks, &u.calls);
     u.counts = bytes;
     memset(u.host, "abcd"[below(4)], 32);
     memcpy(u.sender, &number, sizeof number);
@@ -92,10 +109,11 @@ static void random_target(char *target, size_t size, const char *since, const ch
     static const char *const BUILDS[] = {PROGRAM, PROGRAM, PROGRAM, LIBRARY, SECOND_LIBRARY};
     static const char *const WHAT[] = {"report?limit=0&format=json", "report?limit=0&format=text", "report?format=gprof", "counts?uid=1000",
                                        "report?limit=3&sort=calls&static=1", "groups?by=host&by=service", "groups?step=1h&by=host",
-                                       "groups?step=1d", "report?view=flat&limit=0"};
+                                       "groups?step=1d", "report?view=flat&limit=0", "report?dimension=cycles&limit=0",
+                                       "groups?by=host&dimension=cycles"};
     static const char *const WHICH[] = {"", "", "&match=host%3D~%22db.%2A%22", "&label.service=api", "&match=host!%3D%22db1%22",
                                         "&match=service!~%22.%2B%22", "&scope=everywhere", "&scope=everywhere&label.host=web"};
-    int n = snprintf(target, size, "/api/v1/builds/%s/%s%s", BUILDS[below(5)], WHAT[below(9)], WHICH[below(8)]);
+    int n = snprintf(target, size, "/api/v1/builds/%s/%s%s", BUILDS[below(5)], WHAT[below(11)], WHICH[below(8)]);
     n += snprintf(target + n, size - (size_t)n, "%s%s", since[0] ? "&since=" : "", since);
     snprintf(target + n, size - (size_t)n, "%s%s", until[0] ? "&until=" : "", until);
 }

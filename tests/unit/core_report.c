@@ -270,20 +270,59 @@ Test(report, rates_are_kept_apart, .init = setup)
     arena_free(a);
 }
 
+static void histogram_of(const char *dimension, uint32_t rate, uint32_t bin, uint64_t ticks)
+{
+    upload_histogram(&upload, 0, 0x1000, 0x1400, 0x400, rate);
+    struct counts_histogram *h = &upload.histograms[upload.counts.histogram_count - 1];
+    memset(h->dimension, 0, sizeof h->dimension);
+    memcpy(h->dimension, dimension, strlen(dimension));
+    upload_bin(&upload, bin, ticks);
+}
+
 Test(report, dimensions_are_not_mixed, .init = setup)
 {
     struct arena *a = arena_new(0);
-    struct report *r = NULL;
     struct profd_error e;
-    upload_histogram(&upload, 0, 0x1000, 0x1400, 0x400, 1000);
-    upload_bin(&upload, 0x10, 400);
-    upload_histogram(&upload, 0, 0x1000, 0x1400, 0x400, 1000);
-    memcpy(upload.histograms[1].dimension, "misses", 7);
-    upload_bin(&upload, 0x10, 400);
+    histogram_of("misses", 1, 0x10, 7);
+    histogram_of("seconds", 1000, 0x10, 400);
+    histogram_of("cycles", 1, 0x10, 9);
+    histogram_of("cycles", 2, 0x104, 8);
+    struct report *r = report(a, 1, &(struct report_request){0}), *none = NULL;
+    cr_assert_str_eq(r->dimension, "seconds");
+    cr_assert(r->ticks == 400 && r->total == 0.4 && r->rate_count == 1 && r->rates[0] == 1000);
+    cr_assert_eq(r->other_dimension_count, 2);
+    cr_assert_str_eq(r->other_dimensions[0].name, "cycles");
+    cr_assert_str_eq(r->other_dimensions[1].name, "misses");
+    cr_assert(r->other_dimensions[0].ticks == 17 && r->other_dimensions[1].ticks == 7);
+    r = report(a, 1, &(struct report_request){.dimension = "cycles"});
+    cr_assert_str_eq(r->dimension, "cycles");
+    cr_assert(r->ticks == 17 && r->total == 9 + 8 / 2.0 && report_named(r, "main")->self == 9 && report_named(r, "f")->self == 4);
+    cr_assert_str_eq(r->other_dimensions[1].name, "seconds");
     const struct object *objects[] = {&program.object};
-    struct report_request request = {.profile = upload_profile(&upload, a, ids, 1), .objects = objects};
-    cr_assert_eq(report_build(a, &request, &r, &e), PROFD_CONFLICT);
-    cr_assert(r == NULL && strstr(e.sentence, "seconds") != NULL && strstr(e.sentence, "misses") != NULL, "%s", e.sentence);
+    struct report_request request = {.profile = upload_profile(&upload, a, ids, 1), .objects = objects, .dimension = "Cycles"};
+    cr_assert_eq(report_build(a, &request, &none, &e), PROFD_BAD_QUERY);
+    cr_assert_null(none);
+    cr_assert_str_eq(e.sentence, "dimension=Cycles: the samples of this sum are of cycles, misses, seconds");
+    arena_free(a);
+}
+
+Test(report, without_seconds_the_first_dimension_is_taken, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    histogram_of("wall", 1, 0x10, 3);
+    histogram_of("cycles", 1, 0x10, 5);
+    cr_assert_str_eq(report(a, 1, &(struct report_request){0})->dimension, "cycles");
+    arena_free(a);
+}
+
+/* Nothing was sampled: an empty range of time, say. There is nothing to be told apart. */
+Test(report, without_samples_any_dimension_will_do, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    upload_arc(&upload, 0, 0x1010, 0, 0x1104, 5);
+    cr_assert_str_eq(report(a, 1, &(struct report_request){0})->dimension, "seconds");
+    struct report *r = report(a, 1, &(struct report_request){.dimension = "cycles"});
+    cr_assert(strcmp(r->dimension, "cycles") == 0 && r->other_dimension_count == 0 && r->ticks == 0 && r->calls == 5);
     arena_free(a);
 }
 

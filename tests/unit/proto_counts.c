@@ -256,7 +256,8 @@ Test(proto_counts, totals_stop_at_the_limit)
 {
     struct counts c;
     uint64_t ticks, calls;
-    cr_assert_eq(counts_init(&c, 0, 2, 3, NULL), PROFD_OK);
+    cr_assert_eq(counts_init(&c, 1, 2, 3, NULL), PROFD_OK);
+    c.histograms[0] = (struct counts_histogram){.bins = 2, .high = 2, .rate = 1, .dimension = "seconds", .abbreviation = 's', .used = 2};
     c.bin_ticks[0] = 5;
     c.bin_ticks[1] = 6;
     c.calls[0] = c.calls[1] = (uint64_t)INT64_MAX;

@@ -46,6 +46,7 @@ static const uint32_t cycle_uids[] = {0, 1000};
 
 static const struct report cycle_report = {
     .function_count = CYCLE_FUNCTIONS, .cycle_count = 1, .functions = cycle_functions, .cycles = cycle_cycles,
+    .dimension = "seconds", .in_seconds = true,
     .order = cycle_order, .order_count = 6, .total = 1.93, .ticks = 193, .calls = 16, .rate_count = 1, .rates = cycle_rates,
     .builds = cycle_builds, .build_names = cycle_names, .build_count = 1,
 };

@@ -1,0 +1,32 @@
+#include "render/json_collector.h"
+
+#include <string.h>
+
+#include "render/json_write.h"
+
+void json_add_collector(struct buffer *out, const struct render_input *in)
+{
+    const struct coverage *c = in->coverage;
+    double share;
+    if (c == NULL || !c->any) {
+        return;
+    }
+    JSON_ADD(out, ",\"collector\":{\"coverage\":");
+    if (coverage_share(c, &share)) {
+        buffer_add_shortest(out, share);
+    } else {
+        JSON_ADD(out, "null");
+    }
+    json_add_number(out, "attributed_seconds", (double)coverage_attributed(c) / 1e9);
+    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
+        const char *name = words_name(i);
+        if (name != NULL && words_is_time(i)) {
+            json_add_number(out, name, (double)c->words[i] / 1e9);
+        } else if (name != NULL) {
+            json_add_count(out, name, c->words[i]);
+        }
+    }
+    json_add_flag(out, "wider_than_report", strcmp(in->scope, "program") != 0);
+    json_add_flag(out, "saturated", c->saturated);
+    JSON_ADD(out, "}");
+}
