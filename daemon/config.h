@@ -19,12 +19,14 @@
     X(http, "http", TEXT, "ADDR:PORT", "speak HTTP on this loopback address too (read only)")                          \
     X(http_token, "http-token", TEXT, "FILE", "who asks there must know the token in FILE")                            \
     X(http_open, "http-open", FLAG, NULL, "let every local user ask there, without a token")                           \
+    X(http_origin, "http-origin", TEXT, "URL", "pages of this origin (https://HOST[:PORT]) may ask over HTTP, too")        \
     X(read_group, "read-group", TEXT, "GROUP", "members (name or number) may read everybody's profiles")               \
     X(admin_group, "admin-group", TEXT, "GROUP", "members may delete, verify and back up")                             \
     X(raw_age, "raw-age", TEXT, "AGE", "uploads older than this become sums of an hour (48h)")                         \
     X(raw_bytes, "raw-bytes", TEXT, "SIZE", "as do the oldest beyond so many bytes (1G)")                              \
     X(keep_age, "keep-age", TEXT, "AGE", "days that ended longer ago are removed; 0: never (400d)")                    \
     X(keep_bytes, "keep-bytes", TEXT, "SIZE", "as are the oldest days beyond so many bytes; 0: never (0)")             \
+    X(harvest_interval, "harvest-interval", TEXT, "TIME", "live processes are read so often (10s)")                    \
     X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice, info or debug")                                  \
     X(restore, "restore", ONLY_OPTION, "FILE", "put the backup FILE in the place of what is stored, and exit")         \
     X(help, "help", ONLY_FLAG, NULL, "print this text")                                                                \
@@ -45,6 +47,7 @@ struct config {
     const char *http_socket; /* NULL: none */
     const char *http;        /* NULL: no TCP */
     bool http_open;
+    const char *http_origin; /* in small letters, as browsers write it; NULL: none */
     uint8_t http_token_sha256[32]; /* when http and not http_open */
     bool has_read_group;
     uint32_t read_group;
@@ -52,6 +55,7 @@ struct config {
     uint32_t admin_group;
     int64_t raw_age, keep_age;       /* nanoseconds; keep 0: for ever */
     uint64_t raw_bytes, keep_bytes;  /* keep 0: no limit */
+    int64_t harvest_interval;        /* nanoseconds */
     enum log_level log_level;
     bool socket_given, http_given; /* not by default */
 };

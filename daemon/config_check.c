@@ -8,12 +8,15 @@
 #include "config.h"
 #include "config_file.h"
 #include "config_units.h"
+#include "net/http_target.h"
 #include "net/listen.h"
 #include "net/peer.h"
 
 #define RAW_AGE_MIN INT64_C(1000000000)
 #define RAW_BYTES_MIN (64u << 10)
 #define KEEP_BYTES_MIN (1u << 20)
+#define HARVEST_MIN INT64_C(1000000000)
+#define HARVEST_MAX INT64_C(3600000000000)
 
 static enum profd_status config_set_default(struct config *config, enum config_option option, const char *first,
                                             const char *second, struct profd_error *e)
@@ -70,6 +73,29 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
     if (!status)
         status = config_set_default(config, CONFIG_http_socket, runtime, "/profd/http.sock", e);
     return status;
+}
+
+/* scheme://host[:port] as browsers write it in Origin: small letters, and no port where it is the scheme's own. */
+static enum profd_status config_check_origin(struct config *config, struct profd_error *e)
+{
+    char *origin = config->values[CONFIG_http_origin];
+    const char *own_port = NULL;
+    size_t n, scheme;
+
+    config->http_origin = origin;
+    if (!origin)
+        return PROFD_OK;
+    n = strlen(origin);
+    for (size_t i = 0; i < n; i++)
+        origin[i] = (char)(origin[i] >= 'A' && origin[i] <= 'Z' ? origin[i] + ('a' - 'A') : origin[i]);
+    scheme = !strncmp(origin, "https://", 8) ? 8 : !strncmp(origin, "http://", 7) ? 7 : 0;
+    if (!scheme || !http_host_valid(origin + scheme, n - scheme))
+        return profd_error_set(e, PROFD_CONFIG,
+                               "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path", origin);
+    own_port = scheme == 8 ? ":443" : ":80";
+    if (n > strlen(own_port) && !strcmp(origin + n - strlen(own_port), own_port))
+        origin[n - strlen(own_port)] = 0;
+    return PROFD_OK;
 }
 
 static enum profd_status config_check_http(struct config *config, struct profd_error *e)
@@ -165,6 +191,20 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     return PROFD_OK;
 }
 
+static enum profd_status config_check_harvest(struct config *c, struct profd_error *e)
+{
+    const char *text = config_or(c->values[CONFIG_harvest_interval], "10s");
+    int64_t interval;
+    enum profd_status status = config_parse_age("harvest-interval", text, &interval, e);
+
+    if (status)
+        return status;
+    if (interval < HARVEST_MIN || interval > HARVEST_MAX)
+        return profd_error_set(e, PROFD_CONFIG, "harvest-interval is \"%s\", not 1s to 1h", text);
+    c->harvest_interval = interval;
+    return PROFD_OK;
+}
+
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
     const char *level = config->values[CONFIG_log_level], *open = config->values[CONFIG_http_open];
@@ -200,5 +240,9 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     status = config_check_groups(config, e);
     if (!status)
         status = config_check_policy(config, e);
+    if (!status)
+        status = config_check_harvest(config, e);
+    if (!status)
+        status = config_check_origin(config, e);
     return status ? status : config_check_http(config, e);
 }

@@ -87,6 +87,37 @@ static void metrics_lower(char *out, size_t size, const char *text)
     out[i] = 0;
 }
 
+/* Counts by status, those that happened. */
+static void metrics_reasons(struct buffer *out, const char *name, const uint64_t counts[METRICS_STATUSES])
+{
+    for (unsigned i = 0; i < METRICS_STATUSES; i++) {
+        char reason[32];
+
+        if (!counts[i])
+            continue;
+        metrics_lower(reason, sizeof reason, profd_status_name((enum profd_status)i));
+        buffer_add_format(out, "profd_%s{reason=\"%s\"} %" PRIu64 "\n", name, reason, counts[i]);
+    }
+}
+
+static void metrics_live(const struct metrics *m, const struct metrics_view *v, struct buffer *out)
+{
+    metrics_value(out, "attached_processes", "gauge", "Live processes whose counts are read.", v->attached);
+    metrics_value(out, "attached_silent_processes", "gauge", "Those of them whose connection has gone.", v->silent);
+    metrics_value(out, "attached_paused_processes", "gauge", "Those of them that were told to pause.", v->paused);
+    metrics_value(out, "attached_kept_memories", "gauge", "Those of them whose memory the service manager holds, too.", v->kept);
+    metrics_value(out, "attaches_total", "counter", "Processes attached, again or for the first time.", m->attached);
+    metrics_head(out, "attach_refused_total", "counter", "Processes not attached, by reason.");
+    metrics_reasons(out, "attach_refused_total", m->attach_refused);
+    metrics_value(out, "harvests_total", "counter", "Harvests of live processes that brought something and were stored.", m->harvests);
+    metrics_head(out, "harvest_seconds", "histogram", "From the beginning of such a harvest to its being stored.");
+    metrics_histogram_text(out, "harvest_seconds", NULL, NULL, &m->harvest_seconds);
+    metrics_head(out, "harvest_refused_total", "counter", "Processes that are not read any more because they are not to be believed, by reason.");
+    metrics_reasons(out, "harvest_refused_total", m->harvests_refused);
+    metrics_value(out, "processes_ended_total", "counter", "Processes read a last time after their end.", m->processes_ended);
+    metrics_value(out, "processes_end_not_seen_total", "counter", "Processes that ended while nobody looked.", m->processes_unseen);
+}
+
 static void metrics_uploads(const struct metrics *m, struct buffer *out)
 {
     metrics_head(out, "uploads_total", "counter", "Uploads answered, by result and, if rejected, reason.");
@@ -154,6 +185,17 @@ static void metrics_store(const struct metrics_view *v, struct buffer *out)
     metrics_value(out, "no_space", "gauge", "1 while the latest write found no space.", v->full);
 }
 
+static void metrics_answers(const struct query_answers_use *a, struct buffer *out)
+{
+    buffer_add_text(out, "# HELP profd_answers_total Answers that could be kept: given at once, after a look at the ETag, or made.\n"
+                         "# TYPE profd_answers_total counter\n");
+    buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", a->at_once);
+    buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", a->after_look);
+    buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", a->made);
+    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of finished answers kept for whoever asks the same.", a->bytes);
+    metrics_value(out, "answers_kept", "gauge", "Finished answers kept for whoever asks the same.", a->entries);
+}
+
 static void metrics_cache(const struct query_cache_use *c, struct buffer *out)
 {
     metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a question found added up.", c->found);
@@ -199,6 +241,8 @@ void metrics_format(const struct metrics *m, const struct metrics_view *v, struc
     metrics_queries(m, v, out);
     metrics_store(v, out);
     metrics_cache(&v->cache, out);
+    metrics_answers(&v->answers, out);
+    metrics_live(m, v, out);
     metrics_upkeep(v, out);
     metrics_verification(m, v, out);
     metrics_value(out, "write_batches_total", "counter", "Batches of uploads and other jobs the writing thread has finished.",
@@ -212,8 +256,8 @@ void metrics_format(const struct metrics *m, const struct metrics_view *v, struc
     metrics_head(out, "queue_length", "gauge", "Jobs that wait or run, by queue.");
     buffer_add_format(out,
                       "profd_queue_length{queue=\"writer\"} %zu\nprofd_queue_length{queue=\"reader\"} %zu\n"
-                      "profd_queue_length{queue=\"object\"} %zu\n",
-                      v->writer_pending, v->reader_pending, v->object_pending);
+                      "profd_queue_length{queue=\"object\"} %zu\nprofd_queue_length{queue=\"harvest\"} %zu\n",
+                      v->writer_pending, v->reader_pending, v->object_pending, v->harvest_pending);
     metrics_value(out, "log_lines_suppressed_total", "counter", "Log lines left out by the rate limit.",
                   v->lines_suppressed);
 }

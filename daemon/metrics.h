@@ -36,6 +36,9 @@ struct metrics {
     uint64_t upload_bytes, samples, calls;
     uint64_t objects_ok, objects_failed, objects_wanted;
     uint64_t ledger_mismatches;
+    uint64_t attached, attach_refused[METRICS_STATUSES]; /* ATTACH frames answered */
+    uint64_t harvests, harvests_refused[METRICS_STATUSES], processes_ended, processes_unseen;
+    struct metrics_histogram harvest_seconds;
     struct metrics_histogram upload_seconds, query_seconds[METRICS_ENDPOINTS];
 };
 
@@ -45,7 +48,9 @@ struct metrics_view {
     struct http_door_counts http;
     struct store_totals totals;
     struct query_cache_use cache;
-    size_t writer_pending, reader_pending, object_pending;
+    struct query_answers_use answers;
+    size_t writer_pending, reader_pending, object_pending, harvest_pending;
+    size_t attached, silent, paused, kept; /* live processes: all, without a connection, told to pause, held by the service manager */
     uint64_t batches; /* of the writing thread */
     uint64_t lines_suppressed, answer_bytes;
     bool writable, full;

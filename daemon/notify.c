@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -59,6 +60,32 @@ void notify_send(const char *text)
     sent = sendto(notify_state.fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&notify_state.address,
                   notify_state.size);
     (void)sent;
+}
+
+bool notify_send_fd(const char *text, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    char copy[256];
+    const size_t n = strlen(text);
+    struct iovec part = {.iov_base = copy, .iov_len = n};
+    struct msghdr m = {.msg_name = &notify_state.address, .msg_namelen = notify_state.size, .msg_iov = &part, .msg_iovlen = 1};
+
+    if (notify_state.fd < 0 || n > sizeof copy)
+        return false;
+    memcpy(copy, text, n);
+    if (fd >= 0) {
+        memset(&control, 0, sizeof control);
+        m.msg_control = control.bytes;
+        m.msg_controllen = sizeof control.bytes;
+        control.head.cmsg_level = SOL_SOCKET;
+        control.head.cmsg_type = SCM_RIGHTS;
+        control.head.cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    }
+    return sendmsg(notify_state.fd, &m, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
 uint64_t notify_watchdog_ms(void)

@@ -4,11 +4,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log.h"
+#include "server_attach.h"
 
 static const char *const server_admin_names[] = {
-    [REQUEST_DELETE] = "delete", [REQUEST_VERIFY] = "verify", [REQUEST_BACKUP] = "backup"};
+    [REQUEST_DELETE] = "delete", [REQUEST_VERIFY] = "verify", [REQUEST_BACKUP] = "backup", [REQUEST_PAUSE] = "pause",
+    [REQUEST_RESUME] = "resume"};
 
 struct conn *server_admin_conn(const struct server_admin *a)
 {
@@ -114,14 +117,15 @@ static enum profd_status server_admin_judge(struct server *s, const struct conn 
                                             struct request *request, struct profd_error *e)
 {
     const struct peer *peer = conn_get_peer(c);
+    const bool everybodys = !strcmp(m->verb, "pause") || !strcmp(m->verb, "resume"); /* for processes of one's own */
     enum profd_status status = PROFD_OK;
 
-    if (!peer->may_admin)
+    if (!peer->may_admin && !everybodys)
         return profd_error_set(e, PROFD_FORBIDDEN,
                                "user %u may not %.100s: root, the daemon's user and members of the admin group may",
                                peer->uid, m->verb);
     status = request_parse(m->verb, m->arguments, m->argument_count, request, e);
-    if (status)
+    if (status || everybodys)
         return status;
     if (request->verb != REQUEST_VERIFY && s->write_failed) {
         *e = s->write_error;
@@ -147,6 +151,18 @@ static enum profd_status server_admin_begin(struct server_admin *a, struct profd
     }
 }
 
+/* A word to live processes is said at once. */
+static enum profd_status server_admin_switch(struct server *s, struct conn *c, uint32_t tag, const struct request *request,
+                                             struct profd_error *e)
+{
+    struct server_page page;
+    enum profd_status status = server_attach_switch(s, conn_get_peer(c), request, &page, e);
+
+    if (!status)
+        server_reply(s, c, tag, &page);
+    return status;
+}
+
 enum profd_status server_take_admin(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct server *s = context;
@@ -158,6 +174,11 @@ enum profd_status server_take_admin(void *context, struct conn *c, struct conn_f
     if (status)
         return status;
     status = server_admin_judge(s, c, &m.as.admin, &request, e);
+    if (!status && (request.verb == REQUEST_PAUSE || request.verb == REQUEST_RESUME)) {
+        status = server_admin_switch(s, c, f->header.tag, &request, e);
+        message_done(&m);
+        return status;
+    }
     message_done(&m);
     if (status)
         return status;

@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "server_attach.h"
 #include "server_parts.h"
 #include "server_web.h"
 
 #define EXHAUSTED_PAUSE_MS 100
 #define DESCRIPTORS_SPARE 512u
+#define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
 
 enum profd_status server_make_directory(const char *path, unsigned mode, struct profd_error *e)
 {
@@ -82,7 +84,10 @@ static void *server_on_opened(void *context, struct conn *c)
 
 static void server_on_closed(void *context, void *user)
 {
-    (void)context;
+    struct server_attached *attached = session_get_attached(user);
+
+    if (attached)
+        server_attach_hang_up(context, attached);
     session_free(user);
 }
 
@@ -97,11 +102,11 @@ static const struct conn_handler server_handlers[] = {
     {FRAME_UPLOAD, true, 0, 0, server_take_upload},    {FRAME_OBJECT, true, 1, 2, server_take_object},
     {FRAME_DECLINE, false, 0, 0, server_take_decline}, {FRAME_QUERY, true, 0, 0, server_take_query},
     {FRAME_SYNC, true, 0, 0, server_take_sync},        {FRAME_NACK, false, 0, 0, server_take_nack},
-    {FRAME_ADMIN, true, 0, 0, server_take_admin},
+    {FRAME_ADMIN, true, 0, 0, server_take_admin},      {FRAME_ATTACH, true, 1, 1, server_take_attach},
 };
 
-/* Connections leave some of the process's descriptors for what is sent through them, for answers and for the store. */
-static size_t server_connections_max(void)
+/* Connections and live processes leave some of the process's descriptors for what is sent, for answers and for the store. */
+static size_t server_descriptors(void)
 {
     const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC); /* about as many are in use */
     struct rlimit limit;
@@ -111,11 +116,11 @@ static size_t server_connections_max(void)
         close(lowest);
     if (lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur <= (rlim_t)lowest)
         return 1;
-    if (limit.rlim_cur > 2 * LIMIT_CONNECTIONS)
-        return LIMIT_CONNECTIONS;
+    if (limit.rlim_cur > DESCRIPTORS_ENOUGH)
+        limit.rlim_cur = DESCRIPTORS_ENOUGH;
     room = (size_t)limit.rlim_cur - (size_t)lowest;
     spare = room / 4 < DESCRIPTORS_SPARE ? room / 4 : DESCRIPTORS_SPARE;
-    return room - spare < LIMIT_CONNECTIONS ? room - spare : LIMIT_CONNECTIONS;
+    return room - spare;
 }
 
 static enum profd_status server_make_conns(struct server *s, struct profd_error *e)
@@ -123,7 +128,9 @@ static enum profd_status server_make_conns(struct server *s, struct profd_error 
     struct conn_config config;
 
     conn_config_init(&config);
-    config.connections_max = server_connections_max();
+    s->attach->descriptors = server_descriptors();
+    if (s->attach->descriptors < config.connections_max)
+        config.connections_max = s->attach->descriptors;
     config.base = loop_get_base(s->loop);
     config.closer = s->closer;
     config.handlers = server_handlers;
@@ -145,6 +152,7 @@ static enum profd_status server_make_door(struct server *s, enum server_door doo
     config.open = s->config->http_open;
     memcpy(config.token_sha256, s->config->http_token_sha256, sizeof config.token_sha256);
     config.is_public = server_web_has;
+    config.origin = s->config->http_origin;
     s->doors[door] = http_door_new(loop_get_base(s->loop), &config, server_http_request, s);
     return s->doors[door] ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the HTTP door");
 }
@@ -182,6 +190,7 @@ static enum profd_status server_open_sockets(struct server *s, struct profd_erro
     s->listeners[SERVER_HTTP].fd = passed.http;
     s->listeners[SERVER_HTTP_TCP].fd = passed.http_tcp;
     s->http_port = passed.http_port;
+    server_attach_take_kept(s, passed.kept, passed.kept_count);
     if (passed.http_tcp >= 0 && !config->http_open && !config->values[CONFIG_http_token])
         return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: say http-token FILE, or http-open");
     if (passed.upload < 0)

@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "log.h"
+#include "render/render.h"
+#include "server_attach.h"
 #include "server_parts.h"
 #include "server_upkeep.h"
-#include "server_web.h"
+#include "server_web_coded.h"
 
 #define PAGE_MAX (1u << 20)
 
@@ -19,12 +21,20 @@ void server_page_init(struct server_page *page, int status, const char *content_
     buffer_init(&page->body, PAGE_MAX);
 }
 
-static void server_page_static(struct server_page *page, const char *type, const unsigned char *bytes, size_t n)
+static void server_page_static(struct server_page *page, const struct server_web_form *form, const struct query_request *r)
 {
-    server_page_init(page, 200, type);
+    server_page_init(page, 200, form->content_type);
     page->csp = server_dashboard_csp;
     page->cache_control = "no-cache";
-    buffer_add(&page->body, bytes, n);
+    page->etag = form->etag;
+    page->coding = form->coding;
+    page->negotiated = true;
+    if (*r->if_none_match && query_match_etag(r->if_none_match, form->tag, form->coding, page->tag)) {
+        page->status = 304;
+        page->etag = page->tag;
+    } else {
+        buffer_add(&page->body, form->bytes, form->size);
+    }
 }
 
 void server_page_add_json(struct buffer *out, const char *text, size_t n)
@@ -41,38 +51,36 @@ void server_page_add_json(struct buffer *out, const char *text, size_t n)
     }
 }
 
-void server_page_problem(struct server_page *page, int http_status, const char *title, const char *detail)
+void server_page_problem(struct server_page *page, int http_status, enum profd_status code, const char *detail)
 {
     server_page_init(page, http_status, "application/problem+json");
     if (http_status == 503)
         page->retry_after_ms = 1000;
-    buffer_add_format(&page->body, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":\"", title,
-                      http_status);
-    server_page_add_json(&page->body, detail, strlen(detail));
-    buffer_add_text(&page->body, "\"}\n");
+    render_problem(code, http_status, detail, &page->body);
 }
 
 static void server_page_ready(struct server *s, struct server_page *page)
 {
     if (s->stopping) {
-        server_page_problem(page, 503, "stopping", "the daemon is stopping");
+        server_page_problem(page, 503, PROFD_STOPPING, "the daemon is stopping");
     } else if (s->write_failed) {
-        server_page_problem(page, 503, "read only", s->write_error.sentence);
+        server_page_problem(page, 503, PROFD_IO, s->write_error.sentence);
     } else if (s->full) {
-        server_page_problem(page, 503, "no space", s->full_error.sentence);
+        server_page_problem(page, 503, PROFD_FULL, s->full_error.sentence);
     } else {
         server_page_init(page, 200, "application/json; charset=utf-8");
         buffer_add_text(&page->body, "{\"status\":\"ready\"}\n");
     }
 }
 
-bool server_page_find(struct server *s, const char *target, struct server_page *page)
+bool server_page_find(struct server *s, const struct query_request *request, struct server_page *page)
 {
+    const char *target = request->target;
     const size_t n = strcspn(target, "?");
-    const struct server_web_file *file = server_web_find(target, n);
+    struct server_web_form form;
 
-    if (file) {
-        server_page_static(page, file->content_type, file->bytes, *file->size);
+    if (server_web_coded_find(s->web, target, n, request->coding, &form)) {
+        server_page_static(page, &form, request);
         return true;
     }
     if (n == 8 && !memcmp(target, "/healthz", 8)) {
@@ -91,7 +99,7 @@ bool server_page_find(struct server *s, const char *target, struct server_page *
 void server_page_metrics(struct server *s, const struct store_totals *totals, const struct query_cache_use *cache,
                          struct server_page *page)
 {
-    struct metrics_view v = {.totals = *totals, .cache = *cache};
+    struct metrics_view v = {.totals = *totals, .cache = *cache, .answers = query_answers_measure(s->answers)};
     struct server_upkeep_view upkeep;
 
     conn_group_get_counts(s->conns, &v.conns);
@@ -115,6 +123,7 @@ void server_page_metrics(struct server *s, const struct store_totals *totals, co
     v.answer_bytes = s->answer_bytes;
     v.writable = !s->write_failed;
     v.full = s->full;
+    server_attach_view(s, &v);
     server_upkeep_view(s, &upkeep);
     v.backlog_bytes = upkeep.backlog_bytes;
     v.rolled_up = upkeep.uploads[UPKEEP_COMPACT];

@@ -11,6 +11,7 @@
 #include "config.h"
 #include "core/buffer.h"
 #include "elf/broker.h"
+#include "ingest/attach.h"
 #include "ingest/ingest.h"
 #include "metrics.h"
 #include "net/closer.h"
@@ -23,6 +24,8 @@
 #include "query/query.h"
 #include "session.h"
 #include "store/store.h"
+
+struct server_web_coded;
 
 #define SERVER_READERS 3 /* of which one user occupies two at most */
 #define SERVER_ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
@@ -49,6 +52,10 @@ struct server {
     struct store *write_store, *read_stores[SERVER_READERS], *object_store, *check_store;
     struct lock *cache_lock;
     struct query_cache *cache; /* of sums, for all readers */
+    struct lock *answers_lock;
+    struct query_answers *answers;     /* finished ones, for readers and the loop */
+    atomic_uint_fast64_t generation;   /* of what is stored: odd while the writer is at it */
+    struct server_web_coded *web;
     struct ingest_checker *checker;
     atomic_uint_fast64_t objects_generation; /* grows when what uploads are checked against may have changed */
     struct work *writer, *readers, *objects;
@@ -69,6 +76,8 @@ struct server {
     size_t http_pending; /* exchanges not answered yet */
     uint64_t frames_at_trim;
 
+    struct server_attach *attach; /* live processes */
+
     struct server_upkeep *upkeep;
     struct server_scrub *scrub;
     struct server_admin *backup; /* the one that is being made or sent */
@@ -88,7 +97,7 @@ struct server {
 int64_t server_clock(void);
 
 /* server_writer.c: jobs of the one thread that writes. */
-enum server_write_kind { SERVER_WRITE_UPLOAD, SERVER_WRITE_OBJECT, SERVER_WRITE_JOB };
+enum server_write_kind { SERVER_WRITE_UPLOAD, SERVER_WRITE_OBJECT, SERVER_WRITE_JOB, SERVER_WRITE_HARVEST };
 struct server_write {
     struct work_item item; /* first */
     enum server_write_kind kind;
@@ -104,6 +113,18 @@ struct server_job {
 void server_job_init(struct server_job *job, void (*run)(struct server *s, struct server_job *job),
                      void (*done)(struct server *s, struct server_job *job),
                      void (*drop)(struct server *s, struct server_job *job));
+
+/* What a live process counted, on its way to the store: all of a batch in one transaction. */
+struct server_harvest {
+    struct server_write write; /* first */
+    struct attach_harvest harvest;
+    enum profd_status status; /* of reading, then of the store */
+    enum store_harvest_outcome outcome;
+    struct profd_error error;
+    void (*read)(void *context, struct server_harvest *h);    /* on the harvesting thread */
+    void (*was_read)(struct server *s, struct server_harvest *h); /* then, on the loop; or, status STOPPING, instead */
+    void (*stored)(struct server *s, struct server_harvest *h); /* after the writer, on the loop; likewise */
+};
 
 /* Checks uploads beside the writer, while it waits for the disk. */
 void server_writer_prepare(void *context, struct work_item *const *items, size_t n);
@@ -128,6 +149,8 @@ struct server_upload {
 };
 enum profd_status server_take_upload(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 void server_upload_done(struct server *s, struct server_upload *u);
+/* Asks for executables that nobody has sent yet, once each on a connection. */
+void server_want_objects(struct server *s, struct conn *c, const struct wanted_build *wanted, size_t n);
 
 /* server_object.c */
 struct server_object {
@@ -178,10 +201,24 @@ bool server_hangs_file(int fd);
 /* server_session.c: the part of every request that belongs to its connection. */
 /* Ends a job and acknowledges the SYNCs that waited for it. */
 void server_end_job(struct conn *c, uint64_t job);
+/* The same for a job without which they cannot be: they are refused. */
+void server_fail_job(struct conn *c, uint64_t job);
 enum profd_status server_take_sync(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 enum profd_status server_take_nack(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 /* The body of a frame, inflated if it was compressed, as a message. On OK the message must be ended by message_done. */
 enum profd_status server_decode(const struct conn_frame *f, struct message *m, struct profd_error *e);
+
+/* server_pages.c: what is answered without asking the store, and the shape of all answers. */
+struct server_page {
+    int status;
+    const char *content_type, *cache_control, *csp; /* csp NULL: the strictest */
+    const char *etag;
+    enum coding coding;
+    bool negotiated; /* as in struct http_answer */
+    char tag[80];    /* where etag may point to */
+    uint32_t retry_after_ms;
+    struct buffer body;
+};
 
 /* server_query.c: questions of both doors. */
 struct server_query {
@@ -192,6 +229,8 @@ struct server_query {
     uint64_t job;
     struct http_exchange *exchange;
     bool metrics, summary; /* /metrics, /api/v1/status: want the totals only */
+    bool made;             /* the page of these is there: it is only to be coded, which the loop has no time for */
+    struct server_page page;
     uint64_t began;
     char *target, *if_none_match;
     struct query_request request;
@@ -206,20 +245,13 @@ void server_query_run(void *context, struct work_item *const *items, size_t n);
 void server_query_done(void *context, struct work_item *item);
 void server_query_drop(void *context, struct work_item *item);
 
-/* server_pages.c: what is answered without asking the store, and the shape of all answers. */
-struct server_page {
-    int status;
-    const char *content_type, *cache_control, *csp; /* csp NULL: the strictest */
-    const char *etag;
-    uint32_t retry_after_ms;
-    struct buffer body;
-};
-/* True if the target is one of these pages. */
-bool server_page_find(struct server *s, const char *target, struct server_page *page);
+/* server_pages.c */
+/* True if the target is one of these pages. Strings of the page live as long as the server and the request. */
+bool server_page_find(struct server *s, const struct query_request *request, struct server_page *page);
 void server_page_init(struct server_page *page, int status, const char *content_type);
 /* Text of n bytes inside a JSON string. */
 void server_page_add_json(struct buffer *out, const char *text, size_t n);
-void server_page_problem(struct server_page *page, int http_status, const char *title, const char *detail);
+void server_page_problem(struct server_page *page, int http_status, enum profd_status code, const char *detail);
 void server_page_metrics(struct server *s, const struct store_totals *totals, const struct query_cache_use *cache,
                          struct server_page *page);
 

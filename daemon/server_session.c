@@ -2,32 +2,52 @@
 #include <stdlib.h>
 
 #include "log.h"
+#include "server_attach.h"
 #include "server_parts.h"
+
+/* Answers the SYNCs that wait for nothing any more. */
+static void server_grant_syncs(struct conn *c)
+{
+    const struct message ack = {.type = FRAME_ACK};
+    struct session *session = conn_get_user(c);
+    uint32_t tag;
+    bool failed;
+
+    while (session_take_due(session, &tag, &failed)) {
+        if (failed)
+            conn_nack(c, tag, PROFD_IO, "what a live process counted could not be stored", 1000);
+        else
+            conn_answer(c, &ack, 0, tag);
+    }
+}
 
 void server_end_job(struct conn *c, uint64_t job)
 {
-    struct session *session = conn_get_user(c);
-    const struct message ack = {.type = FRAME_ACK};
-    uint32_t tag;
+    session_end(conn_get_user(c), job);
+    server_grant_syncs(c);
+}
 
-    session_end(session, job);
-    while (session_take_due(session, &tag))
-        conn_answer(c, &ack, 0, tag);
+void server_fail_job(struct conn *c, uint64_t job)
+{
+    session_fail(conn_get_user(c), job);
+    server_grant_syncs(c);
 }
 
 enum profd_status server_take_sync(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct session *session = conn_get_user(c);
-    const struct message ack = {.type = FRAME_ACK};
-    uint32_t tag;
+    struct server *s = context;
+    uint64_t job;
 
-    (void)context;
     if (f->body.size)
         return profd_error_set(e, PROFD_MALFORMED, "a SYNC has no body, this one has %zu bytes", f->body.size);
-    if (!session_sync(session, f->header.tag))
+    job = session_begin(session);
+    if (!session_sync(session, f->header.tag)) {
+        session_end(session, job);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a SYNC");
-    while (session_take_due(session, &tag))
-        conn_answer(c, &ack, 0, tag);
+    }
+    /* It waits for processes that have ended, too, and ends the job then. */
+    server_attach_sync(s, c, job);
     return PROFD_OK;
 }
 

@@ -12,8 +12,10 @@
 
 #include "admin/backup.h"
 #include "log.h"
+#include "server_attach.h"
 #include "server_parts.h"
 #include "server_upkeep.h"
+#include "server_web_coded.h"
 
 #define WRITER_QUEUE 32768u
 #define WRITER_QUEUE_UID 24576u
@@ -125,6 +127,17 @@ static enum profd_status server_make_cache(struct server *s, struct profd_error 
     return s->cache ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of sums");
 }
 
+/* What is sent as it was made before: finished answers, and the dashboard. */
+static enum profd_status server_make_answers(struct server *s, struct profd_error *e)
+{
+    s->answers_lock = lock_new();
+    const struct query_lock lock = {lock_take, lock_give, s->answers_lock};
+
+    s->answers = s->answers_lock ? query_answers_new(LIMIT_ANSWER_CACHE, &lock) : NULL;
+    s->web = server_web_coded_new();
+    return s->answers && s->web ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of answers");
+}
+
 static enum profd_status server_start_readers(struct server *s, struct profd_error *e)
 {
     void *contexts[SERVER_READERS];
@@ -144,7 +157,7 @@ static enum profd_status server_start_readers(struct server *s, struct profd_err
 
     for (unsigned i = 0; i < SERVER_READERS; i++)
         contexts[i] = s->read_stores[i];
-    if (server_make_cache(s, e))
+    if (server_make_cache(s, e) || server_make_answers(s, e))
         return PROFD_NO_MEMORY;
     return work_new(s->loop, &config, &s->readers, e);
 }
@@ -217,8 +230,12 @@ enum profd_status server_start(struct server *s, struct profd_error *e)
     if (!status)
         status = server_scrub_start(s, e);
     if (!status)
+        status = server_attach_start(s, e);
+    if (!status)
         status = closer_new(CLOSER_THREADS, &s->closer, e);
     if (!status)
         status = server_open_doors(s, e);
+    if (!status)
+        server_attach_look_unseen(s);
     return status;
 }

@@ -1,5 +1,6 @@
 /* GET /api/v1/status: what the daemon holds and how it is doing, for profctl status. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server_parts.h"
@@ -20,6 +21,19 @@ static void server_status_sentence(struct buffer *out, const char *name, bool sa
     buffer_add_char(out, '"');
     server_page_add_json(out, sentence, strlen(sentence));
     buffer_add_char(out, '"');
+}
+
+/* Where a browser finds the dashboard: the loopback address of the configuration, or that of a socket that was passed in. */
+static void server_status_http(struct buffer *out, const struct server *s)
+{
+    const char *address = s->config->http ? s->config->http : "127.0.0.1:", *colon = strrchr(address, ':');
+    char url[256];
+    bool tcp = s->http_port != 0 && colon;
+
+    if (tcp)
+        (void)snprintf(url, sizeof url, "http://%.*s:%u/", (int)(colon - address), address, (unsigned)s->http_port);
+    server_status_sentence(out, "http_url", tcp, tcp ? url : "");
+    buffer_add_format(out, ",\"http_token\":%s", tcp && !s->config->http_open ? "true" : "false");
 }
 
 void server_page_status(struct server *s, const struct store_totals *t, struct server_page *page)
@@ -49,5 +63,6 @@ void server_page_status(struct server *s, const struct store_totals *t, struct s
     server_status_number(out, "verified_at", (uint64_t)v.round_ended);
     server_status_number(out, "verified_uploads", v.round_uploads);
     server_status_number(out, "verified_mismatches", v.round_mismatches);
+    server_status_http(out, s);
     buffer_add_text(out, "}\n");
 }

@@ -4,7 +4,9 @@
 
 #include "log.h"
 #include "notify.h"
+#include "server_attach.h"
 #include "server_parts.h"
+#include "server_web_coded.h"
 #include "server_upkeep.h"
 
 #define STOP_MS 4000 /* then the loop ends with what is still open */
@@ -24,7 +26,7 @@ static bool server_is_idle(const struct server *s)
         http += counts.connections;
     }
     return !conns.connections && !http && !s->http_pending && !work_pending(s->writer) && !work_pending(s->readers) &&
-           !work_pending(s->objects) && server_scrub_is_idle(s);
+           !work_pending(s->objects) && server_scrub_is_idle(s) && server_attach_is_idle(s);
 }
 
 void server_stop_look(void *context)
@@ -50,6 +52,7 @@ void server_stop(struct server *s, int exit_status)
     log_write(LOG_LEVEL_NOTICE, NULL, "stopping");
     server_close_listeners(s);
     conn_group_drain(s->conns);
+    server_attach_stop(s);
     /* Reading an executable may take longer than is left: only the one at hand may finish. */
     work_drop(s->objects, server_object_drop, s);
     server_scrub_stop(s);
@@ -62,6 +65,7 @@ void server_stop(struct server *s, int exit_status)
 /* Everything a job may still need goes after the thread that ran it. */
 static void server_end_threads(struct server *s)
 {
+    server_attach_end_thread(s); /* what it has read goes to the writer */
     /* After a stop that ran out of time something may wait: nobody would hear its answer, and its sender asks again. */
     if (s->writer && s->readers) {
         work_drop(s->readers, server_query_drop, s);
@@ -90,13 +94,18 @@ void server_end(struct server *s)
         if (s->doors[i])
             http_door_free(s->doors[i]);
     conn_group_free(s->conns);
+    s->conns = NULL; /* what follows gives back its share of descriptors only while there is somebody to share with */
     server_admin_end(s);
+    server_attach_end(s);
     server_upkeep_end(s);
     closer_free(s->closer);
     for (unsigned i = 0; i < SERVER_READERS; i++)
         store_close(s->read_stores[i]);
     query_cache_free(s->cache);
     lock_free(s->cache_lock);
+    query_answers_free(s->answers);
+    lock_free(s->answers_lock);
+    server_web_coded_free(s->web);
     store_close(s->object_store);
     ingest_checker_free(s->checker);
     store_close(s->check_store);

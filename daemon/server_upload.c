@@ -43,16 +43,15 @@ enum profd_status server_take_upload(void *context, struct conn *c, struct conn_
     return PROFD_OK;
 }
 
-/* Asks for the executables that nobody has sent yet, once each on a connection, before the ACK (DECISIONS 19). */
-static void server_want_objects(struct server *s, struct conn *c, const struct ingest_item *item)
+void server_want_objects(struct server *s, struct conn *c, const struct wanted_build *wanted, size_t n)
 {
-    for (size_t i = 0; i < item->wanted_count; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct message m = {.type = FRAME_WANT_OBJECT};
 
-        if (!session_ask(conn_get_user(c), &item->wanted[i].id))
+        if (!session_ask(conn_get_user(c), &wanted[i].id))
             continue;
-        m.as.object.build_id = item->wanted[i].id.text;
-        m.as.object.name = item->wanted[i].name;
+        m.as.object.build_id = wanted[i].id.text;
+        m.as.object.name = wanted[i].name;
         conn_send(c, &m, 0, 0);
         s->metrics.objects_wanted++;
     }
@@ -89,7 +88,7 @@ void server_upload_done(struct server *s, struct server_upload *u)
     } else if (c) {
         struct message ack = {.type = FRAME_ACK};
 
-        server_want_objects(s, c, &u->item);
+        server_want_objects(s, c, u->item.wanted, u->item.wanted_count); /* before the ACK (DECISIONS 19) */
         ack.as.ack.duplicate = u->item.duplicate;
         conn_answer(c, &ack, 0, u->tag);
     }

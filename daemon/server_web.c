@@ -8,28 +8,33 @@
 #define SCRIPT "text/javascript; charset=utf-8"
 
 /* path, name of the embedded file, type. A further file is a line here. */
-#define FILES(X)                                    \
-    X("/", index_html, HTML)                        \
-    X("/style.css", style_css, CSS)                 \
-    X("/icon.svg", icon_svg, SVG)                   \
-    X("/app.js", app_js, SCRIPT)                    \
-    X("/api.js", api_js, SCRIPT)                    \
-    X("/dom.js", dom_js, SCRIPT)                    \
-    X("/format.js", format_js, SCRIPT)              \
-    X("/layout.js", layout_js, SCRIPT)              \
-    X("/pane_function.js", pane_function_js, SCRIPT) \
-    X("/picture.js", picture_js, SCRIPT)            \
-    X("/question.js", question_js, SCRIPT)          \
-    X("/state.js", state_js, SCRIPT)                \
-    X("/table.js", table_js, SCRIPT)                \
-    X("/view_builds.js", view_builds_js, SCRIPT)    \
-    X("/view_compare.js", view_compare_js, SCRIPT)  \
-    X("/view_flame.js", view_flame_js, SCRIPT)      \
-    X("/view_graph.js", view_graph_js, SCRIPT)      \
+#define FILES(X)                                                                                                       \
+    X("/", index_html, HTML)                                                                                           \
+    X("/style.css", style_css, CSS)                                                                                    \
+    X("/icon.svg", icon_svg, SVG)                                                                                      \
+    X("/app.js", app_js, SCRIPT)                                                                                       \
+    X("/api.js", api_js, SCRIPT)                                                                                       \
+    X("/dom.js", dom_js, SCRIPT)                                                                                       \
+    X("/format.js", format_js, SCRIPT)                                                                                 \
+    X("/layout.js", layout_js, SCRIPT)                                                                                 \
+    X("/pane_function.js", pane_function_js, SCRIPT)                                                                   \
+    X("/picture.js", picture_js, SCRIPT)                                                                               \
+    X("/question.js", question_js, SCRIPT)                                                                             \
+    X("/series.js", series_js, SCRIPT)                                                                                 \
+    X("/state.js", state_js, SCRIPT)                                                                                   \
+    X("/strip.js", strip_js, SCRIPT)                                                                                   \
+    X("/table.js", table_js, SCRIPT)                                                                                   \
+    X("/timeline.js", timeline_js, SCRIPT)                                                                             \
+    X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
+    X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
+    X("/view_flame.js", view_flame_js, SCRIPT)                                                                         \
+    X("/view_functions.js", view_functions_js, SCRIPT)                                                                 \
+    X("/view_graph.js", view_graph_js, SCRIPT)                                                                         \
+    X("/view_processes.js", view_processes_js, SCRIPT)                                                                 \
     X("/view_report.js", view_report_js, SCRIPT)
 
-#define DECLARE(path, name, type)                         \
-    extern const unsigned char embed_daemon_web_##name[]; \
+#define DECLARE(path, name, type)                                                                                      \
+    extern const unsigned char embed_daemon_web_##name[];                                                              \
     extern const size_t embed_daemon_web_##name##_size;
 FILES(DECLARE)
 #undef DECLARE
@@ -44,6 +49,12 @@ const struct server_web_file *server_web_find(const char *path, size_t n)
         if (strlen(server_web_files[i].path) == n && memcmp(server_web_files[i].path, path, n) == 0)
             return &server_web_files[i];
     return NULL;
+}
+
+const struct server_web_file *server_web_list(size_t *count)
+{
+    *count = sizeof server_web_files / sizeof *server_web_files;
+    return server_web_files;
 }
 
 bool server_web_has(const char *path, size_t n)

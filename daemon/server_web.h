@@ -13,6 +13,8 @@ struct server_web_file {
 
 /* The file of that path (n bytes, beginning with '/'), or NULL. */
 const struct server_web_file *server_web_find(const char *path, size_t n);
+/* All of them. */
+const struct server_web_file *server_web_list(size_t *count);
 bool server_web_has(const char *path, size_t n);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "server_attach.h"
 #include "server_parts.h"
 #include "server_upkeep.h"
 
@@ -84,11 +85,13 @@ void server_writer_run(void *context, struct work_item *const *items, size_t n)
 {
     struct server *s = context;
 
+    atomic_fetch_add(&s->generation, 1);
     server_writer_uploads(s->write_store, items, n);
+    server_attach_store(s->write_store, items, n);
     for (size_t i = 0; i < n; i++) {
         struct server_write *w = (struct server_write *)(void *)items[i];
 
-        if (w->kind == SERVER_WRITE_UPLOAD)
+        if (w->kind == SERVER_WRITE_UPLOAD || w->kind == SERVER_WRITE_HARVEST)
             continue;
         if (w->kind == SERVER_WRITE_JOB)
             ((struct server_job *)(void *)w)->run(s, (struct server_job *)(void *)w);
@@ -97,6 +100,8 @@ void server_writer_run(void *context, struct work_item *const *items, size_t n)
         /* Uploads that come from now on are checked against what is stored now. */
         atomic_fetch_add(&s->objects_generation, 1);
     }
+    /* Before anybody is told: who asks behind an acknowledgement sees what was acknowledged. */
+    atomic_fetch_add(&s->generation, 1);
 }
 
 void server_writer_done(void *context, struct work_item *item)
@@ -114,6 +119,9 @@ void server_writer_done(void *context, struct work_item *item)
     case SERVER_WRITE_JOB:
         ((struct server_job *)(void *)w)->done(s, (struct server_job *)(void *)w);
         break;
+    case SERVER_WRITE_HARVEST:
+        ((struct server_harvest *)(void *)w)->stored(s, (struct server_harvest *)(void *)w);
+        break;
     }
 }
 
@@ -128,6 +136,11 @@ void server_writer_drop(void *context, struct work_item *item)
         server_upload_done(context, u);
     } else if (w->kind == SERVER_WRITE_OBJECT) {
         server_object_drop(context, item);
+    } else if (w->kind == SERVER_WRITE_HARVEST) {
+        struct server_harvest *h = (struct server_harvest *)(void *)w;
+
+        h->status = profd_error_set(&h->error, PROFD_STOPPING, "the daemon is stopping");
+        h->stored(context, h);
     } else {
         ((struct server_job *)(void *)w)->drop(context, (struct server_job *)(void *)w);
     }
@@ -149,6 +162,8 @@ void server_note_store_status(struct server *s, enum profd_status status, const 
     s->write_failed = true;
     profd_error_set(&s->write_error, PROFD_IO, "the store failed and nothing is written any more: %s", e->sentence);
     log_write(LOG_LEVEL_ERROR, NULL, "%s", s->write_error.sentence);
+    if (s->attach)
+        server_attach_fail_syncs(s);
     /* A new process starts from what is on the disk; without a supervisor reads go on in this one. */
     if (s->managed)
         server_stop(s, profd_status_exit(PROFD_IO));

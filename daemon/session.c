@@ -9,7 +9,7 @@
 /* Jobs between two SYNCs. The last era is the present one and has no SYNC yet. */
 struct session_era {
     size_t jobs; /* begun in it and not ended */
-    bool synced;
+    bool synced, failed;
     uint32_t tag;
 };
 
@@ -19,6 +19,7 @@ struct session {
     uint64_t number;               /* of eras[first] */
     void *asked;                   /* a tree of strings */
     size_t asked_count;
+    struct server_attached *attached;
 };
 
 /* Room for one more era at the end. */
@@ -76,6 +77,22 @@ void session_end(struct session *s, uint64_t job)
     s->eras[s->first + (job - s->number)].jobs--;
 }
 
+void session_fail(struct session *s, uint64_t job)
+{
+    s->eras[s->first + (job - s->number)].failed = true;
+    session_end(s, job);
+}
+
+void session_set_attached(struct session *s, struct server_attached *attached)
+{
+    s->attached = attached;
+}
+
+struct server_attached *session_get_attached(const struct session *s)
+{
+    return s->attached;
+}
+
 bool session_sync(struct session *s, uint32_t tag)
 {
     if (!session_grow(s))
@@ -87,13 +104,14 @@ bool session_sync(struct session *s, uint32_t tag)
     return true;
 }
 
-bool session_take_due(struct session *s, uint32_t *tag)
+bool session_take_due(struct session *s, uint32_t *tag, bool *failed)
 {
     struct session_era *era = &s->eras[s->first];
 
     if (era->jobs || !era->synced)
         return false;
     *tag = era->tag;
+    *failed = era->failed;
     s->first++;
     s->count--;
     s->number++;

@@ -39,6 +39,11 @@ void *conn_get_user(const struct conn *c)
     return c->user;
 }
 
+enum peer_process conn_open_process(const struct conn *c, int *pidfd)
+{
+    return peer_open_process(c->fd, c->peer.pid, pidfd);
+}
+
 static void conn_arm_timer(struct conn *c)
 {
     /* The deadline of a sender does not run while it is we who do not read. */

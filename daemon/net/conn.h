@@ -82,6 +82,9 @@ void conn_group_drain(struct conn_group *g);
 /* Closes all at once and frees. Bodies taken by handlers must have been freed before. Accepts NULL. */
 void conn_group_free(struct conn_group *g);
 
+/* Lets in at most so many connections from now on, or as many as the configuration says if that is less. */
+void conn_group_limit(struct conn_group *g, size_t connections);
+
 struct conn_counts {
     size_t connections, bodies; /* now; bodies in bytes */
     uint64_t accepted, refused, frames, failed;
@@ -94,6 +97,12 @@ conn_id conn_get_id(const struct conn *c);
 const struct peer *conn_get_peer(const struct conn *c);
 void *conn_get_user(const struct conn *c);
 
+/* The process at the other end (peer_open_process). */
+enum peer_process conn_open_process(const struct conn *c, int *pidfd);
+/* Reads what has arrived on connections of this user that wait for something to read, without waiting: what was sent before
+ * now is heard before anything else is. Not from inside a handler. O(connections), one poll. */
+void conn_group_listen(struct conn_group *g, uint32_t uid);
+
 /* Moves the body out of the frame; it must come back by conn_body_free. */
 void conn_frame_take_body(struct conn_frame *f, struct conn_body *body);
 void conn_body_free(struct conn_group *g, struct conn_body *body);
@@ -105,6 +114,9 @@ int conn_frame_take_fd(struct conn_frame *f, unsigned i);
 void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
 /* Sends the answer to one frame in flight. */
 void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
+/* Sends the answer with a descriptor: FD(1) is added to the flags. The descriptor is taken over and closed when its frame's first
+ * byte has been sent, or with the connection. It must not belong to this connection's peer, whose close() might hang. */
+void conn_answer_fd(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd);
 /* Answers one frame in flight by NACK. retry_after_ms counts only for statuses that may be retried. */
 void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence, uint32_t retry_after_ms);
 /* NACKs (not as an answer), reads no more, closes when what is in flight has been answered. */

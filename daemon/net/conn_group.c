@@ -1,4 +1,5 @@
 /* The set of connections: who is let in, under which name, and how all of them end. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include "net/conn_inside.h"
 
 #define DRAIN_READS 4 /* as much as a socket holds by default */
+#define POLLS 1024
 
 void conn_config_init(struct conn_config *config)
 {
@@ -30,8 +32,10 @@ struct conn_group *conn_group_new(const struct conn_config *config)
 {
     struct conn_group *g = calloc(1, sizeof *g);
 
-    if (g)
+    if (g) {
         g->config = *config;
+        g->limit = SIZE_MAX;
+    }
     return g;
 }
 
@@ -90,15 +94,25 @@ static bool conn_group_take_slot(struct conn_group *g, uint32_t *index)
     return true;
 }
 
+void conn_group_limit(struct conn_group *g, size_t connections)
+{
+    g->limit = connections;
+}
+
+static size_t conn_group_most(const struct conn_group *g)
+{
+    return g->limit < g->config.connections_max ? g->limit : g->config.connections_max;
+}
+
 /* Who may not be let in, and why; NULL if all is well. */
 static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct tally_entry *tally,
                                     struct profd_error *e)
 {
     if (g->draining)
         profd_error_set(e, PROFD_STOPPING, "the daemon is stopping");
-    else if (g->counts.connections >= g->config.connections_max)
+    else if (g->counts.connections >= conn_group_most(g))
         profd_error_set(e, PROFD_BUSY, "%zu connections are open, at most %zu are", g->counts.connections,
-                        g->config.connections_max);
+                        conn_group_most(g));
     else if (!tally)
         profd_error_set(e, PROFD_NO_MEMORY, "out of memory");
     else if (tally->connections >= g->config.connections_max_uid)
@@ -149,6 +163,46 @@ void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out)
 {
     *out = g->counts;
     out->bodies = g->bodies;
+}
+
+/* Of at most n connections of this user from slot *at on, those that would be read if something came. */
+static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32_t *at, struct pollfd *polls, conn_id *ids,
+                                size_t n)
+{
+    size_t count = 0;
+
+    for (; *at < g->slot_count && count < n; ++*at) {
+        const struct conn *c = g->slots[*at].conn;
+
+        if (!c || c->peer.uid != uid || c->busy || !c->reading)
+            continue;
+        polls[count] = (struct pollfd){.fd = c->fd, .events = POLLIN};
+        ids[count++] = c->id;
+    }
+    return count;
+}
+
+void conn_group_listen(struct conn_group *g, uint32_t uid)
+{
+    struct pollfd polls[POLLS];
+    conn_id ids[POLLS];
+    uint32_t at = 0;
+    size_t n;
+
+    while ((n = conn_group_gather(g, uid, &at, polls, ids, POLLS)) > 0) {
+        if (poll(polls, (nfds_t)n, 0) <= 0)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            struct conn *c = polls[i].revents ? conn_find(g, ids[i]) : NULL;
+
+            if (!c) /* went while another was read */
+                continue;
+            conn_enter(c);
+            if (conn_may_read(c) && !c->held)
+                conn_read(c);
+            conn_leave(c);
+        }
+    }
 }
 
 void conn_group_drain(struct conn_group *g)

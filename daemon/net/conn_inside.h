@@ -16,6 +16,7 @@ struct conn_output {
     struct conn_output *next;
     uint8_t *block;
     size_t size, sent;
+    int fd; /* goes with the first byte; −1: none */
 };
 
 struct conn {
@@ -29,6 +30,7 @@ struct conn {
     unsigned busy;         /* depth of calls that will settle the connection when they end */
     bool failed;           /* being closed for an error: nothing is read any more */
     bool broken;           /* the socket is useless: close without writing */
+    bool deaf;             /* nobody reads our answers any more; what was sent to us before is heard all the same */
     bool reading, writing; /* which events are armed */
 
     /* input */
@@ -72,6 +74,7 @@ struct conn_group {
     struct conn *wait_first, *wait_last;
     struct conn_counts counts;
     bool draining;
+    size_t limit; /* of connections, SIZE_MAX: the configuration's alone */
     uint8_t scratch[CONN_SCRATCH];
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "net/conn_inside.h"
 #include "net/loop.h"
@@ -17,6 +18,14 @@ static void conn_source_drop(struct conn *c, struct conn_source *s)
     s->free(s);
 }
 
+static void conn_output_free(struct conn_output *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    free(o->block);
+    free(o);
+}
+
 void conn_output_clear(struct conn *c)
 {
     struct conn_output *o = c->output_first, *next_output;
@@ -24,8 +33,7 @@ void conn_output_clear(struct conn *c)
 
     for (; o; o = next_output) {
         next_output = o->next;
-        free(o->block);
-        free(o);
+        conn_output_free(o);
     }
     for (; s; s = next_source) {
         next_source = s->next;
@@ -36,17 +44,19 @@ void conn_output_clear(struct conn *c)
     c->output_bytes = 0;
 }
 
-/* Takes over the block. */
-static void conn_output_append(struct conn *c, uint8_t *block, size_t size)
+/* Takes over the block, and the descriptor if there is one. */
+static void conn_output_append(struct conn *c, uint8_t *block, size_t size, int fd)
 {
-    struct conn_output *o = c->broken ? NULL : malloc(sizeof *o);
+    struct conn_output *o = c->broken || c->deaf ? NULL : malloc(sizeof *o);
 
     if (!o) {
+        if (fd >= 0)
+            close(fd);
         free(block);
-        c->broken = true;
+        c->broken = c->broken || !c->deaf;
         return;
     }
-    *o = (struct conn_output){.block = block, .size = size};
+    *o = (struct conn_output){.block = block, .size = size, .fd = fd};
     if (c->output_last)
         c->output_last->next = o;
     else
@@ -69,7 +79,7 @@ static void conn_output_make(struct conn *c)
         return;
     }
     if (size) {
-        conn_output_append(c, block, size);
+        conn_output_append(c, block, size, -1);
         /* The others have a turn, too: a backup of hours must not hold up a report. */
         if (s->next) {
             c->source_first = s->next;
@@ -101,19 +111,50 @@ static void conn_output_advance(struct conn *c, size_t n)
         c->output_first = o->next;
         if (!c->output_first)
             c->output_last = NULL;
-        free(o->block);
-        free(o);
+        conn_output_free(o);
     }
+}
+
+/* The peer has gone, or reads no more. What it said before it went may lie unread: a process that hands over its memory and ends at
+ * once is an example. Nothing more is said to it. */
+static void conn_output_give_up(struct conn *c)
+{
+    for (const struct conn_source *s = c->source_first; s; s = s->next)
+        c->in_flight--;
+    conn_output_clear(c);
+    c->deaf = true;
+    conn_set_write_deadline(c, 0);
+}
+
+union conn_control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static void conn_output_attach(struct msghdr *m, union conn_control *control, int fd)
+{
+    memset(control, 0, sizeof *control);
+    m->msg_control = control->bytes;
+    m->msg_controllen = sizeof control->bytes;
+    control->align.cmsg_level = SOL_SOCKET;
+    control->align.cmsg_type = SCM_RIGHTS;
+    control->align.cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(&control->align), &fd, sizeof fd);
 }
 
 /* One sendmsg. False when the socket takes no more. */
 static bool conn_output_send(struct conn *c)
 {
+    struct conn_output *first = c->output_first;
     struct iovec io[BLOCKS_PER_WRITE];
     struct msghdr m = {.msg_iov = io};
+    union conn_control control;
     ssize_t n;
 
-    for (struct conn_output *o = c->output_first; o && m.msg_iovlen < BLOCKS_PER_WRITE; o = o->next) {
+    if (first->fd >= 0)
+        conn_output_attach(&m, &control, first->fd);
+    /* A descriptor goes with the first byte of its own frame: such a frame begins a message. */
+    for (struct conn_output *o = first; o && m.msg_iovlen < BLOCKS_PER_WRITE && (o == first || o->fd < 0); o = o->next) {
         io[m.msg_iovlen].iov_base = o->block + o->sent;
         io[m.msg_iovlen++].iov_len = o->size - o->sent;
     }
@@ -121,9 +162,15 @@ static bool conn_output_send(struct conn *c)
         n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0) {
-        if (errno != EAGAIN && errno != ENOBUFS)
+        if (errno == EPIPE || errno == ECONNRESET)
+            conn_output_give_up(c);
+        else if (errno != EAGAIN && errno != ENOBUFS)
             c->broken = true;
         return false;
+    }
+    if (n && first->fd >= 0) {
+        close(first->fd);
+        first->fd = -1;
     }
     conn_output_advance(c, (size_t)n);
     conn_set_write_deadline(c, c->output_first ? loop_now() + c->group->config.write_ms : 0);
@@ -152,27 +199,37 @@ void conn_touch(struct conn *c)
         event_active(&c->write_event, EV_WRITE, 0);
 }
 
-static void conn_queue_message(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
+static void conn_queue_message(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd)
 {
     uint8_t *block;
     size_t size;
 
-    if (message_encode(m, flags, tag, &block, &size, NULL))
-        c->broken = true;
-    else
-        conn_output_append(c, block, size);
+    if (!message_encode(m, flags, tag, &block, &size, NULL)) {
+        conn_output_append(c, block, size, fd);
+        return;
+    }
+    if (fd >= 0)
+        close(fd);
+    c->broken = true;
 }
 
 void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
 {
-    conn_queue_message(c, m, flags, tag);
+    conn_queue_message(c, m, flags, tag, -1);
     conn_touch(c);
 }
 
 void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
 {
     c->in_flight--;
-    conn_queue_message(c, m, flags, tag);
+    conn_queue_message(c, m, flags, tag, -1);
+    conn_touch(c);
+}
+
+void conn_answer_fd(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd)
+{
+    c->in_flight--;
+    conn_queue_message(c, m, (uint16_t)(flags | 1u << FRAME_FLAG_FDS_SHIFT), tag, fd);
     conn_touch(c);
 }
 
@@ -185,7 +242,7 @@ static void conn_queue_nack(struct conn *c, uint32_t tag, enum profd_status stat
     m.as.nack.retry = profd_status_retry(status);
     m.as.nack.retry_after_ms = m.as.nack.retry ? retry_after_ms : 0;
     m.as.nack.sentence = sentence;
-    conn_queue_message(c, &m, 0, tag);
+    conn_queue_message(c, &m, 0, tag, -1);
 }
 
 void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence, uint32_t retry_after_ms)
@@ -215,6 +272,12 @@ void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const cha
 void conn_stream(struct conn *c, struct conn_source *s)
 {
     s->next = NULL;
+    if (c->deaf) {
+        s->free(s);
+        c->in_flight--;
+        conn_touch(c);
+        return;
+    }
     if (c->source_last)
         c->source_last->next = s;
     else

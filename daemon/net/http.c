@@ -82,7 +82,7 @@ static void door_refuse(struct http_door *door, int fd)
     struct http_refusal refusal = {.status = 503};
     profd_error_set(&refusal.error, PROFD_BUSY, "all %zu connections are in use", door->config.connections_max);
     struct evbuffer *out = evbuffer_new();
-    if (out != NULL && http_write_refusal(out, &refusal, false)) {
+    if (out != NULL && http_write_refusal(out, &refusal, (struct http_manner){.origin = door->config.origin})) {
         int n = evbuffer_write(out, fd);
         door->counts.bytes += n > 0 ? (uint64_t)n : 0;
         door->counts.answered[5]++;

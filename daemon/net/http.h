@@ -1,4 +1,5 @@
-/* The HTTP door: a strict subset of HTTP/1.1 (RFC 9112) for clients that may be hostile. GET and HEAD only. */
+/* The HTTP door: a strict subset of HTTP/1.1 (RFC 9112) for clients that may be hostile. GET and HEAD only, and
+ * preflights of the one origin that was configured. */
 #ifndef PROFD_NET_HTTP_H
 #define PROFD_NET_HTTP_H
 
@@ -7,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/buffer.h"
+#include "core/coding.h"
 #include "proto/status.h"
 
 struct event_base;
@@ -22,6 +24,9 @@ struct http_door_config {
     /* Paths (n bytes, no query) that need no token since they hold no data: a page that asks for the token must be shown
      * without it. NULL: none. */
     bool (*is_public)(const char *path, size_t n);
+    /* The one other origin whose pages may ask here and read the answers (CORS): "https://grafana.example". Outlives the door.
+     * NULL: none. */
+    const char *origin;
     size_t connections_max;   /* a new one then replaces the longest idle; 0 here and below: what limits.h says */
     unsigned header_ms;       /* from a request's first byte to its last */
     unsigned handle_ms;       /* from there to http_answer; then the door answers 504 itself */
@@ -41,6 +46,8 @@ struct http_request {
     const char *target;        /* origin-form, validated, still percent-encoded */
     const char *if_none_match; /* "" if absent */
     bool head;
+    enum coding coding;        /* of the answer, if it is worth coding; never NONE */
+    bool coded_only;           /* it may not be sent as it is */
     struct http_peer peer;
     bool tcp;
 };
@@ -70,6 +77,8 @@ struct http_answer {
     int status;
     const char *content_type, *cache_control, *etag; /* etag may be "" */
     const char *csp;                                 /* NULL: the strictest */
+    enum coding coding;                              /* of the body, which is coded already */
+    bool negotiated;                                 /* another Accept-Encoding might have got another coding */
     uint32_t retry_after_ms;                         /* 0: no header */
     struct buffer *body;
 };

@@ -23,6 +23,8 @@ static void conn_arm(struct http_conn *c, int64_t end)
 
 void http_conn_close(struct http_conn *c)
 {
+    if (c->door->current == c)
+        c->door->current = NULL;
     http_door_unlink(c->door, c);
     if (c->exchange != NULL)
         c->exchange->conn = NULL;
@@ -52,6 +54,7 @@ static void conn_rest(struct http_conn *c)
     c->input_size = 0;
     c->parser = (struct http_parser){0};
     c->state = HTTP_IDLE;
+    c->from_origin = false;
     http_door_move_last(c->door, c);
     event_del(c->writable);
     event_add(c->readable, NULL);
@@ -67,9 +70,10 @@ static void conn_flush(struct http_conn *c)
         return;
     }
     c->door->counts.bytes += n > 0 ? (uint64_t)n : 0;
-    if (evbuffer_get_length(c->output) > 0)
+    if (evbuffer_get_length(c->output) > 0) {
+        event_del(c->readable); /* only now: most answers go at once, and the next request is waited for as before */
         event_add(c->writable, NULL);
-    else if (c->last)
+    } else if (c->last)
         conn_linger(c);
     else
         conn_rest(c);
@@ -83,18 +87,26 @@ static void conn_start_writing(struct http_conn *c, int status)
     c->state = HTTP_WRITING;
     c->unwritten = evbuffer_get_length(c->output);
     c->write_end = now + config->write_ms + (int64_t)(c->unwritten / (LIMIT_FRAME_RATE / 1000));
-    event_del(c->readable);
     conn_arm(c, now + config->write_ms);
     if (status >= 100 && status < 600)
         c->door->counts.answered[status / 100]++;
     conn_flush(c);
 }
 
+static struct http_manner conn_make_manner(const struct http_conn *c)
+{
+    return (struct http_manner){.head_only = c->parser.head.method == HTTP_METHOD_HEAD, .last = c->last,
+                                .origin = c->door->config.origin, .from_origin = c->from_origin,
+                                .preflight = c->parser.head.method == HTTP_METHOD_OPTIONS};
+}
+
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only)
 {
     c->last = c->last || c->door->stopping || ++c->requests >= c->door->config.requests_max ||
               http_now_ms() - c->born >= c->door->config.life_ms;
-    if (!http_write_answer(c->output, answer, head_only, c->last))
+    struct http_manner manner = conn_make_manner(c);
+    manner.head_only = head_only;
+    if (!http_write_answer(c->output, answer, &manner))
         http_conn_close(c);
     else
         conn_start_writing(c, answer->status);
@@ -104,7 +116,7 @@ void http_conn_answer(struct http_conn *c, const struct http_answer *answer, boo
 static void conn_refuse(struct http_conn *c, const struct http_refusal *refusal)
 {
     c->last = true;
-    if (!http_write_refusal(c->output, refusal, c->parser.head.method == HTTP_METHOD_HEAD))
+    if (!http_write_refusal(c->output, refusal, conn_make_manner(c)))
         http_conn_close(c);
     else
         conn_start_writing(c, refusal->status);
@@ -131,13 +143,18 @@ static void conn_handle(struct http_conn *c)
     x->conn = c;
     x->request = (struct http_request){.target = x->text, .if_none_match = etag, .head = h->method == HTTP_METHOD_HEAD,
                                        .peer = c->peer, .tcp = c->door->config.tcp};
-    /* Bytes behind the request could be a smuggled second one: they are never read. */
-    c->last = c->last || h->close || c->input_size > c->parser.at;
+    x->request.coding = coding_choose(&h->codings);
+    x->request.coded_only = coding_refuses_identity(&h->codings);
+    struct http_door *door = c->door;
     c->exchange = x;
     c->state = HTTP_HANDLING;
-    event_del(c->readable);
-    conn_arm(c, http_now_ms() + c->door->config.handle_ms);
-    c->door->handler(c->door->context, x, &x->request);
+    door->current = c;
+    door->handler(door->context, x, &x->request);
+    if (door->current == c && c->state == HTTP_HANDLING) { /* the answer comes later */
+        event_del(c->readable);
+        conn_arm(c, http_now_ms() + door->config.handle_ms);
+    }
+    door->current = NULL;
 }
 
 static void conn_parse(struct http_conn *c)
@@ -150,10 +167,15 @@ static void conn_parse(struct http_conn *c)
         refusal.status = c->parser.status;
         profd_error_set(&refusal.error, PROFD_REFUSED, "%s (byte %zu of the request)", c->parser.reason, c->parser.at);
     } else {
+        c->from_origin = http_check_from_origin(&c->door->config, &c->parser.head, c->input);
         http_check(&c->door->config, &c->parser.head, c->input, &refusal);
     }
+    /* Bytes behind the request could be a smuggled second one: they are never read. */
+    c->last = c->last || c->parser.head.close || c->input_size > c->parser.at;
     if (refusal.status != 0)
         conn_refuse(c, &refusal);
+    else if (c->parser.head.method == HTTP_METHOD_OPTIONS)
+        http_conn_answer(c, &(struct http_answer){.status = 204}, false);
     else
         conn_handle(c);
 }

@@ -33,7 +33,8 @@ struct http_conn {
     int64_t born, write_end; /* ms, monotonic */
     size_t unwritten;        /* of output when the write deadline was last looked at */
     unsigned requests;
-    bool last; /* close after this answer */
+    bool last;        /* close after this answer */
+    bool from_origin; /* the request is one of a page of the configured origin */
 };
 
 struct http_door {
@@ -42,6 +43,7 @@ struct http_door {
     http_handler handler;
     void *context;
     struct http_conn *first, *final;
+    struct http_conn *current; /* whose request is with the handler right now; NULL once it is closed */
     struct http_door_counts counts;
     bool stopping;
 };
@@ -61,13 +63,22 @@ struct http_refusal {
 
 int64_t http_now_ms(void);
 
-/* http_check.c: Host, origin, method, body, token, in this order. Pure. */
+/* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be answered 204. */
 void http_check(const struct http_door_config *config, const struct http_head *head, const char *data, struct http_refusal *out);
 
+/* Is the request one of a page of the configured origin? */
+bool http_check_from_origin(const struct http_door_config *config, const struct http_head *head, const char *data);
+
+/* What an answer owes to the connection and the request. */
+struct http_manner {
+    bool head_only, last;
+    const char *origin; /* of the door, NULL: none */
+    bool from_origin, preflight;
+};
 /* http_write.c: append a whole answer to out. False when out of memory (out is then unusable). The body's memory is taken
- * over in every case. */
-bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, bool head_only, bool last);
-bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, bool head_only);
+ * over in every case. A refusal is the last answer of its connection. */
+bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, const struct http_manner *manner);
+bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, struct http_manner manner);
 
 /* http_conn.c */
 struct http_conn *http_conn_new(struct http_door *door, int fd, const struct http_peer *peer);

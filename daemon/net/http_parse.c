@@ -47,6 +47,8 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
         p->head.method = HTTP_METHOD_GET;
     else if (method == 4 && memcmp(line, "HEAD", 4) == 0)
         p->head.method = HTTP_METHOD_HEAD;
+    else if (method == 7 && memcmp(line, "OPTIONS", 7) == 0)
+        p->head.method = HTTP_METHOD_OPTIONS;
     size_t target = method + 1;
     const char *space = memchr(line + target, ' ', n - target);
     if (space == NULL)
@@ -55,8 +57,9 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
     enum http_parse_result result = parse_version(p, space + 1, n - target - size - 1);
     if (result != HTTP_PARSE_MORE)
         return result;
-    /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: they are refused by the method. */
-    const char *fault = p->head.method == HTTP_METHOD_OTHER ? NULL : http_target_judge(line + target, size);
+    /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: nothing is answered about them. */
+    bool read = p->head.method == HTTP_METHOD_GET || p->head.method == HTTP_METHOD_HEAD;
+    const char *fault = read ? http_target_judge(line + target, size) : NULL;
     if (fault != NULL)
         return parse_refuse(p, 400, fault);
     p->head.target = (struct http_span){(uint16_t)target, (uint16_t)size};
@@ -132,6 +135,8 @@ static enum http_parse_result parse_known(struct http_parser *p, const char *nam
         return parse_refuse(p, 400, "Upgrade is not accepted: only HTTP/1.1 is spoken");
     if (parse_is(name, name_size, "connection"))
         return parse_connection(p, value, n);
+    if (parse_is(name, name_size, "accept-encoding") && !coding_wish_read(&p->head.codings, value, n))
+        return parse_refuse(p, 400, "Accept-Encoding is not a list of codings with weights from 0 to 1");
     struct http_span *single = parse_single(&p->head, name, name_size);
     if (single == NULL)
         return HTTP_PARSE_MORE;

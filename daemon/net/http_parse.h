@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/coding.h"
 #include "proto/limits.h"
 
 /* A head never grows beyond this. */
@@ -17,12 +18,13 @@ struct http_span {
     uint16_t at, size;
 };
 
-enum http_method { HTTP_METHOD_OTHER, HTTP_METHOD_GET, HTTP_METHOD_HEAD };
+enum http_method { HTTP_METHOD_OTHER, HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_METHOD_OPTIONS };
 
 struct http_head {
     enum http_method method;
     unsigned minor; /* HTTP/1.minor: 0 or 1 */
     struct http_span target, host, origin, fetch_site, authorization, if_none_match, content_length;
+    struct coding_wish codings;
     uint64_t body;  /* value of Content-Length, 0 if absent */
     bool close;     /* Connection: close, or version 1.0 */
 };

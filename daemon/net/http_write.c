@@ -6,6 +6,8 @@
 #include "net/http_inside.h"
 
 #define HTTP_PROBLEM_MAX 4096
+#define HTTP_ANSWER_HEAD_MAX 8192
+#define HTTP_PREFLIGHT_SECONDS 600
 
 static const char *write_reason(int status)
 {
@@ -14,8 +16,8 @@ static const char *write_reason(int status)
         const char *text;
     } reasons[] = {
         {200, "OK"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"},
-        {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"}, {408, "Request Timeout"}, {409, "Conflict"},
-        {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"}, {421, "Misdirected Request"},
+        {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"}, {406, "Not Acceptable"}, {408, "Request Timeout"},
+        {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"}, {421, "Misdirected Request"},
         {422, "Unprocessable Content"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
         {503, "Service Unavailable"}, {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},
     };
@@ -26,7 +28,7 @@ static const char *write_reason(int status)
 }
 
 /* strftime would follow the locale. */
-static void write_date(struct evbuffer *out)
+static void write_date(struct buffer *out)
 {
     static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -34,36 +36,68 @@ static void write_date(struct evbuffer *out)
     struct tm t;
     if (gmtime_r(&now, &t) == NULL)
         return;
-    evbuffer_add_printf(out, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday, months[t.tm_mon],
-                        t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+    buffer_add_format(out, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday, months[t.tm_mon],
+                      t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
 /* A field, unless its value is empty or could break out of its line. */
-static void write_field(struct evbuffer *out, const char *name, const char *value)
+static void write_field(struct buffer *out, const char *name, const char *value)
 {
     if (value == NULL || *value == '\0')
         return;
     for (const char *p = value; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return;
-    evbuffer_add_printf(out, "%s: %s\r\n", name, value);
+    buffer_add_text(out, name);
+    buffer_add_text(out, ": ");
+    buffer_add_text(out, value);
+    buffer_add_text(out, "\r\n");
 }
 
-static void write_security(struct evbuffer *out, const char *csp)
+static void write_number(struct buffer *out, const char *name, uint64_t value)
 {
-    write_field(out, "X-Content-Type-Options", "nosniff");
-    write_field(out, "Content-Security-Policy", csp != NULL ? csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
-    write_field(out, "Cross-Origin-Resource-Policy", "same-origin");
-    write_field(out, "Cross-Origin-Opener-Policy", "same-origin");
-    write_field(out, "Referrer-Policy", "no-referrer");
+    buffer_add_text(out, name);
+    buffer_add_text(out, ": ");
+    buffer_add_u64(out, value, 0);
+    buffer_add_text(out, "\r\n");
 }
 
-static void write_by_status(struct evbuffer *out, int status)
+static void write_security(struct buffer *out, const char *csp)
+{
+    write_field(out, "Content-Security-Policy", csp != NULL ? csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
+    buffer_add_text(out, "X-Content-Type-Options: nosniff\r\n"
+                         "Cross-Origin-Resource-Policy: same-origin\r\n"
+                         "Cross-Origin-Opener-Policy: same-origin\r\n"
+                         "Referrer-Policy: no-referrer\r\n");
+}
+
+static void write_by_status(struct buffer *out, int status, const struct http_manner *manner)
 {
     if (status == 405)
-        write_field(out, "Allow", "GET, HEAD");
+        write_field(out, "Allow", manner->origin != NULL ? "GET, HEAD, OPTIONS" : "GET, HEAD");
     if (status == 401)
         write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
+}
+
+/* What the page of another origin may do, in the words of the Fetch standard. Where one was configured, every answer depends on who
+ * asks. */
+static void write_origin(struct buffer *out, const struct http_manner *manner, bool negotiated)
+{
+    if (manner->origin != NULL)
+        write_field(out, "Vary", negotiated ? "Accept-Encoding, Origin" : "Origin");
+    else if (negotiated)
+        write_field(out, "Vary", "Accept-Encoding");
+    if (!manner->from_origin)
+        return;
+    write_field(out, "Access-Control-Allow-Origin", manner->origin);
+    if (!manner->preflight) {
+        write_field(out, "Access-Control-Expose-Headers", "Date, ETag, Link, Retry-After, WWW-Authenticate");
+        return;
+    }
+    write_field(out, "Access-Control-Allow-Methods", "GET, HEAD");
+    write_field(out, "Access-Control-Allow-Headers", "Authorization, If-None-Match");
+    write_field(out, "Access-Control-Allow-Private-Network", "true");
+    write_number(out, "Access-Control-Max-Age", HTTP_PREFLIGHT_SECONDS);
 }
 
 static void body_free(const void *data, size_t size, void *memory)
@@ -87,27 +121,43 @@ static bool write_body(struct evbuffer *out, struct buffer *body, bool wanted)
     return !wanted || size == 0;
 }
 
-bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, bool head_only, bool last)
+static void write_head(struct buffer *out, const struct http_answer *answer, size_t size, const struct http_manner *manner)
 {
     bool bodiless = answer->status == 304 || answer->status == 204;
-    struct buffer none = {0};
-    struct buffer *body = answer->body != NULL ? answer->body : &none;
-    evbuffer_add_printf(out, "HTTP/1.1 %03d %s\r\n", answer->status, write_reason(answer->status));
+    buffer_add_text(out, "HTTP/1.1 ");
+    buffer_add_u64(out, (uint64_t)answer->status, 0);
+    buffer_add_char(out, ' ');
+    buffer_add_text(out, write_reason(answer->status));
+    buffer_add_text(out, "\r\n");
     write_date(out);
     if (!bodiless) {
         write_field(out, "Content-Type", answer->content_type);
-        evbuffer_add_printf(out, "Content-Length: %zu\r\n", body->size);
+        write_number(out, "Content-Length", size);
+        if (answer->coding != CODING_IDENTITY)
+            write_field(out, "Content-Encoding", coding_name(answer->coding));
     }
     write_field(out, "Cache-Control", answer->cache_control != NULL ? answer->cache_control : "no-store");
     write_field(out, "ETag", answer->etag);
     if (answer->retry_after_ms > 0)
-        evbuffer_add_printf(out, "Retry-After: %u\r\n", (unsigned)(((uint64_t)answer->retry_after_ms + 999) / 1000));
-    write_by_status(out, answer->status);
-    if (last)
+        write_number(out, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
+    write_by_status(out, answer->status, manner);
+    write_origin(out, manner, answer->negotiated);
+    if (manner->last)
         write_field(out, "Connection", "close");
     write_security(out, answer->csp);
-    bool written = evbuffer_add(out, "\r\n", 2) == 0;
-    return write_body(out, body, !head_only && !bodiless) && written;
+    buffer_add_text(out, "\r\n");
+}
+
+bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, const struct http_manner *manner)
+{
+    bool wanted = !manner->head_only && answer->status != 304 && answer->status != 204;
+    struct buffer none = {0}, head;
+    struct buffer *body = answer->body != NULL ? answer->body : &none;
+    buffer_init(&head, HTTP_ANSWER_HEAD_MAX);
+    write_head(&head, answer, body->size, manner);
+    bool written = !head.failed && evbuffer_add(out, head.data, head.size) == 0;
+    buffer_done(&head);
+    return write_body(out, body, wanted) && written;
 }
 
 /* The sentence as a JSON string; profd_error has removed control characters and broken UTF-8. */
@@ -122,7 +172,35 @@ static void write_string(struct buffer *b, const char *text)
     buffer_add_char(b, '"');
 }
 
-bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, bool head_only)
+/* The outcome that a refusal's status stands for, as in the problems of the queries. */
+static enum profd_status write_code(int status)
+{
+    switch (status) {
+    case 401:
+        return PROFD_UNAUTHORIZED;
+    case 403:
+        return PROFD_FORBIDDEN;
+    case 405:
+        return PROFD_METHOD;
+    case 408:
+    case 504:
+        return PROFD_TIMEOUT;
+    case 413:
+    case 414:
+    case 431:
+        return PROFD_TOO_LARGE;
+    case 503:
+        return PROFD_BUSY;
+    case 505:
+        return PROFD_UNKNOWN_VERSION;
+    case 400:
+        return PROFD_MALFORMED;
+    default:
+        return PROFD_REFUSED;
+    }
+}
+
+bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, struct http_manner manner)
 {
     struct buffer body;
     buffer_init(&body, HTTP_PROBLEM_MAX);
@@ -132,12 +210,16 @@ bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal
     buffer_add_u64(&body, (uint64_t)refusal->status, 0);
     buffer_add_text(&body, ",\"detail\":");
     write_string(&body, refusal->error.sentence);
-    buffer_add_text(&body, "}\n");
+    enum profd_status code = write_code(refusal->status);
+    buffer_add_text(&body, ",\"code\":");
+    write_string(&body, profd_status_name(code));
+    buffer_add_text(&body, profd_status_retry(code) ? ",\"retry\":true}\n" : ",\"retry\":false}\n");
     if (body.failed) {
         buffer_done(&body);
         return false;
     }
     struct http_answer answer = {.status = refusal->status, .content_type = "application/problem+json", .body = &body,
                                  .retry_after_ms = refusal->status == 503 ? 1000 : 0};
-    return http_write_answer(out, &answer, head_only, true);
+    manner.last = true;
+    return http_write_answer(out, &answer, &manner);
 }

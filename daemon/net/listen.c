@@ -60,23 +60,36 @@ static void listener_pause(struct listener *l, int why)
     }
 }
 
-static void listener_on_readable(evutil_socket_t fd, short what, void *context)
+/* Accepts at most so many; true if more may wait. */
+static bool listener_accept_some(struct listener *l, int most)
 {
-    struct listener *l = context;
-
-    (void)what;
-    for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
-        int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    for (int i = 0; i < most; i++) {
+        int got = accept4(l->config.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (got >= 0) {
             l->config.accepted(l->config.context, got);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             listener_pause(l, errno);
-            return;
+            return false;
         } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
-            return; /* EAGAIN: nobody is waiting */
+            return false; /* EAGAIN: nobody is waiting */
         }
     }
+    return true;
+}
+
+static void listener_on_readable(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    listener_accept_some(context, ACCEPTS_PER_WAKE);
+}
+
+void listener_accept(struct listener *l)
+{
+    /* Not while it pauses for want of descriptors. Who comes in meanwhile did not wait before. */
+    if (l && event_pending(l->readable, EV_READ, NULL))
+        listener_accept_some(l, SOMAXCONN);
 }
 
 static void listener_on_resume(evutil_socket_t fd, short what, void *context)

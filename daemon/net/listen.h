@@ -13,6 +13,8 @@ struct event_base;
 struct listener;
 
 #define LISTEN_NO_GROUP UINT32_MAX
+#define LISTEN_KEPT "profd-"
+#define LISTEN_NAME 96
 
 /* CONFIG when a path is empty or does not fit into sun_path (the sentence says the limit). */
 enum profd_status listen_parse_unix(const char *path, struct profd_error *e);
@@ -37,7 +39,13 @@ struct listen_passed {
     int http;     /* "http": Unix */
     int http_tcp; /* "http-tcp": loopback */
     uint16_t http_port;
+    size_t kept_count; /* descriptors that this program gave to the manager to keep: LISTEN_KEPT… is their name's beginning */
+    struct listen_kept {
+        int fd;        /* close-on-exec; not looked at any further */
+        char name[LISTEN_NAME];
+    } *kept;
 };
+/* Descriptors and kept are the caller's. */
 enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e);
 
 struct listener_config {
@@ -54,6 +62,8 @@ struct listener_config {
 
 /* Accepts from now on. NULL when out of memory. */
 struct listener *listener_new(struct event_base *base, const struct listener_config *config);
+/* Accepts everybody who waits now. Accepts NULL. Not from inside accepted. */
+void listener_accept(struct listener *l);
 /* Accepts no more. Accepts NULL. */
 void listener_free(struct listener *l);
 

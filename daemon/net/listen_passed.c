@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "net/listen.h"
+#include "proto/limits.h"
 
 #define PASSED_FIRST 3
-#define PASSED_MAX 16
+#define PASSED_MAX (16u + LIMIT_ATTACHED_KEPT)
 
 static bool listen_is_loopback(const struct sockaddr_storage *a, uint16_t *port)
 {
@@ -70,29 +71,54 @@ static enum profd_status listen_assign_passed(struct listen_passed *p, int fd, c
     return listen_check_passed(fd, place == &p->http_tcp, name, &p->http_port, e);
 }
 
-/* The i-th name of a colon-separated list. */
-static void listen_get_name(const char *names, unsigned i, char out[64])
+/* The next name of a colon-separated list; "" where it has ended. */
+static void listen_take_name(const char **names, char out[LISTEN_NAME])
 {
-    size_t n;
+    size_t n = *names ? strcspn(*names, ":") : 0;
+    const char *end = *names ? *names + n : NULL;
 
-    for (; i && names; i--) {
-        names = strchr(names, ':');
-        if (names)
-            names++;
-    }
-    n = names ? strcspn(names, ":") : 0;
-    if (n > 63)
-        n = 63;
+    if (n > LISTEN_NAME - 1)
+        n = LISTEN_NAME - 1;
     if (n)
-        memcpy(out, names, n);
+        memcpy(out, *names, n);
     out[n] = 0;
+    *names = end && *end ? end + 1 : NULL;
+}
+
+static enum profd_status listen_keep(struct listen_passed *p, int fd, const char *name, struct profd_error *e)
+{
+    struct listen_kept *k = &p->kept[p->kept_count];
+
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC))
+        return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
+    k->fd = fd;
+    memcpy(k->name, name, strlen(name) + 1);
+    p->kept_count++;
+    return PROFD_OK;
+}
+
+static enum profd_status listen_read_names(struct listen_passed *p, unsigned long n, const char *names, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    char name[LISTEN_NAME] = "";
+
+    p->kept = calloc(n ? n : 1, sizeof *p->kept);
+    if (!p->kept)
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %lu descriptors that were passed in", n);
+    for (unsigned long i = 0; i < n && !status; i++) {
+        listen_take_name(&names, name);
+        if (!memcmp(name, LISTEN_KEPT, sizeof LISTEN_KEPT - 1))
+            status = listen_keep(p, PASSED_FIRST + (int)i, name, e);
+        else
+            status = listen_assign_passed(p, PASSED_FIRST + (int)i, name, n == 1, e);
+    }
+    return status;
 }
 
 static enum profd_status listen_read_passed(struct listen_passed *p, struct profd_error *e)
 {
-    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
-    char own[24], name[64], *end;
-    enum profd_status status = PROFD_OK;
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    char own[24], *end;
     unsigned long n;
 
     snprintf(own, sizeof own, "%ld", (long)getpid());
@@ -101,12 +127,8 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
     errno = 0;
     n = strtoul(count, &end, 10);
     if (errno || *end || end == count || n > PASSED_MAX)
-        return profd_error_set(e, PROFD_CONFIG, "LISTEN_FDS is \"%s\", not a number of 0–%d", count, PASSED_MAX);
-    for (unsigned i = 0; i < n && !status; i++) {
-        listen_get_name(names, i, name);
-        status = listen_assign_passed(p, PASSED_FIRST + (int)i, name, n == 1, e);
-    }
-    return status;
+        return profd_error_set(e, PROFD_CONFIG, "LISTEN_FDS is \"%s\", not a number of 0–%u", count, PASSED_MAX);
+    return listen_read_names(p, n, getenv("LISTEN_FDNAMES"), e);
 }
 
 enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e)
@@ -117,6 +139,10 @@ enum profd_status listen_take_passed(struct listen_passed *out, struct profd_err
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
+    if (status || !p.kept_count) {
+        free(p.kept);
+        p.kept = NULL;
+    }
     if (!status)
         *out = p;
     return status;

@@ -5,9 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define GROUPS_FIRST 64
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
 
 enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_error *e)
 {
@@ -72,4 +77,27 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
         peer->may_admin ||
         (policy->has_read_group && (cred.gid == policy->read_group || peer_in_group(fd, policy->read_group)));
     return PROFD_OK;
+}
+
+enum peer_process peer_open_number(uint32_t pid, int *pidfd)
+{
+    const long got = pid && pid <= INT32_MAX ? syscall(SYS_pidfd_open, (pid_t)pid, 0u) : -1;
+
+    *pidfd = (int)got;
+    if (got >= 0)
+        return PEER_LIVES; /* or is a zombie: then it is readable at once */
+    return pid && errno == ESRCH ? PEER_DEAD : PEER_UNKNOWN;
+}
+
+enum peer_process peer_open_process(int fd, uint32_t pid, int *pidfd)
+{
+    socklen_t size = sizeof *pidfd;
+
+    *pidfd = -1;
+    if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, pidfd, &size) && *pidfd >= 0)
+        return PEER_LIVES;
+    *pidfd = -1;
+    if (errno == ESRCH)
+        return PEER_DEAD;
+    return peer_open_number(pid, pidfd);
 }

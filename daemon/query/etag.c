@@ -46,3 +46,33 @@ bool etag_match(const char *if_none_match, const char *etag)
     }
     return false;
 }
+
+void etag_code(const char *etag, enum coding coding, char out[ETAG_SIZE])
+{
+    size_t n = strlen(etag), more = strlen(coding_name(coding));
+    char coded[ETAG_SIZE] = "";
+    if (coding == CODING_IDENTITY && n < ETAG_SIZE) {
+        memcpy(coded, etag, n + 1);
+    } else if (n > 1 && n + 1 + more < ETAG_SIZE) {
+        memcpy(coded, etag, n - 1);
+        coded[n - 1] = '-';
+        memcpy(coded + n, coding_name(coding), more);
+        memcpy(coded + n + more, "\"", 2);
+    }
+    memcpy(out, coded, sizeof coded);
+}
+
+bool etag_match_coded(const char *if_none_match, const char *etag, enum coding wanted, char out[ETAG_SIZE])
+{
+    bool any = if_none_match[strspn(if_none_match, " \t")] == '*';
+    const enum coding order[] = {any ? CODING_IDENTITY : wanted, CODING_IDENTITY, CODING_GZIP, CODING_ZSTD};
+    char tag[ETAG_SIZE];
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        etag_code(etag, order[i], tag);
+        if (tag[0] != '\0' && etag_match(if_none_match, tag)) {
+            memcpy(out, tag, sizeof tag);
+            return true;
+        }
+    }
+    return false;
+}

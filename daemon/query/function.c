@@ -1,4 +1,6 @@
 /* /api/v1/builds/{id}/functions?name= and /api/v1/builds/{id}/functions/{address} */
+#include "query/function.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +24,7 @@ static enum profd_status make_report(struct job *job, struct work *w, const char
     return status == PROFD_OK ? work_build_report(job, w, e) : status;
 }
 
-/* "401230" or "0x401230". */
-static enum profd_status parse_address(const char *text, uint64_t *out, struct profd_error *e)
+enum profd_status function_parse_address(const char *text, uint64_t *out, struct profd_error *e)
 {
     const char *at = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
     size_t n = strspn(at, "0123456789abcdefABCDEF");
@@ -39,8 +40,8 @@ static enum profd_status parse_address(const char *text, uint64_t *out, struct p
     return PROFD_OK;
 }
 
-/* The function of the asked build that the address lies in; its size is 0 where the next one bounds it. */
-static bool function_holds(const struct report *r, const struct report_function *f, const char *id, uint64_t address)
+/* Its size is 0 where the next one bounds it. */
+bool function_holds(const struct report *r, const struct report_function *f, const char *id, uint64_t address)
 {
     return f->build < r->build_count && strcmp(r->builds[f->build], id) == 0 &&
            (f->address == address || (address > f->address && address - f->address < f->size));
@@ -53,7 +54,7 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     uint64_t address = 0;
     char kind[LIMIT_QUERY_BYTES + 40];
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = parse_address(job->params->segments[5], &address, e);
+    enum profd_status status = function_parse_address(job->params->segments[5], &address, e);
     if (status == PROFD_OK) {
         snprintf(kind, sizeof kind, "function %" PRIx64 " %s", address, build != NULL ? build : "");
         status = make_report(job, &w, kind, &fresh, e);

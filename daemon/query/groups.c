@@ -5,34 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/report_dimension.h"
 #include "query/handlers.h"
 #include "query/query.h"
+#include "query/steps.h"
 #include "query/work.h"
 #include "render/render.h"
 
 #define SECOND INT64_C(1000000000)
-
-/* Steps divide a day or are whole days, so that they begin where sums begin, in UTC. */
-static const struct {
-    const char *text;
-    int64_t seconds;
-} STEPS[] = {{"1m", 60},     {"5m", 300},    {"10m", 600},   {"15m", 900},    {"30m", 1800},  {"1h", 3600},  {"2h", 7200},
-             {"3h", 10800},  {"4h", 14400},  {"6h", 21600},  {"8h", 28800},   {"12h", 43200}, {"1d", 86400}, {"7d", 604800}};
-
-static enum profd_status parse_step(const struct params *p, int64_t *step, struct profd_error *e)
-{
-    const char *text = params_find(p, "step");
-    *step = 0;
-    for (size_t i = 0; text != NULL && i < sizeof STEPS / sizeof *STEPS; i++) {
-        if (strcmp(STEPS[i].text, text) == 0) {
-            *step = STEPS[i].seconds * SECOND;
-        }
-    }
-    return text == NULL || *step > 0 ? PROFD_OK
-                                     : profd_error_set(e, PROFD_BAD_QUERY,
-                                                       "step=%s is none of: 1m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, "
-                                                       "12h, 1d, 7d", text);
-}
 
 static enum profd_status parse_by(const struct params *p, struct groups_request *r, struct profd_error *e)
 {
@@ -56,25 +36,6 @@ static enum profd_status parse_by(const struct params *p, struct groups_request 
     }
     if (r->label_count == 0 && r->step == 0) {
         return profd_error_set(e, PROFD_BAD_QUERY, "by= must name a label to group by, or step= a length of time");
-    }
-    return PROFD_OK;
-}
-
-/* Where data can be. An open edge is that of the build's uploads. */
-static enum profd_status find_span(const struct work *w, struct groups_request *r, struct profd_error *e)
-{
-    r->begin = w->options.since > 0 ? w->options.since : w->first_seen;
-    r->end = w->options.until > 0 ? w->options.until : w->last_seen + 1;
-    if (r->begin < w->first_seen) {
-        r->begin = w->first_seen;
-    }
-    if (r->end > w->last_seen + 1) {
-        r->end = w->last_seen + 1;
-    }
-    int64_t steps = r->step > 0 && r->begin < r->end ? (r->end - r->begin) / r->step + 1 : 0;
-    if (steps > LIMIT_STEPS) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "%" PRId64 " steps, at most %u: a longer step=, or since= and until= nearer",
-                               steps, LIMIT_STEPS);
     }
     return PROFD_OK;
 }
@@ -125,12 +86,12 @@ static enum profd_status find_page(const struct job *job, const struct group_row
 }
 
 static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w, struct group_row **rows,
-                                size_t *n, struct profd_error *e)
+                                size_t *n, const char **dimension, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     bool moved = r->step == 0 || r->begin < r->end;
     while (status == PROFD_OK && moved) {
-        status = groups_add_up(r, job->arena, rows, n, e);
+        status = groups_add_up(r, job->arena, rows, n, dimension, e);
         if (status == PROFD_OK) {
             status = work_check_edges(job, w, &moved, e);
         }
@@ -143,8 +104,8 @@ static enum profd_status show(struct job *job, const struct groups_request *r, s
 {
     struct group_row *rows = NULL;
     size_t n = 0, first;
-    const char *next = NULL;
-    enum profd_status status = add_up(job, r, w, &rows, &n, e);
+    const char *next = NULL, *dimension = r->dimension != NULL ? r->dimension : REPORT_DIMENSION_USUAL;
+    enum profd_status status = add_up(job, r, w, &rows, &n, &dimension, e);
     if (status == PROFD_OK) {
         status = find_page(job, rows, n, r->label_count, &first, e);
     }
@@ -159,7 +120,7 @@ static enum profd_status show(struct job *job, const struct groups_request *r, s
         }
     }
     const struct render_groups groups = {r->labels, r->label_count, r->step, w->used_since, w->used_until,
-                                         count > 0 ? rows + first : NULL, count, next};
+                                         count > 0 ? rows + first : NULL, count, next, dimension};
     render_groups(&groups, &job->answer->body);
     return PROFD_OK;
 }
@@ -173,7 +134,7 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
     const char *cursor = params_find(job->params, "cursor");
     enum profd_status status = job_parse_page(job, &limit, e);
     if (status == PROFD_OK) {
-        status = parse_step(job->params, &r.step, e);
+        status = steps_parse(job->params, 0, &r.step, e);
     }
     if (status == PROFD_OK) {
         status = parse_by(job->params, &r, e);
@@ -186,13 +147,14 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
              r.label_count > 1 ? r.labels[1] : "", r.label_count > 2 ? r.labels[2] : "", cursor != NULL ? cursor : "");
     status = work_begin(job, kind, false, &w, &fresh, e);
     if (status == PROFD_OK && !fresh) {
-        status = find_span(&w, &r, e);
+        status = steps_find_span(&w, r.step, &r.begin, &r.end, e);
     }
     if (status != PROFD_OK || fresh) {
         return status;
     }
     r.scope = w.options.visible;
     r.filter = work_make_filter(&w);
+    r.dimension = w.options.dimension;
     r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
     return show(job, &r, &w, limit, e);
 }

@@ -4,17 +4,20 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "core/report_dimension.h"
 #include "core/rollup.h"
 #include "core/sum.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
+#include "proto/words.h"
 #include "query/row.h"
 #include "query/set.h"
 
 #define HOUR INT64_C(3600000000000)
 
 struct rate_ticks {
-    struct rate_ticks *next; /* ascending by rate */
+    struct rate_ticks *next; /* ascending by dimension, then rate */
+    char dimension[16];
     uint32_t rate;
     uint64_t ticks;
 };
@@ -130,19 +133,30 @@ static enum profd_status add_source(struct adding *g, uint32_t number, const str
     return status;
 }
 
-static enum profd_status add_ticks(struct adding *g, struct group *to, uint32_t rate, const uint64_t *ticks, uint32_t n)
+static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint32_t rate)
+{
+    int order = strcmp(a->dimension, dimension);
+    return order != 0 ? order : (a->rate > rate) - (a->rate < rate);
+}
+
+static enum profd_status add_ticks(struct adding *g, struct group *to, const char dimension[16], uint32_t rate,
+                                   const uint64_t *ticks, uint32_t n)
 {
     struct rate_ticks **at = &to->rates;
     bool saturated = false;
-    while (*at != NULL && (*at)->rate < rate) {
+    if (words_are(dimension)) {
+        return PROFD_OK;
+    }
+    while (*at != NULL && compare_ticks(*at, dimension, rate) < 0) {
         at = &(*at)->next;
     }
-    if (*at == NULL || (*at)->rate != rate) {
+    if (*at == NULL || compare_ticks(*at, dimension, rate) != 0) {
         struct rate_ticks *fresh = ARENA_NEW(g->arena, struct rate_ticks);
         if (fresh == NULL) {
             return PROFD_NO_MEMORY;
         }
-        *fresh = (struct rate_ticks){*at, rate, 0};
+        *fresh = (struct rate_ticks){.next = *at, .rate = rate};
+        memcpy(fresh->dimension, dimension, sizeof fresh->dimension);
         *at = fresh;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -174,7 +188,7 @@ static enum profd_status add_upload(struct adding *g, struct group *to, const st
     for (uint32_t i = 0; i < c.histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *h = &c.histograms[i];
         if (only == COUNTS_NOWHERE || h->build == only) {
-            status = add_ticks(g, to, h->rate, c.bin_ticks + h->first, h->used);
+            status = add_ticks(g, to, h->dimension, h->rate, c.bin_ticks + h->first, h->used);
         }
     }
     add_calls(to, c.from_build, c.to_build, c.calls, c.arc_count, only);
@@ -195,7 +209,7 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
     for (uint32_t i = 0; i < r.histogram_count && status == PROFD_OK; i++) {
         const struct rollup_histogram *h = &r.histograms[i];
         if (only == COUNTS_NOWHERE || h->build == only) {
-            status = add_ticks(g, to, h->rate, r.bin_ticks + h->first, h->used);
+            status = add_ticks(g, to, h->dimension, h->rate, r.bin_ticks + h->first, h->used);
         }
     }
     add_calls(to, r.from_build, r.to_build, r.calls, r.arc_count, only);
@@ -259,10 +273,61 @@ static int group_compare(const void *left, const void *right, void *context)
     return order != 0 ? order : (a->width > b->width) - (a->width < b->width);
 }
 
-static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, struct profd_error *e)
+/* The least dimension behind one, in byte order; NULL if there is none. */
+static const char *next_dimension(const struct adding *g, const char *behind)
+{
+    const char *least = NULL;
+    for (uint32_t i = 0; i < g->keys.count; i++) {
+        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
+            if ((behind == NULL || strcmp(at->dimension, behind) > 0) && (least == NULL || strcmp(at->dimension, least) < 0)) {
+                least = at->dimension;
+            }
+        }
+    }
+    return least;
+}
+
+static enum profd_status refuse_dimension(const struct adding *g, const char *asked, struct profd_error *e)
+{
+    struct buffer b;
+    buffer_init(&b, 200);
+    for (const char *at = next_dimension(g, NULL); at != NULL && !b.failed; at = next_dimension(g, at)) {
+        buffer_add_format(&b, "%s%s", b.size > 0 ? ", " : "", at);
+    }
+    enum profd_status status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples of this sum are of %.*s%s", asked,
+                                               (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
+    buffer_done(&b);
+    return status;
+}
+
+/* The dimension that all rows' seconds are of, chosen as a report does. */
+static enum profd_status choose_dimension(const struct adding *g, const char **out, struct profd_error *e)
+{
+    const char *asked = g->request->dimension, *wanted = asked != NULL ? asked : REPORT_DIMENSION_USUAL;
+    const char *first = next_dimension(g, NULL);
+    bool found = false;
+    for (uint32_t i = 0; i < g->keys.count && !found; i++) {
+        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
+            found |= strcmp(at->dimension, wanted) == 0;
+        }
+    }
+    if (!found && asked != NULL && first != NULL) {
+        return refuse_dimension(g, asked, e);
+    }
+    *out = found || first == NULL ? wanted : first;
+    return PROFD_OK;
+}
+
+static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, const char **dimension,
+                                struct profd_error *e)
 {
     struct groups_request request = *g->request;
     size_t n = g->keys.count;
+    const char *chosen = REPORT_DIMENSION_USUAL;
+    enum profd_status status = choose_dimension(g, &chosen, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
     if (out == NULL) {
         return no_memory(e);
@@ -273,16 +338,17 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     for (size_t i = 0; i < n; i++) {
         out[i] = g->groups[i].row;
         for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
-            out[i].seconds += (double)at->ticks / at->rate;
+            out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;
         }
     }
+    *dimension = chosen;
     *rows = out;
     *count = n;
     return PROFD_OK;
 }
 
 enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows, size_t *count,
-                                struct profd_error *e)
+                                const char **dimension, struct profd_error *e)
 {
     struct adding g = {.request = request, .arena = a, .scratch = arena_new(LIMIT_QUERY_MEMORY)};
     set_init(&g.keys, a);
@@ -291,5 +357,5 @@ enum profd_status groups_add_up(const struct groups_request *request, struct are
                                : request->step > 0 ? ask_steps(&g, e)
                                                    : ask(&g, request->filter.since, request->filter.until, e);
     arena_free(g.scratch);
-    return status == PROFD_OK ? finish(&g, rows, count, e) : status;
+    return status == PROFD_OK ? finish(&g, rows, count, dimension, e) : status;
 }

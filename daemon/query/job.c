@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "query/answers.h"
 #include "query/etag.h"
 #include "query/query.h"
 
@@ -17,14 +18,17 @@ bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epo
                       r->scope.all ? 0 : r->scope.uid);
     buffer_add(&b, canonical, n);
     if (!b.failed) { /* without a validator the answer is still right */
-        etag_make(b.data, b.size, epoch, job->answer->etag);
-        fresh = r->if_none_match != NULL && etag_match(r->if_none_match, job->answer->etag);
+        etag_make(b.data, b.size, epoch, job->tag);
+        memcpy(job->answer->etag, job->tag, sizeof job->tag);
+        fresh = r->if_none_match != NULL && etag_match_coded(r->if_none_match, job->tag, r->coding, job->answer->etag);
     }
     buffer_done(&b);
     if (fresh) {
         job->answer->http_status = 304;
+    } else if (job->tag[0] != '\0' && job->answers != NULL) {
+        job->kept = answers_take(job->answers, r, job->tag, job->answer);
     }
-    return fresh;
+    return fresh || job->kept;
 }
 
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e)

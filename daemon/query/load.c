@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/counts.h"
+#include "proto/words.h"
 #include "query/load_rolled.h"
 #include "query/row.h"
 #include "query/set.h"
@@ -83,17 +84,30 @@ static enum profd_status find_map(struct loading *l, const struct store_row *row
     return status;
 }
 
-/* Drops what does not touch the wanted build, in place; ends elsewhere lose their addresses, so that they add up. */
-static void counts_keep_alone(struct counts *c, const uint32_t *map)
+/* The collector's words are of whole processes: they stay with the wanted build. */
+static void counts_keep_histograms(struct counts *c, const uint32_t *map, uint32_t builds)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, kept = 0;
+    while (kept < builds && map[kept] == COUNTS_NOWHERE) {
+        kept++;
+    }
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        if (map[c->histograms[i].build] != COUNTS_NOWHERE) {
-            c->histograms[n++] = c->histograms[i];
+        struct counts_histogram h = c->histograms[i];
+        if (words_are(h.dimension) && kept < builds) {
+            h.build = kept;
+        }
+        if (map[h.build] != COUNTS_NOWHERE) {
+            c->histograms[n++] = h;
         }
     }
     c->histogram_count = n;
-    n = 0;
+}
+
+/* Drops what does not touch the wanted build, in place; ends elsewhere lose their addresses, so that they add up. */
+static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t builds)
+{
+    uint32_t n = 0;
+    counts_keep_histograms(c, map, builds);
     for (uint32_t i = 0; i < c->arc_count; i++) {
         bool from = c->from_build[i] != COUNTS_NOWHERE && map[c->from_build[i]] != COUNTS_NOWHERE;
         bool to = c->to_build[i] != COUNTS_NOWHERE && map[c->to_build[i]] != COUNTS_NOWHERE;
@@ -145,7 +159,7 @@ static enum profd_status take_counts(struct loading *l, const struct store_row *
         return status;
     }
     if (l->request->alone) {
-        counts_keep_alone(&c, map);
+        counts_keep_alone(&c, map, (uint32_t)row->build_count);
     }
     status = profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only, e);
     counts_done(&c);

@@ -5,6 +5,7 @@
 
 #include "core/rollup.h"
 #include "proto/limits.h"
+#include "proto/words.h"
 #include "query/cache.h"
 #include "query/set.h"
 
@@ -241,6 +242,9 @@ static enum profd_status note_orders(struct rolled *r, const struct group *g, st
     memset(first, 0xff, g->builds * sizeof *first);
     for (uint32_t i = 0; i < t->histogram_count; i++) {
         uint64_t *at = &first[t->histograms[i].build];
+        if (words_are(t->histograms[i].dimension)) {
+            continue;
+        }
         *at = t->histograms[i].order.commit < *at ? t->histograms[i].order.commit : *at;
     }
     for (uint32_t i = 0; i < t->arc_count; i++) {

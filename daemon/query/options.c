@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/words.h"
 #include "query/when.h"
 
 #define FUNCTIONS_MAX 4000000000ull
@@ -99,8 +100,15 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
     o->limit = (uint32_t)number;
     o->static_arcs = flag == 1;
     o->focus = params_find(p, "focus");
+    o->dimension = params_find(p, "dimension");
     if (status == PROFD_OK && o->focus != NULL && o->focus[0] == '\0') {
         status = profd_error_set(e, PROFD_BAD_QUERY, "focus= names no function");
+    }
+    if (status == PROFD_OK && o->dimension != NULL && o->dimension[0] == '\0') {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension= names nothing: seconds, say");
+    }
+    if (status == PROFD_OK && o->dimension != NULL && words_are(o->dimension)) {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: those are no samples; every report shows them", o->dimension);
     }
     return status;
 }
@@ -108,7 +116,7 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
 /* Parameters that the other mode has no use for are refused: silence would look like an answer. */
 static enum profd_status check_mode(const struct params *p, const struct options *o, struct profd_error *e)
 {
-    static const char *const TRUE_ONLY[] = {"static", "focus", "sort", "limit"};
+    static const char *const TRUE_ONLY[] = {"static", "focus", "sort", "limit", "dimension"};
     for (size_t i = 0; !o->format->wants_report && i < sizeof TRUE_ONLY / sizeof *TRUE_ONLY; i++) {
         if (params_find(p, TRUE_ONLY[i]) != NULL) {
             return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in compat mode (format=%s)", TRUE_ONLY[i],
@@ -194,7 +202,8 @@ void options_add_canonical(const struct options *o, struct buffer *out)
                       o->since, o->until, (int)o->scope, o->static_arcs, (int)o->sort, (int)o->view, o->limit);
     buffer_add_format(out, " format=%s geometry=%" PRIu32 " all=%d uid=%" PRIu32 "\n", o->format->name, o->geometry,
                       o->visible.all, o->visible.uid);
-    buffer_add_format(out, "%s\n", o->focus != NULL ? o->focus : "");
+    const char *texts[] = {o->focus != NULL ? o->focus : "", o->dimension != NULL ? o->dimension : ""};
+    buffer_add_format(out, "%zu %s %zu %s\n", strlen(texts[0]), texts[0], strlen(texts[1]), texts[1]);
     for (size_t i = 0; i < o->matcher_count; i++) {
         const struct store_matcher *m = &o->matchers[i];
         buffer_add_format(out, "%zu %s %d %zu %s\n", strlen(m->name), m->name, (int)m->match, strlen(m->value),

@@ -27,6 +27,7 @@ struct options {
     enum options_scope scope;
     bool static_arcs;
     const char *focus; /* NULL: none */
+    const char *dimension; /* of the samples; NULL: the usual one */
     enum render_sort sort;
     enum render_view view;
     uint32_t limit; /* 0: none */

@@ -10,13 +10,18 @@ static const char *const PAGE[] = {"limit", "cursor", NULL};
 static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", NULL};
 static const char *const VALUES[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const REPORT[] = {"since", "until", "match", "label.*", "scope", "mode",   "static",
-                                     "focus", "sort",  "limit", "view",    "uid",   "format", "geometry", NULL};
+                                     "focus", "sort",  "limit", "view",    "uid",   "format", "geometry",
+                                     "dimension", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", NULL};
-static const char *const FUNCTION[] = {"since", "until", "match", "label.*", "scope", "static", "uid", "build_id", NULL};
+static const char *const FUNCTION[] = {"since", "until", "match", "label.*", "scope", "static", "uid", "build_id", "dimension", NULL};
+static const char *const SERIES[] = {"step",  "since",  "until", "match",  "label.*", "scope",
+                                     "static", "uid", "build_id", "dimension", NULL};
+static const char *const JOINED[] = {"name", "since", "until", "match", "label.*", "static", "sort", "uid",
+                                     "limit", "cursor", "dimension", NULL};
 static const char *const SEARCH[] = {"name",  "since",  "until", "match",  "label.*", "scope",
-                                     "static", "uid",   "limit", "cursor", NULL};
+                                     "static", "uid",   "limit", "cursor", "dimension", NULL};
 static const char *const GROUPS[] = {"by",    "step", "since", "until", "match", "label.*",
-                                     "scope", "uid",  "limit", "cursor", NULL};
+                                     "scope", "uid",  "limit", "cursor", "dimension", NULL};
 
 static const struct route ROUTES[] = {
     {"/openapi.json", openapi_show, NONE, false},
@@ -27,6 +32,8 @@ static const struct route ROUTES[] = {
     {"/api/v1/builds/{}/groups", groups_show, GROUPS, true},
     {"/api/v1/builds/{}/functions", function_search, SEARCH, true},
     {"/api/v1/builds/{}/functions/{}", function_show, FUNCTION, true},
+    {"/api/v1/builds/{}/functions/{}/series", series_show, SERIES, true},
+    {"/api/v1/functions", joined_list, JOINED, true},
     {"/api/v1/labels", labels_list, LABELS, false},
     {"/api/v1/labels/{}/values", labels_list_values, VALUES, false},
 };

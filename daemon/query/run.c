@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "query/answers.h"
+#include "query/coded.h"
 #include "query/job.h"
 #include "query/params.h"
 #include "query/query.h"
 #include "query/route.h"
+#include "query/when.h"
 #include "render/render.h"
 
 bool query_owns(const char *target)
@@ -26,10 +29,66 @@ static void answer_problem(struct query_answer *answer, enum profd_status status
     render_problem(status, answer->http_status, sentence, &answer->body);
 }
 
+/* Does the question mean something else a moment later? */
+static bool is_of_now(const struct params *p)
+{
+    bool of_now = false;
+    for (size_t i = 0; i < p->count; i++) {
+        const struct param *item = &p->items[i];
+        of_now |= (strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0) && when_is_relative(item->value);
+    }
+    return of_now;
+}
+
+void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding)
+{
+    if ((must || body->size >= LIMIT_CODING_LEAST) && coded_body(wanted, false, must, body)) {
+        *coding = wanted;
+    }
+}
+
+bool query_code_file(enum coding wanted, struct buffer *body)
+{
+    return coded_body(wanted, true, false, body);
+}
+
+void query_code_etag(const char *etag, enum coding coding, char out[80])
+{
+    etag_code(etag, coding, out);
+}
+
+bool query_match_etag(const char *if_none_match, const char *etag, enum coding wanted, char out[80])
+{
+    return etag_match_coded(if_none_match, etag, wanted, out);
+}
+
+/* Codes what was made, gives it the tag of that coding, and keeps it. */
+static void finish(struct job *job)
+{
+    const struct query_request *r = job->request;
+    struct query_answer *answer = job->answer;
+    answer->negotiated = coded_suits(answer->content_type);
+    if (job->kept) {
+        return;
+    }
+    if (answer->http_status == 200 && (answer->negotiated || r->coded_only)) {
+        query_code_body(r->coding, r->coded_only, &answer->body, &answer->coding);
+    }
+    if (answer->http_status == 200 && answer->coding != CODING_IDENTITY) {
+        etag_code(answer->etag, answer->coding, answer->etag);
+    }
+    if (job->tag[0] != '\0' && job->answers != NULL) {
+        answers_put(job->answers, r, job->tag, answer);
+    }
+}
+
 static enum profd_status handle(struct job *job, const struct params *params, struct profd_error *e)
 {
     const struct route *route;
     enum profd_status status = route_find(params, &route, e);
+    if (!is_of_now(params)) {
+        job->answers = job->request->answers;
+    }
     if (status == PROFD_OK) {
         status = params_check(params, route->allowed, e);
     }
@@ -51,7 +110,8 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     struct profd_error error = {""};
     *answer = (struct query_answer){.http_status = 200, .content_type = "application/json", .cache_control = "no-store"};
     buffer_init(&answer->body, LIMIT_REPORT_BYTES);
-    struct job job = {s, request, &params, arena_new(request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN), answer};
+    struct job job = {.store = s, .request = request, .params = &params, .answer = answer};
+    job.arena = arena_new(request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN);
     enum profd_status status = job.arena == NULL ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
                                                  : params_parse(request->target, &params, &error);
     if (status == PROFD_OK) {
@@ -65,6 +125,8 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     arena_free(job.arena);
     if (status != PROFD_OK) {
         answer_problem(answer, status, error.sentence);
+    } else {
+        finish(&job);
     }
 }
 

@@ -1,6 +1,5 @@
 #include "query/when.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -132,6 +131,11 @@ static bool parse_relative(const char *at, int64_t now, int64_t *out)
         }
     }
     return false;
+}
+
+bool when_is_relative(const char *text)
+{
+    return text[0] == '-' || strncmp(text, "now", 3) == 0;
 }
 
 enum profd_status when_parse(const char *name, const char *text, int64_t now, int64_t *out, struct profd_error *e)

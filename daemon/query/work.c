@@ -138,11 +138,14 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
             status = work_check_edges(job, w, &moved, e);
         }
     } while (status == PROFD_OK && moved);
+    if (status == PROFD_OK) {
+        coverage_make(w->load.profile, &w->coverage);
+    }
     return status;
 }
 
-static enum profd_status find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
-                                     struct profd_error *e)
+enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
+                                   struct profd_error *e)
 {
     uint8_t *bytes = NULL;
     size_t size;
@@ -175,7 +178,7 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u builds", p->build_count);
     }
     for (uint32_t i = 0; i < p->build_count; i++) {
-        enum profd_status status = find_object(job, w, p->builds[i], &objects[i], e);
+        enum profd_status status = work_find_object(job, w, p->builds[i], &objects[i], e);
         if (status != PROFD_OK) {
             return status;
         }
@@ -207,8 +210,8 @@ static enum profd_status find_names(struct job *job, struct work *w, struct prof
 }
 
 /* Cycles are the same in every query of the build: over the arcs of all stored time (DECISIONS 1). */
-static enum profd_status load_ever(struct job *job, const struct work *w, const struct profile **ever,
-                                   struct profd_error *e)
+enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
+                                 struct profd_error *e)
 {
     const struct options *o = &w->options;
     const struct store_scope *asker = &job->request->scope;
@@ -234,8 +237,9 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
         .objects = w->objects,
         .names = w->load.names,
         .static_arcs = w->options.static_arcs,
+        .dimension = w->options.dimension,
     };
-    enum profd_status status = load_ever(job, w, &request.ever, e);
+    enum profd_status status = work_load_ever(job, w, &request.ever, e);
     if (status == PROFD_OK) {
         status = report_build(job->arena, &request, &w->report, e);
     }
@@ -249,6 +253,7 @@ struct render_input work_make_input(const struct work *w)
     return (struct render_input){
         .report = w->report,
         .provenance = &w->load.provenance,
+        .coverage = &w->coverage,
         .build_id = w->id.text,
         .build_name = w->name,
         .scope = SCOPES[w->scope],

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/coverage.h"
 #include "core/object.h"
 #include "core/report.h"
 #include "proto/buildid.h"
@@ -24,6 +25,7 @@ struct work {
     int64_t used_since, used_until; /* the edges as the store can tell them */
     struct load load;
     const struct object *const *objects; /* one per build of the profile, NULL where nobody sent it */
+    struct coverage coverage;    /* of the load */
     struct report *report;
     const bool *has_names;       /* one per build of the report, whose order is not the profile's */
 };
@@ -40,6 +42,11 @@ enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved,
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */
 enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e);
+/* What names the functions of one build in the sum that was loaded; NULL: nobody sent it. */
+enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
+                                   struct profd_error *e);
+/* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */
+enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever, struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
 /* What renderers are given. Points into w. */

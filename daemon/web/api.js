@@ -7,6 +7,9 @@ if (fragment.has("t")) {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
+export const useToken = (token) => sessionStorage.setItem("token", token);
+export const hasToken = () => sessionStorage.getItem("token") !== null;
+
 export class Refusal extends Error {
   constructor(status, title, detail) {
     super(detail || title);
@@ -17,7 +20,13 @@ export class Refusal extends Error {
 async function fetchAnswer(url, signal) {
   const token = sessionStorage.getItem("token");
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(url, { headers, signal, cache: "no-cache" });
+  let answer;
+  try {
+    answer = await fetch(url, { headers, signal, cache: "no-cache" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("No answer came from where this page was loaded.", { cause: error });
+  }
   if (answer.ok) return answer;
   let problem = {};
   try {
@@ -31,24 +40,31 @@ async function fetchAnswer(url, signal) {
 export const json = async (url, signal) => (await fetchAnswer(url, signal)).json();
 export const text = async (url, signal) => (await fetchAnswer(url, signal)).text();
 
-/** All rows of a paged list, at most max; more says whether there are others. */
+/** All rows of a paged list, at most about max; first is the first page, more says whether there are others. */
 export async function rows(url, max = 5000, signal = undefined) {
   const all = [];
+  let first = null;
   let next = null;
   do {
     const page = await json(url + (next ? `${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(next)}` : ""), signal);
+    first ??= page;
     all.push(...page.rows);
     next = page.next ?? null;
   } while (next && all.length < max);
-  return { rows: all, more: next !== null };
+  return { rows: all, first, more: next !== null };
 }
 
-/** The path of a question about a build, from what the address bar says. side "b": the other one in a comparison. */
-export function path(build, what, params = {}) {
-  const query = new URLSearchParams();
+/** Parameters as an address has them; lists are said several times, what is empty is not said. */
+export function query(params) {
+  const all = new URLSearchParams();
   for (const [key, value] of Object.entries(params)) {
-    for (const v of [value].flat()) if (v !== undefined && v !== null && v !== "") query.append(key, v);
+    for (const v of [value].flat()) if (v !== undefined && v !== null && v !== "") all.append(key, v);
   }
-  const text = query.toString();
+  return all.toString();
+}
+
+/** The path of a question about a build, from what the address bar says. */
+export function path(build, what, params = {}) {
+  const text = query(params);
   return `api/v1/builds/${encodeURIComponent(build)}${what}${text ? `?${text}` : ""}`;
 }

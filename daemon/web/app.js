@@ -1,28 +1,63 @@
 // The dashboard: the address bar says what is shown, a view draws it.
 import * as api from "./api.js";
-import { el, replace, say } from "./dom.js";
+import { el, replace, say, visible } from "./dom.js";
 import * as question from "./question.js";
-import { another, follow, go, listen, question as asked, read, VIEWS } from "./state.js";
+import { another, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
 import * as builds from "./view_builds.js";
 import * as compare from "./view_compare.js";
 import * as flame from "./view_flame.js";
+import * as functions from "./view_functions.js";
 import * as graph from "./view_graph.js";
+import * as processes from "./view_processes.js";
 import * as report from "./view_report.js";
 
-const views = { builds, report, graph, flame, compare };
+const views = { builds, functions, processes, report, graph, flame, compare };
 const main = document.getElementById("main");
 const section = document.getElementById("question");
 const help = document.getElementById("help");
 let running = null;
 let shown = "";
+let asking = "";
+let first = true;
 
-function problem(error) {
+/** What can be done about a refusal, besides asking again. */
+function advice(error, state) {
+  if (error.status === undefined) return [el("p", {}, "Is profd running, and does it still listen at this address? ", el("code", {}, "profctl status"), " tells.")];
+  if (error.status === 401 || error.status === 403) return [tokenForm(error.status)];
+  const whole = () => el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "ask without time, labels and the like");
+  const less = () => [el("p", {}, "What was asked for is too much at once: choose a shorter time or fewer labels, or ", whole(), ".")];
+  const other = {
+    400: [el("p", {}, "The address asks for something that is not understood: ", whole(), ".")],
+    404: [el("p", {}, "It may have been deleted, or belong to a user whose profiles may not be seen from here.")],
+    409: [el("p", {}, "The beginning of a build-id must be that of one build only, and samples of different kinds are not added up: take the build from the list, or ", whole(), ".")],
+    413: less(),
+    422: less(),
+    503: [el("p", {}, "The daemon has too much to do at present; the same question may be answered in a moment.")],
+  };
+  return other[error.status] ?? [];
+}
+
+/** The token is kept for this tab, and sent with every question. */
+function tokenForm(status) {
+  const field = el("input", { id: "token", type: "password", autocomplete: "off", size: 40 });
+  const apply = (event) => {
+    event.preventDefault();
+    api.useToken(field.value.trim());
+    draw();
+  };
+  return el("form", { class: "bar", onsubmit: apply }, el("p", {}, status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon wants a token. ", "It is in the file that ", el("code", {}, "http-token"), " names; an address may carry it as ", el("code", {}, "#t=TOKEN"), "."), el("label", { for: "token" }, "Token"), field, el("button", {}, "Use it"));
+}
+
+function problem(error, state) {
   const away = error.status === undefined;
+  shown = "";
+  document.title = "profd";
+  if (asking === "") section.hidden = true;
   replace(
     main,
-    el("h2", {}, away ? "The daemon does not answer" : error.title || "Refused"),
-    el("p", { class: "warning" }, error.message),
-    error.status === 401 ? el("p", {}, "This daemon wants a token: open the address that ends with ", el("code", {}, "#t=TOKEN"), ".") : null,
+    el(section.hidden ? "h1" : "h2", {}, away ? "The daemon does not answer" : error.title || "Refused"),
+    el("p", { class: "warning", role: "alert" }, error.message),
+    advice(error, state),
     el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "All builds")),
   );
 }
@@ -43,13 +78,30 @@ async function frame(state, signal) {
   question.tabs(document.getElementById("views"), state);
   if (!state.build) {
     section.hidden = true;
-    document.title = "profd";
+    asking = "";
     return null;
   }
+  const key = JSON.stringify([state.build, asked(state)]);
+  const same = key === asking;
+  if (!same) asking = "";
   const row = await api.json(api.path(state.build, ""), signal);
-  document.title = `${row.name?.replace(/^.*\//, "") ?? state.build} · ${VIEWS.find(([view]) => view === state.view)[1]} · profd`;
-  await question.draw(section, state, row, signal);
+  if (!same) question.draw(section, state, row, signal);
+  asking = key;
   return row;
+}
+
+/** What a tab or a bookmark is called: the function, the build, the view. */
+function entitle(state, row) {
+  const view = [...VIEWS, ...FLEET].find(([name]) => name === state.view)[1];
+  const named = state.fn ? main.querySelector(".pane h2")?.textContent : "";
+  document.title = visible([named, row && (row.name?.replace(/^.*\//, "") || state.build), view, "profd"].filter(Boolean).join(" · "));
+}
+
+async function origin(state, answer, signal) {
+  const place = document.getElementById("origin");
+  if (!answer && place.hasChildNodes()) return;
+  const about = answer ?? (await api.json(api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 }), signal));
+  replace(place, question.origin(about, state));
 }
 
 async function draw() {
@@ -59,36 +111,46 @@ async function draw() {
   const { signal } = running;
   const done = waiting(signal);
   const key = `${state.build} ${state.view}`;
+  const kept = key === shown ? document.activeElement?.id : ""; // what is drawn anew keeps the focus
   if (key !== shown) replace(main, el("p", { role: "status" }, "Loading…"));
+  main.setAttribute("aria-busy", "true");
+  const framed = frame(state, signal);
+  framed.catch(() => {}); // said where it is waited for
   try {
-    await frame(state, signal);
-    if (signal.aborted) return;
+    // The view's own question is on its way while the build's row is fetched.
     const answer = await views[state.view].draw(main, state, signal);
-    if (!signal.aborted && state.build) {
-      const about = answer ?? (await api.json(api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 }), signal));
-      replace(document.getElementById("origin"), question.origin(about));
-    }
-    if (key !== shown) main.focus({ preventScroll: true });
+    const row = await framed;
+    if (signal.aborted) return;
+    entitle(state, row);
+    if (state.build) await origin(state, answer, signal);
+    if (kept && document.activeElement === document.body) document.getElementById(kept)?.focus({ preventScroll: true });
+    else if (key !== shown && !first && !document.activeElement?.closest("main, #question")) main.focus({ preventScroll: true });
     shown = key;
+    first = false;
   } catch (error) {
-    if (error.name !== "AbortError") problem(error);
+    await framed.catch(() => {});
+    if (error.name === "AbortError" || signal.aborted) return;
+    running.abort();
+    problem(error, state);
   } finally {
     done();
+    if (running.signal === signal) main.removeAttribute("aria-busy");
   }
 }
 
 function keys(event) {
-  const typing = event.target.closest("input, textarea, select");
+  const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
   if (event.key === "Escape" && typing) return typing.blur();
-  if (typing || help.open || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  if (typing || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return undefined;
   const state = read();
+  const all = { b: "builds", f: "functions", l: "processes" }[event.key];
   if (event.key === "/") {
     event.preventDefault();
     document.getElementById("filter")?.focus();
   } else if (event.key === "?") help.showModal();
-  else if (event.key === "b") go(state, { build: "", q: "", match: [] });
-  else if (event.key === "Escape" && state.fn) go(state, { fn: "", of: "" });
-  else if (state.build && VIEWS[Number(event.key) - 1]) go(state, another(VIEWS[Number(event.key) - 1][0]));
+  else if (all) go(fleet(all));
+  else if (event.key === "Escape" && state.fn) go({ fn: "", of: "" });
+  else if (state.build && VIEWS[Number(event.key) - 1]) go(another(VIEWS[Number(event.key) - 1][0]));
   return undefined;
 }
 

@@ -1,10 +1,18 @@
 // Elements without markup: names come from strangers and reach the page as text only (CSP: trusted types).
 
+// What a terminal or a line of text would obey and nobody sees: controls, and what turns the direction of writing.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+const escape = (c) => (c.charCodeAt(0) < 256 ? `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}` : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const visible = (text) => String(text).replace(UNSEEN, escape);
+
+const parts = (children) => children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (c instanceof Node ? c : visible(c)));
+const SPOKEN = new Set(["title", "placeholder", "aria-label", "aria-valuetext", "label"]);
+
 /** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings, arrays, null. */
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
   set(node, props);
-  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  node.append(...parts(children));
   return node;
 }
 
@@ -14,15 +22,16 @@ export function svg(tag, props = {}, ...children) {
   for (const [key, value] of Object.entries(props)) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (key === "style") node.style.cssText = value; // by the object model: the policy forbids style attributes
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, SPOKEN.has(key) ? visible(value) : value);
   }
-  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  node.append(...parts(children));
   return node;
 }
 
 function set(node, props) {
-  for (const [key, value] of Object.entries(props)) {
-    if (value === null || value === undefined || value === false) continue;
+  for (const [key, given] of Object.entries(props)) {
+    if (given === null || given === undefined || given === false) continue;
+    const value = SPOKEN.has(key) ? visible(given) : given;
     if (key === "class") node.className = value;
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
@@ -31,11 +40,11 @@ function set(node, props) {
   }
 }
 
-export const replace = (node, ...children) => node.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+export const replace = (node, ...children) => node.replaceChildren(...parts(children));
 
 /** What a screen reader should hear and everybody may read below the content. */
 export function say(text) {
-  document.getElementById("status").textContent = text;
+  document.getElementById("status").textContent = visible(text);
 }
 
 export async function copy(text, what) {

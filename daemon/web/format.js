@@ -32,6 +32,9 @@ export function seconds(value) {
   return `${(value * 1e9).toPrecision(3)} ns`;
 }
 
+/** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. */
+export const amounts = (dimension) => (["seconds", "wall", undefined].includes(dimension) ? seconds : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : ""));
+
 export const percent = (value) => (Number.isFinite(value) ? `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)} %` : "");
 export const signed = (text, value) => (value > 0 ? `+${text}` : text);
 

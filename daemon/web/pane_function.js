@@ -1,10 +1,14 @@
-// One function: callers on the left, callees on the right, exact calls on every arc. A cycle is one node that opens in place.
+// One function: callers on the left, callees on the right, calls on every arc. A cycle is one node that opens in place.
 import * as api from "./api.js";
-import { copy, el, replace } from "./dom.js";
+import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { href, question } from "./state.js";
+import { SAMPLED, sampled } from "./question.js";
+import { question, remembersOpen, to } from "./state.js";
+import { seriesPart } from "./series.js";
 
-function side(title, rows, state, own, total) {
+const MOST = 200; // arcs that are drawn at once
+
+function side(title, rows, look, own, total) {
   const most = Math.max(1e-30, ...rows.map((r) => r.self + r.children));
   const line = (r) => {
     const seconds = r.self + r.children;
@@ -12,18 +16,26 @@ function side(title, rows, state, own, total) {
     return el(
       "tr",
       {},
-      el("td", {}, r.name === "<spontaneous>" ? "<spontaneous>" : el("a", { href: own(r), title: r.name }, r.name), r.cycle ? el("span", { class: "chip" }, `cycle ${r.cycle}`) : null, r.static ? el("span", { class: "chip", title: "found in the machine code, never observed" }, "static") : null),
-      el("td", { class: "n", title: of }, format.exact(r, "calls")),
-      el("td", { class: "n" }, r.inside ? el("span", { title: of }, "—") : el("span", { class: "share", style: { "--share": `${(100 * seconds) / most}%` } }, format.seconds(seconds))),
+      el("td", {}, r.name === "<spontaneous>" ? "<spontaneous>" : el("a", { ...own(r), title: r.name }, r.name), r.cycle ? el("span", { class: "chip" }, `cycle ${r.cycle}`) : null, r.static ? el("span", { class: "chip", title: "found in the machine code, never observed" }, "static") : null),
+      el("td", { class: "n", title: look.mark ? SAMPLED : of }, look.mark + format.exact(r, "calls")),
+      el("td", { class: "n" }, r.inside ? el("span", { title: of }, "—") : el("span", { class: "share", style: { "--share": `${(100 * seconds) / most}%` } }, look.amount(seconds))),
       el("td", { class: "n" }, r.inside || !(total > 0) ? "" : format.percent((100 * seconds) / total)),
     );
   };
+  const shown = rows.slice(0, MOST).map(line);
+  const rest = () => {
+    const next = rows.slice(MOST).map(line);
+    body.lastElementChild.replaceWith(...next);
+    next[0].querySelector("a")?.focus();
+  };
+  if (rows.length > MOST) shown.push(el("tr", {}, el("td", { colSpan: 4 }, el("button", { type: "button", onclick: rest }, `Show ${format.count(rows.length - MOST)} others`))));
+  const body = el("tbody", {}, rows.length ? shown : el("tr", {}, el("td", { colSpan: 4 }, "none")));
   return el(
     "table",
     { class: "arcs" },
     el("caption", {}, title),
-    el("thead", {}, el("tr", {}, [["Function"], ["Calls", 1], ["Time", 1], ["of report", 1]].map(([t, n]) => el("th", { scope: "col", class: n ? "n" : "" }, t)))),
-    el("tbody", {}, rows.length ? rows.map(line) : el("tr", {}, el("td", { colSpan: 4 }, "none"))),
+    el("thead", {}, el("tr", {}, [["Function"], [`${look.mark}Calls`, 1], [look.title, 1], ["of report", 1]].map(([t, n]) => el("th", { scope: "col", class: n ? "n" : "" }, t)))),
+    body,
   );
 }
 
@@ -32,42 +44,57 @@ function resolver(state, flat) {
   const places = new Map(Array.from(flat.columns.index, (index, i) => [index, i]));
   return (row) => {
     const i = places.get(row.index);
-    return i === undefined ? href(state, { fn: "", of: "", q: row.name }) : href(state, { fn: flat.columns.address[i], of: flat.id(i) === state.build ? "" : flat.id(i) });
+    return i === undefined ? to(state, { fn: "", of: "", q: row.name }) : to(state, { fn: flat.columns.address[i], of: flat.id(i) === state.build ? "" : flat.id(i) });
   };
 }
 
-function cyclePart(cycle, own, total) {
-  return el(
-    "details",
-    { class: "cycle" },
-    el("summary", {}, `Cycle ${cycle.number}: ${format.seconds(cycle.self + cycle.children)}, ${format.percent(cycle.percent)}, called ${format.exact(cycle, "calls_outside")} times from outside, ${format.exact(cycle, "calls_inside")} times inside`),
-    side("Members, with their calls from inside", cycle.members.map((m) => ({ ...m, inside: false })), null, own, total),
-    side("Callers of the cycle", cycle.callers, null, own, total),
-    side("Called by the cycle", cycle.callees, null, own, total),
-  );
+function cyclePart(cycle, look, own, total, state) {
+  const summary = el("summary", {}, `Cycle ${cycle.number}: ${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent)}, called ${look.mark}${format.exact(cycle, "calls_outside")} times from outside, ${look.mark}${format.exact(cycle, "calls_inside")} times inside`);
+  return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
+    side("Members, with their calls from inside", cycle.members.map((m) => ({ ...m, inside: false })), look, own, total),
+    side("Callers of the cycle", cycle.callers, look, own, total),
+    side("Called by the cycle", cycle.callees, look, own, total),
+  ]);
+}
+
+const heading = (name, state) => el("div", { class: "bar" }, el("h2", { class: "function" }, name), el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"), el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"));
+const list = (facts) => el("dl", { class: "facts" }, facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]));
+
+/** What the table knows already is shown while callers and callees are asked for. */
+function early(pane, state, flat) {
+  const c = flat.columns;
+  const i = c.address.findIndex((address, k) => address === state.fn && flat.id(k) === (state.of || state.build));
+  if (i < 0 && pane.hasChildNodes()) return;
+  const amount = format.amounts(flat.report.totals.dimension);
+  const mark = sampled(flat.report) ? "~" : "";
+  const calls = mark + format.count(i < 0 ? 0 : c.calls[i]) + (Number(c.self_calls[i]) ? ` + ${format.count(c.self_calls[i])} recursive` : "");
+  const facts = i < 0 ? [] : [["Self", amount(c.self[i])], ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i])})`], ["Calls", calls]];
+  replace(pane, heading(i < 0 ? state.fn : c.name[i], state), facts.length ? list(facts) : null, el("p", { role: "status" }, "Loading…"));
 }
 
 export async function functionPane(pane, state, flat, signal) {
   const params = { ...question(state), build_id: state.of || undefined };
   pane.hidden = false;
-  replace(pane, el("p", { role: "status" }, "Loading…"));
+  early(pane, state, flat);
   let answer;
   try {
     answer = await api.json(api.path(state.build, `/functions/${encodeURIComponent(state.fn)}`, params), signal);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    replace(pane, el("p", { class: "warning" }, error.message), el("p", {}, el("a", { href: href(state, { fn: "", of: "" }) }, "Close")));
+    replace(pane, el("p", { class: "warning" }, error.message), el("p", {}, el("a", to(state, { fn: "", of: "" }), "Close")));
     return;
   }
   const f = answer.functions[0];
   const total = answer.totals.seconds;
   const own = resolver(state, flat);
-  const calls = format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
+  const { dimension } = answer.totals;
+  const look = { amount: format.amounts(dimension), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension };
+  const calls = look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
   const facts = [
-    ["Self", `${format.seconds(f.self)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)})`],
-    ["Total", `${format.seconds(f.total)} (${format.percent(f.percent)})`],
+    ["Self", `${look.amount(f.self)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)})`],
+    ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],
     ["Calls", calls],
-    ["Per call", f.calls ? `${format.seconds(f.self / f.calls)} self, ${format.seconds(f.total / f.calls)} total` : "never called in this window"],
+    ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "never called in this window"],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
@@ -76,10 +103,13 @@ export async function functionPane(pane, state, flat, signal) {
   const callers = f.spontaneous ? [{ name: "<spontaneous>", calls: 0, of_calls: 0, self: f.self, children: f.children }, ...f.callers] : [...f.callers].reverse();
   replace(
     pane,
-    el("div", { class: "bar" }, el("h2", { class: "function" }, f.name), el("button", { type: "button", onclick: () => copy(f.name, "Name") }, "Copy name"), el("a", { href: href(state, { fn: "", of: "" }), id: "pane-close" }, "Close")),
-    el("dl", { class: "facts" }, facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
-    answer.cycles.filter((c) => c.number === f.cycle).map((c) => cyclePart(c, own, total)),
-    el("div", { class: "butterfly" }, side("Callers", [...callers, ...f.static_callers], state, own, total), side("Callees", [...f.callees, ...f.static_callees], state, own, total)),
-    el("p", { class: "hint" }, "Calls are exact. A callee's time is divided among its callers by their calls, as gprof does it."),
+    heading(f.name, state),
+    list(facts),
+    answer.cycles.filter((c) => c.number === f.cycle).map((c) => cyclePart(c, look, own, total, state)),
+    el("div", { class: "butterfly" }, side("Callers", [...callers, ...f.static_callers], look, own, total), side("Callees", [...f.callees, ...f.static_callees], look, own, total)),
+    el("p", { class: "hint" }, `Calls are ${look.mark ? SAMPLED : answer.provenance.calls_exact ? "exact" : "counted, but some are missing or not told apart"}. A callee's time is divided among its callers by their calls, as gprof does it.`),
+    seriesPart(state, f, answer, look, signal),
   );
+  pane.scrollTop = 0;
+  say(`${f.name}: ${format.many({ n: f.callers.length }, "n", "caller", "callers")}, ${format.many({ n: f.callees.length }, "n", "callee", "callees")}.`);
 }

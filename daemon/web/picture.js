@@ -3,24 +3,41 @@ const MARGIN = 20;
 const LEAST = [900, 420]; // a small picture isn't blown up
 
 export class Camera {
-  constructor(picture, width, height) {
+  /** at: "x,y,width" of the part that is shown, or ""; moved(at) is told when it changes. first: the x where narrow screens begin. */
+  constructor(picture, width, height, at, moved, first) {
     const [w, h] = [Math.max(LEAST[0], width + 2 * MARGIN), Math.max(LEAST[1], height + 2 * MARGIN)];
-    Object.assign(this, { picture, width: w, height: h, x: (width - w) / 2, y: -MARGIN, pointers: new Map() });
+    Object.assign(this, { picture, moved, width: w, height: h, x: (width - w) / 2, y: -MARGIN, pointers: new Map() });
     picture.setAttribute("tabindex", "0");
     picture.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     picture.addEventListener("pointerdown", (event) => this.down(event));
     picture.addEventListener("pointermove", (event) => this.drag(event));
     for (const end of ["pointerup", "pointercancel", "pointerleave"]) picture.addEventListener(end, (event) => this.pointers.delete(event.pointerId));
     picture.addEventListener("keydown", (event) => this.key(event));
-    this.reset();
+    this.view = this.whole();
+    // A whole graph on a phone could not be read: it begins at its root, at full size.
+    if (innerWidth < 700 && w > innerWidth) this.view = { x: first - innerWidth / 2, y: this.y, w: innerWidth, h: (innerWidth * h) / w };
+    const [px, py, pw] = at.split(",").map(Number);
+    if (at && [px, py, pw].every(Number.isFinite) && pw > 0) this.view = { x: px, y: py, w: pw, h: (pw * h) / w };
+    this.draw();
+  }
+
+  whole() {
+    return { x: this.x, y: this.y, w: this.width, h: this.height };
   }
 
   reset() {
-    this.view = { x: this.x, y: this.y, w: this.width, h: this.height };
-    this.show();
+    this.view = this.whole();
+    this.draw();
+    this.moved("");
   }
 
   show() {
+    this.draw();
+    const { x, y, w } = this.view;
+    this.moved([x, y, w].map((n) => n.toFixed(1)).join(","));
+  }
+
+  draw() {
     const { x, y, w, h } = this.view;
     this.picture.setAttribute("viewBox", `${x} ${y} ${w} ${h}`);
   }

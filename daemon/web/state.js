@@ -1,61 +1,129 @@
 // The address bar is the whole state: every view is a function of it.
 
+/** Views of one build, and views of all. */
 export const VIEWS = [
   ["report", "Table"],
   ["graph", "Call graph"],
   ["flame", "Flame"],
   ["compare", "Compare"],
 ];
-const NAMES = ["build", "view", "fn", "of", "sort", "dir", "q", "since", "until", "scope", "static", "against", "bsince", "buntil", "nodes", "zoom"];
+export const FLEET = [
+  ["builds", "Builds"],
+  ["functions", "Functions"],
+  ["processes", "Live"],
+];
+const NAMES = ["build", "view", "fn", "of", "sort", "dir", "q", "row", "top", "since", "until", "scope", "static", "dimension", "against", "bsince", "buntil", "scale", "nodes", "zoom", "at", "open", "step"];
+const RANGE = ["since", "until", "dimension"];
 
-export function read() {
+function parse() {
   const query = new URLSearchParams(location.search);
   const state = { match: query.getAll("match") };
   for (const name of NAMES) state[name] = query.get(name) ?? "";
-  if (!state.build) state.view = "builds";
-  else if (!VIEWS.some(([view]) => view === state.view)) state.view = "report";
+  const views = state.build ? VIEWS : FLEET;
+  if (!views.some(([view]) => view === state.view)) state.view = views[0][0];
   return state;
 }
 
 export function href(state, changes = {}) {
   const next = { ...state, ...changes };
+  if (!next.build && next.view === FLEET[0][0]) next.view = "";
   const query = new URLSearchParams();
-  if (next.build) {
-    for (const name of NAMES) if (next[name]) query.set(name, next[name]);
-    for (const match of next.match || []) query.append("match", match);
-  } else if (next.q) query.set("q", next.q);
+  for (const name of NAMES) if (next[name]) query.set(name, next[name]);
+  for (const match of next.match || []) query.append("match", match);
   const text = query.toString();
   return text ? `?${text}` : "./";
+}
+
+// What a view remembers (a filter, a place) is written when it has come to rest: browsers refuse hundreds of changes a minute.
+const REST = 150;
+let pending = {};
+let timer = 0;
+
+export function settle() {
+  clearTimeout(timer);
+  const changes = pending;
+  pending = {};
+  if (Object.keys(changes).length) history.replaceState(null, "", href(parse(), changes));
+}
+/** Remembers without drawing anew. */
+export function note(state, changes) {
+  Object.assign(state, changes);
+  Object.assign(pending, changes);
+  clearTimeout(timer);
+  timer = setTimeout(settle, REST);
+}
+
+export function read() {
+  settle();
+  return parse();
 }
 
 let listener = () => {};
 export const listen = (f) => {
   listener = f;
-  addEventListener("popstate", () => f());
+  addEventListener("popstate", () => {
+    pending = {}; // of the page that was left
+    f();
+  });
+  addEventListener("beforeunload", settle);
 };
 
-/** Goes there without a reload. */
-export function go(state, changes = {}, how = "pushState") {
-  history[how](null, "", href(state, changes));
+/** Goes there without a reload, from wherever the address is now. */
+export function go(changes = {}, how = "pushState") {
+  history[how](null, "", href(read(), changes));
   listener();
 }
-/** Remembers without drawing anew. */
-export const note = (state, changes) => history.replaceState(null, "", href(state, changes));
 
-/** Another view of the same build: what belongs to the present view stays behind. */
-export const another = (view) => ({ view, q: "", sort: "", dir: "", zoom: "", nodes: "" });
+const aside = (event) => event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
+
+/** Properties of a link that changes a part of the state and leaves the rest as it is when it is followed. */
+export const to = (state, changes) => ({
+  href: href(state, changes),
+  onclick: (event) => {
+    if (aside(event)) return;
+    event.preventDefault();
+    go(changes);
+  },
+});
+
+/** Another view: what belongs to the present one stays behind. */
+export const another = (view) => ({ view, q: "", sort: "", dir: "", row: "", top: "", zoom: "", at: "", open: "", nodes: "" });
+/** All builds, functions or processes: nothing of a build comes along. */
+export const fleet = (view) => Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ["match", []]]);
 
 /** What a report is asked for. */
-export const question = (state) => ({ since: state.since, until: state.until, match: state.match, scope: state.scope, static: state.static });
+export const question = (state) => ({ since: state.since, until: state.until, match: state.match, scope: state.scope, static: state.static, dimension: state.dimension });
+/** The part of it that does not need a build. */
+export const fleetQuestion = (state) => ({ ...Object.fromEntries(RANGE.map((name) => [name, state[name]])), match: state.match, static: state.static });
 
 /** Links inside the page become steps of it. */
 export function follow(event) {
   const link = event.target.closest?.("a");
-  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (!link || event.defaultPrevented || aside(event)) return;
   const url = new URL(link.href);
   const here = new URL(document.baseURI);
   if (url.origin !== location.origin || url.pathname !== here.pathname || link.target || link.hash) return;
   event.preventDefault();
+  settle();
   history.pushState(null, "", url.search || here.pathname);
   listener();
+}
+
+/** A <details> whose being open is part of the state; made of what make() gives when it is opened. */
+export function remembersOpen(state, key, details, make) {
+  const keys = () => state.open.split(",").filter(Boolean);
+  let made = false;
+  const fill = () => {
+    if (details.open && !made && make) details.append(...[make()].flat(Infinity));
+    made ||= details.open;
+  };
+  details.open = keys().includes(key);
+  fill();
+  details.addEventListener("toggle", () => {
+    fill();
+    const others = keys().filter((k) => k !== key);
+    const next = (details.open ? [...others, key] : others).join(",");
+    if (details.isConnected && next !== state.open) note(state, { open: next });
+  });
+  return details;
 }

@@ -1,27 +1,65 @@
 // A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move, Enter opens.
 import { el, replace } from "./dom.js";
-import { note } from "./state.js";
+import { note, remembersOpen } from "./state.js";
 
 const ROW = 30; // pixels: rows have one height, so that places can be computed
+const PAPER = 2000; // rows that are printed
+const shown = new Set();
 let tables = 0;
+
+function print(whole) {
+  for (const table of shown) {
+    if (table.node.isConnected) table.paper(whole);
+    else shown.delete(table);
+  }
+}
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
 
 /**
  * columns: {key, title, hint, numeric, value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
- * open(i): Enter or a click on a row. sorted(key, dir): told when the user sorts.
+ * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without it.
+ * sorted(key, dir): told when the user sorts.
  */
 export class Table {
-  constructor({ label, columns, count, sort, dir, open, sorted, tall = false }) {
-    Object.assign(this, { columns, count, open, sorted, active: 0, id: `table-${++tables}` });
+  constructor({ label, columns, count, state, sort, open, sorted, tall = false }) {
+    Object.assign(this, { columns, count, state, usual: sort, open, sorted, active: 0, id: `table-${++tables}` });
     this.order = Uint32Array.from({ length: count }, (_, i) => i);
-    this.head = el("tr");
+    this.head = el("tr", { "aria-rowindex": "1" });
     this.body = el("tbody");
     this.table = el("table", { id: this.id, role: "grid", tabIndex: 0, "aria-label": label, "aria-rowcount": String(count + 1) }, el("thead", {}, this.head), this.body);
-    this.node = el("div", { class: tall ? "scroll tall" : "scroll" }, this.table);
-    this.node.addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), { passive: true });
+    this.none = el("p", { class: "hint none", hidden: true }, "No row matches the filter.");
+    this.node = el("div", { class: tall ? "scroll tall" : "scroll" }, this.table, this.none);
+    this.node.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.table.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.draw()).observe(this.node);
-    this.setSort(sort ?? columns[0].key, dir || undefined);
+    shown.add(this);
+    this.setSort(state.sort || sort, state.dir || undefined);
+  }
+
+  /** The places that the state says, after Back or a reload. */
+  restore() {
+    if ((this.state.sort || this.usual) !== this.sort || (this.state.dir || this.natural(this.sort)) !== this.dir) this.setSort(this.state.sort || this.usual, this.state.dir || undefined);
+    this.active = Math.min(Number(this.state.row) || 0, Math.max(0, this.rows.length - 1));
+    this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
+    this.draw();
+    this.mark();
+  }
+
+  scrolled() {
+    if (this.waits) return;
+    this.waits = true;
+    requestAnimationFrame(() => {
+      this.waits = false;
+      const top = String(Math.round(this.node.scrollTop / ROW) || "");
+      if (this.node.isConnected && top !== this.state.top) note(this.state, { top });
+      this.draw();
+    });
+  }
+
+  natural(key) {
+    return this.column(key).numeric ? "desc" : "asc";
   }
 
   column(key) {
@@ -31,14 +69,17 @@ export class Table {
   setSort(key, dir) {
     const column = this.column(key);
     this.sort = column.key;
-    this.dir = dir ?? (column.numeric ? "desc" : "asc");
+    this.dir = dir ?? this.natural(column.key);
     const sign = this.dir === "desc" ? -1 : 1;
-    const values = Array.from({ length: this.count }, (_, i) => column.value(i));
+    const values = Array.from({ length: this.count }, (_, i) => (column.numeric ? Number(column.value(i)) : String(column.value(i))));
+    // What is no number stands last in either direction; equals stay in the report's order. Text by its code units: fast.
+    const none = (v) => (Number.isNaN(v) ? 1 : 0);
     this.order.sort((a, b) => {
       const x = values[a];
       const y = values[b];
-      const order = typeof x === "string" && typeof y === "string" && !column.numeric ? x.localeCompare(y) : Number(x) - Number(y);
-      return order !== 0 && !Number.isNaN(order) ? sign * order : a - b;
+      if (x === y) return a - b;
+      if (x < y) return -sign;
+      return x > y ? sign : none(x) - none(y) || a - b;
     });
     this.drawHead();
     this.filter(this.wanted);
@@ -49,7 +90,15 @@ export class Table {
     this.wanted = wanted;
     this.rows = wanted ? this.order.filter((i) => wanted(i)) : this.order;
     this.table.setAttribute("aria-rowcount", String(this.rows.length + 1));
-    this.active = Math.min(this.active, Math.max(0, this.rows.length - 1));
+    this.active = Math.min(Number(this.state.row) || 0, Math.max(0, this.rows.length - 1));
+    this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
+    this.none.hidden = this.rows.length > 0;
+    this.from = -1;
+    this.draw();
+  }
+
+  paper(whole) {
+    this.whole = whole;
     this.from = -1;
     this.draw();
   }
@@ -61,6 +110,8 @@ export class Table {
         const sorted = c.key === this.sort ? (this.dir === "desc" ? "descending" : "ascending") : "none";
         const turn = () => {
           this.setSort(c.key, c.key === this.sort ? (this.dir === "desc" ? "asc" : "desc") : undefined);
+          note(this.state, { sort: this.sort, dir: this.dir });
+          this.head.cells[this.columns.indexOf(c)].firstChild.focus({ preventScroll: true });
           this.sorted?.(this.sort, this.dir);
         };
         const mark = sorted === "none" ? "" : sorted === "descending" ? " ↓" : " ↑";
@@ -72,8 +123,8 @@ export class Table {
 
   draw() {
     const height = this.node.clientHeight || 600;
-    const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - 10);
-    const last = Math.min(this.rows.length, first + Math.ceil(height / ROW) + 20);
+    const first = this.whole ? 0 : Math.min(Math.max(0, Math.floor(this.node.scrollTop / ROW) - 10), Math.max(0, this.rows.length - 1));
+    const last = Math.min(this.rows.length, this.whole ? PAPER : first + Math.ceil(height / ROW) + 20);
     if (first === this.from && last === this.to) return;
     this.from = first;
     this.to = last;
@@ -94,13 +145,20 @@ export class Table {
   }
 
   mark() {
-    for (const row of this.body.rows) row.classList.toggle("active", Number(row.dataset.at) === this.active);
-    if (this.rows.length) this.table.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
+    let seen = false;
+    for (const row of this.body.rows) {
+      const active = row.dataset.at !== undefined && Number(row.dataset.at) === this.active;
+      row.classList.toggle("active", active);
+      if (row.dataset.at !== undefined) row.setAttribute("aria-selected", String(active));
+      seen ||= active;
+    }
+    if (seen) this.table.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
     else this.table.removeAttribute("aria-activedescendant");
   }
 
   move(to) {
     this.active = Math.max(0, Math.min(this.rows.length - 1, to));
+    note(this.state, { row: String(this.active || "") });
     const top = this.active * ROW;
     const head = this.head.offsetHeight;
     if (top < this.node.scrollTop) this.node.scrollTop = top;
@@ -129,21 +187,24 @@ export class Table {
     const row = event.target.closest("tr[data-at]");
     if (!row || event.target.closest("a, button") || !getSelection().isCollapsed) return;
     this.active = Number(row.dataset.at);
+    note(this.state, { row: String(this.active || "") });
     this.mark();
     this.open?.(this.rows[this.active]);
   }
 }
 
-/** The field that "/" goes to. apply(text) is called for what is typed, which the address bar remembers. */
-export function filterField(state, label, placeholder, apply) {
-  const field = el("input", { id: "filter", type: "search", value: state.q, placeholder, "aria-label": label });
+/** The field that "/" goes to. now() is the present state; apply(text) is called for what is typed, which the address bar remembers. */
+export function filterField(now, label, placeholder, apply) {
+  const field = el("input", { id: "filter", type: "search", value: now().q, placeholder, "aria-label": label });
   field.addEventListener("input", () => {
-    state.q = field.value;
+    note(now(), { q: field.value, row: "", top: "" });
     apply(field.value);
-    note(state, {});
   });
   return field;
 }
+
+/** The table twin of a picture, closed until asked for. Made when it is opened: pictures may have many parts. */
+export const twin = (state, key, summary, make) => remembersOpen(state, key, el("details", { class: "twin" }, el("summary", {}, `The same as a table: ${summary}`)), () => el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": summary }, make()));
 
 /** A small table of plain rows: the twin of a picture. columns: [title, numeric]; rows: arrays of texts or nodes. */
 export function plain(caption, columns, rows) {

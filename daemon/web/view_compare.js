@@ -2,7 +2,8 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { go, href, note, question } from "./state.js";
+import { sampled, SAMPLED } from "./question.js";
+import { another, go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { load, matcher } from "./view_report.js";
 
@@ -11,7 +12,7 @@ function gather(flat, rows, side) {
   const c = flat.columns;
   for (let i = 0; i < flat.count; i++) {
     const row = rows.get(c.name[i]) ?? rows.set(c.name[i], { name: c.name[i], a: null, b: null }).get(c.name[i]);
-    const sum = (row[side] ??= { self: 0, total: 0, calls: 0, first: i });
+    const sum = (row[side] ??= { self: 0, total: 0, calls: 0, address: c.address[i], id: flat.id(i) });
     sum.self += c.self[i];
     sum.total += c.total[i];
     sum.calls += Number(c.calls[i]) + Number(c.self_calls[i]);
@@ -21,26 +22,32 @@ function gather(flat, rows, side) {
 const none = { self: 0, total: 0, calls: 0 };
 const per = (side) => (side.calls > 0 ? side.self / side.calls : Number.NaN);
 
+/** Where A's side of a row is shown with callers and callees. */
+const there = (row) => ({ ...another("report"), fn: row.a.address, of: row.a.id });
+
 /** A difference says its sign in words of shape, not only in colour. */
 function delta(text, value, bad = 1) {
   const kind = !value ? "same" : value * bad > 0 ? "more" : "less";
   return el("span", { class: `delta ${kind}` }, value > 0 ? `▲ ${text}` : value < 0 ? `▼ ${text}` : "=");
 }
 
-function columnsOf(rows, scale) {
+function columnsOf(rows, scale, amount, mark, state) {
   const a = (i) => rows[i].a ?? none;
   const b = (i) => rows[i].b ?? none;
   const change = (i) => b(i).self * scale - a(i).self;
+  const whole = (i) => b(i).total * scale - a(i).total;
+  const hint = mark ? SAMPLED : undefined;
   const ratio = (i) => (per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
   return [
-    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [el("span", { title: rows[i].name }, rows[i].name), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
-    { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(format.seconds(Math.abs(change(i))), change(i)) },
-    { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => format.seconds(a(i).self) },
-    { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => format.seconds(b(i).self * scale) },
-    { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => format.seconds(a(i).total) },
-    { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => format.seconds(b(i).total * scale) },
-    { key: "acalls", title: "Calls A", numeric: true, value: (i) => a(i).calls, cell: (i) => format.count(a(i).calls) },
-    { key: "bcalls", title: "Calls B", numeric: true, value: (i) => b(i).calls, cell: (i) => format.count(b(i).calls) },
+    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].name) : el("span", { title: rows[i].name }, rows[i].name), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
+    { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(amount(Math.abs(change(i))), change(i)) },
+    { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => amount(a(i).self) },
+    { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => amount(b(i).self * scale) },
+    { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => amount(a(i).total) },
+    { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => amount(b(i).total * scale) },
+    { key: "dtotal", title: "Δ total", hint: "B − A, after scaling, with what it called", numeric: true, value: (i) => Math.abs(whole(i)), cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)) },
+    { key: "acalls", title: `${mark}Calls A`, hint, numeric: true, value: (i) => a(i).calls, cell: (i) => format.count(a(i).calls) },
+    { key: "bcalls", title: `${mark}Calls B`, hint, numeric: true, value: (i) => b(i).calls, cell: (i) => format.count(b(i).calls) },
     { key: "dcalls", title: "Δ calls", numeric: true, value: (i) => Math.abs(b(i).calls - a(i).calls), cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls) },
     { key: "cost", title: "Δ self/call", hint: "change of the own cost of one call", numeric: true, value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))), cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))) },
   ];
@@ -59,7 +66,7 @@ async function chooser(state, signal) {
   const until = el("input", { id: "buntil", value: state.buntil, placeholder: "until, e.g. now-1d" });
   const apply = (event) => {
     event.preventDefault();
-    go(state, { against: build.value, bsince: since.value.trim(), buntil: until.value.trim() });
+    go({ against: build.value, bsince: since.value.trim(), buntil: until.value.trim(), row: "", top: "" });
   };
   return el("form", { class: "bar", onsubmit: apply }, el("label", { for: "against" }, "B: "), build, el("label", { for: "bsince" }, "from "), since, el("label", { for: "buntil" }, "to "), until, el("button", {}, "Compare"));
 }
@@ -75,20 +82,22 @@ export async function draw(main, state, signal) {
   gather(a, joined, "a");
   gather(b, joined, "b");
   const rows = [...joined.values()];
-  const normal = state.nodes === "1";
+  const normal = state.scale === "1";
   const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
-  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale), count: rows.length, sort: state.sort || "delta", dir: state.dir, tall: true, sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })) });
+  const mark = sampled(a.report) || sampled(b.report) ? "~" : "";
+  const open = (i) => rows[i].a && go(there(rows[i]));
+  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension), mark, state), count: rows.length, state, sort: "delta", tall: true, open });
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
     say(`${format.count(table.rows.length)} of ${format.count(rows.length)} functions`);
   };
-  const filter = filterField(state, "Filter functions", "function, a pattern", apply);
+  const filter = filterField(() => state, "Filter functions", "function, a pattern", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
-  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.seconds(report.totals.seconds)}, ${format.exact(report.totals, "calls")} calls, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
+  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension)(report.totals.seconds)}, ${format.exact(report.totals, "calls")} calls, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
   replace(
     main,
-    el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", { href: href(state, { nodes: normal ? "" : "1" }) }, normal ? "show times as measured" : "scale B to A's CPU time")),
+    el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show times as measured" : "scale B to A's CPU time")),
     form,
     part("A", a.report),
     part("B", b.report),
@@ -97,5 +106,6 @@ export async function draw(main, state, signal) {
     table.node,
   );
   apply(state.q);
+  table.restore();
   return a.report;
 }

@@ -4,10 +4,10 @@ import { el, replace, svg, say } from "./dom.js";
 import * as format from "./format.js";
 import { matcher } from "./view_report.js";
 import { note, question } from "./state.js";
-import { filterField, plain } from "./table.js";
+import { filterField, plain, twin } from "./table.js";
 
 const ROW = 20;
-const WIDTH = 1200;
+const WIDTH = innerWidth < 700 ? 640 : 1200; // the letters of a narrow screen are as large
 const LEAST = 0.6; // pixels of the narrowest box that is drawn
 
 /** Rows depth first become boxes with places and parents. */
@@ -41,8 +41,8 @@ function hue(name) {
 }
 
 class Flame {
-  constructor(boxes, state) {
-    Object.assign(this, { boxes, state, whole: boxes[0].value || 1 });
+  constructor(boxes, state, amount) {
+    Object.assign(this, { boxes, state, amount, whole: boxes[0].value || 1 });
     this.view = svg("svg", { class: "flame", role: "tree", "aria-label": "Derived stacks", tabindex: "-1" });
     this.detail = el("p", { class: "hint", "aria-live": "polite" }, "");
     this.view.addEventListener("keydown", (event) => this.key(event));
@@ -50,13 +50,13 @@ class Flame {
   }
 
   text(box) {
-    return `${box.label}, ${format.seconds(box.value)}, ${format.percent((100 * box.value) / this.whole)}, self ${format.seconds(box.self)}`;
+    return `${box.label}, ${this.amount(box.value)}, ${format.percent((100 * box.value) / this.whole)}, self ${this.amount(box.self)}`;
   }
 
   zoom(box, focus = true) {
     this.top = box;
-    this.state.zoom = box.at ? String(box.at) : "";
-    note(this.state, {});
+    const zoom = box.at ? String(box.at) : "";
+    if (zoom !== this.state.zoom) note(this.state, { zoom });
     this.draw();
     if (focus) this.focus(box);
   }
@@ -141,13 +141,14 @@ class Flame {
 export async function draw(main, state, signal) {
   const answer = await api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph" }), signal);
   const boxes = tree(answer.rows);
-  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed: they are derived by dividing times along exact call counts. Functions and their callers are right as far as gprof's assumption goes; whole paths may never have happened.", answer.not_followed > 0 ? ` ${format.seconds(answer.not_followed)} lie below paths that were not followed.` : "");
+  const amount = format.amounts(answer.dimension);
+  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed: they are derived by dividing times along call counts. Functions and their callers are right as far as gprof's assumption goes; whole paths may never have happened.", answer.not_followed > 0 ? ` ${amount(answer.not_followed)} lie below paths that were not followed.` : "");
   if (!(boxes[0].value > 0)) {
-    replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "No time was sampled in this window."));
+    replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "Nothing was sampled in this window."));
     return;
   }
-  const flame = new Flame(boxes, state);
-  const filter = filterField(state, "Mark functions", "mark functions", (text) => flame.search(text));
+  const flame = new Flame(boxes, state, amount);
+  const filter = filterField(() => state, "Mark functions", "mark functions", (text) => flame.search(text));
   const largest = [...boxes].sort((a, b) => b.value - a.value).slice(0, 200);
   replace(
     main,
@@ -155,7 +156,7 @@ export async function draw(main, state, signal) {
     banner,
     el("div", { class: "picture" }, flame.view),
     flame.detail,
-    el("details", {}, el("summary", {}, `The same as a table: the ${largest.length} largest boxes`), plain("Boxes by time", [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]], largest.map((b) => [String(b.level), b.label, format.seconds(b.value), format.seconds(b.self), format.percent((100 * b.value) / flame.whole)]))),
+    twin(state, "boxes", `the ${largest.length} largest boxes`, () => plain("Boxes by time", [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]], largest.map((b) => [String(b.level), b.label, amount(b.value), amount(b.self), format.percent((100 * b.value) / flame.whole)]))),
   );
   if (state.q) flame.search(state.q);
 }

@@ -1,11 +1,12 @@
-// The call graph: layered, the functions with most time, edge width = time, label = exact calls. A table says the same.
+// The call graph: layered, the functions with most time, edge width = time, label = calls. A table says the same.
 import * as api from "./api.js";
 import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
 import { layout } from "./layout.js";
 import { Camera } from "./picture.js";
-import { go, href, question } from "./state.js";
-import { plain } from "./table.js";
+import { sampled } from "./question.js";
+import { another, go, note, question, to } from "./state.js";
+import { plain, twin } from "./table.js";
 
 const clip = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
@@ -53,7 +54,7 @@ function smooth(points) {
   return d;
 }
 
-function drawEdge(e, places, total) {
+function drawEdge(e, places, total, look) {
   const points = places.lines.get(`${e.source} ${e.target}`);
   if (!points) return null;
   const share = total > 0 ? e.secondarystat / total : 0;
@@ -66,16 +67,16 @@ function drawEdge(e, places, total) {
     "g",
     { class: e.inside ? "edge inside" : "edge" },
     svg("path", { d: smooth(trimmed), "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" }),
-    svg("text", { x: middle.x, y: middle.y, "text-anchor": "middle" }, format.short(e.mainstat), svg("title", {}, `${format.count(e.mainstat)} calls, ${format.seconds(e.secondarystat)}`)),
+    svg("text", { x: middle.x, y: middle.y, "text-anchor": "middle" }, look.mark + format.short(e.mainstat), svg("title", {}, `${look.mark}${format.count(e.mainstat)} calls, ${look.amount(e.secondarystat)}`)),
   );
 }
 
-function drawNode(n, place, total, open, follow) {
+function drawNode(n, place, total, look, open, follow) {
   const share = total > 0 ? Math.min(1, n.mainstat / total) : 0;
   const cycle = n.members !== undefined;
   const title = clip(n.title, 36);
-  const times = cycle ? `${n.members.length} functions, ${format.seconds(n.mainstat)}` : `${format.seconds(n.mainstat)} · self ${format.seconds(n.detail__self_seconds)}`;
-  const label = `${title} ${times}, ${format.percent(100 * share)}${cycle ? ", opens in place" : `, ${format.count(n.secondarystat)} calls`}`;
+  const times = cycle ? `${n.members.length} functions, ${look.amount(n.mainstat)}` : `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`;
+  const label = `${title} ${times}, ${format.percent(100 * share)}${cycle ? ", opens in place" : `, ${look.mark}${format.count(n.secondarystat)} calls`}`;
   const act = () => (cycle ? open(n.cycle) : follow(n));
   const keys = (event) => {
     if (event.key === "Enter" || event.key === " ") {
@@ -95,30 +96,33 @@ function drawNode(n, place, total, open, follow) {
 }
 
 function picture(graph, total, state, redraw) {
+  const look = lookOf(graph);
   const open = new Set(state.zoom.split(",").filter(Boolean));
   const { nodes, edges } = fold(graph, open);
   for (const n of nodes) Object.assign(n, { w: Math.max(170, Math.min(310, 8 * Math.min(36, n.title.length) + 24)), h: 44 });
   const places = layout(nodes, edges);
+  const top = nodes.reduce((a, b) => (b.mainstat > a.mainstat && places.places.get(b.id).y <= places.places.get(a.id).y ? b : a));
   const view = svg(
     "svg",
-    { class: "graph", role: "group", "aria-label": "Call graph. A table with the same arcs follows." },
+    { class: "graph", preserveAspectRatio: "xMidYMin meet", role: "group", "aria-label": "Call graph. A table with the same arcs follows." },
     svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 4, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0,0L8,4L0,8z" }))),
-    edges.map((e) => drawEdge(e, places, total)),
+    edges.map((e) => drawEdge(e, places, total, look)),
     nodes.map((n) =>
-      drawNode(n, places.places.get(n.id), total, (cycle) => redraw([...open, cycle].join(",")), (node) => go(state, { view: "report", fn: node.detail__address, of: node.detail__build_id === state.build ? "" : node.detail__build_id ?? "" })),
+      drawNode(n, places.places.get(n.id), total, look, (cycle) => redraw([...open, cycle].join(",")), (node) => go({ ...another("report"), fn: node.detail__address, of: node.detail__build_id === state.build ? "" : node.detail__build_id ?? "" })),
     ),
   );
-  return { view, camera: new Camera(view, places.width, places.height), closable: open.size > 0 };
+  return { view, camera: new Camera(view, places.width, places.height, state.at, (at) => note(state, { at }), places.places.get(top.id).x), closable: open.size > 0 };
 }
 
-function twin(graph) {
+/** How amounts read, and what stands before calls that were sampled. */
+const lookOf = (graph) => ({ amount: format.amounts(graph.dimension), mark: sampled({ provenance: graph }) ? "~" : "" });
+
+function table(graph, state) {
+  const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
   const edges = [...graph.edges].sort((a, b) => b.secondarystat - a.secondarystat || b.mainstat - a.mainstat);
-  return el(
-    "details",
-    {},
-    el("summary", {}, `The same as a table: ${edges.length} arcs`),
-    plain("Arcs by time", [["Caller"], ["Callee"], ["Calls", 1], ["Time", 1]], edges.map((e) => [name.get(e.source), name.get(e.target), format.count(e.mainstat), e.detail__inside_cycle ? "inside a cycle" : format.seconds(e.secondarystat)])),
+  return twin(state, "arcs", `${edges.length} arcs`, () =>
+    plain("Arcs by time", [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]], edges.map((e) => [name.get(e.source), name.get(e.target), look.mark + format.count(e.mainstat), e.detail__inside_cycle ? "inside a cycle" : look.amount(e.secondarystat)])),
   );
 }
 
@@ -129,16 +133,16 @@ export async function draw(main, state, signal) {
   const box = el("div", { class: "picture" });
   const show = (zoom) => {
     state.zoom = zoom;
-    const { view, camera, closable } = picture(graph, total, state, (next) => go(state, { zoom: next }, "replaceState"));
+    const { view, camera, closable } = picture(graph, total, state, (next) => go({ zoom: next, at: "" }));
     const button = (label, action) => el("button", { type: "button", onclick: action }, label);
-    replace(box, el("div", { class: "tools", role: "toolbar", "aria-label": "Picture" }, button("+", () => camera.zoom(0.8)), button("−", () => camera.zoom(1.25)), button("Whole", () => camera.reset()), closable ? button("Close cycles", () => go(state, { zoom: "" }, "replaceState")) : null), view);
+    replace(box, el("div", { class: "tools", role: "toolbar", "aria-label": "Picture" }, button("+", () => camera.zoom(0.8)), button("−", () => camera.zoom(1.25)), button("Whole", () => camera.reset()), closable ? button("Close cycles", () => go({ zoom: "", at: "" })) : null), view);
   };
-  const more = (n, text) => el("a", { href: href(state, { nodes: String(n) }) }, text);
+  const more = (n, text) => el("a", to(state, { nodes: String(n), at: "" }), text);
   replace(
     main,
     el("div", { class: "bar" }, el("h2", {}, "Call graph"), el("p", {}, `The ${graph.nodes.length} functions with most time`, graph.not_shown ? [`; ${format.count(graph.not_shown)} others are not shown. Show `, more(nodes * 2, "more"), nodes > 10 ? [" or ", more(Math.ceil(nodes / 2), "fewer")] : null] : null, ".")),
     graph.nodes.length ? box : el("p", {}, "No function has counts in this window."),
-    twin(graph),
+    table(graph, state),
   );
   if (graph.nodes.length) show(state.zoom);
 }

@@ -3,7 +3,8 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
-import { go, href, note, question } from "./state.js";
+import { SAMPLED, sampled } from "./question.js";
+import { go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 
 /** The flat report: columns, and how its functions are named in the address bar. */
@@ -17,27 +18,29 @@ export async function load(build, params, signal) {
 /** The share of the whole as a bar behind the number. */
 const bar = (text, share) => el("span", { class: "share", style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 
-function columnsOf(flat, state) {
+function columnsOf(flat, now) {
   const c = flat.columns;
   const total = flat.report.totals.seconds || 1;
-  const link = (i) => href(state, { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
+  const amount = format.amounts(flat.report.totals.dimension);
+  const mark = sampled(flat.report) ? "~" : "";
+  const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
   return [
     {
       key: "name",
       title: "Function",
       value: (i) => c.name[i],
       cell: (i) => [
-        el("a", { href: link(i), tabIndex: -1, title: c.name[i] }, c.name[i]),
+        el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, c.name[i]),
         c.cycle[i] ? el("span", { class: "chip", title: `member of cycle ${c.cycle[i]}` }, `cycle ${c.cycle[i]}`) : null,
       ],
     },
-    { key: "self", title: "Self", hint: "time in the function itself", numeric: true, value: (i) => c.self[i], cell: (i) => bar(format.seconds(c.self[i]), (100 * c.self[i]) / total) },
+    { key: "self", title: "Self", hint: "time in the function itself", numeric: true, value: (i) => c.self[i], cell: (i) => bar(amount(c.self[i]), (100 * c.self[i]) / total) },
     { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => format.percent((100 * c.self[i]) / total) },
-    { key: "total", title: "Total", hint: "with what it called; a member of a cycle has its own part only", numeric: true, value: (i) => c.total[i], cell: (i) => bar(format.seconds(c.total[i]), c.percent[i]) },
+    { key: "total", title: "Total", hint: "with what it called; a member of a cycle has its own part only", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },
-    { key: "calls", title: "Calls", hint: "from other functions, and + direct recursion", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => count(c, i) },
-    { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(c.self[i], c, i), cell: (i) => format.seconds(perCall(c.self[i], c, i)) },
-    { key: "totalcall", title: "Total/call", numeric: true, value: (i) => perCall(c.total[i], c, i), cell: (i) => format.seconds(perCall(c.total[i], c, i)) },
+    { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "from other functions, and + direct recursion", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
+    { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(c.self[i], c, i), cell: (i) => amount(perCall(c.self[i], c, i)) },
+    { key: "totalcall", title: "Total/call", numeric: true, value: (i) => perCall(c.total[i], c, i), cell: (i) => amount(perCall(c.total[i], c, i)) },
     { key: "build", title: "In", value: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? ""), cell: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? "[outside]") },
   ];
 }
@@ -57,32 +60,65 @@ export function matcher(text) {
   }
 }
 
-export async function draw(main, state, signal) {
+let last = { key: "" };
+
+/** The table, and what is asked when it changes. Kept while only the function beside it is another. */
+async function build(main, state, signal) {
   const flat = await load(state.build, question(state), signal);
-  const pane = el("section", { class: "pane", "aria-label": "Callers and callees", hidden: true });
-  const table = new Table({
+  const kept = { state, flat, pane: el("section", { class: "pane", "aria-label": "Callers and callees", hidden: true, tabIndex: -1 }) };
+  kept.table = new Table({
     label: "Functions",
-    columns: columnsOf(flat, state),
+    columns: columnsOf(flat, () => kept.state),
     count: flat.count,
-    sort: state.sort || "self",
-    dir: state.dir,
+    state,
+    sort: "self",
     tall: true,
-    open: (i) => go(state, { fn: flat.columns.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) }),
-    sorted: (sort, dir) => note(state, Object.assign(state, { sort, dir })),
+    open: (i) => go({ fn: flat.columns.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) }),
   });
-  const apply = (text) => {
+  kept.apply = (text) => {
     const wanted = matcher(text);
-    table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
+    kept.table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
     let share = 0;
-    for (const i of table.rows) share += flat.columns.self[i];
-    say(`${format.count(table.rows.length)} of ${format.count(flat.count)} functions, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`);
+    for (const i of kept.table.rows) share += flat.columns.self[i];
+    say(`${format.count(kept.table.rows.length)} of ${format.count(flat.count)} functions, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`);
   };
-  const filter = filterField(state, "Filter functions", "function, a pattern", apply);
-  const whole = flat.report.truncated ? el("p", { class: "warning" }, `Not shown: ${format.count(flat.report.truncated.functions)} functions with ${format.seconds(flat.report.truncated.seconds)}.`) : null;
-  replace(main, el("div", { class: "bar" }, el("h2", {}, `${format.count(flat.count)} functions`), filter), whole, el("div", { class: "split" }, table.node, pane));
-  apply(state.q);
-  const chosen = flat.columns.address.findIndex((address, i) => address === state.fn && flat.id(i) === (state.of || state.build));
-  if (chosen >= 0) table.select(chosen);
+  kept.filter = filterField(() => kept.state, "Filter functions", "function, a pattern", kept.apply);
+  const hidden = flat.report.truncated;
+  const whole = hidden ? el("p", { class: "warning" }, `Not shown: ${format.count(hidden.functions)} functions with ${format.amounts(flat.report.totals.dimension)(hidden.seconds)}.`) : null;
+  const body = flat.count ? el("div", { class: "split" }, kept.table.node, kept.pane) : empty(flat.report, state);
+  replace(main, el("div", { class: "bar" }, el("h2", {}, flat.count === 1 ? "1 function" : `${format.count(flat.count)} functions`), kept.filter), whole, body);
+  kept.apply(state.q);
+  return kept;
+}
+
+/** Why nothing is shown, and a way to where there is something. */
+function empty(report, state) {
+  const narrowed = state.since || state.until || state.match.length;
+  return el(
+    "p",
+    { class: "empty" },
+    narrowed ? "No upload of this build is in this time with these labels. " : "No function of this build was called or sampled. ",
+    narrowed ? el("a", to(state, { since: "", until: "", match: [] }), "Show all there is") : null,
+  );
+}
+
+export async function draw(main, state, signal) {
+  const key = JSON.stringify([state.build, question(state)]);
+  const fresh = last.key !== key || !last.filter.isConnected;
+  if (fresh) last = { key, ...(await build(main, state, signal)) };
+  const { table, flat, pane } = last;
+  last.state = state;
+  table.state = state;
+  if (!fresh && last.filter.value !== state.q) {
+    last.filter.value = state.q;
+    last.apply(state.q);
+  }
+  table.restore();
+  if (state.fn && fresh && !state.row && !state.top) {
+    const chosen = flat.columns.address.findIndex((address, i) => address === state.fn && flat.id(i) === (state.of || state.build));
+    if (chosen >= 0) table.select(chosen);
+  }
   if (state.fn) await functionPane(pane, state, flat, signal);
+  else pane.hidden = true;
   return flat.report;
 }

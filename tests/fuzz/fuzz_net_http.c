@@ -28,7 +28,8 @@ static void check_head(const struct http_parser *p, const char *data)
     if (p->at > HTTP_HEAD_MAX || memcmp(data + p->at - 4, "\r\n\r\n", 4) != 0 || h->host.at == 0 ||
         !http_host_valid(data + h->host.at, h->host.size) || (size_t)h->if_none_match.at + h->if_none_match.size > p->at)
         abort();
-    if (h->method != HTTP_METHOD_OTHER && (data[h->target.at] != '/' || memchr(data + h->target.at, ' ', h->target.size) != NULL))
+    bool read = h->method == HTTP_METHOD_GET || h->method == HTTP_METHOD_HEAD; /* nothing is answered about other targets */
+    if (read && (data[h->target.at] != '/' || memchr(data + h->target.at, ' ', h->target.size) != NULL))
         abort();
     char *copy = malloc(p->at);
     struct http_parser again = {0};

@@ -51,6 +51,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     target[size] = '\0';
     etag_match(target, "\"0123456789abcdef-1\"");
+    char tag[ETAG_SIZE];
+    if (etag_match_coded(target, "\"0123456789abcdef-1\"", CODING_GZIP, tag)) {
+        REQUIRE(tag[0] == '"' && strncmp(tag, "\"0123456789abcdef-1", 19) == 0);
+    }
+    struct coding_wish wish = {{0}};
+    if (coding_wish_read(&wish, target, size)) {
+        REQUIRE(coding_choose(&wish) != CODING_IDENTITY || !coding_refuses_identity(&wish));
+    }
     enum profd_status status = params_parse(target, &p, &e);
     if (status != PROFD_OK) {
         REQUIRE(e.sentence[0] != '\0');

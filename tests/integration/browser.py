@@ -1,11 +1,16 @@
 """The dashboard in a headless Chromium (tests/browser/dashboard.mjs), where there is one: with the data of real programs."""
+import json
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import time
 
 from formats_hostile import hostile_program
-from harness import BUILD, Daemon, profile, programs, run
+from harness import BUILD, PROFCTL, Daemon, profile, programs, run
+from wire import Wire, encoded, field, sender_number, varint, words
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"], "uselib": ["50"], "sorter": ["100000", "2"]}
@@ -14,6 +19,21 @@ RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"]
 def skip(why):
     print(f"ok 1 - the dashboard in a browser # SKIP {why}\n1..1")
     sys.exit(0)
+
+
+def send_sampled(d):
+    """A process with a collector whose calls were sampled, in a made-up build: 4 s of seconds, and cycles."""
+    told = {"processes": 1, "cpu_seconds": 5 * 10**9, "sampled_seconds": 42 * 10**8, "collector_seconds": 2 * 10**8, "calls_lost": 3}
+    spans = 0x1000, 0x2000, 1024
+    counts = encoded([(0, *spans, 100, "seconds", "s", {4: 100, 80: 300}), (0, *spans, 1, "cycles", "y", {4: 70000}), words(told)],
+                     [(0x9012, 0x1140, 12345)], outside=True)
+    now = time.time_ns()
+    body = field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1) + field(6, field(1, "5a3d1ed0" * 5) + field(2, "/srv/bin/sampled"))
+    body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body + field(8, counts) + field(9, 128) + field(10, 1) + field(11, "a" * 32))
+        while (answer := w.take())[0] != "ACK":
+            assert answer[0] != "NACK", answer
 
 
 def modules():
@@ -29,16 +49,90 @@ def modules():
 
 if CHROMIUM is None or shutil.which("node") is None or shutil.which("npm") is None:
     skip("no chromium, node or npm here")
-folder = modules()
-port = 20000 + os.getpid() % 20000
-with Daemon("--http", f"127.0.0.1:{port}", "--http-open") as d:
+
+
+def send_named(d):
+    """A made-up build whose name, file and labels are markup, and turn the direction of writing."""
+    now = time.time_ns()
+    body = field(1, struct.pack("<QI", sender_number(), 9)) + field(2, 1) + field(6, field(1, "5a3d1ed1" * 5) + field(2, "/srv/<b>bold</b>\u202egnp.exe"))
+    body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
+    counts = encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {4: 1})], [(0x9012, 0x1140, 5)], outside=True)
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body + field(8, counts) + field(9, 128) + field(10, 1) + field(11, "b" * 32))
+        while (answer := w.take())[0] != "ACK":
+            assert answer[0] != "NACK", answer
+
+
+SERVER = """#include <unistd.h>
+static volatile int n;
+__attribute__((noinline)) void leaf(int i) { n += i; }
+__attribute__((noinline)) void middle(int i) { leaf(i); leaf(i); }
+int main(void) { for (int i = 0;; i++) { middle(i); usleep(1000); } }
+"""
+
+
+class Live:
+    """A process that goes on counting, where there is a collector."""
+
+    def __init__(self, d):
+        source, exe = os.path.join(d.folder, "server.c"), os.path.join(d.folder, "server")
+        with open(source, "w") as f:
+            f.write(SERVER)
+        assert run("gcc", "-pg", "-o", exe, source).returncode == 0
+        self.process = None
+        if os.path.exists(os.path.join(BUILD, "libprofd-collect.so")):
+            self.process = subprocess.Popen([PROFCTL, "run", "-l", "service=server", "-l", "note=<i>x</i>", exe], env=d.env, cwd=d.folder,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            deadline = time.monotonic() + 60
+            while not (json.loads(d.get("/api/v1/processes")[2])["rows"] and any(r["name"].endswith("/server") for r in d.json("builds", "--json")["rows"])) and time.monotonic() < deadline:
+                time.sleep(0.1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.terminate()  # which it passes on
+            self.process.wait(60)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def guarded():
+    """An empty daemon that wants a token."""
+    d = Daemon(start=False)
+    token = os.path.join(d.folder, "token")
+    with open(os.open(token, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
+        f.write("pfd_read_0123456789abcdefghij\n")
+    port = free_port()
+    d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token)
+    d.start()
+    return d, f"http://127.0.0.1:{port}/", token
+
+
+def fill(d):
     built = programs(os.path.join(d.folder, "programs"))
     for name, arguments in RUNS.items():
         for n in range(2):
-            assert d.ctl("upload", "-e", os.path.join(built, name), "-l", f"round={n}",
+            assert d.ctl("upload", "-e", os.path.join(built, name), "-l", f"round={n}", "-l", f"service={name}",
                          profile(d.folder, os.path.join(built, name), arguments, n)).returncode == 0
+    send_sampled(d)
+    send_named(d)
     exe, gmon = hostile_program(d.folder)
     assert d.ctl("upload", "-e", exe, gmon).returncode == 0
-    done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "../browser/dashboard.mjs"), folder,
-                           f"http://127.0.0.1:{port}/", *sys.argv[1:2]], env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), timeout=300)
+
+
+folder = modules()
+port = free_port()
+with Daemon("--http", f"127.0.0.1:{port}", "--http-open", "--harvest-interval", "1s") as d:
+    fill(d)
+    other, url, token = guarded()
+    with other, Live(d):
+        done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "../browser/dashboard.mjs"), folder, f"http://127.0.0.1:{port}/",
+                               d.socket, PROFCTL, sys.argv[1] if len(sys.argv) > 1 else "", url, token],
+                              env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), timeout=600)
 sys.exit(done.returncode)

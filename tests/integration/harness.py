@@ -81,12 +81,15 @@ class Daemon:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command(), stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.env)
-        for _ in range(1000):
+        deadline = time.monotonic() + 60
+        doors = [path for path in (self.socket, self.http) if path in self.process.args]
+        while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"profd ended with {self.process.returncode}: {self.logged()}")
             try:
-                with socket.socket(socket.AF_UNIX) as s:
-                    s.connect(self.socket)
+                for path in doors:  # one opens after the other
+                    with socket.socket(socket.AF_UNIX) as s:
+                        s.connect(path)
                 return self
             except OSError:
                 time.sleep(0.01)
@@ -174,12 +177,12 @@ class Gmon:
         return self
 
     def data(self):
-        out = b"gmon" + struct.pack("<I12x", 1)
+        out = bytearray(b"gmon" + struct.pack("<I12x", 1))  # which grows in place
         out += b"\0" + struct.pack("<QQII15sc", self.low, self.high, len(self.bins), self.rate, self.dimension, self.abbreviation)
         out += struct.pack(f"<{len(self.bins)}H", *self.bins)
         for caller, callee, calls in self.arcs:
             out += b"\1" + struct.pack("<QQI", caller, callee, calls)
-        return out
+        return bytes(out)
 
     def write(self, path):
         with open(path, "wb") as f:

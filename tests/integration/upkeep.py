@@ -287,7 +287,7 @@ def mismatch(tap):
 def operators(tap):
     with Daemon() as d, Wire(d.socket) as w:
         put(w, upload(1, 1, build_id=A))
-        for verb, arguments, code, word in (("pause", (), 14, "pause"), ("", (), 14, "delete, verify and backup"), ("delete", (), 25, "takes 1 argument"),
+        for verb, arguments, code, word in (("pause", (), 25, "which processes"), ("shout", (), 14, "shout"), ("", (), 14, "delete, verify, backup, pause and resume"), ("delete", (), 25, "takes 1 argument"),
                                             ("delete", ("",), 25, "0 bytes"), ("delete", ("abc",), 6, "abc"), ("verify", ("x",), 25, "takes 0"),
                                             ("delete", tuple("abcdefghi"), 2, "at most 8")):
             status, sentence, _ = w.admin(verb, *arguments)

@@ -194,3 +194,113 @@ Test(net_http_admission, over_a_real_tcp_connection)
     close(listener);
     scene_close(&s);
 }
+
+static const char PREFLIGHT[] = "OPTIONS /api/v1/builds HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example\r\n"
+                                "Sec-Fetch-Site: cross-site\r\nAccess-Control-Request-Method: GET\r\n"
+                                "Access-Control-Request-Headers: authorization\r\n\r\n";
+
+Test(net_http_admission, pages_of_the_one_configured_origin_may_ask)
+{
+    struct http_door_config config = tcp_door("secret");
+    config.origin = "https://grafana.example";
+    struct scene s;
+    char value[501];
+    scene_open(&s, &config);
+    scene_say(&s, PREFLIGHT, sizeof PREFLIGHT - 1);
+    scene_pump(&s, 1);
+    cr_assert_eq(scene_status(&s), 204, "without a token, as browsers ask");
+    cr_assert_eq(s.handled, 0);
+    scene_assert_field(&s, "Access-Control-Allow-Origin", "https://grafana.example");
+    scene_assert_field(&s, "Access-Control-Allow-Methods", "GET, HEAD");
+    scene_assert_field(&s, "Access-Control-Allow-Headers", "Authorization, If-None-Match");
+    scene_assert_field(&s, "Access-Control-Max-Age", "600");
+    scene_assert_field(&s, "Vary", "Origin");
+    cr_assert_null(scene_field(&s, "Content-Length", value));
+    cr_assert_not(s.ended, "kept alive");
+    static const char ask[] = "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: HTTPS://Grafana.example\r\nSec-Fetch-Site: cross-site\r\n"
+                              "Authorization: Bearer secret\r\n\r\n";
+    s.got_size = 0;
+    scene_say(&s, ask, sizeof ask - 1);
+    scene_pump(&s, 1);
+    cr_assert_eq(scene_status(&s), 200);
+    scene_assert_field(&s, "Access-Control-Allow-Origin", "https://grafana.example");
+    cr_assert_not_null(strstr(scene_field(&s, "Access-Control-Expose-Headers", value), "ETag"));
+    cr_assert_null(scene_field(&s, "Access-Control-Allow-Methods", value));
+    static const char own[] = "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearer secret\r\n\r\n";
+    s.got_size = 0;
+    scene_say(&s, own, sizeof own - 1);
+    scene_pump(&s, 1);
+    cr_assert_eq(scene_status(&s), 200);
+    cr_assert_null(scene_field(&s, "Access-Control-Allow-Origin", value), "the one before is forgotten");
+    scene_assert_field(&s, "Vary", "Accept-Encoding, Origin");
+    scene_close(&s);
+    /* A refusal that the page may read. */
+    static const char stranger[] = "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example\r\n\r\n";
+    scene_open(&s, &config);
+    scene_say(&s, stranger, sizeof stranger - 1);
+    scene_pump(&s, 0);
+    cr_assert_eq(scene_status(&s), 401);
+    scene_assert_field(&s, "Access-Control-Allow-Origin", "https://grafana.example");
+    scene_close(&s);
+}
+
+Test(net_http_admission, no_other_origin_and_no_other_method_because_of_it)
+{
+    static const struct refused rows[] = {
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example.evil\r\n\r\n", "'https://grafana.example.evil'"},
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: http://grafana.example\r\n\r\n", "'http://grafana.example'"},
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example:8443\r\n\r\n", "8443"},
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: null\r\n\r\n", "'null'"},
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: cross-site\r\n\r\n", "'cross-site'"},
+        {403, "OPTIONS / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://x\r\nAccess-Control-Request-Method: GET\r\n\r\n", "'https://x'"},
+        {405, "OPTIONS / HTTP/1.1\r\nHost: localhost:9461\r\n\r\n", "Allow: GET, HEAD, OPTIONS"},
+        {405, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: same-origin\r\n\r\n", "only GET and HEAD"},
+        {421, "OPTIONS / HTTP/1.1\r\nHost: evil:9461\r\nOrigin: https://grafana.example\r\n\r\n", "'evil:9461'"},
+    };
+    struct http_door_config config = tcp_door("secret");
+    config.origin = "https://grafana.example";
+    refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
+    struct scene s;
+    config = tcp_door("secret");
+    scene_open(&s, &config);
+    scene_say(&s, PREFLIGHT, sizeof PREFLIGHT - 1);
+    scene_pump(&s, 0);
+    cr_assert_eq(scene_status(&s), 403, "nothing was configured");
+    scene_assert_guarded(&s);
+    scene_close(&s);
+}
+
+Test(net_http_admission, codings_are_negotiated_or_refused)
+{
+    static const struct refused rows[] = {
+        {406, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: identity;q=0\r\n\r\n", "identity, gzip and zstd"},
+        {406, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\nAccept-Encoding: *;q=0\r\n\r\n", "identity, gzip and zstd"},
+        {400, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip;q=1.5\r\n\r\n", "Accept-Encoding"},
+        {400, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip zstd\r\n\r\n", "Accept-Encoding"},
+    };
+    static const struct {
+        const char *fields;
+        enum coding coding;
+        bool only;
+    } admitted[] = {
+        {"", CODING_IDENTITY, false},
+        {"Accept-Encoding: gzip, deflate, br\r\n", CODING_GZIP, false},
+        {"accept-encoding:zstd\r\nAccept-Encoding: identity;q=0\r\n", CODING_ZSTD, true},
+    };
+    refuse_each(&unix_door, rows, sizeof rows / sizeof rows[0]);
+    struct scene s;
+    scene_open(&s, &unix_door);
+    for (size_t i = 0; i < sizeof admitted / sizeof admitted[0]; i++) {
+        char text[200];
+        int n = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", admitted[i].fields);
+        s.got_size = 0;
+        scene_say(&s, text, (size_t)n);
+        scene_pump(&s, 1);
+        cr_assert_eq(s.coding, admitted[i].coding, "%s", admitted[i].fields);
+        cr_assert_eq(s.coded_only, admitted[i].only);
+        scene_assert_field(&s, "Vary", "Accept-Encoding");
+        if (admitted[i].coding != CODING_IDENTITY)
+            scene_assert_field(&s, "Content-Encoding", coding_name(admitted[i].coding));
+    }
+    scene_close(&s);
+}

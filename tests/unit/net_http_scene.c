@@ -22,7 +22,8 @@ void scene_answer(struct scene *s, struct http_exchange *x)
     for (size_t i = 0; i < s->body; i++)
         buffer_add_char(&body, (char)('a' + i % 26));
     struct http_answer a = {.status = s->status, .content_type = "application/json; charset=utf-8", .etag = "\"tag\"",
-                            .cache_control = "private, no-cache", .body = &body};
+                            .cache_control = "private, no-cache", .body = &body,
+                            .coding = s->coding, .negotiated = true};
     http_answer(x, &a);
     cr_assert_null(body.data, "the body's memory is taken over");
 }
@@ -34,6 +35,8 @@ static void handle(void *context, struct http_exchange *x, const struct http_req
     snprintf(s->target, sizeof s->target, "%s", request->target);
     snprintf(s->etag, sizeof s->etag, "%s", request->if_none_match);
     s->head = request->head;
+    s->coding = request->coding;
+    s->coded_only = request->coded_only;
     s->peer = request->peer;
     if (s->later)
         s->waiting = x;

@@ -17,6 +17,8 @@ struct scene {
     unsigned handled;
     char target[5000], etag[9000];
     bool head, later;
+    enum coding coding; /* asked for; the answer says that it is so coded */
+    bool coded_only;
     struct http_peer peer;
     struct http_exchange *waiting;
     int status;

@@ -160,6 +160,29 @@ Test(config, values_are_judged)
     cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-open", "--http-token", file), PROFD_CONFIG);
 }
 
+Test(config, one_origin_as_browsers_write_it)
+{
+    static const char *const good[][2] = {{"https://grafana.example", "https://grafana.example"}, {"HTTP://Grafana.Example:3000", "http://grafana.example:3000"},
+                                          {"https://x:443", "https://x"}, {"http://x:80", "http://x"}, {"http://x:443", "http://x:443"}, {"http://[::1]:8080", "http://[::1]:8080"}};
+    static const char *const bad[] = {"*", "null", "grafana.example", "https://x/", "https://", "https://a b", "ftp://x", "https://u@x", "https://x:99999", "https://x,https://y"};
+    struct config config;
+    struct profd_error e;
+
+    write_file("", 0600);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-origin", good[i][0]), PROFD_OK, "%s", e.sentence);
+        cr_assert_str_eq(config.http_origin, good[i][1]);
+        config_done(&config);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-origin", bad[i]), PROFD_CONFIG, "%s", bad[i]);
+        cr_assert_not_null(strstr(e.sentence, bad[i]), "%s", e.sentence);
+    }
+    cr_assert_eq(LOAD(&config, &e, BASE, "/s"), PROFD_OK, "%s", e.sentence);
+    cr_assert_null(config.http_origin);
+    config_done(&config);
+}
+
 Test(config, tokens)
 {
     /* SHA-256 of "0123456789abcdefghij". */
@@ -299,6 +322,9 @@ Test(config, the_policy_has_defaults_and_sense)
         {{"--keep-bytes", "4K"}, {"keep-bytes", "1M"}},
         {{"--keep-age", "soon"}, {"keep-age", "soon"}},
         {{"--admin-group", "no-such-group-here"}, {"admin-group", "no-such-group-here"}},
+        {{"--harvest-interval", "0"}, {"harvest-interval", "1s to 1h"}},
+        {{"--harvest-interval", "2h"}, {"harvest-interval", "\"2h\""}},
+        {{"--harvest-interval", "often"}, {"harvest-interval", "often"}},
     };
     struct profd_error e;
     struct config config;
@@ -307,6 +333,7 @@ Test(config, the_policy_has_defaults_and_sense)
     cr_assert_eq(LOAD(&config, &e, "--config", file), PROFD_OK, "%s", e.sentence);
     cr_assert(config.raw_age == 48 * HOUR && config.keep_age == 400 * 24 * HOUR);
     cr_assert(config.raw_bytes == 1u << 30 && config.keep_bytes == 0);
+    cr_assert_eq(config.harvest_interval, INT64_C(10000000000));
     config_done(&config);
     write_file("raw-age = 1s\nkeep-age = 1m\nraw-bytes = 64K\nkeep-bytes = 1M\nadmin-group = 4712\n", 0600);
     cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "2s"), PROFD_OK, "%s", e.sentence);

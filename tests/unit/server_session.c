@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,22 +19,42 @@ Test(session, a_sync_waits_for_what_came_before_and_for_nothing_else)
     struct session *s = session_new();
     uint64_t a = session_begin(s), b = session_begin(s), c;
     uint32_t tag = 0;
+    bool failed = true;
 
-    cr_assert_not(session_take_due(s, &tag));
+    cr_assert_not(session_take_due(s, &tag, &failed));
     cr_assert(session_sync(s, 71));
     c = session_begin(s);
-    cr_assert_not(session_take_due(s, &tag));
+    cr_assert_not(session_take_due(s, &tag, &failed));
     session_end(s, b);
-    cr_assert_not(session_take_due(s, &tag));
+    cr_assert_not(session_take_due(s, &tag, &failed));
     session_end(s, c); /* later job, earlier answer */
-    cr_assert_not(session_take_due(s, &tag));
+    cr_assert_not(session_take_due(s, &tag, &failed));
     session_end(s, a);
-    cr_assert(session_take_due(s, &tag));
+    cr_assert(session_take_due(s, &tag, &failed));
     cr_assert_eq(tag, 71);
-    cr_assert_not(session_take_due(s, &tag));
+    cr_assert_not(session_take_due(s, &tag, &failed));
     cr_assert(session_sync(s, 72));
-    cr_assert(session_take_due(s, &tag));
+    cr_assert(session_take_due(s, &tag, &failed));
     cr_assert_eq(tag, 72);
+    cr_assert_not(failed);
+    session_free(s);
+}
+
+Test(session, a_job_that_failed_speaks_for_its_own_sync_only)
+{
+    struct session *s = session_new();
+    uint64_t first = session_begin(s), second;
+    uint32_t tag = 0;
+    bool failed = false;
+
+    cr_assert(session_sync(s, 5));
+    second = session_begin(s);
+    cr_assert(session_sync(s, 6));
+    session_end(s, second);
+    cr_assert_not(session_take_due(s, &tag, &failed));
+    session_fail(s, first);
+    cr_assert(session_take_due(s, &tag, &failed) && tag == 5 && failed);
+    cr_assert(session_take_due(s, &tag, &failed) && tag == 6 && !failed);
     session_free(s);
 }
 
@@ -50,6 +71,7 @@ Test(session, random_orders)
 
         for (int step = 0; step < 200; step++) {
             uint32_t tag;
+            bool failed;
             int i = jobs ? rand_r(&seed) % jobs : 0;
 
             if (rand_r(&seed) % 3 == 0) {
@@ -63,7 +85,7 @@ Test(session, random_orders)
                 cr_assert(session_sync(s, (uint32_t)syncs));
                 began_before[syncs++] = jobs;
             }
-            while (session_take_due(s, &tag)) {
+            while (session_take_due(s, &tag, &failed)) {
                 cr_assert_eq(tag, (uint32_t)taken, "seed %u", seed);
                 for (int j = 0; j < began_before[taken]; j++)
                     cr_assert(ended[j], "seed %u: job of step %d", seed, job_at[j]);
@@ -239,7 +261,11 @@ Test(notify, datagrams_reach_the_manager)
 {
     char path[64], text[64] = "";
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0), memory, came;
+    char control[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {text, sizeof text};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct stat one, other;
 
     snprintf(path, sizeof path, "@profd-notify-%d", (int)getpid());
     memcpy(a.sun_path + 1, path + 1, strlen(path) - 1);
@@ -252,5 +278,14 @@ Test(notify, datagrams_reach_the_manager)
     notify_send("READY=1");
     cr_assert_eq(recv(fd, text, sizeof text, MSG_DONTWAIT), 7);
     cr_assert_str_eq(text, "READY=1");
+    memory = memfd_create("kept", MFD_CLOEXEC);
+    cr_assert(notify_send_fd("FDSTORE=1", memory));
+    cr_assert_eq(recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), 9);
+    cr_assert(CMSG_FIRSTHDR(&m) && CMSG_FIRSTHDR(&m)->cmsg_type == SCM_RIGHTS);
+    memcpy(&came, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof came);
+    cr_assert(!fstat(memory, &one) && !fstat(came, &other) && one.st_ino == other.st_ino);
+    for (unsigned sent = 0; notify_send_fd("FDSTOREREMOVE=1", -1); sent++)
+        cr_assert(sent < 100000, "a manager that does not listen is noticed");
+    close(came), close(memory);
     close(fd);
 }

@@ -1,0 +1,154 @@
+#include "query/part.h"
+
+#include <string.h>
+
+#include "core/report_dimension.h"
+#include "proto/limits.h"
+#include "query/query.h"
+
+struct part_object {
+    const char *id;
+    const struct object *object; /* NULL: nobody sent it */
+};
+
+enum profd_status part_init(struct part *p, const struct job *job, struct profd_error *e)
+{
+    /* Half of what a question may compute with for the report of the moment, half for the symbols that are kept. */
+    size_t half = (job->request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) / 2;
+    *p = (struct part){.job = *job, .kept = arena_new(half)};
+    p->job.arena = arena_new(half);
+    return p->kept != NULL && p->job.arena != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+}
+
+void part_done(struct part *p)
+{
+    arena_free(p->job.arena);
+    arena_free(p->kept);
+}
+
+/* Exhausted by its own limit: asking again is no use. */
+static enum profd_status judge_memory(const struct part *p, enum profd_status status, struct profd_error *e)
+{
+    if (status != PROFD_NO_MEMORY || (!arena_hit_limit(p->job.arena) && !arena_hit_limit(p->kept))) {
+        return status;
+    }
+    return profd_error_set(e, PROFD_LIMIT, "the answer needs more memory than one query may compute with: narrow it with since=, "
+                                           "until= or match=");
+}
+
+static enum profd_status go_through(struct part *p, uint64_t n, struct profd_error *e)
+{
+    p->gone_through += n;
+    if (p->gone_through <= LIMIT_WORK) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_LIMIT, "the answer goes through more than %u bins, arcs and functions: ask with a longer step=, since= and "
+                                           "until= nearer, or match= for less", LIMIT_WORK);
+}
+
+enum profd_status part_load(struct part *p, struct work *w, struct profd_error *e)
+{
+    bool moved;
+    arena_reset(p->job.arena);
+    enum profd_status status = work_check_edges(&p->job, w, &moved, e);
+    if (status == PROFD_OK) {
+        status = work_load(&p->job, w, false, e);
+    }
+    if (status != PROFD_OK) {
+        return judge_memory(p, status, e);
+    }
+    const struct profile *profile = w->load.profile;
+    uint64_t n = profile->arc_count;
+    for (uint32_t i = 0; i < profile->histogram_count; i++) {
+        n += profile->histograms[i].used;
+    }
+    return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
+}
+
+/* Who sent the counts decides who may name functions: other users, other objects. */
+static enum profd_status see_users(struct part *p, const struct provenance *from, struct profd_error *e)
+{
+    size_t bytes = from->uid_count * sizeof *p->uids;
+    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0)) {
+        return PROFD_OK;
+    }
+    arena_reset(p->kept);
+    p->objects = NULL;
+    p->object_count = p->object_capacity = 0;
+    p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
+    if (p->uids == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    }
+    memcpy(p->uids, from->uids, bytes);
+    p->uid_count = from->uid_count;
+    p->any = true;
+    return PROFD_OK;
+}
+
+static enum profd_status find_object(struct part *p, const struct work *w, const char *id, const struct object **out, struct profd_error *e)
+{
+    for (uint32_t i = 0; i < p->object_count; i++) {
+        if (strcmp(p->objects[i].id, id) == 0) {
+            *out = p->objects[i].object;
+            return PROFD_OK;
+        }
+    }
+    struct job keeping = p->job;
+    keeping.arena = p->kept;
+    struct part_object *grown = arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *grown);
+    const char *copy = grown != NULL ? arena_copy(p->kept, id, strlen(id)) : NULL;
+    if (copy == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    }
+    p->objects = grown;
+    enum profd_status status = work_find_object(&keeping, w, id, out, e);
+    if (status == PROFD_OK) {
+        p->objects[p->object_count++] = (struct part_object){copy, *out};
+        status = go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
+    }
+    return status;
+}
+
+static enum profd_status find_objects(struct part *p, struct work *w, struct profd_error *e)
+{
+    const struct profile *profile = w->load.profile;
+    const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
+    enum profd_status status = objects != NULL ? see_users(p, &w->load.provenance, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    for (uint32_t i = 0; status == PROFD_OK && i < profile->build_count; i++) {
+        status = find_object(p, w, profile->builds[i], &objects[i], e);
+    }
+    w->objects = objects;
+    return status;
+}
+
+const char *part_dimension(const struct options *o)
+{
+    return o->dimension != NULL ? o->dimension : REPORT_DIMENSION_USUAL;
+}
+
+static enum profd_status build_report(struct part *p, struct work *w, struct profd_error *e)
+{
+    struct report_request request = {.profile = w->load.profile, .objects = w->objects, .names = w->load.names, .ever = p->ever,
+                                     .static_arcs = w->options.static_arcs, .dimension = part_dimension(&w->options),
+                                     .dimension_may_lack = true};
+    enum profd_status status = PROFD_OK;
+    if (p->ever == NULL) {
+        status = work_load_ever(&p->job, w, &request.ever, e);
+    }
+    if (status == PROFD_OK) {
+        status = go_through(p, request.ever != NULL ? request.ever->arc_count : 0, e);
+    }
+    if (status == PROFD_OK) {
+        status = report_build(p->job.arena, &request, &w->report, e);
+    }
+    return status == PROFD_OK ? go_through(p, w->report->function_count, e) : status;
+}
+
+enum profd_status part_report(struct part *p, struct work *w, struct profd_error *e)
+{
+    enum profd_status status = find_objects(p, w, e);
+    if (status == PROFD_OK) {
+        status = build_report(p, w, e);
+    }
+    return judge_memory(p, status, e);
+}

@@ -1,0 +1,173 @@
+/* /api/v1/builds/{id}/functions/{address}/series: one function over time, each step a report of its own. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "query/function.h"
+#include "query/handlers.h"
+#include "query/part.h"
+#include "query/query.h"
+#include "query/steps.h"
+
+struct series {
+    struct job *job;
+    struct work *whole; /* the question: its window is the union of the steps */
+    struct part part;
+    const char *build; /* the function's */
+    uint64_t address;
+    int64_t step, begin, end;
+    struct series_row *rows;
+    uint32_t count, capacity;
+    struct render_series head; /* what is known of the function so far */
+};
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a series");
+}
+
+/* What a report says of the function; zeros where it took no part. */
+static enum profd_status describe(struct series *s, const struct work *w, struct series_row *row, struct profd_error *e)
+{
+    const struct report *r = w->report;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        if (!function_holds(r, f, s->build, s->address)) {
+            continue;
+        }
+        row->self = f->self;
+        row->children = f->children;
+        row->calls = f->calls;
+        row->self_calls = f->self_calls;
+        row->cycle = f->cycle;
+        if (s->head.name == NULL) {
+            s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
+            s->head.address = f->address;
+        }
+        return s->head.name != NULL ? PROFD_OK : no_memory(e);
+    }
+    return PROFD_OK;
+}
+
+/* The report of [since, until), as far as the store can tell it from its surroundings: a row of *width from *time, if there is an upload. */
+static enum profd_status add_step(struct series *s, int64_t time, int64_t since, int64_t until, int64_t *used_until, struct profd_error *e)
+{
+    struct work w = *s->whole;
+    w.options.since = since > 0 ? since : 1;
+    w.options.until = until;
+    enum profd_status status = part_load(&s->part, &w, e);
+    *used_until = w.used_until > until ? w.used_until : until;
+    if (status != PROFD_OK || w.load.provenance.uploads == 0) {
+        return status;
+    }
+    status = part_report(&s->part, &w, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct series_row row = {.time = time, .width = s->step, .uploads = w.load.provenance.uploads, .processes = w.load.provenance.processes,
+                             .inexact = w.load.provenance.inexact, .seconds = w.report->total};
+    if (w.used_until > time + s->step || w.used_since < time) { /* inside an hour that is one sum by now */
+        row.time = w.used_since;
+        row.width = w.used_until - w.used_since;
+    }
+    status = describe(s, &w, &row, e);
+    struct series_row *grown = status == PROFD_OK ? arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *grown) : NULL;
+    if (grown == NULL) {
+        return status != PROFD_OK ? status : no_memory(e);
+    }
+    s->rows = grown;
+    s->rows[s->count++] = row;
+    return PROFD_OK;
+}
+
+static enum profd_status add_steps(struct series *s, struct profd_error *e)
+{
+    const struct options *o = &s->whole->options;
+    enum profd_status status = PROFD_OK;
+    int64_t used_until = 0;
+    for (int64_t time = s->begin - s->begin % s->step; status == PROFD_OK && time < s->end; time += s->step) {
+        int64_t since = time > o->since ? time : o->since, until = time + s->step;
+        if (used_until > time) {
+            since = used_until; /* its beginning is in the row before, with the rest of its hour */
+        }
+        if (o->until > 0 && o->until < until) {
+            until = o->until;
+        }
+        if (since < until) {
+            status = add_step(s, time, since, until, &used_until, e);
+        }
+    }
+    return status;
+}
+
+/* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted one upload. */
+static enum profd_status add_up(struct series *s, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    bool overlap = true;
+    while (status == PROFD_OK && overlap) {
+        s->count = 0;
+        overlap = false;
+        status = add_steps(s, e);
+        for (uint32_t i = 1; i < s->count; i++) {
+            overlap |= s->rows[i].time < s->rows[i - 1].time + s->rows[i - 1].width;
+        }
+    }
+    return status;
+}
+
+static enum profd_status show(struct series *s, struct profd_error *e)
+{
+    enum profd_status status = part_init(&s->part, s->job, e);
+    if (status == PROFD_OK && s->begin < s->end) {
+        struct work any = *s->whole;
+        any.options.since = 1; /* a step is never all there is */
+        status = work_load_ever(s->job, &any, &s->part.ever, e);
+    }
+    if (status == PROFD_OK) {
+        status = add_up(s, e);
+    }
+    part_done(&s->part);
+    if (status == PROFD_OK && s->count > 0 && s->head.name == NULL) {
+        status = profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports", s->build, s->address);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    s->head.rows = s->rows;
+    s->head.row_count = s->count;
+    s->head.build_id = s->build;
+    s->head.dimension = part_dimension(&s->whole->options);
+    s->head.step = s->step;
+    s->head.since = s->whole->used_since;
+    s->head.until = s->whole->used_until;
+    s->head.address = s->head.name != NULL ? s->head.address : s->address;
+    render_series(&s->head, &s->job->answer->body);
+    return PROFD_OK;
+}
+
+enum profd_status series_show(struct job *job, struct profd_error *e)
+{
+    struct work w;
+    struct series s = {.job = job, .whole = &w};
+    bool fresh = false;
+    char kind[LIMIT_QUERY_BYTES + 80];
+    const char *build = params_find(job->params, "build_id");
+    enum profd_status status = function_parse_address(job->params->segments[5], &s.address, e);
+    if (status == PROFD_OK) {
+        status = steps_parse(job->params, STEPS_HOUR, &s.step, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    snprintf(kind, sizeof kind, "series %" PRIx64 " %" PRId64 " %s", s.address, s.step, build != NULL ? build : "");
+    status = work_begin(job, kind, false, &w, &fresh, e);
+    if (status == PROFD_OK && !fresh) {
+        status = steps_find_span(&w, s.step, &s.begin, &s.end, e);
+    }
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    s.build = build != NULL ? build : w.id.text;
+    return show(&s, e);
+}

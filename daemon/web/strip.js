@@ -1,0 +1,113 @@
+// The load of a build over time. A part of it is chosen by dragging, or by keys: it is a slider whose value is a time.
+import * as api from "./api.js";
+import { el, say, svg } from "./dom.js";
+import * as format from "./format.js";
+import { go } from "./state.js";
+import { plain, twin } from "./table.js";
+import { axis, bars, begin, secondsOf, stepFor } from "./timeline.js";
+
+const HEIGHT = 40;
+const MOST = 200;
+const stamp = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+
+/** A time as the fields above take it, as far as it can be drawn: absolute, or now less something. */
+function timeOf(text, other) {
+  const ago = /^(?:now)?-(\d+)([smhdw])$/.exec(text);
+  if (ago) return Date.now() / 1000 - Number(ago[1]) * { s: 1, m: 60, h: 3600, d: 86400, w: 604800 }[ago[2]];
+  if (/^\d{1,11}$/.test(text)) return Number(text);
+  const time = Date.parse(text) / 1000;
+  return Number.isFinite(time) ? time : other;
+}
+
+class Strip {
+  constructor(range, rows, state, amount) {
+    Object.assign(this, { range, rows, amount, from: 0, to: 0, held: null });
+    this.brush = svg("rect", { class: "brush", y: 0, height: HEIGHT, width: 0 });
+    const most = Math.max(...rows.map((r) => r.seconds));
+    const look = { id: "brush", viewBox: `0 0 ${range.bars} ${HEIGHT}`, preserveAspectRatio: "none", tabindex: 0 };
+    const slider = { role: "slider", "aria-valuemin": 0, "aria-valuemax": range.bars, "aria-label": `Load over time, at most ${amount(most)} in a step. Arrows move, with Shift they widen, Enter shows that time only` };
+    this.view = svg("svg", { ...look, ...slider }, bars(range, rows, HEIGHT, (r) => r.seconds, (r) => `${format.moment(r.time)}: ${amount(r.seconds)}`), this.brush);
+    const place = (text, other) => Math.max(0, Math.min(range.bars, (timeOf(text, other) - range.from) / range.width));
+    const end = range.from + range.bars * range.width;
+    if (state.since || state.until) this.choose(Math.floor(place(state.since, range.from)), Math.ceil(place(state.until, end)), false);
+    else this.choose(range.bars, range.bars, false);
+    this.view.addEventListener("keydown", (event) => this.key(event));
+    this.view.addEventListener("pointerdown", (event) => this.down(event));
+    this.view.addEventListener("pointermove", (event) => this.held !== null && this.choose(Math.floor(Math.min(this.held, this.at(event))), Math.ceil(Math.max(this.held, this.at(event))), false));
+    this.view.addEventListener("pointerup", () => this.up());
+    this.view.addEventListener("pointercancel", () => (this.held = null));
+  }
+
+  at(event) {
+    const frame = this.view.getBoundingClientRect();
+    return Math.max(0, Math.min(this.range.bars, ((event.clientX - frame.left) / frame.width) * this.range.bars));
+  }
+
+  time = (bar) => stamp(this.range.from + bar * this.range.width);
+
+  choose(from, to, aloud = true) {
+    Object.assign(this, { from, to });
+    this.brush.setAttribute("x", from);
+    this.brush.setAttribute("width", Math.max(0, to - from));
+    const inside = this.rows.filter((r) => begin(r) >= this.range.from + from * this.range.width && begin(r) < this.range.from + to * this.range.width);
+    const load = inside.reduce((sum, r) => sum + r.seconds, 0);
+    const words = to > from ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}` : "nothing chosen";
+    this.view.setAttribute("aria-valuenow", to);
+    this.view.setAttribute("aria-valuetext", words);
+    if (aloud) say(words);
+  }
+
+  down(event) {
+    if (event.button !== 0) return;
+    this.held = this.at(event);
+    this.view.setPointerCapture(event.pointerId);
+  }
+
+  up() {
+    if (this.held === null) return;
+    this.held = null;
+    this.apply();
+  }
+
+  apply() {
+    if (this.to > this.from) go({ since: this.time(this.from), until: this.time(this.to) });
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { bars: last } = this.range;
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: 10, PageDown: -10, Home: -last, End: last }[event.key];
+    if (step !== undefined && event.shiftKey) {
+      const end = Math.max(0, Math.min(last, this.to + step));
+      this.choose(Math.min(this.from, Math.max(0, end - 1)), end);
+    } else if (step !== undefined) {
+      const wide = Math.max(1, this.to - this.from);
+      const from = Math.max(0, Math.min(last - wide, (this.to > this.from ? this.from : last) + (this.to > this.from ? step : -1)));
+      this.choose(from, from + wide);
+    } else if (event.key === "Enter") this.apply();
+    else if (event.key === "Escape") go({ since: "", until: "" });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+/** The picture and its table, or nothing where there is no load. row: of the build. */
+export async function strip(state, row, signal) {
+  const box = el("div", { class: "strip" });
+  const now = Date.now() / 1000;
+  const first = Math.min(Date.parse(row.first_seen) / 1000, now - 3600);
+  if (!Number.isFinite(first)) return box;
+  const step = stepFor(now - first, MOST);
+  const page = await api.rows(api.path(state.build, "/groups", { step, match: state.match, scope: state.scope, dimension: state.dimension, limit: "1000" }), 2000, signal);
+  const rows = page.rows.filter((r) => r.time);
+  if (!rows.some((r) => r.seconds > 0)) return box;
+  const { dimension } = page.first;
+  const amount = format.amounts(dimension);
+  const what = ["seconds", undefined].includes(dimension) ? "CPU time" : dimension;
+  const { view } = new Strip(axis(step, [first, now, ...rows.map(begin), ...rows.map((r) => begin(r) + (r.width ?? secondsOf(step)))]), rows, state, amount);
+  const line = (r) => [format.moment(r.time), amount(r.seconds), format.exact(r, "calls"), format.exact(r, "processes_started")];
+  const table = () => plain("Load over time", [["From"], [what, 1], ["Calls", 1], ["Processes", 1]], rows.map(line));
+  box.append(view, el("p", { class: "hint" }, `${what} in steps of ${step}; drag, or use the arrow keys, to choose a time`), twin(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table));
+  return box;
+}

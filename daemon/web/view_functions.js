@@ -1,0 +1,105 @@
+// The top functions of a service, or of all that is allowed to be seen, across programs and builds; joined by name.
+import * as api from "./api.js";
+import { el, replace, say } from "./dom.js";
+import * as format from "./format.js";
+import { labels, range, sampled, SAMPLED } from "./question.js";
+import { another, fleetQuestion, go, to } from "./state.js";
+import { filterField, Table } from "./table.js";
+import { matcher } from "./view_report.js";
+
+const MOST = 5000; // names that are fetched; the daemon sorts, so that these are the first ones
+const PROGRAMS = 20; // that are asked where a function is
+const SORTS = ["self", "total", "calls"];
+
+const bar = (text, share) => el("span", { class: "share", style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
+const perCall = (row) => (row.calls > 0 ? row.self / row.calls : Number.NaN);
+
+function columns(rows, amount, mark, state) {
+  const hint = mark ? SAMPLED : undefined;
+  return [
+    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [el("a", { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].name), rows[i].file ? el("span", { class: "chip" }, rows[i].file) : null] },
+    { key: "self", title: "Self", numeric: true, value: (i) => rows[i].self, cell: (i) => bar(amount(rows[i].self), rows[i].percent) },
+    { key: "percent", title: "Self %", numeric: true, value: (i) => rows[i].percent, cell: (i) => format.percent(rows[i].percent) },
+    { key: "total", title: "Total", hint: "self and what it called, as each program's report says, added up", numeric: true, value: (i) => rows[i].total, cell: (i) => bar(amount(rows[i].total), rows[i].total_percent) },
+    { key: "calls", title: `${mark}Calls`, hint, numeric: true, value: (i) => rows[i].calls, cell: (i) => mark + format.exact(rows[i], "calls") + (rows[i].self_calls ? `+${format.exact(rows[i], "self_calls")}` : "") },
+    { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(rows[i]), cell: (i) => amount(perCall(rows[i])) },
+    { key: "programs", title: "Programs", numeric: true, value: (i) => rows[i].programs, cell: (i) => format.count(rows[i].programs) },
+    { key: "builds", title: "Builds", numeric: true, value: (i) => rows[i].builds, cell: (i) => format.count(rows[i].builds) },
+  ];
+}
+
+const place = (row) => ({ fn: row.name, of: row.file || "" });
+
+/** One click for what people ask for most: a service. */
+async function services(state, signal) {
+  const page = await api.json("api/v1/labels/service/values?limit=100", signal).catch(() => ({ rows: [] }));
+  if (!page.rows.length) return null;
+  const others = state.match.filter((m) => !m.startsWith('service="'));
+  const quoted = (value) => `service="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+  const select = el("select", { id: "service", onchange: () => go({ match: select.value ? [...others, select.value] : others, row: "", top: "" }) }, el("option", { value: "" }, "all services"), page.rows.map((row) => el("option", { value: quoted(row.value), selected: state.match.includes(quoted(row.value)) }, row.value)));
+  return el("p", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
+}
+
+/** What the sum leaves out, in words. */
+function rest(page, amount) {
+  const n = page.not_joined;
+  const parts = [
+    n.unnamed_functions > 0 ? `${amount(n.unnamed_seconds)} in ${format.exact(n, "unnamed_functions")} functions without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)` : "",
+    n.ambiguous_functions > 0 ? `${amount(n.ambiguous_seconds)} in ${format.exact(n, "ambiguous_functions")} functions whose ${format.many(n, "ambiguous_names", "name stands", "names stand")} for several in one build` : "",
+    n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
+  ].filter(Boolean);
+  return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not joined: ${parts.join("; ")}.`) : null;
+}
+
+/** Where a function of that name is: programs are asked one by one, the latest first. */
+async function where(pane, state, signal) {
+  const { rows } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
+  const programs = rows.filter((r) => r.is_program).sort((a, b) => Date.parse(b.last_seen) - Date.parse(a.last_seen));
+  const asked = { since: state.since, until: state.until, match: state.match, dimension: state.dimension };
+  const ask = (b) => api.json(api.path(b.build_id, "/functions", { ...asked, name: state.fn, limit: "1000" }), signal).then((page) => page.rows.filter((r) => r.name === state.fn).map((r) => ({ ...r, program: b })), () => []);
+  const found = (await Promise.all(programs.slice(0, PROGRAMS).map(ask))).flat();
+  const amount = format.amounts(state.dimension || undefined);
+  const there = ({ program, ...r }) => to(state, { ...another("report"), build: program.build_id, fn: r.address, of: r.build_id === program.build_id ? "" : r.build_id });
+  const line = ({ program, ...r }) => el("tr", {}, el("td", {}, el("a", there({ program, ...r }), format.base(program.name)), " ", el("code", { title: program.build_id }, format.brief(program.build_id))), el("td", { class: "n" }, amount(r.self)), el("td", { class: "n" }, amount(r.total)), el("td", { class: "n" }, format.exact(r, "calls")));
+  const head = el("tr", {}, ["Program", "Self", "Total", "Calls"].map((t, i) => el("th", { scope: "col", class: i ? "n" : "" }, t)));
+  replace(
+    pane,
+    el("div", { class: "bar" }, el("h2", { class: "function" }, state.fn), el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close")),
+    found.length ? el("table", { class: "arcs" }, el("caption", {}, "Where it is; each opens its callers and callees"), el("thead", {}, head), el("tbody", {}, found.map(line))) : el("p", {}, "None of the latest programs has a function of this name in this window."),
+    programs.length > PROGRAMS ? el("p", { class: "hint" }, `The ${PROGRAMS} latest of ${format.count(programs.length)} programs were asked.`) : null,
+  );
+}
+
+export async function draw(main, state, signal) {
+  const sort = SORTS.includes(state.sort) ? state.sort : "self";
+  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: "1000" })}`;
+  const [page, chooser] = await Promise.all([api.rows(url, MOST, signal), services(state, signal)]);
+  const { rows, first, more } = page;
+  const amount = format.amounts(state.dimension || undefined);
+  const mark = sampled({ provenance: first }) ? "~" : "";
+  const pane = el("section", { class: "pane", "aria-label": "Where it is", hidden: true });
+  const table = new Table({ label: "Functions of all builds", columns: columns(rows, amount, mark, state), count: rows.length, state, sort: "self", tall: true, open: (i) => go(place(rows[i])), sorted: (key) => more && SORTS.includes(key) && go({}) });
+  const apply = (text) => {
+    const wanted = matcher(text);
+    table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
+    say(`${format.count(table.rows.length)} of ${format.count(rows.length)}${more ? ` (the first by ${sort} of ${format.count(first.names)})` : ""} functions`);
+  };
+  replace(
+    main,
+    el("div", { class: "bar" }, el("h1", {}, "Functions of a service"), filterField(() => state, "Filter functions", "function, a pattern", apply)),
+    el("div", { class: "row" }, chooser, range(state), labels(state, signal)),
+    el("p", {}, `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.exact(first, "calls")} calls, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Joined by name over programs and builds.`),
+    first.exact ? null : el("p", { class: "warning" }, `Not exact: ${first.inexact_reasons.join(", ")}.`),
+    mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
+    rest(first, amount),
+    rows.length ? el("div", { class: "split" }, table.node, pane) : el("p", { class: "empty" }, "No upload is in this time with these labels."),
+  );
+  apply(state.q);
+  table.restore();
+  if (state.fn && !state.row && !state.top) table.select(rows.findIndex((r) => r.name === state.fn && (r.file || "") === state.of));
+  if (state.fn) {
+    pane.hidden = false;
+    replace(pane, el("p", { role: "status" }, "Loading…"));
+    await where(pane, state, signal);
+  }
+}

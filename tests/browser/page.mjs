@@ -1,0 +1,89 @@
+// What the browser tests share: one Chromium, pages that report what goes wrong in them, TAP points.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+export const [modules, base, socket, profctl, shots] = process.argv.slice(2);
+const require = createRequire(`${modules}/`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox"] });
+let count = 0;
+let failed = 0;
+export const errors = [];
+
+export function point(ok, name, detail = "") {
+  count += 1;
+  failed += ok ? 0 : 1;
+  console.log(`${ok ? "ok" : "not ok"} ${count} - ${name}`);
+  if (!ok && detail !== "") for (const line of String(typeof detail === "string" ? detail : JSON.stringify(detail, null, 1)).split("\n").slice(0, 25)) console.log(`  # ${line}`);
+}
+
+export async function finish() {
+  point(errors.length === 0, "no script error, no blocked resource, no foreign host", errors);
+  await browser.close();
+  console.log(`1..${count}`);
+  process.exit(failed ? 1 : 0);
+}
+
+export const get = async (path) => (await fetch(new URL(path, base))).json();
+export const builds = (await get("api/v1/builds?limit=1000")).rows;
+export const id = (name) => builds.find((b) => b.name.endsWith(`/${name}`)).build_id;
+
+/** A page of its own context. Refusals that a test asks for are no errors. */
+export async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60000);
+  page.asked = new Map(); // and not answered yet; what a page asked that was left is nobody's
+  page.on("request", (r) => {
+    if (r.isNavigationRequest()) page.asked.clear();
+    if (!r.url().endsWith("/icon.svg")) page.asked.set(r, Date.now()); // of which the browser does not always tell the end
+  });
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => page.asked.delete(r));
+  page.on("pageerror", (e) => errors.push(e.message));
+  page.on("console", (m) => m.type() === "error" && !/status of [45]\d\d|ERR_CONNECTION|ERR_FAILED|ERR_INTERNET/.test(m.text()) && errors.push(m.text()));
+  page.on("request", (r) => !r.url().startsWith(base) && !r.url().startsWith("data:") && errors.push(`asks ${r.url()}`));
+  return page;
+}
+
+/** Whether an answer is still to come; of some that a page gave up the browser says no end. */
+const LOST = 10000;
+const waits = (page) => [...page.asked.values()].some((since) => Date.now() - since < LOST);
+
+/** The view is drawn, and what it asked for beside has come. */
+export async function ready(page) {
+  await page.waitForFunction(() => {
+    const main = document.querySelector("main");
+    return main && !main.hasAttribute("aria-busy") && main.children.length > 0 && !main.querySelector("[role=status]");
+  });
+  for (let quiet = 0; quiet < 2; quiet = waits(page) ? 0 : quiet + 1) await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 20))));
+}
+
+export async function visit(page, query) {
+  await page.goto(base + query);
+  await ready(page);
+}
+
+export const text = (page, selector = "main") => page.locator(selector).first().textContent();
+
+/** The address has come to rest at something. */
+export const address = (page, name, wanted) => page.waitForFunction(([n, w]) => (new URLSearchParams(location.search).get(n) ?? "") === w, [name, wanted]);
+
+/** axe runs as a user's tool would: outside the page's policy. */
+export async function check(page, name) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  point(violations.length === 0, `${name}: axe-core has no complaint`, violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`).join("\n"));
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  point(wide <= 0, `${name}: the page does not scroll sideways`, wide);
+  if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(/\W+/g, "-")}.png`, fullPage: true });
+}
+
+/** Tab until the selector has the focus: whatever is there must be reachable so. */
+export async function tabTo(page, selector, most = 80) {
+  for (let i = 0; i < most; i++) {
+    if (await page.evaluate((s) => document.activeElement.matches(s), selector)) return true;
+    await page.keyboard.press("Tab");
+  }
+  return false;
+}

@@ -1,0 +1,260 @@
+// By keyboard alone through every view; what is shown is compared with what the interface says.
+import { address, check, get, id, open, point, ready, tabTo, text, visit } from "./page.mjs";
+
+const calc = await get(`api/v1/builds/${id("calc")}/report?limit=0`);
+const member = calc.functions.find((f) => f.cycle === 1);
+const parameter = (page, name) => new URL(page.url()).searchParams.get(name) ?? "";
+const GRID = "table[role=grid]";
+
+async function fromBuilds(page) {
+  await visit(page, "");
+  point((await page.locator(`${GRID} tbody tr[data-at]`).count()) === (await get("api/v1/builds?limit=1000")).rows.length, "builds: every build has a row");
+  await page.keyboard.press("Tab");
+  point((await page.evaluate(() => document.activeElement.className)) === "skip", "keyboard: the first stop skips to the content");
+  point(await page.evaluate(() => document.activeElement.getBoundingClientRect().left >= 0 && getComputedStyle(document.activeElement).outlineStyle !== "none"), "and is seen while it has the focus");
+  await page.keyboard.press("/");
+  await page.keyboard.type("calc");
+  await page.keyboard.press("Escape");
+  point((await page.locator("tbody tr[data-at]").count()) === 1, "keyboard: / filters builds");
+  point(await tabTo(page, GRID), "keyboard: Tab reaches the table");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("text=functions");
+  point(parameter(page, "build") === id("calc"), "keyboard: Enter opens the build, and the address says so", page.url());
+  await page.waitForSelector(`${GRID} tbody tr[data-at]`);
+  await ready(page);
+}
+
+async function inTable(page) {
+  const self = new Map(calc.functions.map((f) => [f.name, f.self]));
+  const names = () => page.locator(`${GRID} tbody tr[data-at] td:first-child a`).allTextContents();
+  const shown = await names();
+  point(shown.length === self.size && shown.every((name, i) => self.has(name) && (i === 0 || self.get(shown[i - 1]) >= self.get(name))), "table: the report's functions, by self time", shown);
+  point(await page.evaluate(() => [...document.querySelectorAll("[role=grid] tr[aria-rowindex]")].every((r, i) => Number(r.getAttribute("aria-rowindex")) === i + 1) && document.querySelector("[role=grid]").getAttribute("aria-rowcount") === String(document.querySelectorAll("[role=grid] tr[aria-rowindex]").length)), "table: rows are numbered for screen readers, the head too");
+  await tabTo(page, "thead th:nth-child(1) button");
+  await page.keyboard.press("Enter");
+  point((await names()).join() === [...shown].sort((a, b) => (a < b ? -1 : 1)).join() && (await page.getAttribute("thead th:nth-child(1)", "aria-sort")) === "ascending", "keyboard: a column's title sorts", await names());
+  point(await page.evaluate(() => document.activeElement.matches("thead th:nth-child(1) button")), "and keeps the focus");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  point((await names()).join() === shown.join(), "and another one by self time again", await names());
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Shift+Tab");
+  point(await page.evaluate((s) => document.activeElement.matches(s), GRID), "keyboard: the table is one stop");
+  for (const key of ["End", "Home", "ArrowDown"]) await page.keyboard.press(key);
+  const active = await page.evaluate(() => document.getElementById(document.querySelector("[role=grid]").getAttribute("aria-activedescendant")).getAttribute("aria-rowindex"));
+  point(active === "3", "keyboard: End, Home and arrows move the active row", active);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane dl");
+  await ready(page);
+  const second = await page.locator("tr.active td:first-child a").first().textContent();
+  point((await text(page, ".pane h2")) === second, "keyboard: the second row's function is opened", second);
+  point(await page.evaluate((s) => document.activeElement.matches(s), GRID), "and the table keeps the focus");
+}
+
+async function inFunction(page) {
+  await visit(page, `?build=${id("calc")}&fn=${member.address}`);
+  const arcs = await page.locator(".butterfly tbody tr").allTextContents();
+  const all = (rows) => rows.every((r) => arcs.some((t) => t.includes(r.name) && t.includes(r.calls.toLocaleString("en"))));
+  point(all(member.callers) && all(member.callees), "butterfly: every caller and callee with its exact calls", arcs);
+  await tabTo(page, "details.cycle summary");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("details.cycle table");
+  const members = await page.locator("details.cycle table").first().locator("tbody tr").count();
+  point(members === calc.cycles[0].members.length, "cycle: opens in place and shows its members", members);
+  const path = `api/v1/builds/${id("calc")}/functions/${member.address}/series?step=1m`;
+  const series = await get(path);
+  await tabTo(page, "#series summary");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#series tbody tr");
+  const rows = await page.locator("#series tbody tr").allTextContents();
+  point(rows.length === series.rows.length && series.rows.every((r, i) => rows[i].includes(r.calls.toLocaleString("en"))), "series: the calls of each step, as the interface says", rows);
+  point((await page.locator("#series figure svg").count()) === 3, "series: pictures of self, total and calls");
+  const step = page.locator("#step");
+  await step.focus();
+  await page.keyboard.press("End");
+  await address(page, "step", "7d");
+  await ready(page);
+  point(await page.evaluate(() => document.activeElement.id === "step"), "series: the choice of steps keeps the focus");
+  point((await page.locator("#series tbody tr").count()) === (await get(path.replace("1m", "7d"))).rows.length, "series: another step, by keyboard");
+  point(await tabTo(page, ".butterfly tbody a"), "keyboard: Tab reaches the callers");
+  await page.keyboard.press("Enter");
+  await ready(page);
+  point(parameter(page, "fn") !== member.address && (await text(page, ".pane h2")) !== member.name, "butterfly: a caller is one step away", page.url());
+  await page.goBack();
+  await ready(page);
+  point((await text(page, ".pane h2")) === member.name, "the browser's Back goes back");
+}
+
+async function inGraph(page) {
+  await page.keyboard.press("2");
+  await page.waitForSelector("svg.graph .node");
+  await ready(page);
+  const nodes = await page.locator("svg.graph .node").count();
+  point(await tabTo(page, "svg.graph .node.cycle"), "graph: Tab reaches the cycle");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((n) => document.querySelectorAll("svg.graph .node").length > n, nodes);
+  await ready(page);
+  point((await page.locator("svg.graph .node").count()) === nodes - 1 + calc.cycles[0].members.length, "graph: the cycle opens in place");
+  const camera = () => page.getAttribute("svg.graph", "viewBox");
+  point(await tabTo(page, "svg.graph"), "graph: Tab reaches the picture");
+  for (const key of ["+", "ArrowRight", "-", "ArrowDown"]) {
+    const before = await camera();
+    await page.keyboard.press(key);
+    point((await camera()) !== before, `graph: ${key} ${key.length > 1 ? "moves" : "zooms"}`);
+  }
+  const moved = await camera();
+  await page.waitForFunction(() => new URLSearchParams(location.search).has("at"));
+  await page.reload();
+  await ready(page);
+  const near = (await camera()).split(" ").every((n, i) => Math.abs(n - moved.split(" ")[i]) < 0.2);
+  point(near && (await page.locator("svg.graph .node.cycle").count()) === 0, "graph: a reload shows the same part, the cycle open", [moved, await camera()]);
+  await tabTo(page, "svg.graph");
+  await page.keyboard.press("0");
+  await tabTo(page, "main details.twin summary");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("main details tbody tr");
+  const answer = await get(`api/v1/builds/${id("calc")}/report?format=nodegraph&limit=40`);
+  point((await page.locator("main details tbody tr").count()) === answer.edges.length, `graph: the table has the same ${answer.edges.length} arcs`);
+  await tabTo(page, "svg.graph .node:not(.cycle)");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane dl");
+  point(parameter(page, "fn") !== "", "graph: Enter opens a function");
+}
+
+async function inFlame(page) {
+  await page.keyboard.press("3");
+  await page.waitForSelector("svg.flame .box");
+  await ready(page);
+  point(/Synthetic/.test(await text(page)), "flame: says that it is derived");
+  await tabTo(page, "svg.flame .box");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => new URLSearchParams(location.search).has("zoom"));
+  point((await page.locator("svg.flame .above").count()) > 0, "flame: arrows move, Enter zooms, the address remembers", page.url());
+  await page.keyboard.press("Escape");
+  point((await page.locator("svg.flame .above").count()) === 0, "flame: Escape goes back to the whole");
+  await tabTo(page, "main details.twin summary");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("main details.twin tbody tr");
+  point((await page.locator("main details.twin tbody tr").count()) > 3, "flame: the boxes as a table");
+}
+
+async function inCompare(page) {
+  await page.keyboard.press("4");
+  await page.waitForSelector("#against");
+  await ready(page);
+  await page.locator("#against").focus();
+  await tabTo(page, "form:has(#against) button");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(`${GRID}[aria-label=Differences]`);
+  const deltas = await page.locator("tbody .delta").allTextContents();
+  point(deltas.length > 0 && deltas.every((t) => t === "=" || t === ""), "compare: a build differs nowhere from itself", deltas);
+  point((await page.locator("thead button").allTextContents()).filter((t) => /^Δ (self|total|calls|self\/call)/.test(t)).length === 4, "compare: deltas of self, total, calls and the cost of a call");
+  await ready(page);
+  await tabTo(page, GRID);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane dl");
+  point(parameter(page, "view") === "report" && parameter(page, "fn") !== "", "compare: Enter opens a row's function");
+}
+
+async function brush(page) {
+  await visit(page, `?build=${id("calc")}`);
+  point(await tabTo(page, "#brush"), "brush: Tab reaches it");
+  for (const key of ["End", "Shift+ArrowRight", "ArrowLeft", "ArrowRight", "Shift+ArrowLeft", "Shift+ArrowRight"]) await page.keyboard.press(key);
+  point(/UTC to .* UTC/.test(await page.getAttribute("#brush", "aria-valuetext")), "brush: it says what is chosen", await page.getAttribute("#brush", "aria-valuetext"));
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => new URLSearchParams(location.search).has("since"));
+  await ready(page);
+  const [since, until] = [parameter(page, "since"), parameter(page, "until")];
+  point(Date.parse(since) < Date.parse(until) && (await page.inputValue("#since")) === since && Number(await page.getAttribute("svg .brush", "width")) > 0, "brush: Enter takes the time; fields and brush show it", page.url());
+  await tabTo(page, "#brush");
+  await page.keyboard.press("Escape");
+  await address(page, "since", "");
+  await ready(page);
+  point((await page.inputValue("#since")) === "", "brush: Escape takes it away");
+}
+
+async function fleet(page) {
+  await page.keyboard.press("f");
+  await page.waitForSelector(`${GRID}[aria-label^=Functions]`);
+  await ready(page);
+  const joined = await get("api/v1/functions?limit=1000");
+  const first = await page.locator(`${GRID} tbody tr[data-at] td:first-child a`).allTextContents();
+  point(first[0] === joined.rows[0].name && (await page.getAttribute(GRID, "aria-rowcount")) === String(joined.rows.length + 1), "functions: of all builds, by self time", first[0]);
+  point(/Not joined/.test(await text(page, "#not-joined").catch(() => "")) === (joined.not_joined.unnamed_functions + joined.not_joined.ambiguous_functions > 0 || joined.not_joined.other_seconds > 0), "functions: what did not join is said");
+  await page.locator("#service").focus();
+  await page.keyboard.press("End");
+  await address(page, "match", 'service="uselib"');
+  await ready(page);
+  const uselib = await get(`api/v1/functions?limit=1000&match=${encodeURIComponent('service="uselib"')}`);
+  point((await page.getAttribute(GRID, "aria-rowcount")) === String(uselib.rows.length + 1), "functions: of one service", await page.getAttribute(GRID, "aria-rowcount"));
+  await tabTo(page, GRID);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane tbody a");
+  await tabTo(page, ".pane tbody a");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane dl");
+  point(parameter(page, "build") === id("uselib") && (await text(page, ".pane h2")) === uselib.rows[0].name, "functions: a row leads to its callers and callees", page.url());
+  await page.keyboard.press("l");
+  await page.waitForSelector("h1:has-text('Live')");
+  await ready(page);
+  const live = (await get("api/v1/processes")).rows;
+  const rows = await page.locator(`${GRID} tbody tr[data-at]`).allTextContents();
+  point(rows.length === live.length && live.every((p) => rows.some((t) => t.includes(String(p.pid)) && t.includes(p.state))), `live: ${live.length} processes with their state`, [rows, live]);
+  if (live.length) {
+    const before = await page.locator(GRID).getAttribute("id");
+    await page.waitForFunction((b) => document.querySelector("[role=grid]").id !== b, before);
+    point(true, "live: the list is asked for again while it is looked at");
+    await tabTo(page, "#still");
+    await page.keyboard.press("Space");
+    point(await page.isChecked("#still"), "live: it can be held still");
+    await page.keyboard.press("Space");
+  }
+}
+
+/** What was sampled says so, in its own unit. */
+async function sampledBuild(page) {
+  await visit(page, `?build=${id("sampled")}`);
+  const about = async (part) => (await page.locator(`#${part}`).textContent().catch(() => "")) ?? "";
+  await page.waitForSelector("#coverage");
+  point(/^Coverage 80\.00 %: 4\.00 s in functions of 5\.00 s CPU time in 1 process; 200 ms inside the collector, 3 calls lost/.test(await about("coverage")), "coverage: its share, and what was lost", await about("coverage"));
+  point(/Calls are sampled/.test(await about("sampled")) && /Ticks are exact/.test(await about("origin")), "sampled calls are said to be sampled", await about("origin"));
+  point((await page.locator("thead", { hasText: "~Calls" }).count()) > 0 && (await page.locator("tbody [title^=sampled]").allTextContents()).some((t) => t === "~12,345"), "and look like it in the table", await text(page));
+  await check(page, "sampled build");
+  await page.locator("#dimensions a").press("Enter");
+  await page.waitForFunction(() => /In cycles/.test(document.getElementById("dimensions")?.textContent ?? ""));
+  const first = await text(page, "main tbody");
+  point(/70,?000|70\.0 k/.test(first) && !/ m?s\b/.test(first) && parameter(page, "dimension") === "cycles", "another dimension is a step away, in its own unit", await text(page));
+  for (const view of ["graph", "flame"]) {
+    await visit(page, `?build=${id("sampled")}&view=${view}&dimension=cycles`);
+    const shown = await text(page);
+    point(/70,?000|70\.0 k/.test(shown) && !/\d m?s\b/.test(shown), `${view}: in its own unit, too`, shown);
+  }
+  await visit(page, `?build=${id("sampled")}&view=graph`);
+  point(/~12/.test(await text(page)), "graph: sampled calls are marked");
+}
+
+/** On paper: no controls, every row and not only those in sight. */
+async function paper(page) {
+  await visit(page, "?view=functions");
+  await page.evaluate(() => (document.querySelector(".scroll.tall").style.height = "60px"));
+  await page.waitForFunction((all) => document.querySelectorAll("[role=grid] tbody tr[data-at]").length < all, Number(await page.getAttribute(GRID, "aria-rowcount")) - 1);
+  const rows = () => page.locator(`${GRID} tbody tr[data-at]`).count();
+  const all = Number(await page.getAttribute(GRID, "aria-rowcount")) - 1;
+  await page.emulateMedia({ media: "print", reducedMotion: "reduce" });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  point((await rows()) === all && !(await page.isVisible("header")) && !(await page.isVisible("#filter")), `print: all ${all} rows, no controls`, await rows());
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  point((await page.evaluate(() => getComputedStyle(document.querySelector(".share")).transitionDuration)) === "0s", "reduced motion: nothing moves by itself");
+  await page.emulateMedia({ media: "screen", reducedMotion: null });
+}
+
+export async function walk() {
+  const page = await open();
+  for (const part of [fromBuilds, inTable, inFunction, inGraph, inFlame, inCompare, brush, fleet, sampledBuild, paper]) await part(page);
+  await page.keyboard.press("?");
+  point(await page.locator("#help").evaluate((d) => d.open), "? shows the keys");
+  await page.keyboard.press("Escape");
+  point(!(await page.locator("#help").evaluate((d) => d.open)), "and Escape puts them away");
+  await page.context().close();
+}
