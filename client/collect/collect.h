@@ -49,5 +49,7 @@ void collect_switch(bool on);
 
 /* The slow path: the stubs come here when their table has no slot for the call. */
 void collect_slow(uintptr_t from, uintptr_t self);
+/* The same for a call that was counted, and has been made often, by a site that has a thunk. */
+void collect_often(uintptr_t from, uintptr_t self);
 
 #endif

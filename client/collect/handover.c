@@ -10,10 +10,11 @@
 
 #include "client/collect/collect.h"
 #include "client/collect/handover_frame.h"
+#include "client/collect/handover_page.h"
 #include "client/collect/handover_peer.h"
-#include "client/collect/option.h"
 #include "client/collect/raw.h"
 #include "client/collect/region.h"
+#include "proto/limits.h"
 
 #define WAIT_MOST 64u /* looks between two attempts */
 
@@ -25,6 +26,7 @@ struct held {
 
 static struct held memory = {-1, 0, 0}, peer = {-1, 0, 0};
 static uint32_t looking;     /* somebody is in here */
+static uint64_t cpu_base;     /* what the process had used before: an exec() keeps the clock */
 static uint32_t wait, waited; /* looks between two attempts, and since the last */
 
 static void hold(struct held *h, int fd)
@@ -54,19 +56,26 @@ static void drop(struct held *h)
     h->fd = -1;
 }
 
-static bool attach(void)
+static void back_off(void)
 {
-    int fd = memory.fd >= 0 ? handover_peer_dial() : -1;
+    wait = wait * 2 + 1 > WAIT_MOST ? WAIT_MOST : wait * 2 + 1;
+}
+
+/* 0, or why not as −errno: EAGAIN is a daemon that is there and busy. */
+static int attach(void)
+{
+    int fd = memory.fd >= 0 ? handover_peer_dial() : -ENOENT;
     if (fd < 0)
-        return false;
+        return fd;
     fd = region_descriptor_lift(fd);
     if (!handover_frame_greet(fd, memory.fd)) {
         raw_call(SYS_close, fd, 0, 0, 0);
-        return false;
+        back_off(); /* it did not even listen */
+        return -EPIPE;
     }
     hold(&peer, fd);
     handover_frame_begin();
-    return peer.fd >= 0;
+    return peer.fd >= 0 ? 0 : -EPIPE;
 }
 
 static void attach_again(void)
@@ -77,33 +86,70 @@ static void attach_again(void)
     attach();
 }
 
+/* A daemon that was started again is found at the next look; one that refuses is asked ever more rarely. */
 static void peer_listen(void)
 {
     enum handover_frame_state state = handover_frame_listen(peer.fd);
+    if (handover_frame_is_taken())
+        wait = 0;
     if (state == HANDOVER_OPEN)
         return;
     drop(&peer);
-    waited = 0; /* a daemon that was started again is found at the next look; one that refuses is asked ever more rarely */
-    wait = state == HANDOVER_OVER ? 0 : wait * 2 + 1 > WAIT_MOST ? WAIT_MOST : wait * 2 + 1;
+    waited = 0;
+    if (state == HANDOVER_REFUSED)
+        back_off();
+    else
+        wait = 0;
 }
 
-static void cpu_note(void)
+static uint64_t cpu_now(void)
 {
     struct timespec t = {0, 0};
     raw_call(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t, 0, 0);
-    __atomic_store_n(&collect.header->words[ATTACH_WORD_CPU_NS],
-                     (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, __ATOMIC_RELAXED);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void handover_look(void)
+void handover_note_cpu(void)
+{
+    uint64_t *word = &collect.header->words[ATTACH_WORD_CPU_NS], before = __atomic_load_n(word, __ATOMIC_RELAXED);
+    uint64_t now = cpu_now() - cpu_base;
+    while (now > before && !__atomic_compare_exchange_n(word, &before, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+bool handover_look(void)
 {
     if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE))
-        return;
-    cpu_note();
+        return false;
+    handover_note_cpu();
     if (held_check(&peer) >= 0)
         peer_listen();
     if (peer.fd < 0)
         attach_again();
+    bool soon = peer.fd >= 0 && !handover_frame_is_taken();
+    __atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
+    return soon;
+}
+
+/* Milliseconds of a clock that nobody sets. */
+static long now_ms(void)
+{
+    struct timespec t = {0, 0};
+    raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t, 0, 0);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void handover_look_last(void)
+{
+    const struct timespec nap = {0, 2000000};
+    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE))
+        return;
+    handover_note_cpu();
+    if (held_check(&peer) >= 0)
+        peer_listen();
+    if (peer.fd < 0 && wait == 0 && held_check(&memory) >= 0)
+        for (long end = now_ms() + LIMIT_EXIT_MS; attach() == -EAGAIN && now_ms() < end;)
+            raw_call(SYS_nanosleep, &nap, 0, 0, 0);
     __atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
 }
 
@@ -112,7 +158,7 @@ void handover_begin(int memfd)
     hold(&memory, memfd);
     wait = waited = 0;
     looking = 0;
-    cpu_note();
+    cpu_base = cpu_now();
     attach_again();
 }
 
@@ -120,4 +166,5 @@ void handover_forget(void)
 {
     drop(&memory);
     drop(&peer);
+    handover_page_forget();
 }

@@ -8,15 +8,19 @@
 #include <sys/uio.h>
 
 #include "client/collect/collect.h"
+#include "client/collect/handover_page.h"
 #include "client/collect/module.h"
 #include "client/collect/raw.h"
 #include "proto/frame.h"
+#include "proto/status.h"
 
 #define ATTACH_TAG 1u
 #define NAME_SIZE 4097u
 
 static uint8_t input[8192]; /* the beginning of a frame; a longer one ends the connection */
 static uint32_t filled;
+static bool taken;    /* ATTACH was acknowledged */
+static bool stopping; /* the daemon said goodbye, not no */
 
 static void u32_put(uint8_t *to, uint32_t n)
 {
@@ -77,6 +81,13 @@ bool handover_frame_greet(int socket, int memfd)
 void handover_frame_begin(void)
 {
     filled = 0;
+    taken = false;
+    stopping = false;
+}
+
+bool handover_frame_is_taken(void)
+{
+    return taken;
 }
 
 /* Field 1 of WANT_OBJECT: the build-id in hexadecimal. Its length, 0 if it is none that we could have. */
@@ -105,8 +116,10 @@ static bool object_send(int socket, const uint8_t *payload, uint32_t n, uint32_t
     unsigned size = build_id_get(payload, n, id, &text);
     long fd = -1;
     unsigned number = size ? module_name_by_id(id, size, name, sizeof name) : 0;
-    if (number) /* the program by what the kernel has: its path may be another root's, or gone */
-        fd = raw_call(SYS_openat, AT_FDCWD, number == 1 ? self : name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+    if (number == 1) /* the program by what the kernel has: its path may be another root's, or gone */
+        fd = raw_call(SYS_openat, AT_FDCWD, self, O_RDONLY | O_CLOEXEC, 0);
+    if (number && fd < 0)
+        fd = raw_call(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
     out[FRAME_HEADER_SIZE] = 0x0a;
     out[FRAME_HEADER_SIZE + 1] = (uint8_t)(2 * size);
     if (size)
@@ -118,15 +131,28 @@ static bool object_send(int socket, const uint8_t *payload, uint32_t n, uint32_t
     return sent;
 }
 
+static bool lost; /* the daemon went while it was being answered: that is no refusal */
+
+/* Field 1 of NACK: the status. */
+static bool is_stopping(const uint8_t *payload, uint32_t n)
+{
+    return n >= 2 && payload[0] == 0x08 && payload[1] == PROFD_STOPPING;
+}
+
 static bool frame_take(int socket, const uint8_t *frame, uint32_t length)
 {
     switch (frame[5]) {
     case FRAME_WANT_OBJECT:
-        return object_send(socket, frame + FRAME_HEADER_SIZE, length, u32_get(frame + 8));
+        lost = !object_send(socket, frame + FRAME_HEADER_SIZE, length, u32_get(frame + 8));
+        return !lost;
     case FRAME_NACK: /* of ATTACH or of the connection; an executable that is not taken is no reason to leave */
+        stopping = is_stopping(frame + FRAME_HEADER_SIZE, length);
         return u32_get(frame + 8) > ATTACH_TAG;
+    case FRAME_ACK:
+        taken = taken || u32_get(frame + 8) == ATTACH_TAG;
+        return true;
     default:
-        return true; /* WELCOME, ACK, and what later daemons say */
+        return true; /* WELCOME, and what later daemons say */
     }
 }
 
@@ -149,16 +175,52 @@ static bool frames_take(int socket)
     return good;
 }
 
+/* Descriptors that came along: only the daemon's page ever does. It is mapped at once, whichever frame it belongs to, and no number
+ * stays open. */
+static void pages_take(struct msghdr *m)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(m); /* there is room for one */
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+        return;
+    for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= c->cmsg_len; at += sizeof(int)) {
+        int fd;
+        raw_copy(&fd, CMSG_DATA(c) + at, sizeof fd);
+        handover_page_take(fd);
+    }
+}
+
+/* As recv(): bytes behind those that are there. */
+static long bytes_take(int socket)
+{
+    struct iovec part = {input + filled, sizeof input - filled};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr m;
+    raw_zero(&m, sizeof m);
+    raw_zero(&control, sizeof control);
+    m.msg_iov = &part;
+    m.msg_iovlen = 1;
+    m.msg_control = control.room;
+    m.msg_controllen = sizeof control.room; /* what does not fit the kernel closes */
+    long got = raw_call(SYS_recvmsg, socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0);
+    if (got >= 0)
+        pages_take(&m);
+    return got;
+}
+
 enum handover_frame_state handover_frame_listen(int socket)
 {
+    lost = false;
     for (;;) {
-        long got = raw_call6(SYS_recvfrom, socket, (long)(input + filled), (long)(sizeof input - filled), MSG_DONTWAIT, 0, 0);
+        long got = bytes_take(socket);
         if (got == -EAGAIN || got == -EINTR)
             return HANDOVER_OPEN;
         if (got <= 0)
             return HANDOVER_OVER;
         filled += (uint32_t)got;
         if (!frames_take(socket))
-            return HANDOVER_REFUSED;
+            return lost ? HANDOVER_OVER : HANDOVER_REFUSED;
     }
 }

@@ -12,7 +12,10 @@ void handover_frame_begin(void);
 
 enum handover_frame_state { HANDOVER_OPEN, HANDOVER_OVER, HANDOVER_REFUSED };
 
-/* Takes what has arrived, without waiting; answers WANT_OBJECT. OVER: the daemon is gone; REFUSED: it does not want us. */
+/* ATTACH was acknowledged on this connection. */
+bool handover_frame_is_taken(void);
+
+/* Takes what has arrived, without waiting; answers WANT_OBJECT, maps the daemon's page. OVER: the daemon is gone, or about to go; REFUSED: it does not want us. */
 enum handover_frame_state handover_frame_listen(int socket);
 
 #endif

@@ -1,5 +1,6 @@
 #include "client/collect/handover_peer.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,17 +60,20 @@ static bool is_believed(int fd)
 
 int handover_peer_dial(void)
 {
+    long why = -ENOENT;
     for (unsigned i = 0; i < OPTION_SOCKETS; i++) {
         const struct sockaddr_un *a = &option.sockets[i];
         if (a->sun_family != AF_UNIX)
             continue;
         long fd = raw_call(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
         if (fd < 0)
-            return -1;
+            return (int)fd;
         long size = (long)(offsetof(struct sockaddr_un, sun_path) + raw_length(a->sun_path) + 1);
-        if (raw_call(SYS_connect, fd, a, size, 0) == 0 && is_believed((int)fd))
+        long failed = raw_call(SYS_connect, fd, a, size, 0);
+        if (failed == 0 && is_believed((int)fd))
             return (int)fd;
         raw_call(SYS_close, fd, 0, 0, 0);
+        why = failed == -EAGAIN ? failed : why;
     }
-    return -1;
+    return (int)why;
 }

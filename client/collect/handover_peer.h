@@ -3,7 +3,7 @@
 #define PROFD_COLLECT_HANDOVER_PEER_H
 
 /* A connected, non-blocking socket to the first daemon of the options that is there and runs as root, as the user profd, or as
- * ourselves; −1: none. */
+ * ourselves. Below 0, as −errno: there is none; EAGAIN: one is there and has no room just now. */
 int handover_peer_dial(void);
 
 #endif

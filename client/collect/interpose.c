@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "client/collect/collect.h"
+#include "client/collect/life.h"
+#include "client/collect/raw.h"
 #include "client/collect/sample.h"
 #include "client/collect/stub.h"
 #include "client/collect/thread.h"
@@ -134,4 +136,23 @@ EXPORT pid_t _Fork(void)
     if (pid == 0)
         collect_start_child();
     return pid;
+}
+
+/* Ends without the destructors of objects. A child of vfork() runs through here, too. */
+static void end_now(int status) __attribute__((noreturn));
+static void end_now(int status)
+{
+    life_end();
+    for (;;)
+        raw_call(SYS_exit_group, status, 0, 0, 0);
+}
+
+EXPORT void _exit(int status)
+{
+    end_now(status);
+}
+
+EXPORT void _Exit(int status)
+{
+    end_now(status);
 }

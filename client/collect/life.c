@@ -6,6 +6,9 @@
 #include "client/collect/handover.h"
 #include "client/collect/life.h"
 #include "client/collect/module.h"
+#include "client/collect/rewrite.h"
+#include "client/collect/pause.h"
+#include "client/collect/raw.h"
 #include "client/collect/sample.h"
 #include "client/collect/thread.h"
 
@@ -41,17 +44,24 @@ __attribute__((constructor(101))) static void life_begin(void)
     pthread_atfork(NULL, NULL, collect_start_child);
     thread_prepare();
     thread_begin();
+    rewrite_begin();
     sample_prepare();
     if (collect.early_lost)
         collect_word_add(ATTACH_WORD_CALLS_LOST, collect.early_lost);
 }
 
-__attribute__((destructor(101))) static void life_end(void)
+void life_end(void)
 {
-    if (collect.stage != COLLECT_RUNNING)
+    /* A child of vfork() that ends is in its parent's memory, and not the one. */
+    if (collect.stage != COLLECT_RUNNING || (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0) != collect.header->pid)
         return;
     collect.header->words[ATTACH_WORD_ENDED] = 1;
-    handover_look();
+    handover_look_last();
+}
+
+__attribute__((destructor(101))) static void life_end_object(void)
+{
+    life_end();
 }
 
 /* gcrt1.o begins and ends profiling by these; the constructor has long begun, and nothing needs an end. */
@@ -75,7 +85,7 @@ void _mcleanup(void)
 
 void moncontrol(int mode)
 {
-    collect_switch(mode != 0);
+    pause_set(PAUSE_BY_PROGRAM, mode == 0);
 }
 
 /* Marks exit calls of -finstrument-functions; calls are counted where they begin. */

@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* The process says that it is about to end; what the daemon still wants is sent. Raw system calls only. */
+void life_end(void);
+
 #pragma GCC visibility push(default)
 
 /* Begin counting, if nothing has yet; the range is ignored: all code counts. */

@@ -15,7 +15,8 @@ struct module_range {
     uintptr_t text_low, text_high; /* its code */
     struct attach_module_row *row;
     uint32_t live;                 /* written last; 0 when unloaded */
-    uint32_t counted;
+    uint32_t counted;              /* slots speak of it */
+    uint32_t called;               /* functions of it were counted: it is instrumented */
 };
 
 static struct module_range ranges[ATTACH_MODULES_MAX + 1];
@@ -28,7 +29,7 @@ void module_forget_all(void)
     for (uint32_t i = 1; i <= n; i++) {
         ranges[i].live = 0;
         ranges[i].row = NULL;
-        ranges[i].counted = 0;
+        ranges[i].counted = ranges[i].called = 0;
     }
     for (unsigned i = 0; i < ATTACH_MODULE_CHUNKS; i++)
         row_chunks[i] = NULL;
@@ -226,15 +227,22 @@ static bool is_overlap(const struct module_range *a, const struct module_range *
            (uint32_t)(b->text_low - a->text_low) < a->text_high - a->text_low;
 }
 
-void module_set_counted(uint16_t id)
+void module_set_called(uint16_t id)
 {
-    if (id == 0 || id > ATTACH_MODULES_MAX || __atomic_exchange_n(&ranges[id].counted, 1, __ATOMIC_RELAXED))
+    if (id == 0 || id > ATTACH_MODULES_MAX || __atomic_load_n(&ranges[id].called, __ATOMIC_RELAXED) ||
+        __atomic_exchange_n(&ranges[id].called, 1, __ATOMIC_RELAXED))
         return;
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
     for (uint32_t other = 1; other <= n; other++)
-        if (other != id && ranges[other].counted && __atomic_load_n(&ranges[other].live, __ATOMIC_ACQUIRE) &&
+        if (other != id && ranges[other].called && __atomic_load_n(&ranges[other].live, __ATOMIC_ACQUIRE) &&
             is_overlap(&ranges[id], &ranges[other]))
             collect_word_add(ATTACH_WORD_OVERLAPS, 1);
+}
+
+void module_set_counted(uint16_t id)
+{
+    if (id > 0 && id <= ATTACH_MODULES_MAX)
+        __atomic_store_n(&ranges[id].counted, 1, __ATOMIC_RELAXED);
 }
 
 bool module_is_counted(uint16_t id)

@@ -31,6 +31,12 @@ void module_each_gone(uintptr_t only, void (*each)(uint16_t id));
 void module_set_counted(uint16_t id);
 bool module_is_counted(uint16_t id);
 
+/* A function of it was called and counted. Where its code and that of another such object differ in address by whole 4 GiB, that is
+ * noted: keys cannot tell them apart. Objects that only call, as libc calls back, are left out: they would have to call the very same
+ * function from the very same 32 bits, one chance in 2^32 for each pair of call sites, and to say so of every overlap would call one
+ * process in 3,000 inexact for nothing. */
+void module_set_called(uint16_t id);
+
 /* The module whose build-id is these bytes, and its name as the loader knew it (NUL-terminated). Its number, 0 if there is none. */
 unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size);
 

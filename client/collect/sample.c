@@ -6,8 +6,11 @@
 
 #include "client/collect/collect.h"
 #include "client/collect/handover.h"
+#include "client/collect/handover_page.h"
 #include "client/collect/option.h"
+#include "client/collect/pause.h"
 #include "client/collect/raw.h"
+#include "client/collect/rewrite.h"
 #include "client/collect/sample_stack.h"
 #include "client/collect/stub.h"
 #include "client/collect/table.h"
@@ -15,6 +18,8 @@
 
 #define TIMERS_MAX 65536u /* timers whose ids are remembered for giving up */
 #define KEY_NOWHERE 2     /* of all ticks outside every object */
+#define SECOND 1000000000u /* ns */
+#define IDLE_RATE 10u     /* ticks per second while the daemon pauses us */
 
 extern int __sigaction(int number, const struct sigaction *act, struct sigaction *old);
 extern void *__libc_stack_end __attribute__((weak));
@@ -23,8 +28,16 @@ extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden"
 
 static uint32_t on;         /* ticks come */
 static uint32_t owned;      /* SIGPROF's handler is tick() */
-static uint32_t tick_count; /* since the daemon was last looked at */
+static uint64_t looked_ns;  /* of ticks since the daemon was last looked at */
+static uint64_t look_ns;    /* of ticks until the next look: the answer to ATTACH is looked for soon, then ever later */
 static uint32_t timer_set[TIMERS_MAX / 32];
+
+/* How the calling thread's timer is set: its period in periods of the header's rate, which is what one of its ticks weighs.
+ * Idle: the daemon paused us, ticks only look whether it still does. */
+static _Thread_local struct timing {
+    uint32_t periods;
+    bool idle;
+} armed;
 
 bool sample_is_on(void)
 {
@@ -66,14 +79,83 @@ static void tick_place(uintptr_t pc, uint64_t weight)
 
 static bool is_inside(uintptr_t pc)
 {
-    return pc >= (uintptr_t)__start_profd_collect_text && pc < (uintptr_t)__stop_profd_collect_text;
+    return (pc >= (uintptr_t)__start_profd_collect_text && pc < (uintptr_t)__stop_profd_collect_text) || rewrite_contains(pc);
 }
 
-/* More ticks at once than 80 ms hold came late: the signal was blocked, and here is not where they belong. */
-static uint64_t weight_cap(void)
+/* ns between two ticks at the header's rate; without one, ticks only look. */
+static uint64_t period_ns(void)
 {
-    uint64_t cap = collect.header->rate / 12;
-    return cap < 8 ? 8 : cap;
+    uint32_t rate = collect.header->rate;
+    return rate ? SECOND / rate : SECOND;
+}
+
+/* Whole periods, so that a count stands for one at the header's rate however often ticks come: what is asked for is rounded down.
+ * The program's own pauses may be shorter than an idle period, and change nothing here. */
+static struct timing timing_wanted(void)
+{
+    bool paused;
+    uint32_t asked, rate = collect.header->rate;
+    handover_page_get(&paused, &asked);
+    if (rate == 0)
+        return (struct timing){1, true};
+    struct timing t = {asked && asked < rate ? (rate + asked - 1) / asked : 1, paused};
+    if (t.idle && t.periods < rate / IDLE_RATE)
+        t.periods = rate / IDLE_RATE;
+    return t;
+}
+
+static void timer_set_going(int id, struct timing t, uint64_t first)
+{
+    uint64_t every = period_ns() * t.periods;
+    struct itimerspec spec = {{(time_t)(every / SECOND), (long)(every % SECOND)}, {(time_t)(first / SECOND), (long)(first % SECOND)}};
+    armed = t;
+    raw_call(SYS_timer_settime, id, 0, &spec, 0);
+}
+
+/* Of weight periods, as many as are believed to have been spent here. More ticks at once than 80 ms hold came late: the signal was
+ * blocked, and here is not where they belong. */
+static uint64_t weight_here(uint64_t weight)
+{
+    uint64_t cap = collect.header->rate / 12, least = 2ull * armed.periods;
+    cap = cap < 8 ? 8 : cap;
+    cap = cap < least ? least : cap;
+    return weight < cap ? weight : cap;
+}
+
+static void tick_count(const void *context, uint64_t weight)
+{
+    uint64_t here = weight_here(weight);
+    uintptr_t pc = sample_stack_pc(context);
+    collect_word_add(ATTACH_WORD_TICKS, weight);
+    if (weight > here)
+        collect_word_add(ATTACH_WORD_TICKS_BLOCKED, weight - here);
+    if (is_inside(pc)) {
+        collect_word_add(ATTACH_WORD_TICKS_INSIDE, here);
+    } else {
+        tick_place(pc, here);
+        sample_stack_pairs(context, profd_collect_thread.stack_low, profd_collect_thread.stack_high, here);
+    }
+}
+
+/* The daemon's page is obeyed at every tick, its socket looked at once in a second of ticks. */
+static void tick_look(uint64_t weight)
+{
+    bool paused;
+    uint32_t rate;
+    uint64_t ns = weight_here(weight) * period_ns();
+    handover_note_cpu(); /* now: the process may be killed before the next */
+    if (__atomic_add_fetch(&looked_ns, ns, __ATOMIC_RELAXED) >= __atomic_load_n(&look_ns, __ATOMIC_RELAXED)) {
+        uint64_t last = __atomic_load_n(&look_ns, __ATOMIC_RELAXED), next = SECOND;
+        __atomic_store_n(&looked_ns, 0, __ATOMIC_RELAXED);
+        if (handover_look())
+            next = last >= SECOND ? period_ns() : last * 2 + period_ns();
+        __atomic_store_n(&look_ns, next < SECOND ? next : SECOND, __ATOMIC_RELAXED);
+    }
+    if (handover_page_get(&paused, &rate))
+        pause_set(PAUSE_BY_DAEMON, paused);
+    struct timing wanted = timing_wanted();
+    if (profd_collect_thread.timer > 0 && (wanted.periods != armed.periods || wanted.idle != armed.idle))
+        timer_set_going(profd_collect_thread.timer - 1, wanted, period_ns() * wanted.periods);
 }
 
 static void tick(int number, siginfo_t *info, void *context)
@@ -83,26 +165,11 @@ static void tick(int number, siginfo_t *info, void *context)
         return; /* somebody's kill() */
     if (!sample_is_on() || __atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING)
         return;
-    uint64_t weight = 1 + (info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0), cap = weight_cap();
-    if (__atomic_load_n(&collect.on, __ATOMIC_RELAXED)) {
-        uintptr_t pc = sample_stack_pc(context);
-        collect_word_add(ATTACH_WORD_TICKS, weight);
-        if (weight > cap) {
-            collect_word_add(ATTACH_WORD_TICKS_BLOCKED, weight - cap);
-        }
-        uint64_t here = weight > cap ? cap : weight;
-        if (is_inside(pc)) {
-            collect_word_add(ATTACH_WORD_TICKS_INSIDE, here);
-        } else {
-            tick_place(pc, here);
-            sample_stack_pairs(context, profd_collect_thread.stack_low, profd_collect_thread.stack_high, here);
-        }
-    }
-    uint32_t n = __atomic_add_fetch(&tick_count, (uint32_t)(weight > cap ? cap : weight), __ATOMIC_RELAXED);
-    if (n >= collect.header->rate) {
-        __atomic_store_n(&tick_count, 0, __ATOMIC_RELAXED);
-        handover_look();
-    }
+    uint64_t weight = (1 + (info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0)) * armed.periods;
+    /* Of an idle period nobody knows how much counts. */
+    if (!armed.idle && __atomic_load_n(&collect.on, __ATOMIC_RELAXED))
+        tick_count(context, weight);
+    tick_look(weight);
 }
 
 /* A number for the moment of the first tick: threads that live shorter than a tick must get their share of ticks, too. */
@@ -133,16 +200,14 @@ static void timer_make(void)
     event.tid = (int)raw_call(SYS_gettid, 0, 0, 0, 0);
     profd_collect_thread.timer = -1;
     if (raw_call(SYS_timer_create, clock, &event, &id, 0) < 0) {
-        collect_word_add(ATTACH_WORD_THREADS_UNTIMED, 1);
+        if (collect.header->rate)
+            collect_word_add(ATTACH_WORD_THREADS_UNTIMED, 1);
         return;
     }
-    uint64_t every = 1000000000u / collect.header->rate, first = 1 + phase_draw() % every;
-    struct itimerspec spec = {{(time_t)(every / 1000000000u), (long)(every % 1000000000u)}, {0, (long)first}};
-    if (first >= 1000000000u)
-        spec.it_value = (struct timespec){1, 0};
+    struct timing t = timing_wanted();
     timer_note(id, true);
     profd_collect_thread.timer = id + 1;
-    raw_call(SYS_timer_settime, id, 0, &spec, 0);
+    timer_set_going(id, t, 1 + phase_draw() % (period_ns() * t.periods));
 }
 
 void sample_arm(uintptr_t stack_low, uintptr_t stack_high)
@@ -169,6 +234,12 @@ void sample_disarm(void)
     raw_call(SYS_timer_delete, id, 0, 0, 0);
 }
 
+static void signal_lost_note(void)
+{
+    if (collect.header->rate)
+        collect.header->words[ATTACH_WORD_FOREIGN_SIGPROF] = 1;
+}
+
 void sample_give_up(void)
 {
     if (!__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL))
@@ -181,7 +252,7 @@ void sample_give_up(void)
             raw_call(SYS_timer_delete, id, 0, 0, 0);
         }
     }
-    collect.header->words[ATTACH_WORD_FOREIGN_SIGPROF] = 1;
+    signal_lost_note();
 }
 
 static void main_arm(void)
@@ -200,10 +271,10 @@ void sample_prepare(void)
     raw_zero(&ours, sizeof ours);
     ours.sa_sigaction = tick;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    if (collect.header->mode == ATTACH_MODE_OFF)
+    if (!option.timers)
         return;
     if (__sigaction(SIGPROF, NULL, &old) != 0 || old.sa_handler != SIG_DFL || __sigaction(SIGPROF, &ours, NULL) != 0) {
-        collect.header->words[ATTACH_WORD_FOREIGN_SIGPROF] = 1;
+        signal_lost_note();
         return;
     }
     __atomic_store_n(&owned, 1, __ATOMIC_RELEASE);
@@ -218,6 +289,6 @@ void sample_arm_child(void)
         if (timer_set[i])
             timer_set[i] = 0;
     profd_collect_thread.timer = 0;
-    tick_count = 0;
+    looked_ns = look_ns = 0;
     sample_arm(low, high);
 }

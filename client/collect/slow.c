@@ -1,6 +1,7 @@
 /* The slow path: a call that the stub found no slot for. On x86-64 the caller's vector registers are live here. */
 #include "client/collect/collect.h"
 #include "client/collect/module.h"
+#include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
 #include "client/collect/stub.h"
 #include "client/collect/table.h"
@@ -32,6 +33,17 @@ void collect_slow(uintptr_t from, uintptr_t self)
         if (is_on_stack(from))
             entry.key = stub_key(0, self);
     }
+    module_set_called(callee.module);
+    rewrite_learn(callee.module, self);
     if (!table_count_mine(&entry, 1) && !table_count_shared(ATTACH_KIND_ARCS, &entry, 1))
         collect_word_add(ATTACH_WORD_CALLS_LOST, 1);
+}
+
+void collect_often(uintptr_t from, uintptr_t self)
+{
+    uint32_t site = rewrite_site(self);
+    struct module_place callee = module_find(self), caller = module_find(from);
+    struct attach_identity id = {caller.offset, callee.offset, caller.module, callee.module};
+    if (site && collect.stage == COLLECT_RUNNING)
+        table_prefer_site(site - 1, from, &id);
 }

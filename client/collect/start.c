@@ -6,8 +6,10 @@
 #include "client/collect/handover.h"
 #include "client/collect/module.h"
 #include "client/collect/option.h"
+#include "client/collect/pause.h"
 #include "client/collect/raw.h"
 #include "client/collect/region.h"
+#include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
 #include "client/collect/table.h"
 
@@ -53,7 +55,6 @@ static void region_begin(int fd)
     module_learn_program();
     labels_write();
     __atomic_store_n(&collect.stage, COLLECT_RUNNING, __ATOMIC_RELEASE);
-    __atomic_store_n(&collect.on, 1, __ATOMIC_RELEASE);
     handover_begin(fd);
 }
 
@@ -84,13 +85,13 @@ void collect_start_child(void)
 {
     uint8_t parent[ATTACH_INSTANCE_SIZE];
     int fd = -1;
-    bool was_on = collect.on != 0;
     if (collect.stage != COLLECT_RUNNING)
         return;
     raw_copy(parent, collect.header->instance, sizeof parent);
     handover_forget();
     table_forget_all();
     module_forget_all();
+    rewrite_begin_child();
     if (!region_create(collect.header, collect.header->size, &fd)) {
         collect.stage = COLLECT_REFUSED; /* the old mapping is still there, and it is the parent's */
         collect.on = 0;
@@ -98,8 +99,7 @@ void collect_start_child(void)
     }
     raw_copy(collect.header->parent, parent, sizeof parent);
     region_begin(fd);
-    if (!was_on)
-        collect_switch(false);
+    pause_begin_child();
     collect_word_add(ATTACH_WORD_THREADS, 1);
     sample_arm_child();
 }
@@ -111,5 +111,9 @@ void collect_switch(bool on)
     if (!on)
         collect_word_add(ATTACH_WORD_PAUSES, 1);
     __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
+    if (!on)
+        rewrite_switch(false);
     table_switch_all(on);
+    if (on)
+        rewrite_switch(true);
 }

@@ -8,7 +8,7 @@
 	.section profd_collect_text, "ax", @progbits
 
 /* r10 = from, r11 = self, 32 and 64 bits: to the thread's slot, or on to the area behind it. r11 becomes the key. */
-.macro LOOK miss
+.macro LOOK miss, often
 	shl	$32, %r11
 	or	%r10, %r11
 	add	%r10, %r10
@@ -16,12 +16,18 @@
 	cmp	%r11, STUB_SLOTS(%rax, %r10)
 	jne	\miss
 	incq	STUB_SLOTS+8(%rax, %r10)
+.ifnb \often
+	cmpw	$STUB_OFTEN, STUB_SLOTS+8(%rax, %r10)
 	mov	-8(%rsp), %rax
+	je	\often
+.else
+	mov	-8(%rsp), %rax
+.endif
 	ret
 .endm
 
-/* The second area: up from the hash to the key or a free slot. */
-.macro PROBE slow
+/* The second area: up from the hash to the key or a free slot; on from the end if it is free. */
+.macro PROBE often
 	mov	%rcx, -16(%rsp)
 	movabs	$STUB_FACTOR, %rcx
 	imul	%r11, %rcx
@@ -36,10 +42,20 @@
 	add	$16, %rcx
 	jmp	1b
 2:	incq	8(%rcx)
+.ifnb \often
+	cmpw	$STUB_OFTEN, 8(%rcx)
+.endif
 	mov	-16(%rsp), %rcx
 	mov	-8(%rsp), %rax
+.ifnb \often
+	je	\often
+.endif
 	ret
 3:	mov	-16(%rsp), %rcx
+.endm
+
+/* Not there: a call that is new, or counting is off. */
+.macro NONE slow
 	cmpl	$0, collect(%rip)
 	mov	-8(%rsp), %rax
 	jne	\slow
@@ -71,7 +87,8 @@ profd_collect_mcount:
 	mov	(%rsp), %r11
 	LOOK	.Lmcount_miss
 .Lmcount_miss:
-	PROBE	.Lmcount_slow
+	PROBE
+	NONE	.Lmcount_slow
 .Lmcount_slow:
 	mov	8(%rbp), %r10
 	mov	(%rsp), %r11
@@ -83,8 +100,11 @@ profd_collect_mcount:
 /* -mfentry, before the prologue: the caller's return address is above ours. */
 	.globl	__fentry__
 	.type	__fentry__, @function
+	.globl	profd_collect_fentry
+	.hidden	profd_collect_fentry
 	.p2align 6
 __fentry__:
+profd_collect_fentry:
 	.cfi_startproc
 	endbr64
 	TABLE
@@ -92,7 +112,8 @@ __fentry__:
 	mov	(%rsp), %r11
 	LOOK	.Lfentry_miss
 .Lfentry_miss:
-	PROBE	.Lfentry_slow
+	PROBE
+	NONE	.Lfentry_slow
 .Lfentry_slow:
 	mov	8(%rsp), %r10
 	mov	(%rsp), %r11
@@ -112,7 +133,8 @@ __cyg_profile_func_enter:
 	mov	%rdi, %r11
 	LOOK	.Lcyg_miss
 .Lcyg_miss:
-	PROBE	.Lcyg_slow
+	PROBE
+	NONE	.Lcyg_slow
 .Lcyg_slow:
 	mov	%rsi, %r10
 	mov	%rdi, %r11
@@ -120,9 +142,88 @@ __cyg_profile_func_enter:
 	.cfi_endproc
 	.size	__cyg_profile_func_enter, . - __cyg_profile_func_enter
 
+/* What rewritten call sites call, if they have no thunk: copied into a page near them. The thread's word has its offset there, and the
+ * last 8 bytes have the address of the way on. */
+.macro NEAR name, from
+	.globl	profd_collect_near_\name, profd_collect_near_\name\()_word, profd_collect_near_\name\()_end
+	.hidden	profd_collect_near_\name, profd_collect_near_\name\()_word, profd_collect_near_\name\()_end
+	.p2align 6
+profd_collect_near_\name:
+	mov	%rax, -8(%rsp)
+	mov	%fs:0x7fffffff, %rax
+profd_collect_near_\name\()_word:
+	mov	\from, %r10d
+	mov	(%rsp), %r11
+	LOOK	.Lnear_\name\()_miss
+.Lnear_\name\()_miss:
+	PROBE
+	jmp	*.Lnear_\name\()_none(%rip)
+.Lnear_\name\()_none:
+	.quad	0
+profd_collect_near_\name\()_end:
+	.globl	profd_collect_none_\name
+	.hidden	profd_collect_none_\name
+profd_collect_none_\name:
+	endbr64
+	NONE	.L\name\()_slow
+.endm
+	NEAR	mcount, 8(%rbp)
+	NEAR	fentry, 8(%rsp)
+
+/* A thunk that found another caller in the first slot of its site: r10 = key, r11 = that slot less the site's place. The site's
+ * second slot, then the thread's table. */
+.macro SITE name, from
+	.globl	profd_collect_site_\name
+	.hidden	profd_collect_site_\name
+	.type	profd_collect_site_\name, @function
+	.p2align 6
+profd_collect_site_\name:
+	.cfi_startproc
+	endbr64
+	mov	%rax, -8(%rsp)
+	mov	%rcx, -16(%rsp)
+	mov	(%rsp), %rcx
+	xor	$16, %r11
+	movslq	STUB_THUNK_PLACE-STUB_THUNK_AFTER(%rcx), %rax
+	cmp	%r10, (%rax, %r11)
+	jne	4f
+	incq	8(%rax, %r11)
+	mov	-16(%rsp), %rcx
+	mov	-8(%rsp), %rax
+	ret
+4:	movslq	1(%rcx), %r11
+	lea	5(%rcx, %r11), %r11
+	mov	profd_collect_thread@gottpoff(%rip), %rcx
+	lea	profd_collect_dummy(%rip), %rax
+	add	%fs:(%rcx), %rax
+	mov	\from, %r10d
+	mov	-16(%rsp), %rcx
+	LOOK	.Lsite_\name\()_miss, .Lsite_\name\()_often
+.Lsite_\name\()_miss:
+	PROBE	.Lsite_\name\()_often
+	NONE	.Lsite_\name\()_slow
+.Lsite_\name\()_slow:
+	mov	(%rsp), %r11
+	movslq	1(%r11), %r10
+	lea	5(%r11, %r10), %r11
+	mov	\from, %r10
+	jmp	collect_enter
+.Lsite_\name\()_often:
+	mov	(%rsp), %r11
+	movslq	1(%r11), %r10
+	lea	5(%r11, %r10), %r11
+	mov	\from, %r10
+	jmp	collect_enter_often
+	.cfi_endproc
+	.size	profd_collect_site_\name, . - profd_collect_site_\name
+.endm
+	SITE	mcount, 8(%rbp)
+	SITE	fentry, 8(%rsp)
+
 /* r10 = from, r11 = self. Saves what C may change, but for vector registers: that C has none. The stack need not be aligned here. */
-	.type	collect_enter, @function
-collect_enter:
+.macro ENTER name, function
+	.type	\name, @function
+\name:
 	.cfi_startproc
 	push	%rbp
 	.cfi_def_cfa_offset 16
@@ -142,7 +243,7 @@ collect_enter:
 	cld
 	mov	%r10, %rdi
 	mov	%r11, %rsi
-	call	collect_slow
+	call	\function
 	lea	-72(%rbp), %rsp
 	pop	%r11
 	pop	%r10
@@ -157,7 +258,10 @@ collect_enter:
 	.cfi_def_cfa %rsp, 8
 	ret
 	.cfi_endproc
-	.size	collect_enter, . - collect_enter
+	.size	\name, . - \name
+.endm
+	ENTER	collect_enter, collect_slow
+	ENTER	collect_enter_often, collect_often
 
 /* int profd_collect_call(function, a, b, mask): libc's code may use any vector register; the program's are kept. mask 0: no XSAVE
  * here, FXSAVE has all there is. */

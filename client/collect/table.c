@@ -16,13 +16,17 @@
 #define RESERVE(header) ((header)->size / 8)
 
 struct stub_dummy profd_collect_dummy = {.head = {.client = {0, 0, STUB_SLOTS + 16}}, .never = {STUB_TOMB, 0}};
-_Thread_local struct stub_thread profd_collect_thread;
+/* The first look of every thread's thunks: no slot has anybody. */
+struct attach_slot profd_collect_dummy_sites[STUB_SITES_MAX * STUB_SITE_SLOTS] __attribute__((aligned(64)));
+_Thread_local struct stub_thread profd_collect_thread = {.direct = &profd_collect_dummy.head, .sites = profd_collect_dummy_sites};
 
 /* Every table, and the thread that has it: 0 for one that is free. */
 static struct table_reference {
     struct attach_chunk *table;
     uint32_t owner;
+    uint32_t of_sites; /* 1: a table of sites */
 } tables[TABLES_MAX];
+static uint32_t site_room; /* sites that a table of sites is for */
 static uint32_t table_count;
 static struct attach_chunk *shared[ATTACH_KIND_PAIRS + 1]; /* the newest of each kind */
 
@@ -44,10 +48,27 @@ static void masks_write(struct attach_chunk *t, bool on)
     __atomic_store_n(&t->client[2], STUB_SLOTS + (on ? t->primary : t->primary + t->hash - 1ull) * 16, __ATOMIC_RELAXED);
 }
 
+/* Gives the table away: whoever looks at tables sees it from now on. */
+static void table_register(struct attach_chunk *t, enum attach_kind kind, uint32_t owner, uint32_t of_sites)
+{
+    uint32_t place = __atomic_fetch_add(&table_count, 1, __ATOMIC_RELAXED);
+    if (place < TABLES_MAX) {
+        tables[place].owner = owner;
+        tables[place].of_sites = of_sites;
+        __atomic_store_n(&tables[place].table, t, __ATOMIC_RELEASE);
+    }
+    region_publish(t, kind);
+}
+
+static bool is_full(void)
+{
+    return __atomic_load_n(&table_count, __ATOMIC_RELAXED) >= TABLES_MAX;
+}
+
 static struct attach_chunk *table_new(enum attach_kind kind, uint32_t primary, uint32_t owner, uint64_t reserve)
 {
     uint64_t n = 2ull * primary + PROBES;
-    if (__atomic_load_n(&table_count, __ATOMIC_RELAXED) >= TABLES_MAX && owner != OWNER_SHARED)
+    if (is_full() && owner != OWNER_SHARED)
         return NULL;
     struct attach_chunk *t = region_take(
         collect.header, sizeof *t + n * (sizeof(struct attach_slot) + sizeof(struct attach_identity)), reserve);
@@ -57,12 +78,7 @@ static struct attach_chunk *table_new(enum attach_kind kind, uint32_t primary, u
     t->hash = primary + PROBES;
     slots_of(t)[0].key = STUB_TOMB;
     masks_write(t, true);
-    uint32_t place = __atomic_fetch_add(&table_count, 1, __ATOMIC_RELAXED);
-    if (place < TABLES_MAX) {
-        tables[place].owner = owner;
-        __atomic_store_n(&tables[place].table, t, __ATOMIC_RELEASE);
-    }
-    region_publish(t, kind);
+    table_register(t, kind, owner, 0);
     return t;
 }
 
@@ -82,6 +98,7 @@ static uint32_t my_tid(void)
 static void mine_set(struct attach_chunk *t)
 {
     profd_collect_thread.table = t ? (uintptr_t)t - (uintptr_t)&profd_collect_dummy : 0;
+    profd_collect_thread.direct = t ? t : &profd_collect_dummy.head;
     __asm__ volatile("" ::: "memory");
 }
 
@@ -93,14 +110,14 @@ static struct attach_chunk *mine(void)
 
 /* Takes the largest free table: it has room, and knows most of what threads here call. One of a thread of the same number is free,
  * too: that one ended without saying so. */
-static struct attach_chunk *table_adopt(uint32_t tid)
+static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
 {
     for (;;) {
         uint32_t best = TABLES_MAX, owner = 0, n = table_total();
         for (uint32_t i = 0; i < n; i++) {
             const struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
             uint32_t has = __atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED);
-            if (t && (has == 0 || has == tid) && (best == TABLES_MAX || t->primary > tables[best].table->primary)) {
+            if (t && tables[i].of_sites == of_sites && (has == 0 || has == tid) && (best == TABLES_MAX || t->primary > tables[best].table->primary)) {
                 best = i;
                 owner = has;
             }
@@ -118,7 +135,7 @@ struct attach_chunk *table_of_thread(void)
     if (t)
         return t;
     uint32_t tid = my_tid();
-    t = table_adopt(tid);
+    t = table_adopt(tid, 0);
     if (!t)
         t = table_new(ATTACH_KIND_ARCS, PRIMARY_FIRST, tid, RESERVE(collect.header));
     struct attach_chunk *other = mine();
@@ -133,6 +150,7 @@ void table_release(void)
 {
     uint32_t n = table_total(), tid = profd_collect_thread.tid;
     mine_set(NULL);
+    profd_collect_thread.sites = profd_collect_dummy_sites;
     for (uint32_t i = 0; i < n && tid; i++)
         if (__atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED) == tid)
             __atomic_store_n(&tables[i].owner, 0, __ATOMIC_RELEASE);
@@ -205,6 +223,15 @@ static uint32_t primary_next(uint32_t primary)
     return primary < PRIMARY_FAST ? primary * 4 : primary < PRIMARY_MAX ? primary * 2 : primary;
 }
 
+static void count_add(struct attach_slot *s, uint64_t n)
+{
+#if defined __x86_64__
+    __asm__ volatile("addq %1, %0" : "+m"(s->count) : "r"(n) : "cc"); /* one instruction: a handler's adding is not lost */
+#else
+    __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
+#endif
+}
+
 bool table_count_mine(const struct table_entry *entry, uint64_t n)
 {
     struct attach_chunk *t = table_of_thread();
@@ -219,11 +246,7 @@ bool table_count_mine(const struct table_entry *entry, uint64_t n)
     }
     if (!s)
         return false;
-#if defined __x86_64__
-    __asm__ volatile("addq %1, %0" : "+m"(s->count) : "r"(n) : "cc"); /* one instruction: a handler's adding is not lost */
-#else
-    __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
-#endif
+    count_add(s, n);
     return true;
 }
 
@@ -250,6 +273,69 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
     return false;
 }
 
+/* --- tables of sites: some slots for each call site that has a thunk --- */
+
+void table_set_sites(uint32_t n)
+{
+    site_room = n < STUB_SITES_MAX ? n : STUB_SITES_MAX;
+}
+
+uint32_t table_sites(void)
+{
+    return site_room;
+}
+
+static struct attach_chunk *sites_new(uint32_t tid)
+{
+    uint32_t slots = site_room * STUB_SITE_SLOTS;
+    if (is_full())
+        return NULL;
+    /* Without one, calls are counted in the thread's other table: that has a right to the last half of the region. */
+    struct attach_chunk *t = region_take(
+        collect.header, sizeof *t + (uint64_t)slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)), collect.header->size / 2);
+    if (!t)
+        return NULL;
+    t->primary = slots;
+    table_register(t, ATTACH_KIND_ARCS, tid, 1);
+    return t;
+}
+
+static struct attach_chunk *sites_of_thread(void)
+{
+    if (profd_collect_thread.sites == profd_collect_dummy_sites) {
+        uint32_t tid = my_tid();
+        struct attach_chunk *t = table_adopt(tid, 1);
+        if (!t)
+            t = sites_new(tid);
+        if (!t)
+            return NULL;
+        if (profd_collect_thread.sites == profd_collect_dummy_sites) /* else a signal handler was faster */
+            __atomic_store_n(&profd_collect_thread.sites, slots_of(t), __ATOMIC_RELAXED);
+    }
+    return (struct attach_chunk *)(void *)profd_collect_thread.sites - 1;
+}
+
+void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identity *id)
+{
+    struct table_entry entry = {(uint64_t)from * 2 + STUB_SITE_KEY, *id};
+    struct attach_chunk *t = site < site_room ? sites_of_thread() : NULL;
+    if (!t)
+        return;
+    uint32_t first = site * STUB_SITE_SLOTS + (uint32_t)(entry.key / sizeof(struct attach_slot)) % STUB_SITE_SLOTS;
+    if (slot_claim(t, first, &entry) == CLAIM_OTHER)
+        slot_claim(t, first ^ 1u, &entry);
+}
+
+/* Even where a thunk cannot be switched off itself, it finds nobody: no caller's key is even. */
+static void sites_switch(struct attach_chunk *t, bool on)
+{
+    for (uint32_t i = 0; i < t->primary; i++) {
+        uint64_t *key = &slots_of(t)[i].key, was = __atomic_load_n(key, __ATOMIC_RELAXED);
+        if (was > STUB_TOMB)
+            __atomic_compare_exchange_n(key, &was, on ? was | 1 : was & ~1ull, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
 void table_retire_module(uint16_t id)
 {
     uint32_t n = table_total();
@@ -269,7 +355,9 @@ void table_switch_all(bool on)
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++) {
         struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
-        if (t && t->kind == ATTACH_KIND_ARCS)
+        if (t && tables[i].of_sites)
+            sites_switch(t, on);
+        else if (t && t->kind == ATTACH_KIND_ARCS)
             masks_write(t, on);
     }
 }
@@ -278,10 +366,11 @@ void table_forget_all(void)
 {
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++)
-        tables[i] = (struct table_reference){NULL, 0};
+        tables[i] = (struct table_reference){NULL, 0, 0};
     table_count = 0;
     for (unsigned i = 0; i <= ATTACH_KIND_PAIRS; i++)
         shared[i] = NULL;
     mine_set(NULL);
+    profd_collect_thread.sites = profd_collect_dummy_sites;
     profd_collect_thread.tid = 0;
 }

@@ -24,6 +24,13 @@ void table_release(void);
 
 /* Adds n for the entry in the thread's table, growing it when it is full. False: no room. */
 bool table_count_mine(const struct table_entry *entry, uint64_t n);
+/* Gives the call one of two slots that site number `site` (from 0) has for the caller `from` in the thread's table of sites, where the
+ * site's thunk looks first; what it counted before stays where it is. Nothing if both are other callers', or there is no room. O(1). */
+void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identity *id);
+/* How many sites tables of sites have room for; set once, before there is one. At most STUB_SITES_MAX. */
+void table_set_sites(uint32_t n);
+uint32_t table_sites(void);
+
 /* Adds n in the shared tables of that kind (ARCS: the overflow). False: no room. */
 bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, uint64_t n);
 

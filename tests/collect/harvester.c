@@ -1,12 +1,13 @@
 /* The daemon's part, for the collector's tests: takes ATTACH on a Unix socket, reads the memfds with pread through proto/attach, and
  * prints what it sees as one line of JSON for each "dump" on stdin. "want BUILD-ID" asks every client for an executable and
- * prints what comes with the next dump; "sweep" reads all and prints how long that took; "quit" ends. Descriptors stay open when their process is gone. */
+ * prints what comes with the next dump; "page PID PAUSED RATE" writes the daemon's word for the processes of that pid; "sweep" reads all and prints how long that took; "quit" ends. Descriptors stay open when their process is gone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,6 +22,7 @@
 
 struct client {
     int socket, memory;
+    struct attach_page *page;
     bool greeted;
     uint8_t input[65536];
     size_t filled;
@@ -42,6 +44,35 @@ static void send_message(struct client *c, const struct message *m, uint32_t tag
             snprintf(c->failed, sizeof c->failed, "answer not taken: %s", strerror(errno));
         free(bytes);
     }
+}
+
+/* The page of a client, and its descriptor; −1 if it could not be made. */
+static int page_make(struct client *c)
+{
+    int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, ATTACH_PAGE) != 0)
+        return -1;
+    c->page = mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    *c->page = (struct attach_page){.magic = ATTACH_PAGE_MAGIC, .layout = ATTACH_LAYOUT};
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0 ? fd : -1;
+}
+
+/* ACK of ATTACH, with the page and one descriptor more than was announced: the client must close that. */
+static void page_send(struct client *c, uint32_t tag)
+{
+    uint8_t header[FRAME_HEADER_SIZE] = {0, 0, 0, 0, FRAME_VERSION, FRAME_ACK, 0, 1, (uint8_t)tag};
+    char control[CMSG_SPACE(2 * sizeof(int))] = {0};
+    struct iovec part = {header, sizeof header};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    int fds[2] = {page_make(c), 0};
+    h->cmsg_len = CMSG_LEN(sizeof fds);
+    h->cmsg_level = SOL_SOCKET;
+    h->cmsg_type = SCM_RIGHTS;
+    memcpy(CMSG_DATA(h), fds, sizeof fds);
+    if (fds[0] < 0 || (sendmsg(c->socket, &m, MSG_NOSIGNAL) != (ssize_t)sizeof header && errno != EPIPE && errno != ECONNRESET))
+        snprintf(c->failed, sizeof c->failed, "no page: %s", strerror(errno));
+    close(fds[0]);
 }
 
 static void memory_take(struct client *c, int fd)
@@ -70,7 +101,7 @@ static void frame_take(struct client *c, const struct frame *f, const uint8_t *p
         send_message(c, &(struct message){.type = FRAME_WELCOME, .as.welcome = {1, 1 << 20, 256, "harvester"}}, f->tag);
     } else if (f->type == FRAME_ATTACH && c->greeted && frame_fds(f) == 1 && c->memory < 0) {
         memory_take(c, c->fds[0]);
-        send_message(c, &(struct message){.type = FRAME_ACK}, f->tag);
+        page_send(c, f->tag);
     } else if (f->type == FRAME_OBJECT && frame_fds(f) == 1) {
         struct stat st;
         c->objects++;
@@ -268,6 +299,25 @@ static void want(const char *id)
             send_message(clients[i], &(struct message){.type = FRAME_WANT_OBJECT, .as.object = {id, "any"}}, 77);
 }
 
+/* "PID PAUSED RATE" */
+static void page_write(const char *words)
+{
+    unsigned pid, paused, rate;
+    static uint8_t first[ATTACH_PAGE] __attribute__((aligned(4096)));
+    if (sscanf(words, "%u %u %u", &pid, &paused, &rate) != 3)
+        return;
+    for (unsigned i = 0; i < client_count; i++) {
+        struct attach_header header;
+        if (!clients[i]->page || pread(clients[i]->memory, first, sizeof first, 0) != (ssize_t)sizeof first)
+            continue;
+        memcpy(&header, first, sizeof header);
+        if (header.pid == pid) {
+            __atomic_store_n(&clients[i]->page->rate, rate, __ATOMIC_RELAXED);
+            __atomic_store_n(&clients[i]->page->paused, paused, __ATOMIC_RELAXED);
+        }
+    }
+}
+
 static bool command_run(void)
 {
     char line[256];
@@ -276,6 +326,8 @@ static bool command_run(void)
     line[strcspn(line, "\n")] = '\0';
     if (strncmp(line, "want ", 5) == 0)
         want(line + 5);
+    if (strncmp(line, "page ", 5) == 0)
+        page_write(line + 5);
     if (strcmp(line, "sweep") == 0)
         sweep_print();
     if (strcmp(line, "dump") != 0)

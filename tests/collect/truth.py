@@ -97,9 +97,10 @@ def forks(tap, bed, exe):
 def plugins(tap, bed, exe, preload=True):
     p = exact(tap, bed, exe, "two libraries at one address, in turn", "plugins", 101, 500, preload=preload)
     calls = p.calls()
-    places = {m["bias"] for m in p["modules"].values() if "libplugin" in m["name"]}
-    tap.point(calls["plugin_a_inner"] == 51 * 500 * 3 and calls["plugin_b_inner"] == 50 * 500 * 5 and len(places) == 1,
-              "inside the libraries, too; they did share the address", (calls, places))
+    # anybody may take the hole that one leaves, so that the next stands elsewhere; what counts is that both stood at one place
+    a, b = ({m["bias"] for m in p["modules"].values() if name in m["name"]} for name in ("libplugin_a", "libplugin_b"))
+    tap.point(calls["plugin_a_inner"] == 51 * 500 * 3 and calls["plugin_b_inner"] == 50 * 500 * 5 and a & b,
+              "inside the libraries, too; they did share the address", (calls, a, b))
     tap.point(sum("libplugin" in m["name"] for m in p["modules"].values()) == 2 and p["used"] < 1 << 20,
               "a library that comes back is the same as before: memory does not grow", (p["used"], p["modules"]))
 

@@ -122,6 +122,25 @@ build_gzip() {
 }
 build_bzip2() { gcc -pg -O3 -static-pie -fPIE -o ../exe blocksort.c huffman.c crctable.c randtable.c compress.c decompress.c bzlib.c bzip2.c; }
 build_zlib() { gcc -pg -O2 -flto -D_LARGEFILE64_SOURCE=1 -DHAVE_UNISTD_H -DHAVE_STDARG_H -I. -o ../exe test/minigzip.c $(ls *.c); }
+# For tests/collect/real.py: a program with a plugin (the interpreter of lua5.4 and a module for it), and one with threads (around
+# the library of bzip2); lua5.4 and bzip2 must be there.
+build_lua_lpeg() {
+    [ -d ../../lua5.4/tree/src ] || return 1
+    gcc -pg -O2 -fPIC -shared -I../../lua5.4/tree/src -o ../lpeg.so lp*.c &&
+        gcc -pg -O2 -DLUA_USE_LINUX -Wl,-E -o ../exe $(ls ../../lua5.4/tree/src/*.c | grep -v luac.c) -lm -ldl
+}
+build_pbzip2() {
+    local names="blocksort huffman crctable randtable compress decompress bzlib" name parts=
+    for name in $names; do gcc -pg -O2 -c -o $name.o ../../bzip2/tree/$name.c && parts="$parts $name.o" || return 1; done
+    g++ -pg -O2 -pthread -DUSE_STACKSIZE_CUSTOMIZATION -I../../bzip2/tree -o ../exe *.cpp $parts
+}
+# For tests/bench/collect.py, which builds the library's sources with a program of its own.
+# Its autotools' outputs are not in the source package.
+build_jansson() {
+    sed 's/@json_inline@/inline/; s/@[a-z_]*@/1/' src/jansson_config.h.in >src/jansson_config.h &&
+        printf '#define %s\n' "INITIAL_HASHTABLE_ORDER 3" "HAVE_STDINT_H 1" "HAVE_UNISTD_H 1" "HAVE_SYS_TYPES_H 1" >src/jansson_private_config.h &&
+        gcc -O2 -DHAVE_CONFIG_H -Isrc -o ../exe test/bin/json_process.c src/*.c
+}
 build_sed() { ./configure --disable-i18n --disable-acl --without-selinux CFLAGS="-O2 -g -pg" LDFLAGS=-pg && make $jobs && cp sed/sed ../exe; }
 
 one() {

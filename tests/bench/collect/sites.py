@@ -6,12 +6,12 @@ import random
 
 
 def function(f, name, calls, pad, counted):
-    f.write(f".globl {name}\n.type {name},@function\n.p2align 4\n{name}:\n")
+    f.write(f".globl {name}\n.type {name},@function\n.p2align 4\n{name}:\n.cfi_startproc\n")
     f.write("push %rbp\nmov %rsp,%rbp\ncall *mcount@GOTPCREL(%rip)\n" if counted else "sub $8,%rsp\n" if calls else "")
     f.write("".join(f"call {c}\n" for c in calls))
     f.write("pop %rbp\nret\n" if counted else "add $8,%rsp\nret\n" if calls else "ret\n")
     f.write(f".fill {pad},1,0xcc\n" if pad else "")
-    f.write(f".size {name},.-{name}\n")
+    f.write(f".cfi_endproc\n.size {name},.-{name}\n")
 
 
 def source(path, functions, counted):

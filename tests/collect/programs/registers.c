@@ -44,10 +44,14 @@ struct state {
 PROBE(probe_mcount, call_mcount);
 PROBE(probe_fentry, call_fentry);
 /* The forms in which compilers call: with a frame, the stack not aligned; and before there is a frame. */
-__asm__(".text\n.globl call_mcount\n.hidden call_mcount\n.type call_mcount,@function\ncall_mcount:\n"
-        "push %rbp\n mov %rsp, %rbp\n sub $8, %rsp\n call *mcount@GOTPCREL(%rip)\n leave\n ret\n.size call_mcount, . - call_mcount\n"
-        ".globl call_fentry\n.hidden call_fentry\n.type call_fentry,@function\ncall_fentry:\n"
-        "call *__fentry__@GOTPCREL(%rip)\n ret\n.size call_fentry, . - call_fentry\n");
+__asm__(".text\n.globl call_mcount\n\n.type call_mcount,@function\ncall_mcount:\n"
+        ".cfi_startproc\n push %rbp\n mov %rsp, %rbp\n sub $8, %rsp\n call *mcount@GOTPCREL(%rip)\n leave\n ret\n.cfi_endproc\n.size call_mcount, . - call_mcount\n"
+        ".globl call_fentry\n\n.type call_fentry,@function\ncall_fentry:\n"
+        ".cfi_startproc\n call *__fentry__@GOTPCREL(%rip)\n ret\n.cfi_endproc\n.size call_fentry, . - call_fentry\n"
+#if defined MANY /* so many that they get no thunks */
+        ".rept 600\n .cfi_startproc\n push %rbp\n mov %rsp, %rbp\n call *mcount@GOTPCREL(%rip)\n leave\n ret\n.cfi_endproc\n.endr\n"
+#endif
+);
 
 static unsigned differs(const struct state *a, const struct state *b, long level)
 {

@@ -1,0 +1,63 @@
+#include "client/collect/handover_page.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "client/collect/raw.h"
+#include "proto/attach.h"
+
+#ifdef __aarch64__
+#define PAGE_MOST 65536u
+#else
+#define PAGE_MOST 4096u
+#endif
+
+/* Two places in turn, for ever: a handler that was interrupted between finding the page and reading it finds one there. They lie
+ * within the collector: a mapping of its own would take a hole that the program's next library would have got. */
+static uint8_t places[2][PAGE_MOST] __attribute__((aligned(PAGE_MOST)));
+static uint32_t turn;
+static const struct attach_page *current;
+
+static bool is_page(int fd)
+{
+    struct stat st;
+    struct attach_page page;
+    raw_zero(&st, sizeof st);
+    if (raw_call(SYS_fstat, fd, &st, 0, 0) != 0 || !S_ISREG(st.st_mode) || st.st_size != ATTACH_PAGE)
+        return false;
+    long seals = raw_call(SYS_fcntl, fd, F_GET_SEALS, 0, 0);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) &&
+           raw_call(SYS_pread64, fd, &page, sizeof page, 0) == (long)sizeof page && page.magic == ATTACH_PAGE_MAGIC &&
+           page.layout == ATTACH_LAYOUT;
+}
+
+bool handover_page_take(int fd)
+{
+    bool good = is_page(fd);
+    if (good) {
+        long p = raw_call6(SYS_mmap, (long)places[turn], ATTACH_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+        good = !(p < 0 && p > -4096);
+        if (good) {
+            turn ^= 1;
+            __atomic_store_n(&current, (const struct attach_page *)p, __ATOMIC_RELEASE);
+        }
+    }
+    raw_call(SYS_close, fd, 0, 0, 0);
+    return good;
+}
+
+bool handover_page_get(bool *paused, uint32_t *rate)
+{
+    const struct attach_page *page = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    *paused = page && __atomic_load_n(&page->paused, __ATOMIC_RELAXED) == 1;
+    *rate = page ? __atomic_load_n(&page->rate, __ATOMIC_RELAXED) : 0;
+    return page != NULL;
+}
+
+void handover_page_forget(void)
+{
+    current = NULL;
+}

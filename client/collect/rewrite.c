@@ -1,0 +1,276 @@
+#include "client/collect/rewrite.h"
+
+#include "client/collect/collect.h"
+
+#if defined __x86_64__
+
+#include <link.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include "client/collect/module.h"
+#include "client/collect/module_image.h"
+#include "client/collect/option.h"
+#include "client/collect/raw.h"
+#include "client/collect/rewrite_object.h"
+#include "client/collect/stub.h"
+#include "client/collect/table.h"
+
+#define OBJECTS_MAX 256u
+#define PAGE 4096u
+#define SITES_LEAST 64u /* room in tables of sites for what is loaded later */
+
+/* libc's word: no other thread was ever made. */
+extern char __libc_single_threaded __attribute__((weak));
+/* The name as the process knows it, and our own: slots that are not bound yet will be bound to the first definition. */
+extern void __fentry__(void);
+extern void profd_collect_fentry(void) __attribute__((visibility("hidden")));
+
+static struct rewrite_object objects[OBJECTS_MAX];
+static uint32_t object_count;
+static uint32_t site_count; /* numbers given to sites with thunks */
+static uint32_t wanted;     /* rewriting at all */
+static uint32_t target = 1; /* what sites should be: on or off */
+static uint32_t busy;       /* somebody is at the code */
+static uint32_t closing;    /* dlclose()s under way */
+static bool first_is_ours;
+static uint8_t tried[ATTACH_MODULES_MAX + 1]; /* modules whose objects were looked at */
+
+static bool is_alone(void)
+{
+    return &__libc_single_threaded && __libc_single_threaded;
+}
+
+static uint32_t object_total(void)
+{
+    return __atomic_load_n(&object_count, __ATOMIC_ACQUIRE);
+}
+
+/* Brings every object to what is wanted, unless somebody is at it, who will look again. */
+static void settle(void)
+{
+    uint32_t on;
+    do {
+        if (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL))
+            return;
+        on = __atomic_load_n(&target, __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; i < object_total(); i++)
+            rewrite_object_switch(&objects[i], on != 0);
+        __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+    } while (on != __atomic_load_n(&target, __ATOMIC_ACQUIRE));
+}
+
+void rewrite_switch(bool on)
+{
+    __atomic_store_n(&target, on, __ATOMIC_RELEASE);
+    if (wanted)
+        settle();
+}
+
+/* Numbers for its sites, if there are enough; the same as before for one that comes back. Then the code. */
+static void object_patch(struct rewrite_object *o)
+{
+    if (o->room < o->count) {
+        bool fits = site_count + o->count <= table_sites();
+        o->first = fits ? site_count : REWRITE_NO_THUNKS;
+        o->room = fits ? o->count : 0;
+        site_count += o->room;
+    }
+    if (!rewrite_object_patch(o))
+        o->count = 0;
+}
+
+/* The loader's name for the object at an address, to know it again; NULL where objects never go. */
+static const void *loaded_at(uintptr_t address)
+{
+    struct dl_find_object found;
+    return module_image_find(address, &found) ? found.dlfo_link_map : NULL;
+}
+
+static int object_meet(struct dl_phdr_info *info, size_t size, void *context)
+{
+    uintptr_t code = 0;
+    struct rewrite_object *o = &objects[object_count];
+    (void)size;
+    (void)context;
+    if (object_count == OBJECTS_MAX || !rewrite_image_fill(info->dlpi_phdr, info->dlpi_phnum, (uintptr_t)info->dlpi_addr, &o->image))
+        return 0;
+    for (unsigned i = 0; i < info->dlpi_phnum && !code; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X)
+            code = (uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    o->module = module_find(code).module;
+    if (o->module == ATTACH_MODULE_NONE)
+        return 0;
+    tried[o->module] = 1;
+    if (!rewrite_object_find(o, first_is_ours))
+        return 0;
+    o->loaded = loaded_at(code);
+    __atomic_store_n(&object_count, object_count + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void rewrite_begin(void)
+{
+    void (*volatile first)(void) = __fentry__, (*volatile mine)(void) = profd_collect_fentry;
+    uint32_t sites = 0, room = SITES_LEAST;
+    first_is_ours = first == mine; /* mcount's is known to be */
+    if (!option.rewrite || !is_alone())
+        return;
+    dl_iterate_phdr(object_meet, NULL);
+    for (uint32_t i = 0; i < object_count; i++)
+        sites += sites + objects[i].count <= STUB_SITES_MAX ? objects[i].count : 0;
+    while (room < sites * 2 && room < STUB_SITES_MAX)
+        room *= 2;
+    table_set_sites(room);
+    for (uint32_t i = 0; i < object_count; i++)
+        object_patch(&objects[i]);
+    __atomic_store_n(&wanted, 1, __ATOMIC_RELEASE);
+}
+
+/* What was at the same place before has numbers for it. NULL: it is known, or there is no room. */
+static struct rewrite_object *object_for(const struct rewrite_image *image)
+{
+    uint32_t n = object_total();
+    for (uint32_t i = 0; i < n; i++)
+        if (objects[i].image.low == image->low && objects[i].image.high == image->high)
+            return objects[i].count ? NULL : &objects[i];
+    return n < OBJECTS_MAX ? &objects[n] : NULL;
+}
+
+static void object_learn(uint16_t module, uintptr_t self)
+{
+    struct dl_find_object found;
+    struct rewrite_image image;
+    if (!module_image_find(self, &found))
+        return;
+    const ElfW(Ehdr) *h = found.dlfo_map_start;
+    if (h->e_phentsize != sizeof(ElfW(Phdr)) || h->e_phoff + h->e_phnum * sizeof(ElfW(Phdr)) > PAGE ||
+        !rewrite_image_fill((const void *)((uintptr_t)h + h->e_phoff), h->e_phnum, found.dlfo_link_map->l_addr, &image))
+        return;
+    struct rewrite_object *o = object_for(&image);
+    if (!o)
+        return;
+    o->image = image;
+    if (!rewrite_object_find(o, first_is_ours))
+        return;
+    o->module = module;
+    o->loaded = found.dlfo_link_map;
+    object_patch(o);
+    if (o == &objects[object_count])
+        __atomic_store_n(&object_count, object_count + 1, __ATOMIC_RELEASE);
+}
+
+void rewrite_learn(uint16_t module, uintptr_t self)
+{
+    if (!__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) || module == 0 || module > ATTACH_MODULES_MAX || tried[module] || !is_alone() ||
+        __atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL))
+        return;
+    tried[module] = 1;
+    object_learn(module, self);
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+    settle();
+}
+
+uint32_t rewrite_site(uintptr_t self)
+{
+    for (uint32_t i = object_total(); i > 0; i--) {
+        const struct rewrite_object *o = &objects[i - 1];
+        if (o->count && o->room && self - o->image.low < o->image.high - o->image.low) {
+            uint32_t found = rewrite_object_search(o, self);
+            return found ? o->first + found : 0;
+        }
+    }
+    return 0;
+}
+
+bool rewrite_contains(uintptr_t pc)
+{
+    uint32_t n = object_total();
+    for (uint32_t i = 0; i < n; i++)
+        if (pc - objects[i].near.at < objects[i].near.size && objects[i].near.at)
+            return true;
+    return false;
+}
+
+void rewrite_close_begin(void)
+{
+    profd_collect_thread.closing++;
+    __atomic_fetch_add(&closing, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE))
+        raw_call(SYS_sched_yield, 0, 0, 0, 0);
+}
+
+void rewrite_close_end(void)
+{
+    uint32_t n = object_total();
+    for (uint32_t i = 0; i < n; i++) {
+        struct rewrite_object *o = &objects[i];
+        if (!o->count || !o->loaded || loaded_at(o->image.low + o->sites[0].at) == o->loaded)
+            continue;
+        tried[o->module] = 0;
+        rewrite_object_forget(o);
+    }
+    profd_collect_thread.closing--;
+    if (__atomic_sub_fetch(&closing, 1, __ATOMIC_ACQ_REL) == 0 && wanted)
+        settle();
+}
+
+void rewrite_begin_child(void)
+{
+    uint32_t n = object_total();
+    if (!wanted)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        objects[i].module = 0;
+        if (busy)
+            objects[i].state = REWRITE_MIXED;
+    }
+    for (uint32_t i = 0; i <= ATTACH_MODULES_MAX; i++)
+        tried[i] = 0;
+    closing = profd_collect_thread.closing;
+    busy = 0;
+    settle();
+}
+
+#else
+
+void rewrite_begin(void)
+{
+}
+
+void rewrite_learn(uint16_t module, uintptr_t self)
+{
+    (void)module;
+    (void)self;
+}
+
+uint32_t rewrite_site(uintptr_t self)
+{
+    (void)self;
+    return 0;
+}
+
+bool rewrite_contains(uintptr_t pc)
+{
+    (void)pc;
+    return false;
+}
+
+void rewrite_switch(bool on)
+{
+    (void)on;
+}
+
+void rewrite_close_begin(void)
+{
+}
+
+void rewrite_close_end(void)
+{
+}
+
+void rewrite_begin_child(void)
+{
+}
+
+#endif

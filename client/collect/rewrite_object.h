@@ -1,0 +1,40 @@
+/* The sites of one object: found, rewritten, switched. */
+#ifndef PROFD_COLLECT_REWRITE_OBJECT_H
+#define PROFD_COLLECT_REWRITE_OBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/collect/rewrite_find.h"
+#include "client/collect/rewrite_near.h"
+
+enum rewrite_state { REWRITE_ON, REWRITE_OFF, REWRITE_MIXED };
+
+struct rewrite_object {
+    struct rewrite_image image;
+    struct rewrite_site *sites; /* ascending */
+    uint32_t sites_room;
+    uint32_t count;             /* 0: not rewritten, or gone */
+    uint32_t first, room;       /* numbers of its sites: first … first + room − 1; room 0: no thunks */
+    uint32_t state;             /* enum rewrite_state */
+    uint16_t module;
+    struct rewrite_near near;
+    const void *loaded;
+};
+
+/* Fills sites and count from image. False: there are none. */
+bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy);
+
+/* Rewrites all sites: the process has one thread, and signals wait meanwhile. False: code may not be changed, and is not. */
+bool rewrite_object_patch(struct rewrite_object *o);
+
+/* Switches all sites by one byte each; threads may run. What is no site of ours any more stays as it is. */
+void rewrite_object_switch(struct rewrite_object *o, bool on);
+
+/* Its code is gone: nothing of it is touched, but for what was ours. */
+void rewrite_object_forget(struct rewrite_object *o);
+
+/* Number + 1 of the site that returns to self among the object's; 0: none. O(log sites) */
+uint32_t rewrite_object_search(const struct rewrite_object *o, uintptr_t self);
+
+#endif
