@@ -61,6 +61,25 @@ static bool debug_fits(int debug, const struct buildid *id, uint32_t crc)
     return elf_read_crc(debug, LIMIT_OBJECT_BYTES, &found, NULL) == PROFD_OK && found == crc;
 }
 
+/* The debug file that a distribution keeps by build-id, or −1. */
+static int debug_open_by_id(const struct buildid *id)
+{
+    char candidate[PATH_MAX];
+    int debug;
+    if (strncmp(id->text, "sha256-", 7) == 0) {
+        return -1;
+    }
+    (void)snprintf(candidate, sizeof candidate, "/usr/lib/debug/.build-id/%.2s/%s.debug", id->text, id->text + 2);
+    if (file_open(candidate, &debug, NULL) != PROFD_OK) {
+        return -1;
+    }
+    if (debug_fits(debug, id, 0)) {
+        return debug;
+    }
+    close(debug);
+    return -1;
+}
+
 /* The debug file of .gnu_debuglink where debuggers look for it, or −1. It's optional, so nothing here is an error. */
 static int debug_open(int fd, const char *path, const struct buildid *id)
 {
@@ -94,6 +113,7 @@ static enum profd_status executable_read(struct profd_executable *x, const char 
     enum profd_status status = elf_read_id(x->fd, &id, e);
     if (status == PROFD_OK) {
         x->debug = debug_open(x->fd, x->path, &id);
+        x->debug = x->debug >= 0 ? x->debug : debug_open_by_id(&id);
         status = elf_read(x->fd, x->debug, &options, x->arena, &x->object, e);
     }
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
@@ -159,6 +179,29 @@ bool profd_executable_has_names(const struct profd_executable *x)
 const struct object *executable_object(const struct profd_executable *x)
 {
     return x->object;
+}
+
+enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options, struct arena *a,
+                                         struct object **out, struct profd_error *e)
+{
+    enum profd_status status = elf_read(x->fd, x->debug, options, a, out, e);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
+}
+
+enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out, uint32_t *count,
+                                        struct profd_error *e)
+{
+    enum profd_status status = elf_read_loads(x->fd, a, out, count, e);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
+}
+
+uint64_t executable_time(const struct profd_executable *x)
+{
+    struct stat s;
+    if (fstat(x->fd, &s) != 0 || s.st_mtim.tv_sec <= 0) {
+        return 0;
+    }
+    return (uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec;
 }
 
 enum profd_status profd_executable_read_id(const char *path, char *id, size_t size, struct profd_error *e)

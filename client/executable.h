@@ -4,10 +4,20 @@
 
 #include "client/profd.h"
 #include "core/object.h"
+#include "elf/elf_read.h"
 #include "proto/counts.h"
 
 /* What was read; lives as long as x. */
 const struct object *executable_object(const struct profd_executable *x);
+
+/* Reads it once more, with other options, into the arena. */
+enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options, struct arena *a,
+                                         struct object **out, struct profd_error *e);
+/* Its PT_LOAD segments. */
+enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out, uint32_t *count,
+                                        struct profd_error *e);
+/* When the file was last written, ns since 1970; 0 if that cannot be told. */
+uint64_t executable_time(const struct profd_executable *x);
 
 /* Duplicates of its descriptors: the executable and, if there is one, its debug file. The caller closes them. */
 enum profd_status executable_dup_fds(const struct profd_executable *x, int fds[2], size_t *fd_count, struct profd_error *e);

@@ -14,5 +14,6 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
 
 uint32_t upload_build_count(const struct profd_upload *u);
 const char *upload_build_id(const struct profd_upload *u, uint32_t index);
+const char *upload_build_name(const struct profd_upload *u, uint32_t index);
 
 #endif

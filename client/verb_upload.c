@@ -1,12 +1,20 @@
-/* profctl upload: gmon.out files to the daemon. */
+/* profctl upload: profiles of processes, gmon.out and other tools' files, to the daemon. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/import_any.h"
 #include "client/profctl.h"
+#include "client/profctl_progress.h"
+#include "client/upload.h"
+#include "proto/buildid.h"
 
 static const struct profctl_option options[] = {
-    {"exe", 'e', "EXE", "the executable that was profiled (default: ./a.out)"},
+    {"exe", 'e', "EXE", "the executable that was profiled (default: ./a.out; of other formats, what stands in the file)"},
+    {"format", 'f', "FORMAT", "auto (the default), gmon, pprof, callgrind or perf"},
+    {"event", 0, "NAME", "which of a file's events or sample types is taken"},
+    {"root", 0, "DIR", "executables and libraries are below DIR"},
     {"label", 'l', "K=V", "a label of all these uploads; may repeat"},
 };
 
@@ -14,6 +22,28 @@ struct tally {
     size_t stored, spooled, refused, earlier_stored;
     enum profd_status first;       /* of what was refused */
     char why_spooled[sizeof(struct profd_error)];
+    char build_id[BUILDID_TEXT_SIZE], name[512]; /* of the first upload's program; "" before */
+    bool several;                  /* there were uploads of another program */
+    bool imported;                 /* of another tool's file */
+    struct import_notes notes;
+    struct progress progress;
+    size_t sent, files_left;       /* uploads of this run, and files that none was read from yet */
+};
+
+/* One run of the verb. */
+struct upload_run {
+    const struct profctl_call *call;
+    struct profd_delivery *delivery;
+    struct profd_executable *executable; /* for gmon.out; NULL until the first one */
+    enum import_format format;
+    const char **executables;
+    size_t executable_count;
+    struct import_shelf shelf;
+    struct tally tally;
+    const char *file;                    /* that is imported now */
+    size_t said_count;                   /* sentences about objects that were said already */
+    bool said_more;
+    char said[64][sizeof(struct profd_error)];
 };
 
 static void refuse(struct tally *t, enum profd_status status, const char *sentence)
@@ -23,9 +53,18 @@ static void refuse(struct tally *t, enum profd_status status, const char *senten
     profctl_complain("%s", sentence);
 }
 
+static void tally_show(struct tally *t)
+{
+    char detail[64];
+    size_t done = t->stored + t->spooled + t->refused;
+    (void)snprintf(detail, sizeof detail, "%zu of %zu", done, t->sent + t->files_left);
+    progress_show(&t->progress, "uploading", done, t->sent + t->files_left, detail);
+}
+
 static void outcome_take(void *context, const struct profd_outcome *o)
 {
     struct tally *t = context;
+    tally_show(t);
     if (o->status != PROFD_OK) {
         struct profd_error line;
         (void)profd_error_set(&line, o->status, "%s%s: %s", o->earlier ? "from the spool, refused: " : "", o->name, o->sentence);
@@ -81,80 +120,236 @@ static enum profd_status labels_check(const struct profctl_call *call, struct pr
     return status;
 }
 
-static void file_send(const struct profctl_call *call, struct profd_delivery *d, const struct profd_executable *x,
-                      const char *path, struct tally *t)
+static void program_note(struct tally *t, const char *build_id, const char *path)
 {
-    struct profd_error why = {""};
-    struct profd_upload *u = NULL;
-    enum profd_status status = profd_executable_import(x, path, &u, &why);
-    if (status == PROFD_OK) {
-        status = labels_add(call, u, &why);
+    const char *slash = strrchr(path, '/');
+    if (t->build_id[0] == '\0') {
+        (void)snprintf(t->build_id, sizeof t->build_id, "%s", build_id);
+        profctl_clean(slash ? slash + 1 : path, t->name, sizeof t->name);
+    } else if (strcmp(t->build_id, build_id) != 0) {
+        t->several = true;
     }
-    if (status == PROFD_OK) {
-        status = profd_delivery_upload(d, u, path, &why);
-    }
-    if (status != PROFD_OK) {
-        refuse(t, status, why.sentence);
-    }
-    profd_upload_free(u);
 }
 
-static void summary_print(const struct profctl_call *call, const struct profd_executable *x, const struct tally *t)
+/* Labels u and sends it. Frees it. */
+static enum profd_status upload_send(struct upload_run *r, struct profd_upload *u, const char *name, struct profd_error *e)
 {
-    const char *path = profd_executable_path(x), *slash = strrchr(path, '/'), *id = profd_executable_build_id(x);
-    char name[512];
-    profctl_clean(slash ? slash + 1 : path, name, sizeof name);
-    if (call->json) {
-        printf("{\"build_id\":\"%s\",\"stored\":%zu,\"spooled\":%zu,\"refused\":%zu,\"stored_from_spool\":%zu}\n", id, t->stored,
-               t->spooled, t->refused, t->earlier_stored);
+    enum profd_status status = labels_add(r->call, u, e);
+    if (status == PROFD_OK) {
+        program_note(&r->tally, upload_build_id(u, 0), upload_build_name(u, 0));
+        status = profd_delivery_upload(r->delivery, u, name, e);
+        r->tally.sent++;
+        tally_show(&r->tally);
+    }
+    profd_upload_free(u);
+    return status;
+}
+
+static enum profd_status gmon_send(struct upload_run *r, const char *path, struct profd_error *e)
+{
+    struct profd_upload *u = NULL;
+    enum profd_status status = profd_executable_import(r->executable, path, &u, e);
+    return status == PROFD_OK ? upload_send(r, u, path, e) : status;
+}
+
+/* The executable of gmon.out files, once. */
+static enum profd_status gmon_prepare(struct upload_run *r, struct profd_error *e)
+{
+    const char *exe = profctl_value(r->call, "exe");
+    if (r->executable) {
+        return PROFD_OK;
+    }
+    enum profd_status status = profd_executable_open(exe ? exe : "./a.out", &r->executable, e);
+    return status == PROFD_OK ? profd_delivery_offer(r->delivery, r->executable, e) : status;
+}
+
+static enum profd_status import_take(void *context, struct profd_upload *u, const char *process, struct profd_error *e)
+{
+    struct upload_run *r = context;
+    struct profd_error name;
+    (void)profd_error_set(&name, PROFD_OK, "%s%s%s", r->file, process[0] ? ": " : "", process);
+    return upload_send(r, u, name.sentence, e);
+}
+
+static void executable_found(void *context, const struct profd_executable *x)
+{
+    struct upload_run *r = context;
+    (void)profd_delivery_offer(r->delivery, x, NULL); /* without it the names come later: profctl symbols */
+}
+
+/* Each sentence once: many processes miss the same library. */
+static void note_say(void *context, const char *sentence)
+{
+    struct upload_run *r = context;
+    for (size_t i = 0; i < r->said_count; i++) {
+        if (strcmp(r->said[i], sentence) == 0) {
+            return;
+        }
+    }
+    if (r->said_count < sizeof r->said / sizeof r->said[0]) {
+        (void)snprintf(r->said[r->said_count++], sizeof r->said[0], "%s", sentence);
+        profctl_complain("%s", sentence);
+    } else if (!r->said_more) {
+        r->said_more = true;
+        profctl_complain("and more of this kind");
+    }
+}
+
+/* One argument. Fails only where the others cannot be sent either. */
+static enum profd_status file_send(struct upload_run *r, const char *path, struct profd_error *e)
+{
+    struct profd_error why = {""};
+    enum import_format format = r->format;
+    enum profd_status status = PROFD_OK;
+    if (format == IMPORT_AUTO && strcmp(path, "-") != 0) {
+        status = import_any_detect(path, &format, &why);
+    }
+    if (status == PROFD_OK && format == IMPORT_GMON) {
+        enum profd_status ready = gmon_prepare(r, e);
+        if (ready != PROFD_OK) {
+            return ready;
+        }
+        status = gmon_send(r, path, &why);
+    } else if (status == PROFD_OK) {
+        const struct import_request request = {.format = format, .event = profctl_value(r->call, "event"), .shelf = &r->shelf,
+                                               .notes = &r->tally.notes, .take = import_take, .context = r};
+        r->file = path;
+        r->tally.imported = true;
+        status = import_any_file(&request, path, &why);
+    }
+    if (status != PROFD_OK) {
+        refuse(&r->tally, status, why.sentence);
+    }
+    return PROFD_OK;
+}
+
+static void summary_json(const struct tally *t)
+{
+    const struct import_notes *n = &t->notes;
+    printf("{\"build_id\":\"%s\",\"stored\":%zu,\"spooled\":%zu,\"refused\":%zu,\"stored_from_spool\":%zu", t->build_id, t->stored,
+           t->spooled, t->refused, t->earlier_stored);
+    if (t->imported) {
+        printf(",\"ticks\":%llu,\"ticks_outside\":%llu,\"calls\":%llu,\"calls_outside\":%llu,\"ambiguous\":%llu,\"nameless\":%llu,"
+               "\"left_out\":%llu",
+               (unsigned long long)n->ticks, (unsigned long long)n->outside_ticks, (unsigned long long)n->calls,
+               (unsigned long long)n->outside_calls, (unsigned long long)n->ambiguous, (unsigned long long)n->nameless,
+               (unsigned long long)n->left_out);
+    }
+    printf("}\n");
+}
+
+/* What of other tools' files did not find its place. */
+static void notes_print(const struct import_notes *n)
+{
+    if (n->outside_ticks || n->outside_calls) {
+        printf("; %llu of %llu ticks (left out) and %llu of %llu calls are outside of every build: of the kernel, of generated code, of "
+               "files that are not there", (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks,
+               (unsigned long long)n->outside_calls, (unsigned long long)n->calls);
+    }
+    if (n->ambiguous) {
+        printf("; %llu function name%s ambiguous: counted to the first function of the name", (unsigned long long)n->ambiguous,
+               n->ambiguous == 1 ? " is" : "s are");
+    }
+    if (n->nameless) {
+        printf("; %llu function%s in no symbol table: outside", (unsigned long long)n->nameless, n->nameless == 1 ? " is" : "s are");
+    }
+    if (n->left_out) {
+        printf("; %llu process%s all in the kernel or generated code: left out", (unsigned long long)n->left_out,
+               n->left_out == 1 ? " was" : "es were");
+    }
+}
+
+static void summary_print(const struct upload_run *r)
+{
+    const struct tally *t = &r->tally;
+    char what[600];
+    if (t->build_id[0] == '\0') {
+        (void)snprintf(what, sizeof what, "nothing");
+    } else if (t->several) {
+        (void)snprintf(what, sizeof what, "several programs");
+    } else {
+        (void)snprintf(what, sizeof what, "%s (build %.12s)", t->name, t->build_id);
+    }
+    if (r->call->json) {
+        summary_json(t);
     } else if (t->stored || t->spooled == 0) {
-        printf("%zu upload%s of %s (build %.12s) stored", t->stored, t->stored == 1 ? "" : "s", name, id);
+        printf("%zu upload%s of %s stored", t->stored, t->stored == 1 ? "" : "s", what);
         if (t->refused) {
             printf(", %zu refused", t->refused);
         }
         if (t->earlier_stored) {
             printf("; and %zu from the spool", t->earlier_stored);
         }
+        notes_print(&t->notes);
         putchar('\n');
     }
     if (t->spooled) {
         profctl_complain("%s: %zu upload%s of %s kept in the spool, to go with the next", t->why_spooled, t->spooled,
-                         t->spooled == 1 ? "" : "s", name);
+                         t->spooled == 1 ? "" : "s", t->several ? what : t->name);
     }
+}
+
+static enum profd_status run_prepare(struct upload_run *r, struct profd_error *e)
+{
+    const struct profctl_call *call = r->call;
+    const char *format = profctl_value(call, "format");
+    enum profd_status status = format ? import_format_parse(format, &r->format, e) : PROFD_OK;
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "upload");
+    }
+    r->executables = calloc(call->given_count + 1, sizeof *r->executables);
+    if (!r->executables) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+    }
+    for (size_t i = 0; i < call->given_count; i++) {
+        if (strcmp(call->given[i].option->name, "exe") == 0) {
+            r->executables[r->executable_count++] = call->given[i].value;
+        }
+    }
+    r->shelf = (struct import_shelf){.root = profctl_value(call, "root"), .executables = r->executables,
+                                     .executable_count = r->executable_count, .found = executable_found, .context = r};
+    r->tally.notes.say = note_say;
+    r->tally.notes.context = r;
+    return labels_check(call, e);
 }
 
 static enum profd_status upload_run(const struct profctl_call *call, struct profd_error *e)
 {
-    struct profd_executable *x = NULL;
-    struct profd_delivery *d = NULL;
-    struct tally tally = {.stored = 0};
-    const char *exe = profctl_value(call, "exe");
+    struct upload_run *r = calloc(1, sizeof *r);
     const struct profd_options o = profctl_options(call, 30000);
-    enum profd_status status = labels_check(call, e);
+    if (!r) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+    }
+    r->call = call;
+    enum profd_status status = run_prepare(r, e);
     if (status == PROFD_OK) {
-        status = profd_executable_open(exe ? exe : "./a.out", &x, e);
+        status = profd_delivery_open(&o, outcome_take, &r->tally, &r->delivery, e);
     }
     if (status == PROFD_OK) {
-        status = profd_delivery_open(&o, outcome_take, &tally, &d, e);
-    }
-    if (status == PROFD_OK) {
-        status = profd_delivery_offer(d, x, e);
-    }
-    if (status == PROFD_OK) {
-        for (size_t i = 0; i < call->argument_count; i++) {
-            file_send(call, d, x, call->arguments[i], &tally);
+        for (size_t i = 0; i < call->argument_count && status == PROFD_OK; i++) {
+            r->tally.files_left = call->argument_count - i - 1;
+            status = file_send(r, call->arguments[i], e);
         }
-        status = profd_delivery_finish(d, e);
-        summary_print(call, x, &tally);
+        enum profd_status finished = profd_delivery_finish(r->delivery, status == PROFD_OK ? e : NULL);
+        progress_end(&r->tally.progress);
+        if (status == PROFD_OK) {
+            status = finished;
+            summary_print(r);
+        }
     }
-    profd_delivery_close(d);
-    profd_executable_free(x);
-    return status != PROFD_OK ? status : tally.first;
+    profd_delivery_close(r->delivery);
+    import_shelf_done(&r->shelf);
+    profd_executable_free(r->executable);
+    free(r->executables);
+    status = status != PROFD_OK ? status : r->tally.first;
+    free(r);
+    return status;
 }
 
 const struct profctl_verb verb_upload = {
-    .name = "upload", .arguments = "[-e EXE] [-l K=V]... FILE...", .summary = "Send gmon.out files",
-    .details = "Each FILE is one process's gmon.out. A file that EXE did not write is refused; the others are delivered.\n"
+    .name = "upload", .arguments = "[-e EXE] [-l K=V]... FILE...", .summary = "Send profiles: gmon.out, pprof, callgrind, perf script",
+    .details = "Each FILE is one process's gmon.out, or a file of pprof, callgrind or perf script (- for standard input).\n"
+               "A file that EXE did not write is refused; the others are delivered.\n"
                "Without a daemon uploads wait in the spool and go with the next.\n",
     .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1,
     .arguments_most = (size_t)-1, .run = upload_run,

@@ -2,10 +2,10 @@
 # Installs the Debian packages that are missing for: build | demo | check. Prints what to install where it cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
-libprotobuf-c-dev protobuf-c-compiler libzstd-dev libpcre2-dev nettle-dev g++"
+libprotobuf-c-dev protobuf-c-compiler libzstd-dev libdeflate-dev libpcre2-dev nettle-dev g++"
 demo="gfortran binutils procps"
 check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3
-python3-jsonschema golang-1.19-go graphviz valgrind mandoc sqlite3 curl util-linux strace git e2fsprogs mount faketime"
+python3-jsonschema golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc sqlite3 curl util-linux strace git e2fsprogs mount faketime wrk"
 lint="clang-tidy clang-format cppcheck codespell"
 case ${1:-build} in
 build) wanted=$build ;;

@@ -164,3 +164,23 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     buffer_done(&b.note);
     return status;
 }
+
+enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count, struct profd_error *e)
+{
+    struct elf_file *f;
+    enum profd_status status = elf_file_open(executable, a, &f, e);
+    if (status != PROFD_OK)
+        return status;
+    struct elf_load *loads = ARENA_ARRAY(a, (size_t)f->segment_count + 1, struct elf_load);
+    uint32_t n = 0;
+    if (loads == NULL)
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " segments", f->segment_count);
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        const struct elf_segment *s = &f->segments[i];
+        if (s->type == PT_LOAD)
+            loads[n++] = (struct elf_load){s->offset, s->address, s->file_size};
+    }
+    *out = loads;
+    *count = n;
+    return PROFD_OK;
+}

@@ -26,6 +26,14 @@ struct elf_read_options {
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
                            struct object **out, struct profd_error *e);
 
+/* A part of the file that is loaded: size bytes at offset lie at address. */
+struct elf_load {
+    uint64_t offset, address, size;
+};
+
+/* The PT_LOAD segments in the order of the table, in the arena. MALFORMED as elf_read. */
+enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count, struct profd_error *e);
+
 /* Build-id only, from the notes or by hashing; for clients. */
 enum profd_status elf_read_id(int executable, struct buildid *id, struct profd_error *e);
 

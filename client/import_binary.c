@@ -1,0 +1,187 @@
+#include "client/import_binary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/import_binary_names.h"
+#include "proto/limits.h"
+
+/* Symbols and their names, demangled and with lines. */
+#define BINARY_MEMORY ((size_t)LIMIT_WORKER_MEMORY_MAX)
+
+struct import_binary {
+    struct profd_executable *executable;
+    struct arena *arena;
+    struct object *object;
+    struct symtab *symtab;
+    struct elf_load *loads;
+    uint32_t load_count;
+    struct binary_names names;
+};
+
+static enum profd_status binary_read(struct import_binary *b, struct profd_error *e)
+{
+    const struct elf_read_options options = {.demangle = true, .lines = true};
+    enum profd_status status = executable_read_object(b->executable, &options, b->arena, &b->object, e);
+    if (status == PROFD_OK) {
+        status = executable_read_loads(b->executable, b->arena, &b->loads, &b->load_count, e);
+    }
+    if (status == PROFD_OK) {
+        const struct symtab_request request = {.object = b->object, .build_id = b->object->id.text};
+        status = symtab_build(b->arena, &request, &b->symtab, e);
+    }
+    return status == PROFD_OK ? binary_names_make(b->arena, b->object, &b->names, e) : status;
+}
+
+enum profd_status import_binary_open(const char *path, struct import_binary **out, struct profd_error *e)
+{
+    struct import_binary *b = calloc(1, sizeof *b);
+    if (!b) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+    }
+    b->arena = arena_new(BINARY_MEMORY);
+    enum profd_status status = b->arena ? profd_executable_open(path, &b->executable, e)
+                                        : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+    if (status == PROFD_OK) {
+        status = binary_read(b, e);
+    }
+    if (status != PROFD_OK) {
+        import_binary_free(b);
+        return status;
+    }
+    *out = b;
+    return PROFD_OK;
+}
+
+void import_binary_free(struct import_binary *b)
+{
+    if (b) {
+        profd_executable_free(b->executable);
+        arena_free(b->arena);
+        free(b);
+    }
+}
+
+const struct profd_executable *import_binary_executable(const struct import_binary *b)
+{
+    return b->executable;
+}
+
+void import_binary_span(const struct import_binary *b, uint64_t *low, uint64_t *high)
+{
+    *low = UINT64_MAX;
+    *high = 0;
+    for (uint32_t i = 0; i < b->object->range_count; i++) {
+        const struct object_range *r = &b->object->ranges[i];
+        *low = r->low < *low ? r->low : *low;
+        *high = r->high > *high ? r->high : *high;
+    }
+}
+
+bool import_binary_holds(const struct import_binary *b, uint64_t address)
+{
+    return object_holds(b->object, address);
+}
+
+uint64_t import_binary_entry(const struct import_binary *b, uint64_t address)
+{
+    const struct symtab_owner *owner = &b->symtab->owners[symtab_find(b->symtab, address)];
+    return owner->kind == SYMTAB_FUNCTION ? owner->address : address;
+}
+
+bool import_binary_load(const struct import_binary *b, uint64_t offset, uint64_t *address)
+{
+    for (uint32_t i = 0; i < b->load_count; i++) {
+        const struct elf_load *l = &b->loads[i];
+        if (offset >= l->offset && offset - l->offset < l->size) {
+            *address = l->address + (offset - l->offset);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Code of that kind: "[plt]", or what no symbol owns. */
+static bool find_nameless(const struct import_binary *b, const char *name, struct import_function *out)
+{
+    for (uint32_t i = 0; i < b->symtab->span_count; i++) {
+        const struct symtab_owner *owner = &b->symtab->owners[b->symtab->span_owner[i]];
+        const char *called = owner->kind == SYMTAB_PLT ? "[plt]" : owner->kind == SYMTAB_GAP ? "[gap]" : "";
+        if (strcmp(called, name) == 0 && object_holds(b->object, b->symtab->span_low[i])) {
+            *out = (struct import_function){.address = b->symtab->span_low[i], .size = 1};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_address(const struct import_binary *b, const char *text, struct import_function *out)
+{
+    char *end;
+    unsigned long long address = strtoull(text + 2, &end, 16);
+    if (end == text + 2 || *end != '\0' || !object_holds(b->object, address)) {
+        return false;
+    }
+    *out = (struct import_function){.address = address, .size = 1};
+    return true;
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* profd's own exports put object or source file, and the address, behind the names of namesakes: "f (libx.so)", "f (a.c) [0x1234]". */
+static bool find_own(const struct import_binary *b, const char *name, size_t n, const char *file, struct import_function *out)
+{
+    const char *base = base_of(profd_executable_path(b->executable));
+    char text[32];
+    const char *bracket = n > 4 && name[n - 1] == ']' ? strrchr(name, '[') : NULL;
+    if (bracket && strncmp(bracket, "[0x", 3) == 0 && (size_t)(name + n - bracket) < sizeof text) {
+        memcpy(text, bracket + 1, (size_t)(name + n - bracket) - 2);
+        text[(size_t)(name + n - bracket) - 2] = '\0';
+        return find_address(b, text, out);
+    }
+    const char *const behind[] = {base, file ? base_of(file) : base};
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = strlen(behind[i]);
+        if (n > size + 3 && name[n - 1] == ')' && strncmp(name + n - 1 - size, behind[i], size) == 0 &&
+            strncmp(name + n - 3 - size, " (", 2) == 0) {
+            return binary_names_find(&b->names, name, n - 3 - size, file, out);
+        }
+    }
+    return false;
+}
+
+bool import_binary_find(const struct import_binary *b, const char *name, const char *file, struct import_function *out)
+{
+    static const char *const below[] = {"_start", "__libc_start_main", "__libc_start_call_main"};
+    if (name[0] == '[') {
+        return find_nameless(b, name, out);
+    }
+    if (strncmp(name, "0x", 2) == 0) {
+        return find_address(b, name, out);
+    }
+    if (strcmp(name, "(below main)") == 0) {
+        for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
+            if (binary_names_find(&b->names, below[i], strlen(below[i]), NULL, out)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    size_t n = strlen(name), cut;
+    if (binary_names_find(&b->names, name, n, file, out) || find_own(b, name, n, file, out)) {
+        return true;
+    }
+    if (n > 4 && strcmp(name + n - 4, "@plt") == 0) { /* the slot, not the function behind it */
+        return false;
+    }
+    cut = strcspn(name, "@");
+    if (cut < n && binary_names_find(&b->names, name, cut, file, out)) {
+        return true;
+    }
+    cut = strcspn(name, "'");
+    return cut < n && binary_names_find(&b->names, name, cut, file, out);
+}
