@@ -38,13 +38,15 @@ ROOMS := proto core compat elf ingest query render store admin net client
 DIR_proto := proto
 DIR_client := client
 $(foreach r,core compat elf ingest query render store admin net,$(eval DIR_$(r) := daemon/$(r)))
-SRC_client := $(filter-out client/profctl% client/verb_% client/run_% client/gprof%,$(wildcard client/*.c))
+SRC_client := $(filter-out client/profctl% client/verb_% client/run_% client/gprof% client/import_%,$(wildcard client/*.c))
 $(foreach r,$(filter-out client,$(ROOMS)),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c client/run_*.c)
 # The local command, apart from the other verbs, so that it can be fuzzed whole.
 SRC_gprof := $(wildcard client/gprof*.c)
+# Files of other tools, apart from the library, which programs link: pprof wants gzip.
+SRC_import := $(wildcard client/import_*.c)
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -58,16 +60,18 @@ NEEDS_query := query render compat store core proto
 NEEDS_net := net core proto
 NEEDS_client := client elf core proto
 NEEDS_gprof := gprof compat elf core proto
-NEEDS_profctl := gprof client compat elf core proto
+NEEDS_import := import client elf core proto
+NEEDS_profctl := gprof import client compat elf core proto
 NEEDS_server := server query ingest admin render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd
 LIBS_core := -lm
+LIBS_import := -ldeflate
 LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_net := -levent_core -lnettle
-LIBS_query := -lnettle
+LIBS_query := -lnettle -ldeflate
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
 archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 
@@ -108,7 +112,7 @@ $$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb
 	@mkdir -p $$(@D)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
-$(foreach r,$(ROOMS) server gprof,$(eval $(call room,$(r))))
+$(foreach r,$(ROOMS) server gprof import,$(eval $(call room,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
@@ -159,7 +163,7 @@ $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $$(call archives_of,$(2))
 endif
 endef
 SUITES := unit property contract golden
-$(foreach s,$(SUITES),$(foreach r,$(ROOMS) server,$(eval $(call suite,$(s),$(r)))))
+$(foreach s,$(SUITES),$(foreach r,$(ROOMS) server import,$(eval $(call suite,$(s),$(r)))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -295,6 +299,16 @@ oracle-real:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real $(PACKAGES) || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/packages.py build/oracle-real $(PACKAGES)
 
+# make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
+# callgrind's.
+COLLECT_REAL := lua5.4 lua-lpeg bzip2 pbzip2 mawk byacc gzip sed sqlite3
+.PHONY: collect-real
+collect-real:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all $(B)/tests/harvester
+	$(Q)bash tests/oracle/packages.sh build/oracle-real $(COLLECT_REAL) || true
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/collect/real.py build/oracle-real
+
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install
 .PHONY: install install-collect uninstall
@@ -303,18 +317,21 @@ manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
 $(sbindir)/profd $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
 $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
-$(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) $(call manual_path,client/collect/profd-collect.7) \
+$(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) \
+$(libdir)/pkgconfig/libprofd-collect.pc $(call manual_path,client/collect/profd-collect.7) \
 $(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
 $(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m)))
 endef
-# Not a part of install until the daemon takes the counts of live processes.
+package_config = sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|'
 install-collect: all
 	$(INSTALL) -D -m 644 $(B)/libprofd-collect.so $(DESTDIR)$(libdir)/libprofd-collect.so.$(PROTOCOL_ABI).$(VERSION)
 	ln -sf libprofd-collect.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd-collect.so.$(PROTOCOL_ABI)
 	ln -sf libprofd-collect.so.$(PROTOCOL_ABI) $(DESTDIR)$(libdir)/libprofd-collect.so
 	$(INSTALL) -D -m 644 $(B)/libprofd-collect.a $(DESTDIR)$(libdir)/libprofd-collect.a
 	$(INSTALL) -D -m 644 client/collect/profd-collect.7 $(DESTDIR)$(call manual_path,client/collect/profd-collect.7)
-install: all
+	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig
+	$(package_config) client/collect/libprofd-collect.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd-collect.pc
+install: all $(if $(COLLECT),install-collect)
 	$(INSTALL) -D -m 755 $(B)/profd $(DESTDIR)$(sbindir)/profd
 	$(INSTALL) -D -m 755 $(B)/profctl $(DESTDIR)$(bindir)/profctl
 	$(INSTALL) -D -m 644 $(B)/libprofd.so $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION)
@@ -324,8 +341,7 @@ install: all
 	$(INSTALL) -D -m 644 client/profd.h $(DESTDIR)$(includedir)/profd/profd.h
 	$(INSTALL) -D -m 644 proto/status.h $(DESTDIR)$(includedir)/profd/proto/status.h
 	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig
-	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' \
-	  client/libprofd.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd.pc
+	$(package_config) client/libprofd.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd.pc
 	$(foreach m,$(MANUALS),$(INSTALL) -D -m 644 $(m) $(DESTDIR)$(call manual_path,$(m)) &&) true
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	sed 's|/usr/sbin/profd|$(sbindir)/profd|' systemd/profd.service > $(DESTDIR)$(unitdir)/profd.service

@@ -35,6 +35,8 @@ enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd
                             struct profd_error *e);
 /* As conn_step, but waits until answer_ms passed without any byte moving: TIMEOUT. */
 enum profd_status conn_wait(struct profd_conn *c, struct profd_event *event, struct profd_error *e);
+/* Asks for an ACK of everything before (SYNC), and waits for it until the deadline (conn_clock): TIMEOUT. */
+enum profd_status conn_sync(struct profd_conn *c, int64_t deadline, struct profd_error *e);
 /* Sends what is queued. */
 enum profd_status conn_flush(struct profd_conn *c, struct profd_error *e);
 /* Remembers a path; its file is offered only while it still has that build-id. A repeat is ignored. */

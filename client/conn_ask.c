@@ -116,6 +116,32 @@ static enum profd_status verdict_wait(struct profd_conn *c, uint32_t tag, struct
     }
 }
 
+enum profd_status conn_sync(struct profd_conn *c, int64_t deadline, struct profd_error *e)
+{
+    uint32_t tag = 0;
+    int64_t began = conn_clock();
+    enum profd_status status = unix_only(c, e);
+    if (status == PROFD_OK) {
+        status = profd_client_send_sync(c->client, &tag, e);
+    }
+    while (status == PROFD_OK) {
+        struct profd_event event;
+        bool got = false;
+        status = conn_step(c, deadline, &event, &got, e);
+        if (status == PROFD_OK && !got) {
+            return profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s did not say within %lld ms that it has everything",
+                                   c->address.text, (long long)(conn_clock() - began));
+        }
+        if (status == PROFD_OK && event.tag == tag && event.kind == PROFD_EVENT_ACK) {
+            return PROFD_OK;
+        }
+        if (status == PROFD_OK && event.tag == tag && event.kind == PROFD_EVENT_NACK) {
+            return profd_error_set(e, event.status, "%s", event.sentence);
+        }
+    }
+    return status;
+}
+
 enum profd_status profd_conn_upload(struct profd_conn *c, const struct profd_upload *u, const struct profd_id *id,
                                     struct profd_error *e)
 {

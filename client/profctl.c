@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "client/profctl_parse.h"
+#include "client/profctl_progress.h"
 #include "client/terminal.h"
 
 static const struct profctl_verb *const verbs[] = {
-    &verb_run_command, &verb_upload, &verb_symbols, &verb_builds, &verb_report, &verb_export, &verb_groups, &verb_labels, &verb_status,
-    &verb_spool,  &verb_gprof,   &verb_top,     &verb_delete, &verb_verify, &verb_backup, &verb_completion,
+    &verb_run_command, &verb_ps,     &verb_pause, &verb_resume, &verb_upload, &verb_symbols, &verb_builds,
+    &verb_report,      &verb_open,   &verb_export, &verb_groups, &verb_labels, &verb_status, &verb_spool,   &verb_gprof,
+    &verb_top,         &verb_delete, &verb_verify, &verb_backup, &verb_completion,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
@@ -40,6 +42,7 @@ void profctl_complain(const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, list);
     va_end(list);
     profctl_clean(text, clean, sizeof clean);
+    progress_make_room();
     (void)fprintf(stderr, "profctl: %s\n", clean);
 }
 
@@ -53,9 +56,7 @@ static void usage_print(void)
 {
     puts("usage: profctl VERB [options] [arguments]\n\nSends profiles to profd and shows what it makes of them.\n\nverbs:");
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        if (!verbs[i]->unlisted) {
-            printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-        }
+        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }
     puts("  help       This text, or that of a verb\n  version    The version\n\nprofctl VERB --help says more.");
 }

@@ -37,7 +37,6 @@ struct profctl_verb {
     const struct profctl_option *options;
     size_t option_count;
     size_t arguments_least, arguments_most;
-    bool unlisted; /* neither in the help nor in completions: the daemon does not serve it yet */
     /* Does it; the status becomes the exit status. Its sentence is in *e. */
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
     /* Instead of run and of everything above but the name and the summary: parses and complains by itself. Returns the exit
@@ -47,7 +46,7 @@ struct profctl_verb {
 
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export, verb_status,
     verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion,
-    verb_groups, verb_run_command;
+    verb_groups, verb_open, verb_run_command, verb_ps, verb_pause, verb_resume;
 
 /* All verbs, in the order of the help. */
 const struct profctl_verb *const *profctl_verbs(size_t *n);

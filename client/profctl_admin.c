@@ -1,36 +1,15 @@
 #include "client/profctl_admin.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "client/profctl_progress.h"
 
 #define ANSWER_MAX ((size_t)16 << 20)
 #define ANSWER_MS 600000u /* a full disk may take its time to say so */
 
-void admin_progress_show(struct admin_progress *p, const char *word, uint64_t done, uint64_t total)
-{
-    int percent = total ? (int)((double)done * 100 / (double)total) : 0;
-    if (isatty(STDERR_FILENO) != 1 || (p->shown && percent == p->last)) {
-        return;
-    }
-    (void)fprintf(stderr, "\r\033[K%s %d %%", word, percent < 100 ? percent : 100);
-    (void)fflush(stderr);
-    p->shown = true;
-    p->last = percent;
-}
-
-void admin_progress_end(struct admin_progress *p)
-{
-    if (p->shown) {
-        (void)fputs("\r\033[K", stderr);
-        (void)fflush(stderr);
-    }
-    p->shown = false;
-}
-
 struct answer {
-    struct admin_progress progress;
+    struct progress progress;
     const char *word;
     char *bytes;
     size_t size;
@@ -41,7 +20,7 @@ static enum profd_status answer_take(void *context, const struct profd_answer *a
 {
     struct answer *a = context;
     if (n == 0) {
-        admin_progress_show(&a->progress, a->word, answer->done, answer->total);
+        progress_show(&a->progress, a->word, answer->done, answer->total, "");
         return PROFD_OK;
     }
     char *grown = a->size + n < ANSWER_MAX ? realloc(a->bytes, a->size + n + 1) : NULL;
@@ -66,7 +45,7 @@ enum profd_status admin_read(const struct profctl_call *call, const char *verb, 
         return status;
     }
     status = profd_admin(conn, verb, arguments, n, answer_take, &a, e);
-    admin_progress_end(&a.progress);
+    progress_end(&a.progress);
     profd_conn_close(conn);
     if (status == PROFD_OK && !a.bytes) {
         status = profd_error_set(e, PROFD_PROTOCOL, "the daemon answers %s with nothing", verb);

@@ -52,18 +52,44 @@ enum profd_status output_open(const char *path, struct output *out, struct profd
     return PROFD_OK;
 }
 
+void output_dress(struct output *out, struct paint *paint, const char *pager_command)
+{
+    out->paint = paint;
+    out->pager_command = pager_command;
+}
+
+static void piece_write(struct output *out, const char *bytes, size_t n)
+{
+    if (out->paint) {
+        paint_run(out->paint, bytes, n, out->stream);
+    } else {
+        (void)fwrite(bytes, 1, n, out->stream);
+    }
+}
+
 enum profd_status output_write(struct output *out, const void *bytes, size_t n, struct profd_error *e)
 {
     const char *p = bytes;
+    if (out->pager_command && n > 0) { /* not earlier: a question that fails needs no pager */
+        const char *command = out->pager_command;
+        out->pager_command = NULL;
+        if (pager_start(&out->pager, command, NULL) == PROFD_OK) {
+            out->stream = out->pager.stream;
+        }
+    }
     while (n > 0) {
         char clean[4096 + 4];
-        size_t piece = n < 4096 ? n : 4096;
-        size_t size = out->terminal ? terminal_filter_run(&out->filter, p, piece, clean) : n;
-        if (fwrite(out->terminal ? clean : p, 1, size, out->stream) != size) {
+        bool filtered = out->terminal || out->paint;
+        size_t piece = filtered && n > 4096 ? 4096 : n;
+        size_t size = filtered ? terminal_filter_run(&out->filter, p, piece, clean) : n;
+        errno = 0;
+        piece_write(out, filtered ? clean : p, size);
+        if (ferror(out->stream)) {
+            out->left = out->pager.pid != 0 && errno == EPIPE;
             return profd_error_set(e, PROFD_IO, "cannot write %s: %s", out->path ? out->path : "to stdout", strerror(errno));
         }
-        p += out->terminal ? piece : n;
-        n -= out->terminal ? piece : n;
+        p += piece;
+        n -= piece;
     }
     return PROFD_OK;
 }
@@ -71,13 +97,19 @@ enum profd_status output_write(struct output *out, const void *bytes, size_t n, 
 enum profd_status output_close(struct output *out, bool keep, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    if (out->terminal) {
+    if (out->terminal || out->paint) {
         char rest[4];
-        size_t n = terminal_filter_run(&out->filter, NULL, 0, rest);
-        (void)fwrite(rest, 1, n, out->stream);
+        piece_write(out, rest, terminal_filter_run(&out->filter, NULL, 0, rest));
+    }
+    if (out->paint) {
+        paint_end(out->paint, out->stream);
     }
     bool failed = fflush(out->stream) != 0 || ferror(out->stream);
-    if (out->stream != stdout) {
+    if (out->pager.pid != 0) {
+        out->left |= failed && errno == EPIPE;
+        failed = false; /* whether all was read is the reader's business */
+        status = pager_end(&out->pager, e);
+    } else if (out->stream != stdout) {
         failed |= fclose(out->stream) != 0;
     }
     if (failed && keep) {
@@ -91,6 +123,6 @@ enum profd_status output_close(struct output *out, bool keep, struct profd_error
     }
     free(out->path);
     free(out->part);
-    *out = (struct output){.stream = NULL};
+    *out = (struct output){.left = out->left};
     return status;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/profctl_examples.h"
+
 enum { COMMON_SOCKET, COMMON_SERVER, COMMON_TOKEN, COMMON_JSON, COMMON_HELP, COMMON_COUNT };
 
 static const struct profctl_option common[COMMON_COUNT] = {
@@ -170,5 +172,8 @@ void profctl_print_help(const struct profctl_verb *verb)
         (void)snprintf(left, sizeof left, "%s --%s%s%s", o->letter ? letter : "   ", o->name, o->argument ? " " : "",
                        o->argument ? o->argument : "");
         printf("  %-26s %s\n", left, o->help);
+    }
+    if (examples_of(verb->name)[0]) {
+        printf("\nexamples:\n%s", examples_of(verb->name));
     }
 }

@@ -1,6 +1,7 @@
 #include "client/profctl_rows.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,30 @@ const char *rows_text(const struct rows *r, size_t i, const char *field)
     return text ? text : "";
 }
 
+const char *rows_pairs(const struct rows *r, size_t i, const char *field)
+{
+    json_t *row = json_array_get(r->list, i), *object = json_object_get(row, field), *value;
+    char shown[256];
+    const char *key;
+    (void)snprintf(shown, sizeof shown, "\n%.200s", field); /* no field of the daemon's begins so */
+    if (json_is_object(object) && !json_object_get(row, shown)) {
+        char *text = NULL;
+        size_t n = 0;
+        FILE *stream = open_memstream(&text, &n);
+        row_clean(object);
+        json_object_foreach(object, key, value) {
+            if (stream && json_is_string(value)) {
+                (void)fprintf(stream, "%s%s=%s", ftell(stream) > 0 ? " " : "", key, json_string_value(value));
+            }
+        }
+        if (stream && fclose(stream) == 0) {
+            (void)json_object_set_new(row, shown, json_string(text));
+        }
+        free(text);
+    }
+    return rows_text(r, i, shown);
+}
+
 uint64_t rows_number(const struct rows *r, size_t i, const char *field)
 {
     json_int_t value = json_integer_value(json_object_get(json_array_get(r->list, i), field));
@@ -201,6 +226,73 @@ enum profd_status rows_print_json(const struct rows *r, struct profd_error *e)
     }
     free(text);
     return status;
+}
+
+enum profd_status rows_print_address(const char *url, bool token, struct profd_error *e)
+{
+    json_t *object = json_pack("{s:s,s:b}", "url", url, "token", token);
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    if (!text) {
+        return profd_error_set(e, PROFD_USAGE, "the address is not UTF-8");
+    }
+    puts(text);
+    free(text);
+    return PROFD_OK;
+}
+
+struct key {
+    json_t *row;
+    size_t place;
+    const char *field;
+    bool descending;
+};
+
+static int key_compare(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+    json_t *x = json_object_get(a->row, a->field), *y = json_object_get(b->row, b->field);
+    int order;
+    if (json_is_string(x) && json_is_string(y)) {
+        const char *p = json_string_value(x), *q = json_string_value(y), *slash;
+        if (strcmp(a->field, "name") == 0) { /* of a path its last part, as it is shown */
+            p = (slash = strrchr(p, '/')) != NULL ? slash + 1 : p;
+            q = (slash = strrchr(q, '/')) != NULL ? slash + 1 : q;
+        }
+        order = strcmp(p, q);
+    } else {
+        double p = json_number_value(x), q = json_number_value(y);
+        order = (p > q) - (p < q);
+    }
+    order = a->descending ? -order : order;
+    return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+enum profd_status rows_sort(struct rows *r, const char *field, bool descending, struct profd_error *e)
+{
+    size_t n = rows_count(r);
+    struct key *keys = calloc(n + 1, sizeof *keys);
+    json_t *sorted = json_array();
+    bool good = keys && sorted;
+    for (size_t i = 0; good && i < n; i++) {
+        keys[i] = (struct key){json_array_get(r->list, i), i, field, descending};
+    }
+    if (good) {
+        qsort(keys, n, sizeof *keys, key_compare);
+    }
+    for (size_t i = 0; good && i < n; i++) {
+        good = json_array_append(sorted, keys[i].row) == 0;
+    }
+    free(keys);
+    if (!good) {
+        json_decref(sorted);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu rows", n);
+    }
+    json_decref(r->list);
+    free(r->single);
+    r->list = sorted;
+    r->single = NULL;
+    return PROFD_OK;
 }
 
 enum profd_status rows_problem(const char *text, size_t n, int http_status, struct profd_error *e)

@@ -23,11 +23,18 @@ void rows_free(struct rows *r);
 size_t rows_count(const struct rows *r);
 /* Fields of row i; "", 0 or false where there is no such field. Text is fit for a terminal, and lives as long as r. */
 const char *rows_text(const struct rows *r, size_t i, const char *field);
+/* An object of strings as "name=value name=value". */
+const char *rows_pairs(const struct rows *r, size_t i, const char *field);
 uint64_t rows_number(const struct rows *r, size_t i, const char *field);
 double rows_real(const struct rows *r, size_t i, const char *field);
 bool rows_flag(const struct rows *r, size_t i, const char *field);
 /* {"rows":[…]} with all rows to stdout: the daemon's own bytes where one page holds them. */
 enum profd_status rows_print_json(const struct rows *r, struct profd_error *e);
+
+/* {"url":…,"token":…} to stdout. */
+enum profd_status rows_print_address(const char *url, bool token, struct profd_error *e);
+/* Sorts by a field, descending numbers or ascending text, equal rows in the order they had. O(n log n). */
+enum profd_status rows_sort(struct rows *r, const char *field, bool descending, struct profd_error *e);
 
 /* The status and sentence of a problem document (RFC 9457); of the HTTP status alone where it cannot be read. */
 enum profd_status rows_problem(const char *text, size_t n, int http_status, struct profd_error *e);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "client/profctl.h"
-#include "client/profctl_admin.h"
+#include "client/profctl_progress.h"
 #include "client/profctl_show.h"
 
 #define ANSWER_MS 600000u
@@ -19,7 +19,7 @@ struct copy {
     char *part;
     int fd;
     uint64_t size, total;
-    struct admin_progress progress;
+    struct progress progress;
 };
 
 static enum profd_status cannot(const char *what, const char *path, struct profd_error *e)
@@ -64,7 +64,7 @@ static enum profd_status copy_take(void *context, const struct profd_answer *ans
     struct copy *c = context;
     const char *p = bytes;
     c->total = answer->http_status ? answer->total : 0;
-    admin_progress_show(&c->progress, answer->http_status ? "receiving" : "copying", answer->done, answer->total);
+    progress_show(&c->progress, answer->http_status ? "receiving" : "copying", answer->done, answer->total, "");
     c->size += n;
     while (n > 0) {
         ssize_t put = write(c->fd, p, n);
@@ -130,7 +130,7 @@ static enum profd_status backup_run(const struct profctl_call *call, struct prof
         status = profd_admin(conn, "backup", NULL, 0, copy_take, &c, e);
         profd_conn_close(conn);
     }
-    admin_progress_end(&c.progress);
+    progress_end(&c.progress);
     if (status == PROFD_OK) {
         status = copy_keep(&c, e);
     }

@@ -3,40 +3,15 @@
 #include <string.h>
 
 #include "client/profctl.h"
+#include "client/profctl_complete.h"
 #include "client/profctl_parse.h"
 
-/* Verbs whose argument is a build: its ids and files complete it. */
-static bool takes_build(const struct profctl_verb *v)
-{
-    return strstr(v->arguments, "BUILD") != NULL;
-}
-
-/* Values that an option's argument can have, separated by spaces; "" for free text, NULL for files. */
-static const char *values_of(const struct profctl_option *o)
-{
-    static const struct {
-        const char *option, *values;
-    } known[] = {
-        {"format", "text json gprof pprof callgrind folded speedscope dot csv flamegraph nodegraph"},
-        {"sort", "index self total calls"},
-        {"scope", "program build everywhere"},
-        {"since", "now-1h now-6h now-1d now-7d now-30d"},
-        {"until", "now now-1h now-1d"},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(known[i].option, o->name) == 0) {
-            return known[i].values;
-        }
-    }
-    bool file = o->argument && (strstr(o->argument, "FILE") || strstr(o->argument, "PATH") || strstr(o->argument, "EXE"));
-    return file ? NULL : "";
-}
-
-/* The i-th option of a verb, then the common ones; NULL at the end. */
+/* The i-th option of a verb, then the common ones, if it takes them; NULL at the end. */
 static const struct profctl_option *option_at(const struct profctl_verb *v, size_t i)
 {
     size_t n;
     const struct profctl_option *common = profctl_common_options(&n);
+    n = v->run_alone ? 0 : n;
     return i < v->option_count ? &v->options[i] : i - v->option_count < n ? &common[i - v->option_count] : NULL;
 }
 
@@ -47,15 +22,18 @@ static void bash_option_values(const struct profctl_verb *v)
         if (!o->argument) {
             continue;
         }
-        const char *values = values_of(o);
+        const char *words = "";
+        enum complete_kind kind = complete_option(v, o, &words);
         printf("        %s:--%s", v->name, o->name);
         if (o->letter) {
             printf("|%s:-%c", v->name, o->letter);
         }
-        if (values) {
-            printf(") COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", values);
-        } else {
+        if (kind == COMPLETE_FILES) {
             printf(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+        } else if (kind == COMPLETE_LABELS) {
+            printf(") _profctl_label; return ;;\n");
+        } else {
+            printf(") COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", words);
         }
     }
 }
@@ -64,24 +42,39 @@ static void bash_verb(const struct profctl_verb *v)
 {
     const struct profctl_option *o;
     printf("        %s) [[ $word == -* ]] && COMPREPLY=($(compgen -W '", v->name);
-    for (size_t i = 0; !v->run_alone && (o = option_at(v, i)) != NULL; i++) {
+    for (size_t i = 0; (o = option_at(v, i)) != NULL; i++) {
         printf("%s--%s", i ? " " : "", o->name);
     }
-    printf("' -- \"$word\"))%s ;;\n", takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
+    printf("' -- \"$word\"))%s ;;\n", complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
 }
 
 static void bash_print(const struct profctl_verb *const *verbs, size_t n)
 {
     printf("# bash completion for profctl: source it, or put it below bash-completion's folder.\n"
-           "_profctl_builds() { profctl builds --all 2>/dev/null | awk 'NR > 1 {print $1}'; }\n"
+           "_profctl_builds() { profctl completion builds 2>/dev/null | cut -f 1; }\n"
+           /* '=' ends a word in bash: name=value arrives as three of them */
+           "_profctl_label() {\n"
+           "    local have=\n"
+           "    if [[ $word == = ]]; then have=$before=; word=; elif [[ $before == = ]]; then have=${COMP_WORDS[COMP_CWORD-2]}=; fi\n"
+           "    if [[ $have ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$(profctl completion labels 2>/dev/null | sed -n \"s|^$have||p\")\" -- \"$word\"))\n"
+           "    else\n"
+           "        COMPREPLY=($(compgen -S = -W \"$(profctl completion labels 2>/dev/null | cut -d = -f 1 | sort -u)\" -- \"$word\"))\n"
+           "        type compopt >/dev/null 2>&1 && compopt -o nospace 2>/dev/null\n"
+           "    fi\n}\n"
            "_profctl() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} option\n"
            "    COMPREPLY=()\n"
+           "    option=$before\n"
+           "    if [[ $word == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n"
+           "    elif [[ $before == = ]]; then option=${COMP_WORDS[COMP_CWORD-3]}; fi\n"
+           "    [[ $word == = && $before == --* ]] && { option=$before; word=; }\n"
+           "    [[ $before == = && ${COMP_WORDS[COMP_CWORD-2]} == --* ]] && option=${COMP_WORDS[COMP_CWORD-2]}\n"
            "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     for (size_t i = 0; i < n; i++) {
-        printf("%s%s", verbs[i]->unlisted ? "" : verbs[i]->name, verbs[i]->unlisted ? "" : " ");
+        printf("%s ", verbs[i]->name);
     }
-    printf("help version' -- \"$word\")); return\n    fi\n    case $verb:$before in\n");
+    printf("help version' -- \"$word\")); return\n    fi\n    case $verb:$option in\n");
     for (size_t i = 0; i < n; i++) {
         bash_option_values(verbs[i]);
     }
@@ -106,9 +99,10 @@ static void print_quoted(const char *text, bool zsh)
     }
 }
 
-static void zsh_option(const struct profctl_option *o)
+static void zsh_option(const struct profctl_verb *v, const struct profctl_option *o)
 {
-    const char *values = o->argument ? values_of(o) : NULL;
+    const char *words = "";
+    enum complete_kind kind = o->argument ? complete_option(v, o, &words) : COMPLETE_TEXT;
     if (o->letter) {
         printf("            '(-%c --%s)'{-%c,--%s}'[", o->letter, o->name, o->letter, o->name);
     } else {
@@ -118,10 +112,10 @@ static void zsh_option(const struct profctl_option *o)
     putchar(']');
     if (o->argument) {
         printf(":%s:", o->argument);
-        if (!values) {
-            fputs("_files", stdout);
-        } else if (values[0]) {
-            printf("(%s)", values);
+        if (kind == COMPLETE_FILES || kind == COMPLETE_LABELS) {
+            fputs(kind == COMPLETE_FILES ? "_files" : "_profctl_labels", stdout);
+        } else if (kind == COMPLETE_WORDS) {
+            printf("(%s)", words);
         }
     }
     puts("' \\");
@@ -131,13 +125,11 @@ static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
 {
     const struct profctl_option *o;
     printf("#compdef profctl\n"
-           "_profctl_builds() { local -a ids; ids=(${(f)\"$(profctl builds --all 2>/dev/null | awk 'NR > 1 {print $1}')\"}); "
+           "_profctl_builds() { local -a ids; ids=(${${(f)\"$(profctl completion builds 2>/dev/null)\"}/$'\\t'/:}); "
            "_describe build ids; _files }\n"
+           "_profctl_labels() { local -a labels; labels=(${(f)\"$(profctl completion labels 2>/dev/null)\"}); compadd -a labels }\n"
            "_profctl() {\n    local -a verbs=(\n");
     for (size_t i = 0; i < n; i++) {
-        if (verbs[i]->unlisted) {
-            continue;
-        }
         printf("        '%s:", verbs[i]->name);
         print_quoted(verbs[i]->summary, true);
         puts("'");
@@ -146,26 +138,29 @@ static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
            "    local verb=$words[2]\n    shift words; ((CURRENT--))\n    case $verb in\n");
     for (size_t i = 0; i < n; i++) {
         printf("        %s) _arguments -s \\\n", verbs[i]->name);
-        for (size_t k = 0; !verbs[i]->run_alone && (o = option_at(verbs[i], k)) != NULL; k++) {
-            zsh_option(o);
+        for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
+            zsh_option(verbs[i], o);
         }
-        printf("            '*:argument:%s' ;;\n", takes_build(verbs[i]) ? "_profctl_builds" : "_files");
+        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i]) ? "_profctl_builds" : complete_takes_file(verbs[i]) ? "_files" : "");
     }
     printf("    esac\n}\n_profctl \"$@\"\n");
 }
 
 static void fish_option(const struct profctl_verb *v, const struct profctl_option *o)
 {
-    const char *values = o->argument ? values_of(o) : NULL;
+    const char *words = "";
+    enum complete_kind kind = o->argument ? complete_option(v, o, &words) : COMPLETE_TEXT;
     printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -l %s", v->name, o->name);
     if (o->letter) {
         printf(" -s %c", o->letter);
     }
     if (o->argument) {
-        printf(" -r%s", values ? " -f" : " -F");
+        printf(" -r%s", kind == COMPLETE_FILES ? " -F" : " -f");
     }
-    if (values && values[0]) {
-        printf(" -a '%s'", values);
+    if (kind == COMPLETE_WORDS) {
+        printf(" -a '%s'", words);
+    } else if (kind == COMPLETE_LABELS) {
+        printf(" -a '(profctl completion labels 2>/dev/null)'");
     }
     printf(" -d '");
     print_quoted(o->help, false);
@@ -176,18 +171,15 @@ static void fish_print(const struct profctl_verb *const *verbs, size_t n)
 {
     const struct profctl_option *o;
     puts("# fish completion for profctl\n"
-         "function __profctl_builds; profctl builds --all 2>/dev/null | awk 'NR > 1 {print $1}'; end");
+         "function __profctl_builds; profctl completion builds 2>/dev/null; end");
     for (size_t i = 0; i < n; i++) {
-        if (verbs[i]->unlisted) {
-            continue;
-        }
         printf("complete -c profctl -n __fish_use_subcommand -f -a %s -d '", verbs[i]->name);
         print_quoted(verbs[i]->summary, false);
         puts("'");
-        if (takes_build(verbs[i])) {
+        if (complete_takes_build(verbs[i])) {
             printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -a '(__profctl_builds)'\n", verbs[i]->name);
         }
-        for (size_t k = 0; !verbs[i]->run_alone && (o = option_at(verbs[i], k)) != NULL; k++) {
+        for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
             fish_option(verbs[i], o);
         }
     }
@@ -206,6 +198,9 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
             shells[i].print(verbs, n);
             return PROFD_OK;
         }
+    }
+    if (complete_list(call, call->arguments[0])) { /* what the scripts themselves ask for */
+        return PROFD_OK;
     }
     return profd_error_set(e, PROFD_USAGE, "completion: \"%s\" is none of bash, zsh, fish", call->arguments[0]);
 }

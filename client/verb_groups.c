@@ -17,6 +17,7 @@ static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "only uploads with this label; may repeat"},
     {"match", 'm', "MATCHER", "only uploads whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may repeat"},
     {"scope", 0, "S", "program, build or everywhere"},
+    {"dimension", 0, "D", "of the samples: seconds, cycles, …; seconds if there are any"},
     {"uid", 0, "UID", "only uploads of this user"},
 };
 
@@ -55,7 +56,20 @@ static size_t find_fields(const struct profctl_call *call, char fields[LABELS_MA
     return n;
 }
 
-static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, bool steps)
+#define VALUE_MOST 40
+
+/* Columns of the values of a label, so that those of the next stand below each other. */
+static int find_width(const struct rows *r, const char *field)
+{
+    size_t width = strlen(field + strlen("label_"));
+    for (size_t i = 0; i < rows_count(r); i++) {
+        size_t n = strlen(rows_text(r, i, field));
+        width = n > width ? n : width;
+    }
+    return width < VALUE_MOST ? (int)width : VALUE_MOST;
+}
+
+static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths, bool steps)
 {
     if (steps) {
         printf("%-20s ", rows_text(r, i, "time"));
@@ -65,13 +79,14 @@ static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][16
            rows_number(r, i, "calls"), rows_flag(r, i, "exact") ? "yes" : "no");
     for (size_t k = 0; k < labels; k++) {
         const char *value = rows_text(r, i, fields[k]);
-        printf(" %s", value[0] != '\0' ? value : "-");
+        printf(" %-*s", k + 1 < labels ? widths[k] : 0, value[0] != '\0' ? value : "-");
     }
     printf("\n");
 }
 
 static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size_t labels, bool steps)
 {
+    int widths[LABELS_MAX] = {0};
     if (rows_count(r) == 0) {
         puts("no uploads");
         return;
@@ -81,11 +96,12 @@ static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size
     }
     printf("%8s %9s %6s %11s %14s %-5s", "UPLOADS", "PROCESSES", "HOSTS", "SECONDS", "CALLS", "EXACT");
     for (size_t k = 0; k < labels; k++) {
-        printf(" %s", fields[k] + strlen("label_"));
+        widths[k] = find_width(r, fields[k]);
+        printf(" %-*s", k + 1 < labels ? widths[k] : 0, fields[k] + strlen("label_"));
     }
     printf("\n");
     for (size_t i = 0; i < rows_count(r); i++) {
-        row_print(r, i, fields, labels, steps);
+        row_print(r, i, fields, labels, widths, steps);
     }
 }
 

@@ -1,12 +1,17 @@
 /* profctl report: the call graph of a build. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/profctl.h"
 #include "client/profctl_ask.h"
+#include "client/profctl_drawing.h"
+#include "client/profctl_look.h"
 #include "client/profctl_output.h"
+#include "client/profctl_pager.h"
+#include "client/profctl_paint.h"
 
 static const struct profctl_option options[] = {
-    {"format", 'f', "FORMAT", "text (default), json, gprof, pprof, callgrind, folded, speedscope, dot, csv, …"},
+    {"format", 'f', "FORMAT", "text (default), json, gprof, pprof, callgrind, folded, speedscope, dot, svg, csv, …"},
     {"output", 'o', "FILE", "write there; the file appears when it is whole"},
     {"since", 0, "T", "RFC 3339, seconds since 1970, or now-1h, -30m, -7d"},
     {"until", 0, "T", "end of the time range"},
@@ -19,14 +24,18 @@ static const struct profctl_option options[] = {
     {"sort", 0, "KEY", "index (default), self, total or calls"},
     {"scope", 0, "S", "program, build or everywhere"},
     {"static", 0, NULL, "let calls that are only in the machine code close cycles"},
+    {"dimension", 0, "D", "of the samples: seconds, cycles, …; seconds if there are any"},
     {"geometry", 0, "N", "for -f gprof: which of several histograms"},
     {"uid", 0, "UID", "only uploads of this user"},
+    {"color", 0, "WHEN", "auto (default: on a terminal, unless NO_COLOR is set), always or never"},
+    {"wide", 0, NULL, "long names whole, on a terminal too"},
+    {"no-pager", 0, NULL, "no pager on a terminal"},
 };
 
 /* Options that are parameters of the same name. */
 static bool is_parameter(const char *name)
 {
-    static const char *const names[] = {"since", "until", "focus", "limit", "sort", "scope", "geometry", "uid"};
+    static const char *const names[] = {"since", "until", "focus", "limit", "sort", "scope", "dimension", "geometry", "uid"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], name) == 0) {
             return true;
@@ -52,7 +61,7 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     ask_target_init(t, "/api/v1/builds");
     ask_target_add_segment(t, id);
     ask_target_add_segment(t, "report");
-    ask_target_add(t, "format", call->json ? "json" : format ? format : "text");
+    ask_target_add(t, "format", call->json ? "json" : drawing_is_format(format) ? "dot" : format ? format : "text");
     ask_target_add(t, "view", profctl_value(call, "flat") ? "flat" : profctl_value(call, "graph") ? "graph" : NULL);
     ask_target_add(t, "static", profctl_value(call, "static") ? "1" : NULL);
     for (size_t i = 0; i < call->given_count && status == PROFD_OK; i++) {
@@ -68,41 +77,99 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     return status;
 }
 
+/* Where the answer's bytes go. */
+struct shown {
+    struct output out;
+    struct look look;
+    struct paint paint;
+    struct drawing drawing;
+    const char *picture; /* svg, png or pdf; NULL where the answer itself is shown */
+};
+
 static enum profd_status piece_write(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                      struct profd_error *e)
 {
+    struct shown *s = context;
     (void)answer;
-    return output_write(context, bytes, n, e);
+    return s->picture ? drawing_write(&s->drawing, bytes, n, e) : output_write(&s->out, bytes, n, e);
+}
+
+static bool is_binary(const char *format)
+{
+    return format && (strcmp(format, "pprof") == 0 || strcmp(format, "png") == 0 || strcmp(format, "pdf") == 0);
+}
+
+/* Text on stdout is dressed for who reads it; a file and every other format stay as the daemon says them. */
+static enum profd_status shown_open(const struct profctl_call *call, struct shown *s, struct profd_error *e)
+{
+    const char *format = call->json ? "json" : profctl_value(call, "format"), *path = profctl_value(call, "output");
+    enum profd_status status = look_choose(call, &s->look, e);
+    if (status == PROFD_OK && !path && s->look.terminal && is_binary(format)) {
+        status = profd_error_set(e, PROFD_USAGE, "report: -f %s is no text for a terminal; say -o FILE", format);
+    }
+    if (status == PROFD_OK && drawing_is_format(format)) {
+        s->picture = format;
+        status = drawing_open(&s->drawing, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = output_open(path, &s->out, e);
+    if (status == PROFD_OK && !path) {
+        bool text = !format || strcmp(format, "text") == 0;
+        paint_init(&s->paint, &s->look);
+        output_dress(&s->out, text && (s->look.colour || s->look.terminal) ? &s->paint : NULL,
+                     s->look.terminal && !profctl_value(call, "no-pager") ? pager_choose() : NULL);
+    } else if (status != PROFD_OK && s->picture) {
+        drawing_close(&s->drawing);
+    }
+    return status;
+}
+
+static enum profd_status shown_fill(struct shown *s, struct profd_conn *conn, const struct ask_target *target, struct profd_error *e)
+{
+    enum profd_status status = ask_run(conn, target, piece_write, s, e);
+    if (status == PROFD_OK && s->picture) {
+        status = drawing_run(&s->drawing, s->picture, &s->out, e);
+    }
+    struct profd_error end = {""};
+    enum profd_status closed = output_close(&s->out, status == PROFD_OK, &end);
+    if (s->picture) {
+        drawing_close(&s->drawing);
+    }
+    if (closed != PROFD_OK && (status == PROFD_OK || s->out.left)) {
+        return profd_error_set(e, closed, "%s", end.sentence);
+    }
+    return s->out.left ? PROFD_OK : status; /* a pager that was left early has shown what was wanted */
 }
 
 static enum profd_status report_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct ask_target target;
     struct profd_conn *conn = NULL;
-    struct output out;
     enum profd_status status = target_build(call, &target, e);
-    if (status != PROFD_OK) {
-        return status;
+    struct shown *s = status == PROFD_OK ? calloc(1, sizeof *s) : NULL;
+    if (!s) {
+        return status != PROFD_OK ? status : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
     }
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     status = profd_conn_open(&o, &conn, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = output_open(profctl_value(call, "output"), &out, e);
     if (status == PROFD_OK) {
-        status = ask_run(conn, &target, piece_write, &out, e);
-        enum profd_status closed = output_close(&out, status == PROFD_OK, status == PROFD_OK ? e : NULL);
-        status = status == PROFD_OK ? closed : status;
+        status = shown_open(call, s, e);
+        if (status == PROFD_OK) {
+            status = shown_fill(s, conn, &target, e);
+        }
+        profd_conn_close(conn);
     }
-    profd_conn_close(conn);
+    free(s);
     return status;
 }
 
 const struct profctl_verb verb_report = {
     .name = "report", .arguments = "BUILD|EXE", .summary = "Show the call graph of a build",
     .details = "BUILD is a build-id or the first four or more of its characters; EXE is an executable file\n"
-               "(an argument with a / or that names a file).\n",
+               "(an argument with a / or that names a file). On a terminal times are coloured by their weight, long names are\n"
+               "cut, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows what is long. svg, png and pdf are drawn by Graphviz.\n",
     .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
     .run = report_run,
 };

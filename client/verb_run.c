@@ -7,24 +7,53 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/profctl.h"
-#include "client/profctl_parse.h"
+#include "client/profctl_examples.h"
+#include "client/run_delivery.h"
+#include "client/run_judge.h"
 #include "client/run_place.h"
+#include "proto/attach.h"
 
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "a label of all that the command counts; may repeat"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 0 to 10000; default 99"},
-    {"clock", 0, "CLOCK", "cpu (default), or wall: ticks while waiting, too"},
+    {"clock", 0, "CLOCK", "cpu (default); wall: ticks while waiting, too (waits may end early: EINTR); off: no timers"},
     {"memory", 0, "MIB", "room for the counts of one process, 1 to 1024; default 64"},
+    {"rewrite", 0, NULL, "make calls cheaper by rewriting the places they are counted at"},
+    {"no-rewrite", 0, NULL, "leave the code as it is"},
+    {"wait", 0, "SECONDS", "after the command, until the daemon has all counts; default 10"},
+    {"require-daemon", 0, NULL, "without a daemon the command is not run"},
+    {"verbose", 'v', NULL, "say at the end what was delivered"},
     {"socket", 0, "PATH", "the daemon's Unix socket"},
     {"help", 'h', NULL, "this text"},
 };
-enum { OPTION_LABEL, OPTION_RATE, OPTION_CLOCK, OPTION_MEMORY, OPTION_SOCKET, OPTION_HELP, OPTION_COUNT };
+enum {
+    OPTION_LABEL,
+    OPTION_RATE,
+    OPTION_CLOCK,
+    OPTION_MEMORY,
+    OPTION_REWRITE,
+    OPTION_NO_REWRITE,
+    OPTION_WAIT,
+    OPTION_REQUIRE,
+    OPTION_VERBOSE,
+    OPTION_SOCKET,
+    OPTION_HELP,
+    OPTION_COUNT
+};
+
+/* How profctl itself is to behave; the rest goes to the command's environment. */
+struct behaviour {
+    bool help, verbose, require;
+    uint32_t wait_ms;
+};
 
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_THERE 127
+#define WAIT_MS 10000u
 
 static enum profd_status env_set(const char *name, const char *value, struct profd_error *e)
 {
@@ -52,8 +81,8 @@ static enum profd_status label_take(const char *text, struct profd_error *e)
     return status == PROFD_OK ? env_set(variable, equals + 1, e) : profd_error_wrap(e, status, "run: -l %s", text);
 }
 
-static enum profd_status number_take(const char *option, const char *variable, const char *text, unsigned long least,
-                                     unsigned long most, struct profd_error *e)
+static enum profd_status number_parse(const char *option, const char *text, unsigned long least, unsigned long most,
+                                      unsigned long *out, struct profd_error *e)
 {
     char *end;
     errno = 0;
@@ -61,25 +90,51 @@ static enum profd_status number_take(const char *option, const char *variable, c
     if (errno || *text < '0' || *text > '9' || *end || n < least || n > most) {
         return profd_error_set(e, PROFD_USAGE, "run: --%s \"%s\" is not a number from %lu to %lu", option, text, least, most);
     }
-    return env_set(variable, text, e);
+    *out = n;
+    return PROFD_OK;
 }
 
-static enum profd_status option_take(int which, const char *value, struct profd_error *e)
+static enum profd_status number_take(const char *option, const char *variable, const char *text, unsigned long least,
+                                     unsigned long most, struct profd_error *e)
+{
+    unsigned long n;
+    enum profd_status status = number_parse(option, text, least, most, &n, e);
+    return status == PROFD_OK ? env_set(variable, text, e) : status;
+}
+
+static enum profd_status option_take(int which, const char *value, struct behaviour *b, struct profd_error *e)
 {
     char path[RUN_PLACE_SIZE];
-    enum profd_status status;
+    unsigned long n = 0;
+    enum profd_status status = PROFD_OK;
     switch (which) {
     case OPTION_LABEL:
         return label_take(value, e);
     case OPTION_RATE:
-        return number_take("rate", "PROFD_RATE", value, 0, 10000, e);
+        return number_take("rate", "PROFD_RATE", value, 0, ATTACH_RATE_MAX, e);
     case OPTION_MEMORY:
-        return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, 1024, e);
+        return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, ATTACH_SIZE_MAX >> 20, e);
     case OPTION_CLOCK:
-        if (strcmp(value, "cpu") != 0 && strcmp(value, "wall") != 0) {
-            return profd_error_set(e, PROFD_USAGE, "run: --clock \"%s\" is neither cpu nor wall", value);
+        if (strcmp(value, "cpu") != 0 && strcmp(value, "wall") != 0 && strcmp(value, "off") != 0) {
+            return profd_error_set(e, PROFD_USAGE, "run: --clock \"%s\" is none of cpu, wall, off", value);
         }
         return env_set("PROFD_CLOCK", value, e);
+    case OPTION_REWRITE:
+    case OPTION_NO_REWRITE:
+        return env_set("PROFD_REWRITE", which == OPTION_REWRITE ? "1" : "0", e);
+    case OPTION_WAIT:
+        status = number_parse("wait", value, 0, 86400, &n, e);
+        b->wait_ms = status == PROFD_OK ? (uint32_t)n * 1000 : b->wait_ms;
+        return status;
+    case OPTION_REQUIRE:
+        b->require = true;
+        return PROFD_OK;
+    case OPTION_VERBOSE:
+        b->verbose = true;
+        return PROFD_OK;
+    case OPTION_HELP:
+        b->help = true;
+        return PROFD_OK;
     default:
         status = run_place_socket(value, path, e);
         return status == PROFD_OK ? env_set("PROFD_SOCKET", path, e) : status;
@@ -87,7 +142,7 @@ static enum profd_status option_take(int which, const char *value, struct profd_
 }
 
 /* Options end at the first word that is none: it is the command, and what follows is its own. */
-static enum profd_status command_parse(int argc, char **argv, bool *help, int *command, struct profd_error *e)
+static enum profd_status command_parse(int argc, char **argv, struct behaviour *b, int *command, struct profd_error *e)
 {
     struct option longs[OPTION_COUNT + 1] = {{0}};
     for (int i = 0; i < OPTION_COUNT; i++) {
@@ -95,8 +150,8 @@ static enum profd_status command_parse(int argc, char **argv, bool *help, int *c
     }
     opterr = 0;
     optind = 1;
-    for (;;) {
-        int value = getopt_long(argc, argv, "+:l:h", longs, NULL);
+    while (!b->help) {
+        int value = getopt_long(argc, argv, "+:l:vh", longs, NULL);
         if (value == -1) {
             break;
         }
@@ -104,17 +159,13 @@ static enum profd_status command_parse(int argc, char **argv, bool *help, int *c
             return profd_error_set(e, PROFD_USAGE, "run: %s \"%s\"; see profctl run --help",
                                    value == ':' ? "a value is missing behind" : "unknown or ambiguous option", argv[optind - 1]);
         }
-        int which = value == 'l' ? OPTION_LABEL : value == 'h' ? OPTION_HELP : value - 256;
-        if (which == OPTION_HELP) {
-            *help = true;
-            return PROFD_OK;
-        }
-        enum profd_status status = option_take(which, optarg, e);
+        int which = value == 'l' ? OPTION_LABEL : value == 'v' ? OPTION_VERBOSE : value == 'h' ? OPTION_HELP : value - 256;
+        enum profd_status status = option_take(which, optarg, b, e);
         if (status != PROFD_OK) {
             return status;
         }
     }
-    if (optind >= argc) {
+    if (optind >= argc && !b->help) {
         return profd_error_set(e, PROFD_USAGE, "run: which command? usage: profctl run [options] [--] COMMAND [ARGUMENT...]");
     }
     *command = optind;
@@ -147,7 +198,17 @@ static int command_wait(pid_t child, const sigset_t *watched)
     }
 }
 
-static int command_run(char **argv)
+/* Ctrl-C during the command was for the command; the next one is for us. */
+static void signals_restore(const sigset_t *watched, const sigset_t *before)
+{
+    const struct timespec now = {0, 0};
+    while (sigtimedwait(watched, NULL, &now) > 0) {
+    }
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* Runs it to its end; its name goes to the daemon meanwhile. The exit status. */
+static int command_run(char **argv, const char *path, struct run_delivery *delivery, bool *ran)
 {
     int report[2], why = 0;
     sigset_t watched, before;
@@ -174,47 +235,96 @@ static int command_run(char **argv)
     }
     ssize_t n = read(report[0], &why, sizeof why);
     close(report[0]);
+    *ran = n != (ssize_t)sizeof why;
+    if (*ran) {
+        run_delivery_send_command(delivery, path);
+    }
     int status = command_wait(child, &watched);
-    if (n == (ssize_t)sizeof why) {
+    signals_restore(&watched, &before);
+    if (!*ran) {
         profctl_complain("run: %s: %s", argv[0], strerror(why));
         return why == ENOENT ? EXIT_NOT_THERE : EXIT_NOT_RUNNABLE;
     }
     return status;
 }
 
-static int run_main(const char *program, int argc, char **argv)
+static int help_print(void)
+{
+    puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all that it starts, under the collector.\n"
+         "Programs compiled with -pg have every call counted, all others are sampled.\nThe exit status is the command's, or 128 and "
+         "the signal that ended it.\n\noptions:");
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        char left[64];
+        (void)snprintf(left, sizeof left, "%s%s --%s %s", options[i].letter ? (const char[]){'-', options[i].letter, 0} : "  ",
+                       options[i].letter ? "," : " ", options[i].name, options[i].argument ? options[i].argument : "");
+        printf("  %-26s %s\n", left, options[i].help);
+    }
+    printf("\nexamples:\n%s", examples_of("run"));
+    return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
+}
+
+/* Waits for the daemon, and says what there is to say. */
+static void delivery_finish(struct run_delivery *d, const struct behaviour *b)
 {
     struct profd_error e = {""};
-    bool help = false;
-    int command = 0;
+    if (b->wait_ms && run_delivery_finish(d, b->wait_ms, &e) != PROFD_OK) {
+        profctl_complain("run: %s", e.sentence);
+    } else if (b->verbose && b->wait_ms) {
+        profctl_complain("run: all counts are stored by %s at %s; names of %zu executables sent", profd_conn_daemon(d->conn),
+                         profd_conn_server(d->conn), d->names);
+    } else if (b->verbose) {
+        profctl_complain("run: counted for %s at %s, which was not waited for", profd_conn_daemon(d->conn), profd_conn_server(d->conn));
+    }
+}
+
+static enum profd_status environment_set(struct profd_error *e)
+{
     char library[RUN_PLACE_SIZE];
+    enum profd_status status = run_place_library(library, e);
+    return status == PROFD_OK ? env_set("LD_PRELOAD", library, e) : status;
+}
+
+static int run_main(const char *program, int argc, char **argv)
+{
+    struct profd_error e = {""}, absent = {""};
+    struct behaviour b = {.wait_ms = WAIT_MS};
+    struct run_delivery delivery;
+    char path[RUN_PATH_SIZE];
+    bool ran = false;
+    int command = 0;
     (void)program;
-    enum profd_status status = command_parse(argc, argv, &help, &command, &e);
-    if (status == PROFD_OK && help) {
-        puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all that it starts, under the collector.\n"
-             "Programs compiled with -pg have every call counted, all others are sampled.\n\noptions:");
-        for (int i = 0; i < OPTION_COUNT; i++) {
-            char left[64];
-            (void)snprintf(left, sizeof left, "%s%s --%s %s", options[i].letter ? (const char[]){'-', options[i].letter, 0} : "  ",
-                           options[i].letter ? "," : " ", options[i].name, options[i].argument ? options[i].argument : "");
-            printf("  %-26s %s\n", left, options[i].help);
-        }
-        return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
+    enum profd_status status = command_parse(argc, argv, &b, &command, &e);
+    if (status == PROFD_OK && b.help) {
+        return help_print();
     }
     if (status == PROFD_OK) {
-        status = run_place_library(library, &e);
-    }
-    if (status == PROFD_OK) {
-        status = env_set("LD_PRELOAD", library, &e);
+        status = environment_set(&e);
     }
     if (status != PROFD_OK) {
         profctl_complain("%s", e.sentence);
         return profd_status_exit(status);
     }
-    return command_run(argv + command);
+    status = run_delivery_open(&delivery, &absent);
+    if (status != PROFD_OK) {
+        profctl_complain("run: %s; %s", absent.sentence, b.require ? "the command is not run" : "the command runs, and may not be counted");
+        if (b.require) {
+            return profd_status_exit(status);
+        }
+    }
+    bool found = run_delivery_find_command(argv[command], path);
+    const char *why = found ? run_judge_program(path) : NULL;
+    if (why) {
+        profctl_complain("run: %s runs uncounted: %s", argv[command], why);
+    }
+    int exit_status = command_run(argv + command, found ? path : argv[command], &delivery, &ran);
+    if (delivery.conn && ran) {
+        delivery_finish(&delivery, &b);
+    }
+    run_delivery_close(&delivery);
+    return exit_status;
 }
 
 const struct profctl_verb verb_run_command = {
     .name = "run", .arguments = "[--] COMMAND [ARGUMENT...]", .summary = "Run a command under the collector", .details = "",
-    .options = options, .option_count = OPTION_COUNT - 1, .arguments_least = 1, .arguments_most = (size_t)-1, .unlisted = true, .run_alone = run_main,
+    .options = options, .option_count = OPTION_COUNT, .arguments_least = 1, .arguments_most = (size_t)-1, .run_alone = run_main,
 };

@@ -81,6 +81,9 @@ static void state_print(const struct state *s)
     show_bytes(rows_number(r, 0, "free_bytes"), idle, sizeof idle);
     printf("kept     single uploads %" PRIu64 " (%s), sums %" PRIu64 ", removed uploads %" PRIu64 "; %s on disk, %s of it free\n",
            rows_number(r, 0, "raw_uploads"), raw, rows_number(r, 0, "rollups"), rows_number(r, 0, "retired_uploads"), file, idle);
+    if (rows_text(r, 0, "http_url")[0]) {
+        printf("page     %s%s\n", rows_text(r, 0, "http_url"), rows_flag(r, 0, "http_token") ? " for whoever has the token" : "");
+    }
     if (rows_number(r, 0, "backlog_bytes")) {
         show_bytes(rows_number(r, 0, "backlog_bytes"), raw, sizeof raw);
         printf("backlog  %s of single uploads wait to become sums\n", raw);

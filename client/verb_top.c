@@ -11,6 +11,9 @@
 
 #include "client/profctl.h"
 #include "client/profctl_ask.h"
+#include "client/profctl_look.h"
+#include "client/profctl_output.h"
+#include "client/profctl_paint.h"
 #include "client/terminal.h"
 
 #define ANSWER_MAX ((size_t)16 << 20)
@@ -22,6 +25,8 @@ static const struct profctl_option options[] = {
     {"limit", 0, "N", "functions; as many as fit if not given, else 20"},
     {"sort", 0, "KEY", "self (default), total or calls"},
     {"label", 'l', "K=V", "only uploads with this label; may repeat"},
+    {"color", 0, "WHEN", "auto (default: on a terminal, unless NO_COLOR is set), always or never"},
+    {"wide", 0, NULL, "long names whole, on a terminal too"},
 };
 
 struct top {
@@ -29,6 +34,8 @@ struct top {
     struct ask_target target;
     unsigned long interval, count; /* count 0: without end */
     bool terminal;
+    struct look look;
+    struct paint paint;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -93,6 +100,18 @@ static enum profd_status make_target(struct top *t, struct profd_error *e)
     return status;
 }
 
+static void text_print(struct top *t, const char *text, size_t n)
+{
+    struct terminal_filter filter = {.held_count = 0};
+    char clean[4096 + 4];
+    paint_init(&t->paint, &t->look);
+    for (size_t at = 0; at < n; at += 4096) {
+        size_t piece = n - at < 4096 ? n - at : 4096;
+        paint_run(&t->paint, clean, terminal_filter_run(&filter, text + at, piece, clean), stdout);
+    }
+    paint_end(&t->paint, stdout);
+}
+
 /* A connection a look: the daemon may be restarted in between. The screen is cleared only when the answer is there. */
 static enum profd_status look(struct top *t, struct profd_error *e)
 {
@@ -110,17 +129,21 @@ static enum profd_status look(struct top *t, struct profd_error *e)
         return status;
     }
     if (t->terminal) {
-        struct terminal_filter filter = {.held_count = 0};
-        char clean[4096 + 4];
         fputs("\033[H\033[2J", stdout);
-        for (size_t at = 0; at < n; at += 4096) {
-            size_t piece = n - at < 4096 ? n - at : 4096;
-            (void)fwrite(clean, 1, terminal_filter_run(&filter, text + at, piece, clean), stdout);
-        }
+    }
+    if (!t->call->json && (t->terminal || t->look.colour)) {
+        (void)look_choose(t->call, &t->look, NULL); /* the terminal may have another size by now */
+        text_print(t, text, n);
     } else {
-        (void)fwrite(text, 1, n, stdout);
+        struct output out;
+        status = output_open(NULL, &out, e);
+        status = status == PROFD_OK ? output_write(&out, text, n, e) : status;
+        status = status == PROFD_OK ? output_close(&out, true, e) : status;
     }
     free(text);
+    if (status != PROFD_OK) {
+        return status;
+    }
     return fflush(stdout) == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot write to stdout");
 }
 
@@ -150,7 +173,8 @@ static enum profd_status top_run(const struct profctl_call *call, struct profd_e
 {
     struct top t = {.call = call, .interval = 2, .terminal = !call->json && isatty(STDOUT_FILENO) == 1};
     t.count = t.terminal ? 0 : 1;
-    enum profd_status status = take_number(call, "interval", 1, &t.interval, e);
+    enum profd_status status = look_choose(call, &t.look, e);
+    status = status == PROFD_OK ? take_number(call, "interval", 1, &t.interval, e) : status;
     if (status == PROFD_OK) {
         status = take_number(call, "count", 1, &t.count, e);
     }

@@ -26,7 +26,7 @@ count() {
     elif [ $((ok + bad + skip)) = 0 ]; then
         echo "# $1: ran no test" && bad=1
     fi
-    [ "$bad" = 0 ] || { grep -A6 -E '^not ok' "$2" | head -60; tail -25 "$3"; }
+    [ "$bad" = 0 ] || { grep -B6 -A6 -E '^not ok' "$2" | head -60; tail -25 "$3"; }
     printf '%-44s %4d passed %3d failed %3d skipped  %ss\n' "$1" "$ok" "$bad" "$skip" "$((SECONDS - began))"
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
@@ -72,11 +72,11 @@ for part in $parts; do
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
-        for t in example profctl daemon refused rights upkeep; do
-            script "asan $t.py" env PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
+        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile; do
+            script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
-        for t in example daemon upkeep; do
-            script "tsan $t.py" env PROFD_BUILD="$B-tsan" /usr/bin/python3 "tests/integration/$t.py"
+        for t in example daemon upkeep http attach; do
+            script "tsan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-tsan" /usr/bin/python3 "tests/integration/$t.py"
         done ;;
     crash) # `make crash` does more of it
         script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" tests/crash/version1.sql \

@@ -4,8 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 B=${PROFD_BUILD:-build/plain}
 work=$(mktemp -d "${TMPDIR:-/tmp}/profd-demo.XXXXXX")
-daemon=
+daemon= live=
 finish() {
+    if [ -n "$live" ]; then kill -9 "$live" 2>/dev/null || true; wait "$live" 2>/dev/null || true; fi
     if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true; fi
     rm -rf "$work"
 }
@@ -20,7 +21,7 @@ ls "$work/programs" | grep -v '\.mod$' | tr '\n' ' '; echo
 say "Starting profd on a temporary SQLite file"
 for port in 7654 17654 27654 37654; do
     "$B/profd" --state-dir "$work/db" --socket "$PROFD_SOCKET" --http-socket "$work/http.sock" --http "127.0.0.1:$port" \
-        --http-open 2>"$work/profd.log" &
+        --harvest-interval 1s --http-open 2>"$work/profd.log" &
     daemon=$!
     for _ in $(seq 100); do
         [ -S "$PROFD_SOCKET" ] && "$B/profctl" status >/dev/null 2>&1 && break 2
@@ -76,6 +77,37 @@ for program in cycle calc; do
     "$B/profctl" report "$work/programs/$program" --graph --limit 12 -o "$work/$program.txt"
     head -n 90 "$work/$program.txt"
 done
+
+say "A process that never ends: profctl run shop, profctl ps, kill -9"
+cat >"$work/shop.c" <<'END'
+#include <pthread.h>
+#define QUIET __attribute__((no_instrument_function, noinline))
+#define LOUD __attribute__((noinline))
+static volatile unsigned long sink;
+LOUD unsigned long price(unsigned long n) { return sink += n * n; }
+LOUD unsigned long discount(unsigned long n) { return price(n) / 2; }
+LOUD void order(unsigned long n) { for (unsigned long i = 0; i < n % 7; i++) discount(i); price(n); }
+LOUD void *serve(void *n) { for (unsigned long i = 0; i < 1000000; i++) order(i); return n; }
+QUIET int main(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, serve, 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    for (;;) sink++; /* what servers do all day */
+}
+END
+gcc -O2 -pg -fno-optimize-sibling-calls -pthread -o "$work/shop" "$work/shop.c"
+"$B/profctl" run -l service=shop "$work/shop" &
+live=$!
+for _ in $(seq 300); do # 1,000,000 orders of each of 4 threads: order, price and discount
+    [ "$("$B/profctl" ps -l service=shop --json | grep -c '"calls":31999980,')" = 0 ] || break
+    sleep 0.1
+done
+"$B/profctl" ps
+kill -9 "$(pgrep -P "$live" shop)" && wait "$live" || echo "it was killed: exit status $?"
+live=
+"$B/profctl" report "$work/shop" --flat
+echo "4 threads × 1,000,000 orders: each with one price of its own and 0 to 6 discounts, which ask for a price, too. None is missing."
 
 say "Where dashboards read"
 id=$("$B/profctl" report "$work/programs/cycle" --json | tr ',' '\n' | sed -n 's/.*"build_id": *"\([0-9a-f]*\)".*/\1/p' | head -1)

@@ -7,6 +7,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import tarfile
+import xml.etree.ElementTree
 
 from formats_hostile import hostile_program
 from harness import Daemon, Tap, profile, programs, run
@@ -152,6 +155,47 @@ def test_stacks(tap, d, exe, name, report):
               f"{name}: the flame graph is a nested set of {len(levels)} rows", bad[:3])
 
 
+def speedscope_schema(folder):
+    """The JSON schema in speedscope's own npm package; (None, why) where that is not to be had."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return None, "no npm here"
+    where = os.path.join(folder, "npm")
+    os.makedirs(where)
+    try:
+        done = run(npm, "pack", "--silent", "speedscope@1.25.0", cwd=where, timeout=30,
+                   env=dict(os.environ, HOME=where, npm_config_cache=os.path.join(where, "cache"), npm_config_update_notifier="false"))
+        with tarfile.open(os.path.join(where, done.stdout.split()[-1])) as package:
+            member = next(m for m in package if re.fullmatch(r"package/dist/release/file-format-schema.*\.json", m.name))
+            return json.load(package.extractfile(member)), ""
+    except (subprocess.TimeoutExpired, OSError, IndexError, StopIteration, ValueError, tarfile.TarError) as error:
+        return None, f"npm cannot fetch speedscope's package: {type(error).__name__}"
+
+
+def test_speedscope_schema(tap, d, schema, why, exes):
+    """Every export against the schema, in a process of its own: the validator's modules have names that tests have, too."""
+    if schema is None:
+        return tap.skip("speedscope's own schema accepts every export", why)
+    path = os.path.join(d.folder, "speedscope.schema.json")
+    json.dump(schema, open(path, "w"))
+    check = ("import json, sys, jsonschema; schema = json.load(open(sys.argv[1]))\n"
+             "validator = jsonschema.validators.validator_for(schema)(schema); bad = 0\n"
+             "for path in sys.argv[2:]:\n"
+             "    for e in list(validator.iter_errors(json.load(open(path))))[:3]: bad = 1; print(path, list(e.absolute_path), e.message[:300])\n"
+             "sys.exit(bad)")
+    files = []
+    for exe in exes:
+        files.append(os.path.join(d.folder, f"{os.path.basename(exe)}.speedscope.json"))
+        open(files[-1], "wb").write(text(d, exe, "speedscope"))
+    done = run("/usr/bin/python3", "-c", check, path, *files, cwd=d.folder)
+    tap.point(done.returncode == 0, f"speedscope's own schema accepts {len(files)} exports", done.stdout + done.stderr)
+    broken = json.load(open(files[0]))
+    broken["profiles"][0]["unit"] = "fortnights"
+    del broken["shared"]["frames"]
+    json.dump(broken, open(files[0], "w"))
+    tap.point(run("/usr/bin/python3", "-c", check, path, files[0], cwd=d.folder).returncode == 1, "and refuses one that was broken")
+
+
 def test_tables(tap, d, exe, name, report):
     rows = list(csv.DictReader(io.StringIO(text(d, exe, "csv").decode(), newline="")))
     same = [(r["name"], float(r["self_seconds"]), int(r["calls"]), r["address"]) for r in rows]
@@ -181,6 +225,59 @@ def test_hostile_names(tap, d, folder):
         open(dot, "wb").write(text(d, exe, "dot"))
         done = run("dot", "-Tsvg", dot)
         tap.point(done.returncode == 0 and done.stderr == "", "hostile names: Graphviz reads them", done.stderr)
+        svg_is_harmless(tap, text(d, exe, "svg"))
+    return exe
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def svg_is_harmless(tap, data):
+    """What a browser would make of the picture: shapes and text, nothing that runs, loads or leads elsewhere."""
+    tree = xml.etree.ElementTree.fromstring(data)
+    tags = {e.tag for e in tree.iter()}
+    extra = tags - {SVG + t for t in ("svg", "g", "title", "polygon", "path", "text", "a", "ellipse", "polyline", "defs", "style")}
+    attributes = [(k, v) for e in tree.iter() for k, v in e.attrib.items()
+                  if k.lower().startswith("on") or k.endswith("href") or "script" in v.lower() and not k.endswith("title")]
+    tap.point(not extra and not attributes and not tree.findall(f".//{SVG}style"), "hostile names in svg: shapes and text only",
+              (extra, attributes[:3]))
+    texts = [t for e in tree.iter(SVG + "text") for t in e.itertext()]
+    tap.point(len(texts) > 10 and any("<" in t for t in texts) and not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "".join(texts)),
+              "and the names are text in it, without controls", texts[:5])
+
+
+def test_pictures(tap, d, exe, report):
+    """svg, png and pdf are drawn by Graphviz; without it a sentence says so and nothing is left behind."""
+    folder = os.path.join(d.folder, "pictures")
+    os.makedirs(folder)
+    none = d.ctl("report", exe, "-f", "svg", "-o", os.path.join(folder, "x.svg"), env={**d.env, "PATH": folder})
+    tap.point(none.returncode == 66 and len(none.stderr.splitlines()) == 1 and "Graphviz" in none.stderr and os.listdir(folder) == [],
+              "svg without Graphviz: one sentence, no file", none)
+    if shutil.which("dot") is None:
+        return tap.skip("pictures", "no Graphviz here")
+    out = os.path.join(folder, "x.svg")
+    done = d.ctl("report", exe, "-f", "svg", "-o", out)
+    tree = xml.etree.ElementTree.parse(out).getroot()
+    nodes = [g for g in tree.iter(SVG + "g") if g.get("class") == "node"]
+    tips = {v for e in tree.iter(SVG + "a") for k, v in e.attrib.items() if k.endswith("title")}
+    tap.point(done.returncode == 0 and done.stdout == "" and len(nodes) == len(report["functions"]), f"svg shows {len(nodes)} functions", done)
+    tap.point({f["name"] for f in report["functions"]} <= tips, "every function's whole name is its tooltip",
+              {f["name"] for f in report["functions"]} - tips)
+    longest = max((len(t) for e in tree.iter(SVG + "text") for t in e.itertext()), default=0)
+    tap.point(longest <= 90, "long names are cut in their boxes", longest)
+    tap.point(text(d, exe, "svg").startswith(b"<?xml"), "svg to a pipe")
+    for form, magic in (("png", b"\x89PNG\r\n\x1a\n"), ("pdf", b"%PDF-")):
+        tap.point(text(d, exe, form).startswith(magic), f"-f {form} is one")
+    fake = os.path.join(folder, "bin")
+    os.makedirs(fake)
+    with open(os.path.join(fake, "dot"), "w") as f:
+        f.write("#!/bin/sh\necho half\nexit 3\n")
+    os.chmod(os.path.join(fake, "dot"), 0o755)
+    done = d.ctl("report", exe, "-f", "svg", "-o", os.path.join(folder, "y"), env={**d.env, "PATH": f"{fake}:/usr/bin:/bin"})
+    tap.point(done.returncode == 70 and "status 3" in done.stderr and not os.path.exists(os.path.join(folder, "y")),
+              "a dot that fails is an error, and leaves no half picture", done)
+    bad = d.ctl("report", "ffffffff", "-f", "svg", "-o", os.path.join(folder, "z"))
+    tap.point(bad.returncode == 66 and "ffffffff" in bad.stderr and not os.path.exists(os.path.join(folder, "z")), "an unknown build draws nothing", bad)
 
 
 with Tap() as tap, Daemon() as d:
@@ -195,7 +292,11 @@ with Tap() as tap, Daemon() as d:
         report = d.json("report", exe, "--json")
         for test in (test_pprof, test_callgrind, test_dot, test_stacks, test_tables):
             test(tap, d, exe, name, report)
-    test_hostile_names(tap, d, d.folder)
-    bad = d.ctl("report", os.path.join(folder, "cycle"), "-f", "pdf")
-    tap.point(bad.returncode != 0 and "speedscope" in bad.stderr and "pdf" in bad.stderr, "an unknown format is named, with the known ones",
+    hostile = test_hostile_names(tap, d, d.folder)
+    shapes = os.path.join(folder, "shapes")
+    test_pictures(tap, d, shapes, d.json("report", shapes, "--json"))
+    schema, why = speedscope_schema(d.folder)
+    test_speedscope_schema(tap, d, schema, why, [*(os.path.join(folder, n) for n in RUNS if os.path.exists(os.path.join(folder, n))), hostile])
+    bad = d.ctl("report", os.path.join(folder, "cycle"), "-f", "docx")
+    tap.point(bad.returncode != 0 and "speedscope" in bad.stderr and "docx" in bad.stderr, "an unknown format is named, with the known ones",
               bad)

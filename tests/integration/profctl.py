@@ -156,7 +156,7 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("report", "abc"), 65, ["abc"], "a prefix that is too short")
     says(tap, d.ctl("report", twins), 65, [twins], "an ambiguous prefix")
     says(tap, d.ctl("report", exe, "--since", "yesterday"), 64, ["yesterday"], "a time that is none")
-    says(tap, d.ctl("report", exe, "-f", "pdf"), 64, ["pdf"], "an unknown format")
+    says(tap, d.ctl("report", exe, "-f", "docx"), 64, ["docx"], "an unknown format")
     says(tap, d.ctl("report", exe, "--sort", "size"), 64, ["size"], "an unknown order")
     says(tap, d.ctl("report", exe, "-l", "nothing"), 64, ["nothing"], "a label without value")
     says(tap, d.ctl("report", exe, "--flat", "--graph"), 64, ["--flat"], "--flat and --graph")

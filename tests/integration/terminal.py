@@ -17,7 +17,46 @@ def verbs():
 
 
 def options(verb):
-    return re.findall(r"--([a-z-]+)", run(PROFCTL, verb, "--help").stdout.split("options:")[-1])
+    return re.findall(r"--([a-z-]+)", run(PROFCTL, verb, "--help").stdout.split("\noptions:")[-1].split("\nexamples:")[0])
+
+
+ZSH = r"""
+zmodload zsh/zpty || exit 7
+zpty z zsh -f
+zpty -w z 'fpath=('$1' $fpath); autoload -Uz compinit; compinit -u -D
+complete_and_note() { zle complete-word; print -r -- "$BUFFER" >> '$1'/noted; BUFFER= }
+zle -N complete_and_note; bindkey "^I" complete_and_note; print -r -- ready >> '$1/noted
+shift_to() { until (( $(wc -l < $1/noted 2>/dev/null || print 0) >= $2 )); do zpty -r -t z rest; sleep 0.05; done }
+shift_to $1 1
+n=1
+for line in "${@[2,-1]}"; do
+    zpty -w -n z "$line"$'\t'
+    (( n++ ))
+    shift_to $1 $n
+done
+zpty -d z
+"""
+
+
+def test_zsh(tap, d, build):
+    """A real zsh on a terminal of its own, which is told what is typed and notes what became of it."""
+    if not shutil.which("zsh"):
+        return tap.skip("zsh: verbs, values, builds and labels", "no zsh here")
+    folder = os.path.join(d.folder, "zsh")
+    os.makedirs(folder)
+    open(os.path.join(folder, "_profctl"), "w").write(run(PROFCTL, "completion", "zsh").stdout)
+    open(os.path.join(folder, "drive"), "w").write(ZSH)
+    typed = {"profctl rep": "profctl report", "profctl report --sort s": "profctl report --sort self", f"profctl report {build[:6]}": f"profctl report {build}",
+             "profctl report -l serv": "profctl report -l service=web", "profctl upload --format call": "profctl upload --format callgrind"}
+    try:
+        done = run("zsh", "-f", os.path.join(folder, "drive"), folder, *typed, cwd=folder,
+                   env=dict(d.env, HOME=folder, ZDOTDIR=folder, TERM="vt100", PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
+    except subprocess.TimeoutExpired as error:
+        return tap.point(False, "zsh completes within a minute", error)
+    if done.returncode == 7:
+        return tap.skip("zsh: verbs, values, builds and labels", "no zpty in this zsh")
+    got = [line.strip() for line in open(os.path.join(folder, "noted")).read().splitlines()[1:]]
+    return tap.point(got == list(typed.values()), "zsh: verbs, values, builds and labels", (got, done.stderr))
 
 
 def test_completion(tap, d):
@@ -41,13 +80,51 @@ def test_completion(tap, d):
                                  'printf "%s\\n" "${COMPREPLY[@]}"', env=dict(d.env, PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
         return done.stdout.split()
 
-    tap.point(bash("profctl", "re") == ["report"], "bash: re becomes report", bash("profctl", "re"))
+    tap.point(bash("profctl", "rep") == ["report"], "bash: rep becomes report", bash("profctl", "rep"))
     tap.point(bash("profctl", "report", "--sort", "s") == ["self"], "bash: --sort s becomes self")
     build = d.json("builds", "--json")["rows"][0]["build_id"]
     found = bash("profctl", "report", build[:5])
     tap.point(len(found) == 1 and build.startswith(found[0]), "bash: a build-id is completed by asking the daemon", found)
+    tap.point(bash("profctl", "report", "--sort", "=", "s") == ["self"] and bash("profctl", "report", "--sort", "=") == ["index", "self", "total", "calls"],
+              "bash: --sort=s, which arrives as three words", bash("profctl", "report", "--sort", "="))
+    tap.point(bash("profctl", "report", "-l", "se") == ["service="] and bash("profctl", "report", "-l", "service", "=") == ["web"]
+              and bash("profctl", "report", "--label", "service", "=", "w") == ["web"], "bash: labels that the daemon knows, and their values",
+              (bash("profctl", "report", "-l", "se"), bash("profctl", "report", "-l", "service", "=")))
+    if shutil.which("fish"):
+        def fish(line):
+            done = run("fish", "--no-config", "-c", f"source {d.folder}/completion.fish; complete -C {line!r}",
+                       env=dict(d.env, HOME=d.folder, PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
+            return [l.split("\t")[0] for l in done.stdout.splitlines()]
+        tap.point(fish("profctl rep") == ["report"] and fish("profctl report --sort s") == ["self"], "fish: verbs and values", fish("profctl report --sort s"))
+        tap.point(build in fish("profctl report " + build[:5]) and "service=web" in fish("profctl report -l serv"), "fish: builds and labels",
+                  (fish("profctl report " + build[:5]), fish("profctl report -l serv")))
+    else:
+        tap.skip("fish: verbs, values, builds and labels", "no fish here")
+    test_zsh(tap, d, build)
+    silent = run(PROFCTL, "completion", "builds", "--socket", "/nowhere/s")
+    tap.point(silent.returncode == 0 and silent.stdout + silent.stderr == "", "without a daemon nothing is offered, and nothing said", silent)
     bad = run(PROFCTL, "completion", "tcsh")
     tap.point(bad.returncode == 64 and "tcsh" in bad.stderr, "an unknown shell is named", bad)
+
+
+def test_values(tap, d, exe):
+    """What the scripts offer is what the verbs take: every value of every option that has a list."""
+    script = run(PROFCTL, "completion", "bash").stdout
+    offered = {(v, o): words.split() for v, o, words in re.findall(r"^ +(\w+):--([a-z-]+)(?:\|\S+)?\) COMPREPLY=\(\$\(compgen -W '([^']+)'", script, re.M)}
+    sentence = d.ctl("report", exe, "-f", "nonsense").stderr
+    formats = set(re.findall(r"[a-z]+", sentence.split("none of")[1]))
+    tap.point("speedscope" in formats and set(offered["report", "format"]) == formats | {"svg", "png", "pdf"},
+              "every format that the daemon names, the pictures that profctl has drawn, and no other", (sentence, offered["report", "format"]))
+    before = {"report": [exe], "top": [exe, "-n", "1"], "groups": [exe, "--by", "host"], "export": [exe, "-o", os.path.join(d.folder, "exported")],
+              "builds": [], "open": [exe]}
+    wrong = []
+    for (verb, option), words in offered.items():
+        for word in words if verb in before and (verb, option) != ("open", "view") else []:
+            base = [a for a in before[verb] if not (option == "step" and a in ("--by", "host"))]
+            done = d.ctl(verb, *base, f"--{option}", word, binary=True)
+            if done.returncode == 64 or b"none of" in done.stderr or (done.returncode != 0 and option not in ("format", "scope", "since", "until")):
+                wrong += [] if verb == "open" and done.returncode == 69 else [(verb, option, word, done.stderr[:200])]
+    tap.point(len(offered) > 20 and not wrong, f"values of {len(offered)} options are taken by their verbs", wrong[:5])
 
 
 def at_terminal(command, env, seconds, stop=None):
@@ -99,6 +176,7 @@ with Tap() as tap, Daemon() as d:
     exe = os.path.join(programs(os.path.join(d.folder, "programs")), "cycle")
     s, (low, high) = symbols(exe), bounds(exe)
     g = Gmon(low, high).tick(s["a"][0], 500).arc(s["main"][0] + 5, s["a"][0], 3).write(os.path.join(d.folder, "g"))
-    assert d.ctl("upload", "-e", exe, g).returncode == 0
+    assert d.ctl("upload", "-e", exe, "-l", "service=web", g).returncode == 0
     test_completion(tap, d)
+    test_values(tap, d, exe)
     test_top(tap, d, exe)

@@ -1,5 +1,6 @@
 """Windows, labels and groups, asked of two daemons that were sent the same: one keeps single uploads, the other has rolled them up.
 For windows of whole hours every answer is the same, byte for byte; others say which edges they used."""
+import calendar
 import json
 import os
 import random
@@ -123,6 +124,38 @@ def edges(tap, raw, rolled, exe, edge):
     tap.point(fine and all(r["width"] == 300 for r in fine), "and not where uploads are single", fine)
 
 
+def series(tap, raw, rolled, exe, edge):
+    """One function over time, and functions over programs: the same from sums, and each step what a report of it says."""
+    table = symbols(exe)
+    places = [f"{table[name][0]:x}" for name in ("main", "a", "b") if name in table]
+    windows = ["", f"&since={stamp(edge(50))}", f"&since={stamp(edge(70))}&until={stamp(edge(3))}", f"&until={stamp(edge(20))}&label.host=db1", "&match=service%3D~%22api%7Cweb.*%22"]
+    different, some = [], 0
+    for window in windows:
+        targets = [f"/api/v1/builds/{raw.build}/functions/{at}/series?step={step}{window}" for at in places for step in ("1h", "6h", "1d")]
+        for target in targets + [f"/api/v1/functions?sort=total{window}"]:
+            x, y = raw.get(target), rolled.get(target)
+            some += x[0] == 200 and len(json.loads(x[2])["rows"]) > 1
+            if x[0] != 200 or x[2] != y[2]:
+                different.append((target, x[0], y[0], x[2][:300], y[2][:300]))
+    tap.point(not different and some > 30, f"series and joined functions: {some} answers are the same from sums", different[:2])
+    wrong, looked = [], 0
+    for at in places:
+        rows = json.loads(rolled.get(f"/api/v1/builds/{raw.build}/functions/{at}/series?step=6h")[2])["rows"]
+        for row in rows[::3]:
+            begin = int(calendar.timegm(time.strptime(row["time"][:19], "%Y-%m-%dT%H:%M:%S")))
+            one = json.loads(rolled.get(f"/api/v1/builds/{raw.build}/functions/{at}?since={begin}&until={begin + 21600}")[2])
+            f, looked = one["functions"][0], looked + 1
+            said = [row[k] for k in ("self", "children", "calls", "self_calls", "uploads", "seconds")]
+            if said != [f["self"], f["children"], f["calls"], f["self_calls"], one["provenance"]["uploads"], one["totals"]["seconds"]]:
+                wrong.append((row, f["self"], f["children"], f["calls"]))
+    tap.point(not wrong and looked > 9, f"{looked} steps say what the report of their window says", wrong[:2])
+    fine = [json.loads(d.get(f"/api/v1/builds/{raw.build}/functions/{places[0]}/series?step=5m&since={stamp(edge(30) + 17 * 60 * SECOND)}&until={stamp(edge(20))}")[2])["rows"]
+            for d in (raw, rolled)]
+    overlap = [a for a, b in zip(fine[1], fine[1][1:]) if a["time"] >= b["time"]]
+    tap.point(all(r["width"] == 300 for r in fine[0]) and all(r["width"] == 3600 and r["time"].endswith(":00:00Z") for r in fine[1]) and not overlap and fine[0] and fine[1],
+              "steps finer than sums are as wide as they, and none overlaps", fine[1][:3])
+
+
 def schemas(tap, d):
     for path, target in (("/api/v1/builds/{id}/groups", "groups?by=host&by=zone"), ("/api/v1/builds/{id}/groups", "groups?by=service&step=1h&limit=5"),
                          ("/api/v1/labels", "labels"), ("/api/v1/labels/{name}/values", "values")):
@@ -172,6 +205,7 @@ def main():
         tap.point(settled(rolled), "and in the sums", state(rolled))
         aligned(tap, raw, rolled, exe, lambda h: start - h * HOUR)
         edges(tap, raw, rolled, exe, lambda h: start - h * HOUR)
+        series(tap, raw, rolled, exe, lambda h: start - h * HOUR)
         answers(tap, rolled, exe)
         schemas(tap, rolled)
         tap.point(rolled.ctl("verify").returncode == 0, "all of it adds up")

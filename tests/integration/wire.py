@@ -71,6 +71,46 @@ def counts(ticks, low=0x1000, high=0x2000, bins=1024):
     return b"\1" + varint(len(raw)) + zstd(raw)
 
 
+WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seconds": 4, "blocked_seconds": 5, "outside_seconds": 7,
+         "calls_lost": 8, "pauses": 17, "ends_not_seen": 19, "of a later version": 63}
+
+
+def zigzag(n):
+    return varint((n << 1 ^ n >> 63) & (2**64 - 1))
+
+
+def encoded(histograms, arcs=(), outside=False):
+    """The stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an arc: (caller,
+    callee, calls), of build 0; outside: its caller is outside every build."""
+    raw = varint(len(histograms)) + varint(sum(len(h[7]) for h in histograms)) + varint(len(arcs))
+    at = 0
+    for build, low, high, bins, rate, dimension, short, used in histograms:
+        raw += varint(build) + varint(bins) + zigzag(low - at) + varint(high - low) + varint(rate)
+        raw += varint(len(dimension)) + dimension.encode() + short.encode() + varint(len(used))
+        at = low
+    for h in histograms:
+        previous = -1
+        for index in sorted(h[7]):
+            raw += varint(index - previous - 1)
+            previous = index
+    raw += b"".join(varint(h[7][index]) for h in histograms for index in sorted(h[7]))
+    for build in (0 if outside else 1, 1):
+        raw += varint(len(arcs)) + varint(build) if arcs else b""
+    for column in (0, 1):
+        at = 0
+        raw += varint(0) * len(arcs) if column else b""  # each callee is listed anew
+        for arc in arcs:
+            raw += zigzag(arc[column] - at)
+            at = arc[column]
+    raw += b"".join(varint(calls) for _, _, calls in arcs)
+    return b"\x01" + varint(len(raw)) + zstd(raw)
+
+
+def words(values, **other):
+    h = {"build": 0, "low": 0, "high": 64, "bins": 64, "rate": 1, "dimension": "collector", "short": "c", **other}
+    return h["build"], h["low"], h["high"], h["bins"], h["rate"], h["dimension"], h["short"], {WORDS[k]: v for k, v in values.items() if v}
+
+
 def upload(sender, sequence, ticks=1, build_id="ab" * 20, name="/bin/made-up", labels=()):
     """The body of an UPLOAD. sender is a number."""
     builds = field(6, field(1, build_id) + field(2, name))
