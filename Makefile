@@ -12,6 +12,9 @@ libdir ?= $(prefix)/lib
 includedir ?= $(prefix)/include
 mandir ?= $(prefix)/share/man
 docdir ?= $(prefix)/share/doc/profd
+bashcompdir ?= $(prefix)/share/bash-completion/completions
+zshcompdir ?= $(prefix)/share/zsh/vendor-completions
+fishcompdir ?= $(prefix)/share/fish/vendor_completions.d
 sysconfdir ?= /etc
 unitdir ?= /usr/lib/systemd/system
 sysusersdir ?= /usr/lib/sysusers.d
@@ -320,7 +323,8 @@ $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/
 $(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) \
 $(libdir)/pkgconfig/libprofd-collect.pc $(call manual_path,client/collect/profd-collect.7) \
 $(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
-$(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m)))
+$(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m))) \
+$(docdir)/README.md $(docdir)/LICENSE $(bashcompdir)/profctl $(zshcompdir)/_profctl $(fishcompdir)/profctl.fish
 endef
 package_config = sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|'
 install-collect: all
@@ -349,6 +353,11 @@ install: all $(if $(COLLECT),install-collect)
 	$(INSTALL) -D -m 644 systemd/profd-http.socket $(DESTDIR)$(unitdir)/profd-http.socket
 	$(INSTALL) -D -m 644 systemd/profd.sysusers $(DESTDIR)$(sysusersdir)/profd.conf
 	$(INSTALL) -D -m 644 systemd/profd.tmpfiles $(DESTDIR)$(tmpfilesdir)/profd.conf
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir) README.md LICENSE
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bashcompdir) $(zshcompdir) $(fishcompdir))
+	$(B)/profctl completion bash > $(DESTDIR)$(bashcompdir)/profctl
+	$(B)/profctl completion zsh > $(DESTDIR)$(zshcompdir)/_profctl
+	$(B)/profctl completion fish > $(DESTDIR)$(fishcompdir)/profctl.fish
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 

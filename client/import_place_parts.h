@@ -12,6 +12,7 @@ struct place_object {
     bool used;                          /* a frame is in it */
     bool has_bias;                      /* of IMPORT_MOVED: what is to be subtracted from addresses */
     uint64_t bias;
+    bool in_file;                       /* of IMPORT_MOVED: addresses are places in the file */
     uint32_t frames, placed;
 };
 

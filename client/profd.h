@@ -42,6 +42,7 @@ enum profd_inexact {
     PROFD_INEXACT_END_NOT_SEEN = 64,   /* the process ended while nobody looked */
     PROFD_INEXACT_SAMPLED = 128,       /* calls were sampled, not counted */
     PROFD_INEXACT_TICKS_OUTSIDE = 256, /* ticks of code in no build were left out */
+    PROFD_INEXACT_PAUSED = 512,        /* counting was switched off meanwhile */
 };
 
 #define PROFD_NOWHERE UINT32_MAX /* build index of an address outside every known build */

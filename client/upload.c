@@ -20,6 +20,7 @@ _Static_assert((int)PROFD_INEXACT_SATURATED == INEXACT_SATURATED, "the wire's bi
 _Static_assert((int)PROFD_INEXACT_LOST == INEXACT_LOST, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_END_NOT_SEEN == INEXACT_END_NOT_SEEN, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_SAMPLED == INEXACT_SAMPLED, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_PAUSED == INEXACT_PAUSED, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_TICKS_OUTSIDE == INEXACT_TICKS_OUTSIDE, "the wire's bits");
 _Static_assert(PROFD_NOWHERE == COUNTS_NOWHERE, "the wire's value");
 _Static_assert(PROFD_SENDER_SIZE == UPLOAD_SENDER_SIZE, "the wire's size");

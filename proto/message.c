@@ -17,6 +17,8 @@ const char *message_inexact_name(uint32_t bit)
         return "saturated";
     case INEXACT_LOST:
         return "lost";
+    case INEXACT_PAUSED:
+        return "paused";
     case INEXACT_TICKS_OUTSIDE:
         return "ticks-outside";
     case INEXACT_END_NOT_SEEN:

@@ -94,11 +94,12 @@ enum message_inexact {
     INEXACT_END_NOT_SEEN = 64,
     INEXACT_SAMPLED = 128,
     INEXACT_TICKS_OUTSIDE = 256,
-    INEXACT_ALL = 511,
+    INEXACT_PAUSED = 512,
+    INEXACT_ALL = 1023,
 };
 /* Which reasons speak of calls, and which of ticks: calls are exact if none of the former holds. Those of both: counted as lost, a clock
  * that was not believed (it is not known to which window they belong), a sum at its end, an end that nobody saw. */
-#define INEXACT_BOTH ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN)
+#define INEXACT_BOTH ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED)
 #define INEXACT_CALLS (INEXACT_BOTH | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED)
 #define INEXACT_TICKS (INEXACT_BOTH | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE)
 /* "threads-unknown" … for one bit, as reports show it; NULL for anything else. */

@@ -17,7 +17,7 @@ struct harvesting {
     struct attach_builds builds;
     struct attach_difference difference;
     struct counts counts;
-    bool first, any, sampled, lost;
+    bool first, any, sampled, lost, paused;
     struct attach_inside *in;
 };
 
@@ -105,6 +105,7 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     attach_words_take(&w->reading.image, &w->builds, d->outside, &w->before, w->after.words);
     attach_words_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, words);
     words[WORDS_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
+    w->paused = words[WORDS_PAUSES] > 0;
     w->lost = attach_words_lose(&w->after, &w->before) || d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0);
     struct attach_news news = {.builds = &w->builds, .difference = d, .words = words, .rate = h->rate,
                                .wall = h->mode == ATTACH_MODE_WALL};
@@ -123,6 +124,7 @@ static enum profd_status believe(struct harvesting *w, struct known *known, enum
                                 .host = w->p->origin.host,
                                 .first = w->first,
                                 .inexact = (w->lost ? (unsigned)INEXACT_LOST : 0u) | (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
+                                           (w->paused ? (unsigned)INEXACT_PAUSED : 0u) |
                                            (end == ATTACH_NOT_SEEN ? (unsigned)INEXACT_END_NOT_SEEN : 0u),
                                 .build_count = w->builds.count,
                                 .builds = w->builds.build,

@@ -77,7 +77,7 @@ bool attach_words_lose(const struct attach_snapshot *after, const struct attach_
 {
     /* Each of the first was a loss at that time; the others are states, and what goes on in them is lost, too. */
     static const unsigned char LOSSES[] = {ATTACH_WORD_CALLS_LOST, ATTACH_WORD_CALLS_JUNK, ATTACH_WORD_TICKS_DROPPED,
-                                           ATTACH_WORD_TICKS_BLOCKED, ATTACH_WORD_PAUSES};
+                                           ATTACH_WORD_TICKS_BLOCKED};
     static const unsigned char STATES[] = {ATTACH_WORD_MODULES_LOST, ATTACH_WORD_FORKS_UNSEEN, ATTACH_WORD_OVERLAPS,
                                            ATTACH_WORD_THREADS_UNTIMED, ATTACH_WORD_FOREIGN_SIGPROF, ATTACH_SNAPSHOT_UNLISTED};
     struct pair p = {after, before};

@@ -190,6 +190,10 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
     if (status == PROFD_OK) {
         status = parse_uid(p, &o, e);
     }
+    if (status == PROFD_OK && o.matcher_count > 0) {
+        o.match = options_format_matchers(o.matchers, o.matcher_count, a);
+        status = o.match != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    }
     if (status == PROFD_OK) {
         *out = o;
     }

@@ -24,6 +24,7 @@ struct options {
     int64_t since, until; /* 0: open */
     size_t matcher_count;
     struct store_matcher matchers[LIMIT_MATCHERS];
+    const char *match;    /* the same in words, joined by ", "; NULL: none */
     enum options_scope scope;
     bool static_arcs;
     const char *focus; /* NULL: none */
@@ -50,5 +51,7 @@ bool options_name_valid(const char *name);
  * arena, in which any other backslash may stand alone. BAD_QUERY. */
 enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
                                       struct profd_error *e);
+/* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. NULL when out of memory. */
+const char *options_format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a);
 
 #endif

@@ -86,3 +86,25 @@ enum profd_status options_parse_match(const char *text, struct arena *a, struct 
     }
     return status;
 }
+
+const char *options_format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a)
+{
+    static const char *const OPERATORS[] = {"=", "!=", "=~", "!~"}; /* in the order of enum store_match */
+    size_t size = 1;
+    for (size_t i = 0; i < n; i++) {
+        size += strlen(matchers[i].name) + 2 * strlen(matchers[i].value) + strlen("!=\"\", ");
+    }
+    char *text = arena_take(a, size), *to = text;
+    for (size_t i = 0; text != NULL && i < n; i++) {
+        const struct store_matcher *m = &matchers[i];
+        to = stpcpy(stpcpy(stpcpy(stpcpy(to, i > 0 ? ", " : ""), m->name), OPERATORS[m->match]), "\"");
+        for (const char *at = m->value; *at != '\0'; at++) {
+            if (*at == '"' || *at == '\\') {
+                *to++ = '\\';
+            }
+            *to++ = *at;
+        }
+        to = stpcpy(to, "\"");
+    }
+    return text;
+}

@@ -265,6 +265,7 @@ struct render_input work_make_input(const struct work *w)
         .view = o->view,
         .limit = o->limit,
         .focus = o->focus,
+        .match = o->match,
         .has_names = w->has_names,
     };
 }

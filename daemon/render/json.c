@@ -35,6 +35,7 @@ static void add_question(struct buffer *out, const struct render_input *in)
     json_add_text(out, "view", view_name(in->view));
     json_add_count(out, "limit", in->limit);
     json_add_text(out, "focus", in->focus);
+    json_add_text(out, "match", in->match);
 }
 
 static void add_provenance(struct buffer *out, const struct provenance *p)

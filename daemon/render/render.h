@@ -31,6 +31,7 @@ struct render_input {
     enum render_view view;
     uint32_t limit;                      /* functions shown; 0: all. Indexes stay those of the whole report */
     const char *focus;                   /* only functions whose name (or raw name) contains it; NULL: all */
+    const char *match;                   /* only uploads with such labels: K="V", joined by ", "; NULL: all */
     uint32_t only;                       /* 1 + the one function to show (its position); 0: all */
     const bool *has_names;               /* one per build of the report, in its order; NULL: as the functions' kinds tell */
     /* for format gprof only */

@@ -149,6 +149,11 @@ void text_add_heading(const struct text_parts *t)
     name_add_safe(t->out, in->build_name);
     buffer_add_format(t->out, "\nScope     %s\n", scope_words(in->scope));
     add_window(t->out, in);
+    if (in->match != NULL) {
+        buffer_add_text(t->out, "Labels    ");
+        name_add_safe(t->out, in->match);
+        buffer_add_text(t->out, "\n");
+    }
     add_sources(t->out, in->provenance);
     add_exactness(t->out, in);
     text_add_collector(t);

@@ -376,6 +376,16 @@ def perf_written(tap, folder):
         tap.point(r["totals"]["rates"] == [997] and r["provenance"]["processes_started"] == 1, "perf script: a process, its clock's rate", r["totals"])
         first, last = r["provenance"]["first"], r["provenance"]["last"]
         tap.point(first < last, "perf script: its window is as long as its time stamps", (first, last))
+    bare = os.path.join(folder, "bare")
+    assert run("strip", "-o", bare, exe).returncode == 0
+    code = [symbols(exe)[name][0] + 3 for name in ("heavy", "light", "light")]
+    text = "".join(f"bare 7/7 1.{i}:  1003009 cpu-clock:ppp: \n\t{at:16x} [unknown] ({bare})\n\n" for i, at in enumerate(code))
+    with Daemon() as d:
+        done = d.ctl("upload", write(folder, "bare.txt", text))
+        rows = {int(f["address"], 16): f["ticks"] for f in report(d, bare)["functions"]} if done.returncode == 0 else {}
+        tap.point(sum(rows.values()) == 3, "perf script: a stripped program's samples by their places in the file", (done, rows))
+        done = d.ctl("upload", write(folder, "wild.txt", text.replace(f"{code[0]:16x}", f"{0x7fffdead0000:16x}")))
+        tap.point(done.returncode == 65 and "it is not what ran" in done.stderr, "perf script: but not if they are not in its code", done)
     with Daemon() as d, open(path) as f:
         piped = subprocess.run([PROFCTL, "upload", "-"], stdin=f, capture_output=True, text=True, env=d.env, timeout=60)
         tap.point(piped.returncode == 0 and report(d, exe)["totals"]["ticks"] == 45, "perf script from standard input", piped)

@@ -217,8 +217,8 @@ Test(ingest_upload, labels_are_one_set_whatever_their_order)
 
 Test(ingest_upload, unknown_bits_and_processes_are_refused)
 {
-    b.m->inexact = 512;
-    refused(PROFD_REFUSED, "0x200 hold unknown bits");
+    b.m->inexact = 1024;
+    refused(PROFD_REFUSED, "0x400 hold unknown bits");
     b.m->inexact = INEXACT_ALL;
     b.m->processes_started = 2;
     refused(PROFD_REFUSED, "2 processes");

@@ -241,6 +241,7 @@ Test(query_options, matchers)
     cr_assert_str_eq(o.matchers[1].value, "");
     cr_assert_str_eq(o.matchers[2].name, "version");
     cr_assert_str_eq(o.matchers[2].value, "1.2");
+    cr_assert_str_eq(o.match, "host=\"db\\\"1\\\\\", service!=\"\", version=\"1.2\"", "as they were asked, %s", o.match);
 }
 
 /* A backslash before a quote or another one is the string's, any other the pattern's. */
