@@ -136,8 +136,8 @@ bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_s
 {
     struct rewrite_near near = {0, THUNKS_AT + (first != REWRITE_NO_THUNKS ? (size_t)n * STUB_THUNK_SIZE : 0), first};
     near.size = (near.size + PAGE - 1) / PAGE * PAGE;
-    if (profd_collect_near_mcount_end - profd_collect_near_mcount > (long)COPY_SIZE ||
-        profd_collect_near_fentry_end - profd_collect_near_fentry > (long)COPY_SIZE)
+    if ((uintptr_t)profd_collect_near_mcount_end - (uintptr_t)profd_collect_near_mcount > COPY_SIZE ||
+        (uintptr_t)profd_collect_near_fentry_end - (uintptr_t)profd_collect_near_fentry > COPY_SIZE)
         return false;
     near.at = map_near(image, near.size);
     if (!near.at)
