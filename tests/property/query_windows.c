@@ -125,7 +125,9 @@ static void random_edge(char out[24], bool later, bool aligned)
     at -= at % HOUR;
     at += later ? HOUR : 0;
     at += aligned ? 0 : (int64_t)below(3600) * 1000000000;
-    snprintf(out, 24, below(4) == 0 ? "" : "%lld", (long long)(at / 1000000000));
+    snprintf(out, 24, "%lld", (long long)(at / 1000000000));
+    if (below(4) == 0)
+        out[0] = '\0';
 }
 
 static struct fleet_answer ask(struct store *s, const char *target, struct query_cache *cache)
