@@ -50,33 +50,36 @@ static bool ids_add(struct pprof_ids *ids, struct arena *a, const void *rows, si
     return true;
 }
 
-static enum profd_status read_type(struct pprof *p, struct pprof_cursor c, struct pprof_type *out, struct profd_error *e)
+/* A message of numbers: field i goes to *fields[i], later ones are passed over. what: said of one
+ * that is none. */
+static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor c, uint64_t *const *fields, size_t n, const char *what,
+                                      struct profd_error *e)
 {
     struct pprof_field f;
     bool broken = false;
-    *out = (struct pprof_type){0, 0};
     while (pprof_field_next(&c, &f, &broken)) {
-        if (f.number == 1 || f.number == 2) {
-            *(f.number == 1 ? &out->type : &out->unit) = f.value;
+        if (f.number > 0 && f.number < n) {
+            *fields[f.number] = f.value;
         }
     }
-    return broken ? pprof_broken(p, c.at, "no field of a ValueType", e) : PROFD_OK;
+    return broken ? pprof_broken(p, c.at, what, e) : PROFD_OK;
+}
+
+static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c, struct pprof_type *out, struct profd_error *e)
+{
+    uint64_t *const fields[] = {NULL, &out->type, &out->unit};
+    *out = (struct pprof_type){0, 0};
+    return read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a ValueType", e);
 }
 
 static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, struct profd_error *e)
 {
     struct pprof_mapping m = {0};
     uint64_t *const fields[] = {NULL, &m.id, &m.start, &m.limit, &m.offset, &m.filename, &m.build_id};
-    struct pprof_field f;
-    bool broken = false;
     const uint8_t *begin = c.at;
-    while (pprof_field_next(&c, &f, &broken)) {
-        if (f.number < sizeof fields / sizeof fields[0]) {
-            *fields[f.number] = f.value;
-        }
-    }
-    if (broken) {
-        return pprof_broken(p, c.at, "no field of a Mapping", e);
+    enum profd_status status = read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Mapping", e);
+    if (status != PROFD_OK) {
+        return status;
     }
     if (m.id == 0 || pprof_ids_find(&p->mapping_ids, m.id)) {
         return pprof_broken(p, begin, m.id == 0 ? "a Mapping whose id is 0" : "a Mapping whose id another one has", e);
@@ -94,16 +97,10 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
 {
     struct pprof_location l = {.frame = IMPORT_NONE};
     uint64_t *const fields[] = {NULL, &l.id, &l.mapping, &l.address};
-    struct pprof_field f;
-    bool broken = false;
     const uint8_t *begin = c.at;
-    while (pprof_field_next(&c, &f, &broken)) {
-        if (f.number < sizeof fields / sizeof fields[0]) {
-            *fields[f.number] = f.value;
-        }
-    }
-    if (broken) {
-        return pprof_broken(p, c.at, "no field of a Location", e);
+    enum profd_status status = read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Location", e);
+    if (status != PROFD_OK) {
+        return status;
     }
     if (l.id == 0 || pprof_ids_find(&p->location_ids, l.id)) {
         return pprof_broken(p, begin, l.id == 0 ? "a Location whose id is 0" : "a Location whose id another one has", e);

@@ -58,6 +58,16 @@ static enum profd_status dimension_refuse(const struct report_dimension *list, u
     return status;
 }
 
+enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked, bool may_lack, uint32_t *at,
+                                        struct profd_error *e)
+{
+    uint32_t found = dimension_find(list, n, asked != NULL ? asked : REPORT_DIMENSION_USUAL);
+    if (found == n && asked != NULL && n > 0 && !may_lack)
+        return dimension_refuse(list, n, asked, e);
+    *at = found == n && asked == NULL ? 0 : found;
+    return PROFD_OK;
+}
+
 enum profd_status report_dimension_choose(struct arena *a, const struct profile *p, const char *asked, bool may_lack,
                                           const char **chosen, struct report_dimension **others, uint32_t *count, struct profd_error *e)
 {
@@ -65,12 +75,10 @@ enum profd_status report_dimension_choose(struct arena *a, const struct profile 
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
     if (list == NULL || order == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u histograms", p->histogram_count);
-    uint32_t n = dimension_list(p, order, list);
-    uint32_t at = dimension_find(list, n, asked != NULL ? asked : REPORT_DIMENSION_USUAL);
-    if (at == n && asked != NULL && n > 0 && !may_lack)
-        return dimension_refuse(list, n, asked, e);
-    if (at == n && asked == NULL)
-        at = 0;
+    uint32_t n = dimension_list(p, order, list), at;
+    enum profd_status status = report_dimension_pick(list, n, asked, may_lack, &at, e);
+    if (status != PROFD_OK)
+        return status;
     *chosen = at < n ? list[at].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
     *count = at < n ? n - 1 : n;
     for (uint32_t i = at; i < *count; i++)

@@ -287,35 +287,24 @@ static const char *next_dimension(const struct adding *g, const char *behind)
     return least;
 }
 
-static enum profd_status refuse_dimension(const struct adding *g, const char *asked, struct profd_error *e)
-{
-    struct buffer b;
-    buffer_init(&b, 200);
-    for (const char *at = next_dimension(g, NULL); at != NULL && !b.failed; at = next_dimension(g, at)) {
-        buffer_add_format(&b, "%s%s", b.size > 0 ? ", " : "", at);
-    }
-    enum profd_status status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples of this sum are of %.*s%s", asked,
-                                               (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
-    buffer_done(&b);
-    return status;
-}
-
 /* The dimension that all rows' seconds are of, chosen as a report does. */
 static enum profd_status choose_dimension(const struct adding *g, const char **out, struct profd_error *e)
 {
-    const char *asked = g->request->dimension, *wanted = asked != NULL ? asked : REPORT_DIMENSION_USUAL;
-    const char *first = next_dimension(g, NULL);
-    bool found = false;
-    for (uint32_t i = 0; i < g->keys.count && !found; i++) {
-        for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
-            found |= strcmp(at->dimension, wanted) == 0;
+    const char *asked = g->request->dimension;
+    struct report_dimension *list = NULL;
+    uint32_t n = 0, room = 0, picked;
+    for (const char *at = next_dimension(g, NULL); at != NULL; at = next_dimension(g, at)) {
+        list = arena_extend(g->arena, list, n, &room, sizeof *list);
+        if (list == NULL) {
+            return no_memory(e);
         }
+        list[n++] = (struct report_dimension){.name = at};
     }
-    if (!found && asked != NULL && first != NULL) {
-        return refuse_dimension(g, asked, e);
+    enum profd_status status = report_dimension_pick(list, n, asked, false, &picked, e);
+    if (status == PROFD_OK) {
+        *out = picked < n ? list[picked].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
     }
-    *out = found || first == NULL ? wanted : first;
-    return PROFD_OK;
+    return status;
 }
 
 static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, const char **dimension,

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/message.h"
 #include "render/text_parts.h"
 
 struct flat_layout {
@@ -9,7 +8,6 @@ struct flat_layout {
     double scale;        /* calls of this many seconds are shown as 1 */
     const char *unit;    /* "ms/call" */
     const char *dimension, *mark;
-    bool sampled;        /* time per sampled call would mean nothing */
 };
 
 /* Self seconds, calls, name: the order of gprof's flat profile, and at last the position. */
@@ -61,7 +59,6 @@ static const char *flat_unit(const struct report *r, struct arena *a)
 static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
 {
     struct flat_layout l = {.cumulative = 9, .self = 8, .calls = 8, .mark = text_calls_mark(t->in),
-                            .sampled = (t->in->provenance->inexact & INEXACT_SAMPLED) != 0,
                             .dimension = flat_unit(t->in->report, t->arena)};
     int seconds = text_width_seconds(t->in->report->total), name = (int)strlen(l.dimension);
     seconds = name > seconds ? name : seconds;
@@ -97,7 +94,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');
         buffer_add_u64(out, f->calls, l->calls);
-        if (l->sampled) {
+        if (l->mark[0] != '\0') { /* time per sampled call would mean nothing */
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
             buffer_add_char(out, ' ');

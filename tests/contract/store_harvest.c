@@ -8,23 +8,6 @@
 #include "proto/words.h"
 #include "tests/contract/store_harvest_fixture.h"
 
-#define MINUTE (HOUR / 60)
-#define START (MIDNIGHT + 12 * HOUR)
-
-static struct store_totals totals(struct fixture *f)
-{
-    struct store_totals t;
-    OK(f, store_get_totals(f->w, &t, &f->e));
-    return t;
-}
-
-static uint64_t epoch_of(struct fixture *f, struct store_scope scope, const char *id)
-{
-    uint64_t epoch;
-    OK(f, store_epoch(f->r, &scope, full_id(id), &epoch, &f->e));
-    return epoch;
-}
-
 STORE_TEST(harvests_grow_one_upload)
 {
     struct store_scope mine = only(7);

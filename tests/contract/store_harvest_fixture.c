@@ -150,3 +150,17 @@ const char *show_counts(struct fixture *f)
     OK(f, store_each_upload(f->r, &everybody, &(struct store_filter){.build_id = full_id("aa01")}, show_row, &rows, &f->e));
     return shown;
 }
+
+struct store_totals totals(struct fixture *f)
+{
+    struct store_totals t;
+    OK(f, store_get_totals(f->w, &t, &f->e));
+    return t;
+}
+
+uint64_t epoch_of(struct fixture *f, struct store_scope scope, const char *id)
+{
+    uint64_t epoch;
+    OK(f, store_epoch(f->r, &scope, full_id(id), &epoch, &f->e));
+    return epoch;
+}

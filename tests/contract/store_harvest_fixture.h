@@ -5,6 +5,9 @@
 #include "proto/counts.h"
 #include "tests/contract/store_upkeep_fixture.h"
 
+#define MINUTE (HOUR / 60)
+#define START (MIDNIGHT + 12 * HOUR)
+
 struct made_harvest {
     struct made m;
     struct store_harvest h;
@@ -21,6 +24,9 @@ enum store_harvest_outcome harvest(struct fixture *f, struct made_harvest *x);
 void harvest_one(struct fixture *f, uint32_t uid, unsigned process, uint64_t base, int64_t end, uint64_t n);
 void free_harvest(struct made_harvest *x);
 
+/* As the writing handle has them; as the reading one sees it. */
+struct store_totals totals(struct fixture *f);
+uint64_t epoch_of(struct fixture *f, struct store_scope scope, const char *id);
 /* "GENERATION SNAPSHOT" of a process, "0" if there is none. */
 const char *durable(struct fixture *f, uint32_t uid, unsigned process);
 /* "UID/PROCESS " of those that live, ascending. */
