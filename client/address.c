@@ -19,8 +19,8 @@ static enum profd_status unix_parse(const char *path, struct address *out, struc
         return profd_error_set(e, PROFD_USAGE, "the path of the socket is empty");
     }
     if (n >= sizeof a.socket.local.sun_path) {
-        return profd_error_set(e, PROFD_USAGE, "the path of the socket has %zu bytes; the kernel takes at most %zu: %s", n,
-                               sizeof a.socket.local.sun_path - 1, path);
+        return profd_error_set(e, PROFD_USAGE, "the path of the socket has %zu bytes; the kernel takes at most %zu: %s",
+                               n, sizeof a.socket.local.sun_path - 1, path);
     }
     a.socket.local.sun_family = AF_UNIX;
     memcpy(a.socket.local.sun_path, path, n + 1);
@@ -45,12 +45,12 @@ static enum profd_status http_parse(const char *text, struct address *out, struc
     }
     size_t n = (size_t)(colon - host);
     if (n == 5 && memcmp(host, "[::1]", 5) == 0) {
-        a.socket.ip6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port),
-                                             .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+        a.socket.ip6 = (struct sockaddr_in6){
+            .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
         a.size = sizeof a.socket.ip6;
     } else if ((n == 9 && memcmp(host, "127.0.0.1", 9) == 0) || (n == 9 && memcmp(host, "localhost", 9) == 0)) {
-        a.socket.ip4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
-                                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        a.socket.ip4 = (struct sockaddr_in){
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         a.size = sizeof a.socket.ip4;
     } else {
         return profd_error_set(e, PROFD_USAGE, "\"%s\": profd's HTTP is on 127.0.0.1, localhost or [::1] only", text);
@@ -108,6 +108,6 @@ enum profd_status address_check_peer(int fd, const struct address *a, struct pro
     if (getpwnam_r("profd", &entry, names, sizeof names, &found) == 0 && found && found->pw_uid == peer.uid) {
         return PROFD_OK;
     }
-    return profd_error_set(e, PROFD_UNTRUSTED, "%s is served by uid %u; only root, profd and uid %u are believed", a->text,
-                           (unsigned)peer.uid, (unsigned)geteuid());
+    return profd_error_set(e, PROFD_UNTRUSTED, "%s is served by uid %u; only root, profd and uid %u are believed",
+                           a->text, (unsigned)peer.uid, (unsigned)geteuid());
 }

@@ -22,12 +22,12 @@ struct address {
     socklen_t size;
 };
 
-/* "unix:/path", a path, or "http://HOST:PORT" with a loopback HOST (127.0.0.1, localhost, [::1]). USAGE names what is wrong: an
- * empty or relative unix: path is taken as it stands, one over 107 bytes is refused. */
+/* "unix:/path", a path, or "http://HOST:PORT" with a loopback HOST (127.0.0.1, localhost, [::1]). USAGE names what is
+ * wrong: an empty or relative unix: path is taken as it stands, one over 107 bytes is refused. */
 enum profd_status address_parse(const char *text, struct address *out, struct profd_error *e);
 
-/* The address of a user who named none: $PROFD_SOCKET (not in a set-user-id program), else the system's socket if it is there,
- * else the user's own. */
+/* The address of a user who named none: $PROFD_SOCKET (not in a set-user-id program), else the system's socket if it is
+ * there, else the user's own. */
 enum profd_status address_default(struct address *out, struct profd_error *e);
 
 /* DECISIONS 20: UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, or we ourselves. */

@@ -298,8 +298,8 @@ bool profd_client_next(struct profd_client *c, struct profd_event *event)
     in_free(c->taken);
     c->taken = in;
     const struct message *m = &in->message;
-    *event = (struct profd_event){.tag = in->frame.tag, .sentence = "", .build_id = "", .name = "", .content_type = "",
-                                  .etag = "", .body = ""};
+    *event = (struct profd_event){
+        .tag = in->frame.tag, .sentence = "", .build_id = "", .name = "", .content_type = "", .etag = "", .body = ""};
     switch (m->type) {
     case FRAME_WELCOME:
         event->kind = PROFD_EVENT_READY;
@@ -313,7 +313,8 @@ bool profd_client_next(struct profd_client *c, struct profd_event *event)
         event->kind = in->frame.tag == 0 ? PROFD_EVENT_CLOSED : PROFD_EVENT_NACK;
         /* A code of a later version: what matters is whether to retry, and the sentence. */
         event->status = profd_status_known(m->as.nack.status) && m->as.nack.status != PROFD_OK
-                            ? (enum profd_status)m->as.nack.status : PROFD_INTERNAL;
+                            ? (enum profd_status)m->as.nack.status
+                            : PROFD_INTERNAL;
         event->retry = m->as.nack.retry;
         event->retry_after_ms = m->as.nack.retry_after_ms;
         event->sentence = m->as.nack.sentence;

@@ -28,7 +28,8 @@ struct client_in {
     struct message message;
 };
 
-/* CLOSED: the daemon gave up, in words; what still comes is ignored. DEAD: it broke the protocol. Nothing is sent in both. */
+/* CLOSED: the daemon gave up, in words; what still comes is ignored. DEAD: it broke the protocol. Nothing is sent in
+ * both. */
 enum client_state { CLIENT_GREETING, CLIENT_OPEN, CLIENT_CLOSED, CLIENT_DEAD };
 
 struct profd_client {
@@ -49,8 +50,8 @@ struct profd_client {
     size_t payload_got, payload_room;
 };
 
-/* Queues a whole frame, whose block and descriptors it takes over even on failure. With *tag 0 it gets a new tag, else that
- * one; expect_answer: it counts as in flight until answered. */
+/* Queues a whole frame, whose block and descriptors it takes over even on failure. With *tag 0 it gets a new tag, else
+ * that one; expect_answer: it counts as in flight until answered. */
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e);
 /* Makes the client dead with that sentence; returns status. */

@@ -10,8 +10,8 @@
 #include "proto/limits.h"
 
 /* Encodes and queues; descriptors are taken over in every case. */
-static enum profd_status ask(struct profd_client *c, const struct message *m, const int *fds, size_t fd_count, uint32_t *tag,
-                             bool expect_answer, struct profd_error *e)
+static enum profd_status ask(struct profd_client *c, const struct message *m, const int *fds, size_t fd_count,
+                             uint32_t *tag, bool expect_answer, struct profd_error *e)
 {
     uint8_t *frame = NULL;
     size_t size = 0;
@@ -29,8 +29,8 @@ static enum profd_status ask(struct profd_client *c, const struct message *m, co
     return status;
 }
 
-enum profd_status profd_client_send_upload(struct profd_client *c, const struct profd_upload *u, const struct profd_id *id,
-                                           uint32_t *tag, struct profd_error *e)
+enum profd_status profd_client_send_upload(struct profd_client *c, const struct profd_upload *u,
+                                           const struct profd_id *id, uint32_t *tag, struct profd_error *e)
 {
     uint8_t *frame;
     size_t size;
@@ -63,8 +63,8 @@ enum profd_status profd_client_send_query(struct profd_client *c, const char *ta
     return status;
 }
 
-enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments, size_t n,
-                                          uint32_t *tag, struct profd_error *e)
+enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
+                                          size_t n, uint32_t *tag, struct profd_error *e)
 {
     struct message m = {.type = FRAME_ADMIN};
     uint32_t local = 0;

@@ -36,8 +36,9 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
         return profd_error_set(why, PROFD_PROTOCOL, "the daemon says WELCOME twice");
     }
     if (w->version < FRAME_VERSION_OLDEST || w->version > FRAME_VERSION) {
-        return profd_error_set(why, PROFD_UNKNOWN_VERSION, "the daemon chose protocol version %u; %u to %u are spoken here",
-                               w->version, FRAME_VERSION_OLDEST, FRAME_VERSION);
+        return profd_error_set(why, PROFD_UNKNOWN_VERSION,
+                               "the daemon chose protocol version %u; %u to %u are spoken here", w->version,
+                               FRAME_VERSION_OLDEST, FRAME_VERSION);
     }
     if (w->payload_max > 0 && w->payload_max < c->payload_max) {
         c->payload_max = w->payload_max;
@@ -82,7 +83,9 @@ static enum profd_status take_reply(struct profd_client *c, const struct frame *
                                     struct profd_error *why)
 {
     (void)m;
-    return asked_take(c, f->tag, 1u << FRAME_QUERY | 1u << FRAME_ADMIN, !(f->flags & FRAME_FLAG_LAST)) ? PROFD_OK : not_asked(f, why);
+    return asked_take(c, f->tag, 1u << FRAME_QUERY | 1u << FRAME_ADMIN, !(f->flags & FRAME_FLAG_LAST))
+               ? PROFD_OK
+               : not_asked(f, why);
 }
 
 typedef enum profd_status (*take_function)(struct profd_client *, const struct frame *, const struct message *,
@@ -94,7 +97,7 @@ static take_function take_find(unsigned type)
         unsigned type;
         take_function take;
     } takes[] = {
-        {FRAME_WELCOME, take_welcome}, {FRAME_ACK, take_ack},     {FRAME_NACK, take_nack},
+        {FRAME_WELCOME, take_welcome},  {FRAME_ACK, take_ack},     {FRAME_NACK, take_nack},
         {FRAME_WANT_OBJECT, take_want}, {FRAME_REPLY, take_reply},
     };
     for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
@@ -157,7 +160,8 @@ enum profd_status client_take_frame(struct profd_client *c, const struct frame *
     if (in->frame.type == FRAME_NACK && in->frame.tag == 0) { /* told as an event; nothing more is sent or read */
         c->state = CLIENT_CLOSED;
         c->failure = profd_status_known(in->message.as.nack.status) && in->message.as.nack.status != PROFD_OK
-                         ? (enum profd_status)in->message.as.nack.status : PROFD_INTERNAL;
+                         ? (enum profd_status)in->message.as.nack.status
+                         : PROFD_INTERNAL;
         profd_error_set(&c->error, c->failure, "%s", in->message.as.nack.sentence);
     }
     return PROFD_OK;

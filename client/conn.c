@@ -201,8 +201,8 @@ static enum profd_status bytes_out(struct profd_conn *c, struct profd_error *e)
             m.msg_control = control.space;
             m.msg_controllen = CMSG_SPACE(fd_count * sizeof fds[0]);
             struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-            *h = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-                                  .cmsg_len = CMSG_LEN(fd_count * sizeof fds[0])};
+            *h = (struct cmsghdr){
+                .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(fd_count * sizeof fds[0])};
             memcpy(CMSG_DATA(h), fds, fd_count * sizeof fds[0]);
         }
         ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -29,8 +29,8 @@ struct profd_conn {
 int64_t conn_clock(void);
 /* From options (which may be NULL) the address, default or not. */
 enum profd_status conn_address(const struct profd_options *o, struct address *out, struct profd_error *e);
-/* Moves bytes until an event is there (*got), or the deadline (conn_clock) has passed (*got false). WANT_OBJECT is answered
- * here. An event CLOSED and a lost connection come back as the status. */
+/* Moves bytes until an event is there (*got), or the deadline (conn_clock) has passed (*got false). WANT_OBJECT is
+ * answered here. An event CLOSED and a lost connection come back as the status. */
 enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd_event *event, bool *got,
                             struct profd_error *e);
 /* As conn_step, but waits until answer_ms passed without any byte moving: TIMEOUT. */

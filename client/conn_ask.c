@@ -129,7 +129,8 @@ enum profd_status conn_sync(struct profd_conn *c, int64_t deadline, struct profd
         bool got = false;
         status = conn_step(c, deadline, &event, &got, e);
         if (status == PROFD_OK && !got) {
-            return profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s did not say within %lld ms that it has everything",
+            return profd_error_set(e, PROFD_TIMEOUT,
+                                   "the daemon at %s did not say within %lld ms that it has everything",
                                    c->address.text, (long long)(conn_clock() - began));
         }
         if (status == PROFD_OK && event.tag == tag && event.kind == PROFD_EVENT_ACK) {
@@ -165,7 +166,8 @@ enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct 
 }
 
 /* Gives the pieces of the answer to one tag to the sink, until the last or a NACK. */
-static enum profd_status reply_take(struct profd_conn *c, uint32_t tag, profd_sink sink, void *context, struct profd_error *e)
+static enum profd_status reply_take(struct profd_conn *c, uint32_t tag, profd_sink sink, void *context,
+                                    struct profd_error *e)
 {
     struct profd_answer answer = {.http_status = 0};
     enum profd_status status = PROFD_OK;
@@ -204,13 +206,14 @@ enum profd_status profd_query(struct profd_conn *c, const char *target, const ch
     return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
 }
 
-enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n, profd_sink sink,
-                              void *context, struct profd_error *e)
+enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n,
+                              profd_sink sink, void *context, struct profd_error *e)
 {
     uint32_t tag = 0;
     enum profd_status status = PROFD_OK;
     if (!c->client) {
-        return profd_error_set(e, PROFD_USAGE, "%s answers queries only; %s goes to a Unix socket", c->address.text, verb);
+        return profd_error_set(e, PROFD_USAGE, "%s answers queries only; %s goes to a Unix socket", c->address.text,
+                               verb);
     }
     status = profd_client_send_admin(c->client, verb, arguments, n, &tag, e);
     return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
@@ -224,8 +227,8 @@ static enum profd_status http_send(struct profd_conn *c, int fd, const char *tar
     int n = snprintf(request, sizeof request,
                      "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nAccept: */*\r\n%s%s%s%s%s%s\r\n", target,
                      c->address.text + strlen("http://"), c->token[0] ? "Authorization: Bearer " : "", c->token,
-                     c->token[0] ? "\r\n" : "", if_none_match ? "If-None-Match: " : "", if_none_match ? if_none_match : "",
-                     if_none_match ? "\r\n" : "");
+                     c->token[0] ? "\r\n" : "", if_none_match ? "If-None-Match: " : "",
+                     if_none_match ? if_none_match : "", if_none_match ? "\r\n" : "");
     if (n < 0 || (size_t)n >= sizeof request || strpbrk(target, " \r\n") != NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY, "a query is at most %u bytes without spaces", LIMIT_QUERY_BYTES);
     }

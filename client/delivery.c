@@ -22,8 +22,8 @@ enum profd_status delivery_spool(struct profd_delivery *d, bool create, struct p
         struct profd_error why;
         status = profd_error_set(&why, PROFD_LIMIT, "%zu uploads waited longer than %d days and were deleted",
                                  spool_expired(d->spool), LIMIT_SPOOL_DAYS);
-        const struct profd_outcome o = {.name = spool_path(d->spool), .status = status, .earlier = true,
-                                        .sentence = why.sentence};
+        const struct profd_outcome o = {
+            .name = spool_path(d->spool), .status = status, .earlier = true, .sentence = why.sentence};
         d->sink(d->context, &o);
         status = PROFD_OK;
     }
@@ -137,8 +137,8 @@ static bool options_copy(struct profd_delivery *d, const struct profd_options *o
     d->server = d->options.server ? strdup(d->options.server) : NULL;
     d->token_file = d->options.token_file ? strdup(d->options.token_file) : NULL;
     d->program = d->options.name ? strdup(d->options.name) : NULL;
-    bool good = !d->options.server == !d->server && !d->options.token_file == !d->token_file &&
-                !d->options.name == !d->program;
+    bool good =
+        !d->options.server == !d->server && !d->options.token_file == !d->token_file && !d->options.name == !d->program;
     d->options.server = d->server;
     d->options.token_file = d->token_file;
     d->options.name = d->program;
@@ -173,7 +173,8 @@ enum profd_status profd_delivery_open(const struct profd_options *o, profd_outco
     return PROFD_OK;
 }
 
-enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct profd_executable *x, struct profd_error *e)
+enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct profd_executable *x,
+                                       struct profd_error *e)
 {
     const struct profd_executable **grown = realloc(d->executables, (d->executable_count + 1) * sizeof *grown);
     if (!grown) {
@@ -228,7 +229,8 @@ enum profd_status profd_delivery_finish(struct profd_delivery *d, struct profd_e
 {
     (void)e; /* what fails here has an outcome of its own */
     delivery_pump(d, 1, 0);
-    /* Executables that were asked for: their ACK comes when the names are stored, so that a report right after has them. */
+    /* Executables that were asked for: their ACK comes when the names are stored, so that a report right after has
+     * them. */
     while (d->conn && (profd_client_in_flight(d->conn->client) > 0 || client_queued(d->conn->client) > 0)) {
         struct profd_event event;
         if (profd_client_in_flight(d->conn->client) == 0) {
@@ -239,8 +241,8 @@ enum profd_status profd_delivery_finish(struct profd_delivery *d, struct profd_e
             break; /* the names can come later: profctl symbols */
         }
         if (event.kind == PROFD_EVENT_NACK) {
-            const struct profd_outcome o = {.name = "an executable", .status = event.status, .executable = true,
-                                            .sentence = event.sentence};
+            const struct profd_outcome o = {
+                .name = "an executable", .status = event.status, .executable = true, .sentence = event.sentence};
             d->sink(d->context, &o);
         }
     }

@@ -9,14 +9,14 @@
 struct delivery_item {
     struct delivery_item *next;
     struct profd_id id;
-    uint32_t tag;          /* 0: waits to be sent again at `due` */
-    int64_t due;           /* conn_clock */
+    uint32_t tag; /* 0: waits to be sent again at `due` */
+    int64_t due;  /* conn_clock */
     unsigned attempts;
-    bool earlier;          /* it is in the spool under `name` already */
+    bool earlier; /* it is in the spool under `name` already */
     char *name;
     uint8_t *frame;
     size_t frame_size;
-    size_t object_count;   /* what it may be asked for, for the spool */
+    size_t object_count; /* what it may be asked for, for the spool */
     struct spool_object *objects;
     struct profd_error busy; /* why it was sent back */
 };
@@ -36,7 +36,8 @@ struct profd_delivery {
     size_t executable_count;
 };
 
-/* Sends an item, or lets it wait for more room first; without a connection it goes to the spool. Takes the item over. */
+/* Sends an item, or lets it wait for more room first; without a connection it goes to the spool. Takes the item over.
+ */
 enum profd_status delivery_start(struct profd_delivery *d, struct delivery_item *item, struct profd_error *e);
 /* Handles answers until fewer than `items` items and at most `bytes` bytes are on their way. */
 void delivery_pump(struct profd_delivery *d, size_t items, size_t bytes);

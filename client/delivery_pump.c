@@ -10,14 +10,18 @@
 #define ITEMS_MAX 128u              /* on their way at once: half of what the daemon reads ahead */
 #define BYTES_MAX ((size_t)8 << 20) /* of their frames; one larger frame goes alone */
 #define ATTEMPTS_MAX 5u
-#define PAUSE_MIN 50u               /* ms, doubled with each attempt */
-#define PAUSE_MAX 2000u             /* ms: a longer retry_after means the spool */
+#define PAUSE_MIN 50u   /* ms, doubled with each attempt */
+#define PAUSE_MAX 2000u /* ms: a longer retry_after means the spool */
 
-static void item_tell(struct profd_delivery *d, const struct delivery_item *item, enum profd_status status, bool spooled,
-                      bool duplicate, const char *sentence)
+static void item_tell(struct profd_delivery *d, const struct delivery_item *item, enum profd_status status,
+                      bool spooled, bool duplicate, const char *sentence)
 {
-    const struct profd_outcome o = {.name = item->name, .status = status, .spooled = spooled, .earlier = item->earlier,
-                                    .duplicate = duplicate, .sentence = sentence};
+    const struct profd_outcome o = {.name = item->name,
+                                    .status = status,
+                                    .spooled = spooled,
+                                    .earlier = item->earlier,
+                                    .duplicate = duplicate,
+                                    .sentence = sentence};
     d->sink(d->context, &o);
 }
 
@@ -41,7 +45,8 @@ static void item_spool(struct profd_delivery *d, struct delivery_item *item, con
     if (!item->earlier) {
         status = delivery_spool(d, true, &error);
         if (status == PROFD_OK) {
-            status = spool_add(d->spool, &item->id, item->objects, item->object_count, item->frame, item->frame_size, &error);
+            status = spool_add(d->spool, &item->id, item->objects, item->object_count, item->frame, item->frame_size,
+                               &error);
         }
     }
     if (status == PROFD_OK) {
@@ -115,8 +120,8 @@ enum profd_status delivery_start(struct profd_delivery *d, struct delivery_item 
     return PROFD_OK;
 }
 
-/* Milliseconds until the next attempt: what the daemon asked for or twice the last pause, and up to as much again by chance, so that
- * those who were sent away together do not come back together. */
+/* Milliseconds until the next attempt: what the daemon asked for or twice the last pause, and up to as much again by
+ * chance, so that those who were sent away together do not come back together. */
 static int64_t item_pause(const struct delivery_item *item, uint32_t retry_after_ms)
 {
     uint32_t pause = PAUSE_MIN << item->attempts, chance = 0;
@@ -135,8 +140,8 @@ static void item_answered(struct profd_delivery *d, const struct profd_event *ev
     }
     if (!item) { /* of an executable */
         if (event->kind == PROFD_EVENT_NACK) {
-            const struct profd_outcome o = {.name = "an executable", .status = event->status, .executable = true,
-                                            .sentence = event->sentence};
+            const struct profd_outcome o = {
+                .name = "an executable", .status = event->status, .executable = true, .sentence = event->sentence};
             d->sink(d->context, &o);
         }
         return;

@@ -91,8 +91,8 @@ static int debug_open(int fd, const char *path, const struct buildid *id)
     }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         char candidate[PATH_MAX];
-        int n = snprintf(candidate, sizeof candidate, "%s%.*s%s%s", places[i][0], (int)(slash - path + 1), path, places[i][1],
-                         link.name);
+        int n = snprintf(candidate, sizeof candidate, "%s%.*s%s%s", places[i][0], (int)(slash - path + 1), path,
+                         places[i][1], link.name);
         int debug;
         if (n < 0 || (size_t)n >= sizeof candidate || strcmp(candidate, path) == 0 ||
             file_open(candidate, &debug, NULL) != PROFD_OK) {
@@ -181,15 +181,15 @@ const struct object *executable_object(const struct profd_executable *x)
     return x->object;
 }
 
-enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options, struct arena *a,
-                                         struct object **out, struct profd_error *e)
+enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options,
+                                         struct arena *a, struct object **out, struct profd_error *e)
 {
     enum profd_status status = elf_read(x->fd, x->debug, options, a, out, e);
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
 }
 
-enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out, uint32_t *count,
-                                        struct profd_error *e)
+enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out,
+                                        uint32_t *count, struct profd_error *e)
 {
     enum profd_status status = elf_read_loads(x->fd, a, out, count, e);
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
@@ -225,7 +225,8 @@ enum profd_status profd_executable_read_id(const char *path, char *id, size_t si
     return PROFD_OK;
 }
 
-enum profd_status executable_dup_fds(const struct profd_executable *x, int fds[2], size_t *fd_count, struct profd_error *e)
+enum profd_status executable_dup_fds(const struct profd_executable *x, int fds[2], size_t *fd_count,
+                                     struct profd_error *e)
 {
     int copies[2] = {fcntl(x->fd, F_DUPFD_CLOEXEC, 0), -1};
     size_t n = 1;

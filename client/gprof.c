@@ -17,7 +17,8 @@
 #include "elf/elf_read.h"
 
 #define GMON_SUM "gmon.sum"
-#define OUT_BLOCK ((size_t)256 << 10) /* bytes of output written at once: formatting goes on while a pipe's reader reads */
+#define OUT_BLOCK                                                                                                      \
+    ((size_t)256 << 10) /* bytes of output written at once: formatting goes on while a pipe's reader reads */
 
 struct gprof {
     const char *program;
@@ -27,7 +28,7 @@ struct gprof {
     struct compat_run run;
     struct compat_gmon gmon;
     struct buffer out;
-    bool warned; /* of basic-block records */
+    bool warned;     /* of basic-block records */
     int write_error; /* errno of standard output */
 };
 
@@ -50,7 +51,8 @@ static int complain_errno(const char *file, int error)
 static int complain(const struct gprof *g, enum profd_status status, const struct profd_error *e)
 {
     (void)fprintf(stderr, "%s: %s\n", g->program, e->sentence);
-    return status == PROFD_REFUSED || status == PROFD_CONFLICT || status == PROFD_MALFORMED ? 1 : profd_status_exit(status);
+    return status == PROFD_REFUSED || status == PROFD_CONFLICT || status == PROFD_MALFORMED ? 1
+                                                                                            : profd_status_exit(status);
 }
 
 /* gprof's words for what is no ELF file at all, and our reason behind them for what only is a bad one. */
@@ -127,7 +129,8 @@ static void info_print(struct gprof *g, const char *file)
     const struct {
         uint32_t n;
         const char *what;
-    } lines[] = {{m->histograms, "histogram record"}, {m->arcs, "call-graph record"}, {m->blocks, "basic-block count record"}};
+    } lines[] = {
+        {m->histograms, "histogram record"}, {m->arcs, "call-graph record"}, {m->blocks, "basic-block count record"}};
     buffer_add_format(&g->out, "File `%s' (version %u) contains:\n", file, m->version);
     for (unsigned i = 0; i < 3; i++)
         buffer_add_format(&g->out, "\t%u %s%s\n", lines[i].n, lines[i].what, lines[i].n == 1 ? "" : "s");

@@ -12,15 +12,16 @@ struct gprof_file {
     bool seekable;
 };
 
-/* Reads to the end, "-" from standard input; what cannot be read ends there, as for stdio. False with errno set if it cannot be
- * opened, or memory is out. */
+/* Reads to the end, "-" from standard input; what cannot be read ends there, as for stdio. False with errno set if it
+ * cannot be opened, or memory is out. */
 bool gprof_file_read(const char *path, struct gprof_file *out);
 void gprof_file_done(struct gprof_file *f);
 
 /* All of it, however many times it takes. False with errno set. */
 bool gprof_file_write_all(int fd, const void *bytes, size_t n);
 
-/* Asks for a MiB of room in a pipe, so that its reader and its writer work at the same time. Nothing else is touched. */
+/* Asks for a MiB of room in a pipe, so that its reader and its writer work at the same time. Nothing else is touched.
+ */
 void gprof_file_widen(int fd);
 
 /* Creates or overwrites a file. False with errno set. */

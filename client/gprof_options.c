@@ -51,25 +51,24 @@ static const struct option long_options[] = {
 };
 static const char short_options[] = "aA::bBcC::d::De:E:f:F:hiI:J::k:lLm:n:N:O:p::P::q::Q::rR:sS:t:Tvw:xyzZ::";
 
-static const char help[] =
-    "usage: profctl gprof [options] [EXE [GMON...]]\n"
-    "\n"
-    "Prints what gprof prints, without a daemon. EXE is a.out, GMON is gmon.out; \"-\" is\n"
-    "standard input. S: func, file.c, file.c:func, file.c:line; arcs: S/S.\n"
-    "\n"
-    "  -p[S] -P[S]  flat profile: with, without          -C[S] -Z[S]  execution counts\n"
-    "  -q[S] -Q[S]  call graph: with, without            -k S/S       without these arcs\n"
-    "  -e S  -f S   call graph: hide, show only          -E S  -F S   the same, and their time\n"
-    "  -N S  -n S   time: never, only propagated         -B           call graph\n"
-    "  -s           sum into gmon.sum                    -i           what the files hold\n"
-    "  -b  no explanations     -T  4.2BSD's layout       -z  unused functions too\n"
-    "  -a  without statics     -D  without labels        -c  calls in the machine code\n"
-    "  -L  whole paths         -w N  index width         --inline-file-names\n"
-    "  -l  by line of source\n"
-    "  --demangle[=auto|gnu-v3|rust|none]                --no-demangle\n"
-    "  -d  says what was read  -h  this text             -v  the version\n"
-    "\n"
-    "profctl(1) says more, and where gprof errs.\n";
+static const char help[] = "usage: profctl gprof [options] [EXE [GMON...]]\n"
+                           "\n"
+                           "Prints what gprof prints, without a daemon. EXE is a.out, GMON is gmon.out; \"-\" is\n"
+                           "standard input. S: func, file.c, file.c:func, file.c:line; arcs: S/S.\n"
+                           "\n"
+                           "  -p[S] -P[S]  flat profile: with, without          -C[S] -Z[S]  execution counts\n"
+                           "  -q[S] -Q[S]  call graph: with, without            -k S/S       without these arcs\n"
+                           "  -e S  -f S   call graph: hide, show only          -E S  -F S   the same, and their time\n"
+                           "  -N S  -n S   time: never, only propagated         -B           call graph\n"
+                           "  -s           sum into gmon.sum                    -i           what the files hold\n"
+                           "  -b  no explanations     -T  4.2BSD's layout       -z  unused functions too\n"
+                           "  -a  without statics     -D  without labels        -c  calls in the machine code\n"
+                           "  -L  whole paths         -w N  index width         --inline-file-names\n"
+                           "  -l  by line of source\n"
+                           "  --demangle[=auto|gnu-v3|rust|none]                --no-demangle\n"
+                           "  -d  says what was read  -h  this text             -v  the version\n"
+                           "\n"
+                           "profctl(1) says more, and where gprof errs.\n";
 
 /* State of one parse. */
 struct parse {
@@ -174,10 +173,11 @@ static bool switch_take(struct parse *p, int c)
     const struct {
         int letter;
         bool *set;
-    } switches[] = {{'a', &l->no_static},   {'b', &l->brief},        {'c', &l->static_calls}, {'D', &l->only_functions},
-                    {'L', &l->full_paths},  {'T', &l->traditional},  {'z', &l->all_symbols},  {LONG_FILE_NAMES, &l->file_names},
-                    {'d', &p->o->debug},    {'i', &p->o->info},      {'s', &p->o->sum},       {LONG_NO_DEMANGLE, &l->raw_names},
-                    {'l', &l->lines}};
+    } switches[] = {
+        {'a', &l->no_static},  {'b', &l->brief},       {'c', &l->static_calls}, {'D', &l->only_functions},
+        {'L', &l->full_paths}, {'T', &l->traditional}, {'z', &l->all_symbols},  {LONG_FILE_NAMES, &l->file_names},
+        {'d', &p->o->debug},   {'i', &p->o->info},     {'s', &p->o->sum},       {LONG_NO_DEMANGLE, &l->raw_names},
+        {'l', &l->lines}};
     for (unsigned i = 0; i < sizeof switches / sizeof *switches; i++) {
         if (switches[i].letter != c)
             continue;

@@ -21,7 +21,8 @@ static enum profd_status malformed(struct profd_error *e, const char *what, cons
 static enum profd_status status_line(struct http_reply *r, struct profd_error *e)
 {
     const char *l = r->line;
-    bool digits = strlen(l) >= 12 && l[9] >= '1' && l[9] <= '5' && l[10] >= '0' && l[10] <= '9' && l[11] >= '0' && l[11] <= '9';
+    bool digits =
+        strlen(l) >= 12 && l[9] >= '1' && l[9] <= '5' && l[10] >= '0' && l[10] <= '9' && l[11] >= '0' && l[11] <= '9';
     if (strncmp(l, "HTTP/1.", 7) != 0 || !digits || l[8] != ' ' || (l[12] != ' ' && l[12] != '\0')) {
         return malformed(e, "no HTTP/1 status line", l);
     }

@@ -47,9 +47,9 @@ static enum profd_status histogram_check(const struct object *o, const char *pat
     for (uint32_t i = h->first; i < h->first + h->used; i++) {
         uint64_t low = bin_low(h, c->bin_index[i]), high = bin_low(h, (uint64_t)c->bin_index[i] + 1);
         if (!range_meets(o, low, high > low ? high : low + 1)) {
-            return profd_error_set(e, PROFD_WRONG_BUILD,
-                                   "it has ticks at 0x%" PRIx64 ", where %s has no code: it is not the executable that ran",
-                                   low, path);
+            return profd_error_set(
+                e, PROFD_WRONG_BUILD,
+                "it has ticks at 0x%" PRIx64 ", where %s has no code: it is not the executable that ran", low, path);
         }
     }
     return PROFD_OK;
@@ -107,8 +107,8 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
     if (!S_ISREG(s.st_mode)) {
         status = profd_error_set(e, PROFD_REFUSED, "not a regular file");
     } else if ((unsigned long long)s.st_size > LIMIT_COUNTS_RAW) {
-        status = profd_error_set(e, PROFD_TOO_LARGE, "%lld bytes; a gmon.out of at most %u is taken", (long long)s.st_size,
-                                 LIMIT_COUNTS_RAW);
+        status = profd_error_set(e, PROFD_TOO_LARGE, "%lld bytes; a gmon.out of at most %u is taken",
+                                 (long long)s.st_size, LIMIT_COUNTS_RAW);
     } else {
         room = (size_t)s.st_size;
         bytes = malloc(room + 1);
@@ -153,7 +153,8 @@ static enum profd_status counts_to_upload(const struct profd_executable *x, cons
         profd_upload_free(u);
         return status;
     }
-    profd_upload_set_inexact(u, PROFD_INEXACT_THREADS_UNKNOWN | PROFD_INEXACT_CALLER_BUCKET | PROFD_INEXACT_BINS_16_BIT);
+    profd_upload_set_inexact(u,
+                             PROFD_INEXACT_THREADS_UNKNOWN | PROFD_INEXACT_CALLER_BUCKET | PROFD_INEXACT_BINS_16_BIT);
     profd_upload_set_window(u, 0, end);
     *out = u;
     return PROFD_OK;

@@ -13,8 +13,11 @@
 
 #define PARSER_MEMORY ((size_t)1 << 30)
 
-static const char *const format_names[] = {[IMPORT_AUTO] = "auto", [IMPORT_GMON] = "gmon", [IMPORT_PPROF] = "pprof",
-                                           [IMPORT_CALLGRIND] = "callgrind", [IMPORT_PERF] = "perf"};
+static const char *const format_names[] = {[IMPORT_AUTO] = "auto",
+                                           [IMPORT_GMON] = "gmon",
+                                           [IMPORT_PPROF] = "pprof",
+                                           [IMPORT_CALLGRIND] = "callgrind",
+                                           [IMPORT_PERF] = "perf"};
 
 const char *import_format_name(enum import_format format)
 {
@@ -35,8 +38,20 @@ enum profd_status import_format_parse(const char *name, enum import_format *out,
 /* A text's first lines say what it is: callgrind's all have keys. */
 static bool looks_like_callgrind(const char *text, size_t n)
 {
-    static const char *const keys[] = {"# callgrind format", "version:", "creator:", "events:", "positions:", "cmd:", "pid:",
-                                       "part:", "desc:", "event:", "summary:", "ob=", "fl=", "fn="};
+    static const char *const keys[] = {"# callgrind format",
+                                       "version:",
+                                       "creator:",
+                                       "events:",
+                                       "positions:",
+                                       "cmd:",
+                                       "pid:",
+                                       "part:",
+                                       "desc:",
+                                       "event:",
+                                       "summary:",
+                                       "ob=",
+                                       "fl=",
+                                       "fn="};
     while (n > 0 && (*text == '\n' || *text == '\r')) {
         text++;
         n--;
@@ -70,15 +85,18 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
     if (memcmp(bytes, "gmon", n < 4 ? n : 4) == 0) {
         *out = IMPORT_GMON;
     } else if (n >= 8 && (memcmp(bytes, "PERFILE2", 8) == 0 || memcmp(bytes, "2ELIFREP", 8) == 0)) {
-        return profd_error_set(e, PROFD_MALFORMED, "perf.data itself is not taken: perf script -i FILE | profctl upload -");
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "perf.data itself is not taken: perf script -i FILE | profctl upload -");
     } else if (n >= 4 && memcmp(bytes, "\177ELF", 4) == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "it is an executable, not a profile (-e EXE says which program ran)");
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "it is an executable, not a profile (-e EXE says which program ran)");
     } else if (n >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
         *out = IMPORT_PPROF;
     } else if (!looks_like_text(bytes, n)) {
         /* Every field of message Profile that can be the first one has a number below 16 and a wire type. */
         if ((bytes[0] & 7) > 2 || (bytes[0] & 7) == 1 || bytes[0] >> 3 == 0 || bytes[0] >> 3 > 15) {
-            return profd_error_set(e, PROFD_MALFORMED, "it is neither gmon.out, pprof, callgrind.out nor perf script's text");
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "it is neither gmon.out, pprof, callgrind.out nor perf script's text");
         }
         *out = IMPORT_PPROF;
     } else {
@@ -107,14 +125,16 @@ enum profd_status import_any_detect(const char *path, enum import_format *out, s
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
 }
 
-static enum profd_status hand_over(const struct import_request *r, const struct import_profile *p, bool strict, struct profd_error *e)
+static enum profd_status hand_over(const struct import_request *r, const struct import_profile *p, bool strict,
+                                   struct profd_error *e)
 {
     struct profd_upload *u;
     enum profd_status status = import_place_profile(r->shelf, p, strict, r->notes, &u, e);
     return status == PROFD_OK ? r->take(r->context, u, p->process, e) : status;
 }
 
-static enum profd_status callgrind_each(void *context, const char *line, size_t n, uint64_t number, struct profd_error *e)
+static enum profd_status callgrind_each(void *context, const char *line, size_t n, uint64_t number,
+                                        struct profd_error *e)
 {
     return import_callgrind_line(context, line, n, number, e);
 }
@@ -138,7 +158,8 @@ static enum profd_status take_callgrind(const struct import_request *r, struct i
     return status;
 }
 
-static enum profd_status take_pprof(const struct import_request *r, struct import_input *in, struct arena *a, struct profd_error *e)
+static enum profd_status take_pprof(const struct import_request *r, struct import_input *in, struct arena *a,
+                                    struct profd_error *e)
 {
     uint8_t *bytes = NULL;
     size_t n;
@@ -160,8 +181,10 @@ static enum profd_status perf_each(void *context, const char *line, size_t n, ui
     return import_perf_line(context, line, n, number, e);
 }
 
-/* What cannot be placed of one process leaves the others alone; it is the whole file's failure only if it is all there is. */
-static enum profd_status take_perf(const struct import_request *r, struct import_input *in, struct arena *a, struct profd_error *e)
+/* What cannot be placed of one process leaves the others alone; it is the whole file's failure only if it is all there
+ * is. */
+static enum profd_status take_perf(const struct import_request *r, struct import_input *in, struct arena *a,
+                                   struct profd_error *e)
 {
     struct import_perf *perf;
     struct profd_error why = {""};
@@ -195,13 +218,15 @@ static enum profd_status take_perf(const struct import_request *r, struct import
         r->notes->say(r->notes->context, import_perf_words(perf));
     }
     if (status == PROFD_OK && taken == 0) {
-        return first != PROFD_OK ? profd_error_set(e, first, "%s", why.sentence)
-                                 : profd_error_set(e, PROFD_REFUSED, "all of its samples are of the kernel or of generated code");
+        return first != PROFD_OK
+                   ? profd_error_set(e, first, "%s", why.sentence)
+                   : profd_error_set(e, PROFD_REFUSED, "all of its samples are of the kernel or of generated code");
     }
     return status;
 }
 
-static enum profd_status take_input(const struct import_request *r, struct import_input *in, struct arena *a, struct profd_error *e)
+static enum profd_status take_input(const struct import_request *r, struct import_input *in, struct arena *a,
+                                    struct profd_error *e)
 {
     enum import_format format = r->format;
     const uint8_t *bytes;
@@ -238,5 +263,6 @@ enum profd_status import_any_file(const struct import_request *r, const char *pa
         import_input_close(&in);
     }
     arena_free(a);
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
+    return status == PROFD_OK ? status
+                              : profd_error_wrap(e, status, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
 }

@@ -17,8 +17,8 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
 enum profd_status import_any_detect(const char *path, enum import_format *out, struct profd_error *e);
 
 struct import_request {
-    enum import_format format;  /* AUTO: by content */
-    const char *event;          /* whose cost or samples are taken; NULL: the format's first, or time */
+    enum import_format format; /* AUTO: by content */
+    const char *event;         /* whose cost or samples are taken; NULL: the format's first, or time */
     struct import_shelf *shelf;
     struct import_notes *notes;
     /* Takes u over. process says of which one it is if the file is of several, else "". */
@@ -26,8 +26,9 @@ struct import_request {
     void *context;
 };
 
-/* Reads the file ("-": standard input) and hands over its uploads: one, but one for each process of perf's output, where processes
- * that cannot be placed are told to notes->say and left out. The sentence of a failure begins with the path. */
+/* Reads the file ("-": standard input) and hands over its uploads: one, but one for each process of perf's output,
+ * where processes that cannot be placed are told to notes->say and left out. The sentence of a failure begins with the
+ * path. */
 enum profd_status import_any_file(const struct import_request *r, const char *path, struct profd_error *e);
 
 #endif

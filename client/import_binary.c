@@ -132,8 +132,10 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* profd's own exports put object or source file, and the address, behind the names of namesakes: "f (libx.so)", "f (a.c) [0x1234]". */
-static bool find_own(const struct import_binary *b, const char *name, size_t n, const char *file, struct import_function *out)
+/* profd's own exports put object or source file, and the address, behind the names of namesakes: "f (libx.so)", "f
+ * (a.c) [0x1234]". */
+static bool find_own(const struct import_binary *b, const char *name, size_t n, const char *file,
+                     struct import_function *out)
 {
     const char *base = base_of(profd_executable_path(b->executable));
     char text[32];

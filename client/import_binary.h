@@ -1,5 +1,5 @@
-/* An executable or library at hand, as imports need it: which place has a function of this name, and which function has this
- * place. */
+/* An executable or library at hand, as imports need it: which place has a function of this name, and which function has
+ * this place. */
 #ifndef PROFD_CLIENT_IMPORT_BINARY_H
 #define PROFD_CLIENT_IMPORT_BINARY_H
 
@@ -30,9 +30,10 @@ struct import_function {
     uint64_t address, size; /* size: at least 1 */
     bool ambiguous;         /* other functions have the same name, and the file does not tell them apart */
 };
-/* The function that a tool called so: its symbol or demangled name, with a version ("@@GLIBC_2.34"), a context ("f'main") or a
- * depth ("f'2") behind it; callgrind's "(below main)" and hexadecimal link-time addresses; as profd's exports have it, "[plt]", "[gap]",
- * "f (a.c)" and "f (libx.so) [0x1234]". file (may be NULL) is its source. False if there is none. O(log symbols + namesakes). */
+/* The function that a tool called so: its symbol or demangled name, with a version ("@@GLIBC_2.34"), a context
+ * ("f'main") or a depth ("f'2") behind it; callgrind's "(below main)" and hexadecimal link-time addresses; as profd's
+ * exports have it, "[plt]", "[gap]", "f (a.c)" and "f (libx.so) [0x1234]". file (may be NULL) is its source. False if
+ * there is none. O(log symbols + namesakes). */
 bool import_binary_find(const struct import_binary *b, const char *name, const char *file, struct import_function *out);
 
 #endif

@@ -10,7 +10,8 @@ static int names_compare(const void *context, uint32_t a, uint32_t b)
     return strcmp(list[a].text, list[b].text);
 }
 
-enum profd_status binary_names_make(struct arena *a, const struct object *o, struct binary_names *out, struct profd_error *e)
+enum profd_status binary_names_make(struct arena *a, const struct object *o, struct binary_names *out,
+                                    struct profd_error *e)
 {
     size_t most = 2 * (size_t)o->symbol_count + 1;
     struct binary_name *list = ARENA_ARRAY(a, most, struct binary_name);
@@ -36,7 +37,8 @@ enum profd_status binary_names_make(struct arena *a, const struct object *o, str
     return PROFD_OK;
 }
 
-/* How many bytes two paths have in common at their ends, where at least the file's name is; 0 if they are of different files. */
+/* How many bytes two paths have in common at their ends, where at least the file's name is; 0 if they are of different
+ * files. */
 static size_t same_source(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), common = 0;
@@ -78,7 +80,8 @@ static void choose(struct import_function *best, bool *found, const struct objec
     *found = true;
 }
 
-bool binary_names_find(const struct binary_names *names, const char *name, size_t n, const char *file, struct import_function *out)
+bool binary_names_find(const struct binary_names *names, const char *name, size_t n, const char *file,
+                       struct import_function *out)
 {
     struct import_function all = {.address = 0}, of_file = {.address = 0};
     bool found = false, found_file = false;

@@ -18,9 +18,11 @@ struct binary_names {
 };
 
 /* NO_MEMORY. O(n log n). */
-enum profd_status binary_names_make(struct arena *a, const struct object *o, struct binary_names *out, struct profd_error *e);
-/* A name of n bytes exactly as it stands. Of namesakes at several addresses those of the source file count; if that leaves several
- * the one with the lowest address is taken, and ambiguous. */
-bool binary_names_find(const struct binary_names *names, const char *name, size_t n, const char *file, struct import_function *out);
+enum profd_status binary_names_make(struct arena *a, const struct object *o, struct binary_names *out,
+                                    struct profd_error *e);
+/* A name of n bytes exactly as it stands. Of namesakes at several addresses those of the source file count; if that
+ * leaves several the one with the lowest address is taken, and ambiguous. */
+bool binary_names_find(const struct binary_names *names, const char *name, size_t n, const char *file,
+                       struct import_function *out);
 
 #endif

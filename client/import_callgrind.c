@@ -2,7 +2,8 @@
 
 #include <inttypes.h>
 
-enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out, struct profd_error *e)
+enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out,
+                                       struct profd_error *e)
 {
     struct import_callgrind *c = ARENA_NEW(a, struct import_callgrind);
     if (!c) {
@@ -21,7 +22,8 @@ static enum profd_status no_place(struct import_callgrind *c, struct profd_error
     return import_profile_exhausted(c->profile.arena, e);
 }
 
-/* One subposition: absolute, or relative to the last cost line's. Differences may lead below 0 and back: modulo 2^64. */
+/* One subposition: absolute, or relative to the last cost line's. Differences may lead below 0 and back: modulo 2^64.
+ */
 static bool take_subposition(struct import_scan *s, uint64_t last, uint64_t *out)
 {
     uint64_t difference;
@@ -43,7 +45,8 @@ static bool take_subposition(struct import_scan *s, uint64_t last, uint64_t *out
     return true;
 }
 
-bool callgrind_take_place(const struct import_callgrind *c, struct import_scan *s, uint64_t *instruction, uint64_t *line)
+bool callgrind_take_place(const struct import_callgrind *c, struct import_scan *s, uint64_t *instruction,
+                          uint64_t *line)
 {
     *instruction = 0;
     return (!c->instructions || take_subposition(s, c->instruction, instruction)) &&
@@ -69,7 +72,8 @@ static bool take_frame(struct import_callgrind *c, const char *object, const cha
 
 static enum profd_status take_call(struct import_callgrind *c, uint64_t instruction, struct profd_error *e)
 {
-    const char *object = c->called_object ? c->called_object : c->object, *file = c->called_file ? c->called_file : c->file;
+    const char *object = c->called_object ? c->called_object : c->object,
+               *file = c->called_file ? c->called_file : c->file;
     uint32_t from, to;
     if (!take_frame(c, c->object, c->function_file, c->function, instruction, &from) ||
         !take_frame(c, object, file, c->called_function, c->target, &to) ||
@@ -97,17 +101,20 @@ static bool take_cost(const struct import_callgrind *c, struct import_scan *s, u
     }
 }
 
-static enum profd_status take_cost_line(struct import_callgrind *c, struct import_scan *s, uint64_t number, struct profd_error *e)
+static enum profd_status take_cost_line(struct import_callgrind *c, struct import_scan *s, uint64_t number,
+                                        struct profd_error *e)
 {
     uint64_t instruction, line = c->line, cost;
     enum callgrind_pending pending = c->pending;
     if (!c->event || !c->function) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost must stand behind \"events:\" and \"fn=\"", number);
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost must stand behind \"events:\" and \"fn=\"",
+                               number);
     }
     struct import_scan whole = *s;
     if (!callgrind_take_place(c, s, &instruction, &line) || !take_cost(c, s, &cost)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a position and its costs, numbers up to 2^64",
-                               number, import_scan_shown(&whole), whole.at);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": \"%.*s\" is not a position and its costs, numbers up to 2^64", number,
+                               import_scan_shown(&whole), whole.at);
     }
     c->instruction = instruction;
     c->line = line;
@@ -145,8 +152,9 @@ enum profd_status import_callgrind_line(struct import_callgrind *c, const char *
         key.end++;
     }
     if (key.end == s.end) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"",
-                               number, import_scan_shown(&s), s.at);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"", number,
+                               import_scan_shown(&s), s.at);
     }
     struct import_scan value = {key.end + 1, s.end};
     import_scan_trim(&value);
@@ -154,7 +162,8 @@ enum profd_status import_callgrind_line(struct import_callgrind *c, const char *
         return callgrind_take_header(c, &key, &value, number, e);
     }
     if (c->pending != CALLGRIND_NOTHING) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": behind \"calls=\" and \"jump=\" there must be a cost line", number);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": behind \"calls=\" and \"jump=\" there must be a cost line", number);
     }
     return callgrind_take_position(c, &key, &value, number, e);
 }

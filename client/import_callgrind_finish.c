@@ -6,9 +6,9 @@
 /* A function of no object: slots of .plt.got and .plt.sec look like this. */
 struct slot {
     const char *name;
-    uint64_t in, out;  /* calls of it, and calls that it makes but for the dynamic linker's resolver */
-    uint32_t target;   /* frame that it calls, IMPORT_NONE if none */
-    bool branches;     /* it calls several functions */
+    uint64_t in, out; /* calls of it, and calls that it makes but for the dynamic linker's resolver */
+    uint32_t target;  /* frame that it calls, IMPORT_NONE if none */
+    bool branches;    /* it calls several functions */
 };
 
 struct slots {
@@ -94,7 +94,8 @@ static const struct slot *joined_slot(struct slots *s, const struct import_frame
     return slot && slot->target != IMPORT_NONE && !slot->branches && slot->in == slot->out ? slot : NULL;
 }
 
-enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out, struct profd_error *e)
+enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out,
+                                          struct profd_error *e)
 {
     struct import_profile *p = &c->profile;
     if (!c->event) {
@@ -103,7 +104,8 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
     if (c->pending != CALLGRIND_NOTHING) {
         return profd_error_set(e, PROFD_MALFORMED, "it ends behind \"calls=\", where a cost line must follow");
     }
-    if (p->object_count == 1 && p->objects[0].path[0] == '\0' && p->program[0] != '\0') { /* no "ob=" at all: the program alone */
+    if (p->object_count == 1 && p->objects[0].path[0] == '\0' &&
+        p->program[0] != '\0') { /* no "ob=" at all: the program alone */
         p->objects[0].path = p->program;
         p->objects[0].outside = false;
         p->program_object = 0;
@@ -114,7 +116,8 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
     }
     for (uint32_t i = 0; i < p->pair_count && slots.count > 0; i++) {
         struct import_pair *pair = &p->pairs[i];
-        const struct slot *from = joined_slot(&slots, &p->frames[pair->from]), *to = joined_slot(&slots, &p->frames[pair->to]);
+        const struct slot *from = joined_slot(&slots, &p->frames[pair->from]),
+                          *to = joined_slot(&slots, &p->frames[pair->to]);
         if (from && same_function(&p->frames[pair->to], &p->frames[from->target])) {
             pair->calls = 0;
         } else if (to) {

@@ -10,8 +10,10 @@ static uint32_t time_rate(const struct import_scan *event)
     static const struct {
         const char *name;
         uint32_t rate;
-    } times[] = {{"ns", 1000000000}, {"nsec", 1000000000}, {"nanoseconds", 1000000000}, {"us", 1000000}, {"usec", 1000000},
-                 {"microseconds", 1000000}, {"ms", 1000}, {"msec", 1000}, {"milliseconds", 1000}, {"s", 1}, {"seconds", 1}};
+    } times[] = {{"ns", 1000000000}, {"nsec", 1000000000}, {"nanoseconds", 1000000000},
+                 {"us", 1000000},    {"usec", 1000000},    {"microseconds", 1000000},
+                 {"ms", 1000},       {"msec", 1000},       {"milliseconds", 1000},
+                 {"s", 1},           {"seconds", 1}};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         if (import_scan_is(event, times[i].name)) {
             return times[i].rate;
@@ -41,7 +43,8 @@ static void close_header(struct import_callgrind *c)
     c->part = c->thread = 0;
 }
 
-static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number, struct profd_error *e)
+static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number,
+                                     struct profd_error *e)
 {
     struct import_scan all = *value, event = {NULL, NULL};
     uint32_t column = 0;
@@ -56,7 +59,8 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
                                c->wanted ? c->wanted : "at all", import_scan_shown(&all), all.at);
     }
     if (c->event && !import_scan_is(&event, c->event)) {
-        return profd_error_set(e, PROFD_REFUSED, "line %" PRIu64 ": parts of different events, \"%.30s\" and \"%.*s\", do not add up",
+        return profd_error_set(e, PROFD_REFUSED,
+                               "line %" PRIu64 ": parts of different events, \"%.30s\" and \"%.*s\", do not add up",
                                number, c->event, import_scan_shown(&event), event.at);
     }
     close_header(c);
@@ -69,7 +73,8 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
     return PROFD_OK;
 }
 
-static enum profd_status take_positions(struct import_callgrind *c, struct import_scan *value, uint64_t number, struct profd_error *e)
+static enum profd_status take_positions(struct import_callgrind *c, struct import_scan *value, uint64_t number,
+                                        struct profd_error *e)
 {
     struct import_scan all = *value;
     c->instructions = c->lines = false;
@@ -78,9 +83,13 @@ static enum profd_status take_positions(struct import_callgrind *c, struct impor
         if (word.at == word.end) {
             break;
         }
-        bool *which = import_scan_is(&word, "instr") ? &c->instructions : import_scan_is(&word, "line") ? &c->lines : NULL;
+        bool *which = import_scan_is(&word, "instr")  ? &c->instructions
+                      : import_scan_is(&word, "line") ? &c->lines
+                                                      : NULL;
         if (!which || *which || (which == &c->instructions && c->lines)) {
-            return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"",
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "line %" PRIu64
+                                   ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"",
                                    number, import_scan_shown(&all), all.at);
         }
         *which = true;
@@ -96,12 +105,13 @@ static enum profd_status take_version(struct import_scan *value, uint64_t number
     if (import_scan_is(value, "1")) {
         return PROFD_OK;
     }
-    return profd_error_set(e, PROFD_REFUSED, "line %" PRIu64 ": only version 1 of callgrind's format is known, not \"%.*s\"", number,
+    return profd_error_set(e, PROFD_REFUSED,
+                           "line %" PRIu64 ": only version 1 of callgrind's format is known, not \"%.*s\"", number,
                            import_scan_shown(value), value->at);
 }
 
-enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key, struct import_scan *value,
-                                        uint64_t number, struct profd_error *e)
+enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
+                                        struct import_scan *value, uint64_t number, struct profd_error *e)
 {
     const char *text = "";
     if (import_scan_is(key, "version")) {

@@ -48,7 +48,8 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
     uint64_t which;
     if (s.at < s.end && *s.at == '(') {
         s.at++;
-        if (import_scan_any_number(&s, &which) && s.at < s.end && *s.at == ')') { /* otherwise "(below main)" and the like */
+        if (import_scan_any_number(&s, &which) && s.at < s.end &&
+            *s.at == ')') { /* otherwise "(below main)" and the like */
             s.at++;
             import_scan_trim(&s);
             id = take_id(c, kind, which);
@@ -57,7 +58,8 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
             }
             if (s.at == s.end) {
                 if (!id->text) {
-                    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": (%" PRIu64 ") was not named before", number, which);
+                    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": (%" PRIu64 ") was not named before",
+                                           number, which);
                 }
                 *out = id->text;
                 return PROFD_OK;
@@ -78,12 +80,14 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
     return PROFD_OK;
 }
 
-static enum profd_status take_calls(struct import_callgrind *c, struct import_scan *value, uint64_t number, struct profd_error *e)
+static enum profd_status take_calls(struct import_callgrind *c, struct import_scan *value, uint64_t number,
+                                    struct profd_error *e)
 {
     struct import_scan all = *value;
     uint64_t target_line = c->line;
     if (!c->function || !c->called_function) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"calls=\" must stand behind \"fn=\" and \"cfn=\"", number);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": \"calls=\" must stand behind \"fn=\" and \"cfn=\"", number);
     }
     if (!import_scan_any_number(value, &c->calls)) {
         return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a number of calls", number,
@@ -91,15 +95,15 @@ static enum profd_status take_calls(struct import_callgrind *c, struct import_sc
     }
     c->target = 0;
     if (!callgrind_take_place(c, value, &c->target, &target_line)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" does not say which place is called", number,
-                               import_scan_shown(&all), all.at);
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" does not say which place is called",
+                               number, import_scan_shown(&all), all.at);
     }
     c->pending = CALLGRIND_CALL;
     return PROFD_OK;
 }
 
-enum profd_status callgrind_take_position(struct import_callgrind *c, const struct import_scan *key, struct import_scan *value,
-                                          uint64_t number, struct profd_error *e)
+enum profd_status callgrind_take_position(struct import_callgrind *c, const struct import_scan *key,
+                                          struct import_scan *value, uint64_t number, struct profd_error *e)
 {
     const char *ignored;
     if (import_scan_is(key, "fn")) {

@@ -21,29 +21,32 @@ struct import_callgrind {
     struct callgrind_id *ids;
     uint32_t id_count, id_room;
     struct table id_table;
-    const char *wanted;           /* event, or NULL */
-    const char *event;            /* the one taken; NULL before "events:" */
-    uint32_t column;              /* of its cost */
-    bool instructions, lines;     /* the subpositions that lines begin with */
-    uint64_t instruction;         /* of the last cost line; "+n" and "*" refer to it */
+    const char *wanted;       /* event, or NULL */
+    const char *event;        /* the one taken; NULL before "events:" */
+    uint32_t column;          /* of its cost */
+    bool instructions, lines; /* the subpositions that lines begin with */
+    uint64_t instruction;     /* of the last cost line; "+n" and "*" refer to it */
     uint64_t line;
-    const char *object, *file, *function; /* NULL before the first; file: where the code came from, of inlined code too */
-    const char *function_file;    /* where the function is */
+    const char *object, *file,
+        *function;             /* NULL before the first; file: where the code came from, of inlined code too */
+    const char *function_file; /* where the function is */
     const char *called_object, *called_file, *called_function; /* NULL: as the caller's */
-    enum callgrind_pending pending; /* what the next cost line belongs to */
+    enum callgrind_pending pending;                            /* what the next cost line belongs to */
     uint64_t calls, target;
-    uint64_t part, thread;        /* of the header that is being read; 0 if it does not say */
+    uint64_t part, thread; /* of the header that is being read; 0 if it does not say */
     bool part_seen;
-    bool waiting;                 /* time is elapsed time */
+    bool waiting; /* time is elapsed time */
 };
 
 /* A line "key: value" or "key=value". */
-enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key, struct import_scan *value,
-                                        uint64_t number, struct profd_error *e);
-enum profd_status callgrind_take_position(struct import_callgrind *c, const struct import_scan *key, struct import_scan *value,
-                                          uint64_t number, struct profd_error *e);
+enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
+                                        struct import_scan *value, uint64_t number, struct profd_error *e);
+enum profd_status callgrind_take_position(struct import_callgrind *c, const struct import_scan *key,
+                                          struct import_scan *value, uint64_t number, struct profd_error *e);
 
-/* Subpositions at the beginning of a line: *instruction is its first, or 0. False if they are not what "positions:" says. */
-bool callgrind_take_place(const struct import_callgrind *c, struct import_scan *s, uint64_t *instruction, uint64_t *line);
+/* Subpositions at the beginning of a line: *instruction is its first, or 0. False if they are not what "positions:"
+ * says. */
+bool callgrind_take_place(const struct import_callgrind *c, struct import_scan *s, uint64_t *instruction,
+                          uint64_t *line);
 
 #endif

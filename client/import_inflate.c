@@ -31,12 +31,13 @@ static enum profd_status inflating_run(struct inflating *i, const uint8_t *in, s
 {
     for (size_t fed = 0; fed < n;) {
         size_t took = 0, gave = 0;
-        enum libdeflate_result answer = libdeflate_gzip_decompress_ex(i->by, in + fed, n - fed, i->out + i->size, i->room - i->size,
-                                                                      &took, &gave);
+        enum libdeflate_result answer =
+            libdeflate_gzip_decompress_ex(i->by, in + fed, n - fed, i->out + i->size, i->room - i->size, &took, &gave);
         if (answer == LIBDEFLATE_INSUFFICIENT_SPACE) {
             if (!inflating_widen(i)) {
                 return i->room >= i->max
-                           ? profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes when inflated; no more are taken", i->max)
+                           ? profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes when inflated; no more are taken",
+                                             i->max)
                            : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
             }
             continue;
@@ -50,11 +51,13 @@ static enum profd_status inflating_run(struct inflating *i, const uint8_t *in, s
     return PROFD_OK;
 }
 
-enum profd_status import_inflate(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size, struct profd_error *e)
+enum profd_status import_inflate(const uint8_t *in, size_t n, size_t max, uint8_t **out, size_t *size,
+                                 struct profd_error *e)
 {
     struct inflating i = {.max = max, .by = libdeflate_alloc_decompressor()};
-    enum profd_status status = i.by && inflating_widen(&i) ? inflating_run(&i, in, n, e)
-                                                           : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
+    enum profd_status status = i.by && inflating_widen(&i)
+                                   ? inflating_run(&i, in, n, e)
+                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
     libdeflate_free_decompressor(i.by);
     if (status != PROFD_OK) {
         free(i.out);

@@ -38,7 +38,8 @@ static enum profd_status input_judge(struct import_input *in, bool is_standard, 
 enum profd_status import_input_open(const char *path, struct import_input *in, struct profd_error *e)
 {
     bool is_standard = strcmp(path, "-") == 0;
-    *in = (struct import_input){.fd = is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+    *in = (struct import_input){.fd = is_standard ? STDIN_FILENO
+                                                  : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
     if (in->fd < 0) {
         return profd_error_set(e, PROFD_NO_INPUT, "cannot open: %s", strerror(errno));
     }
@@ -111,7 +112,8 @@ static bool input_widen(struct import_input *in, size_t most)
     return true;
 }
 
-enum profd_status import_input_each_line(struct import_input *in, import_line *each, void *context, struct profd_error *e)
+enum profd_status import_input_each_line(struct import_input *in, import_line *each, void *context,
+                                         struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (uint64_t number = 1; status == PROFD_OK; number++) {
@@ -124,7 +126,8 @@ enum profd_status import_input_each_line(struct import_input *in, import_line *e
                 break;
             }
             if (looked >= IMPORT_LINE_MAX || !input_widen(in, IMPORT_LINE_MAX + 1)) {
-                return profd_error_set(e, PROFD_TOO_LARGE, "line %" PRIu64 " has more than %zu bytes", number, IMPORT_LINE_MAX);
+                return profd_error_set(e, PROFD_TOO_LARGE, "line %" PRIu64 " has more than %zu bytes", number,
+                                       IMPORT_LINE_MAX);
             }
             status = input_fill(in, e);
         }
@@ -142,7 +145,8 @@ enum profd_status import_input_each_line(struct import_input *in, import_line *e
     return status;
 }
 
-enum profd_status import_input_take_all(struct import_input *in, size_t max, uint8_t **bytes, size_t *n, struct profd_error *e)
+enum profd_status import_input_take_all(struct import_input *in, size_t max, uint8_t **bytes, size_t *n,
+                                        struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && !in->ended) {

@@ -8,7 +8,7 @@
 #define COMM_MAX 15 /* bytes of a process's name that the kernel keeps */
 
 struct perf_process {
-    uint64_t number;     /* pid; tid where the text has no pids */
+    uint64_t number;      /* pid; tid where the text has no pids */
     uint64_t first, last; /* time stamps, ns */
     struct import_profile profile;
 };
@@ -21,7 +21,7 @@ struct import_perf {
     struct table process_table;
     const char *wanted, *event; /* event: the one taken; NULL before the first sample */
     bool is_clock, has_period;
-    uint64_t period;       /* of all samples until now; 0 if they differ */
+    uint64_t period; /* of all samples until now; 0 if they differ */
     bool without_pids, timed;
     uint64_t last;         /* of all time stamps */
     uint64_t other_events; /* samples */
@@ -129,19 +129,23 @@ static bool is_program(const char *comm, const char *path)
 /* Generated code, by the name perf gives its map. */
 static bool is_generated(const struct import_scan *object)
 {
-    return import_scan_begins(object, "/tmp/perf-") && import_scan_left(object) > 4 && memcmp(object->end - 4, ".map", 4) == 0;
+    return import_scan_begins(object, "/tmp/perf-") && import_scan_left(object) > 4 &&
+           memcmp(object->end - 4, ".map", 4) == 0;
 }
 
 /* One place of the sample that is being read: the leaf, then its callers, whose addresses are where they go on. */
-static enum profd_status take_place(struct import_perf *f, const struct perf_place *place, uint64_t number, struct profd_error *e)
+static enum profd_status take_place(struct import_perf *f, const struct perf_place *place, uint64_t number,
+                                    struct profd_error *e)
 {
     struct import_profile *p = &f->processes[f->process].profile;
-    if (import_scan_is(&place->object, "inlined") || place->address == 0) { /* a part of the next one; the end of a chain */
+    if (import_scan_is(&place->object, "inlined") ||
+        place->address == 0) { /* a part of the next one; the end of a chain */
         return PROFD_OK;
     }
     if (place->object.at == place->object.end) {
-        return profd_error_set(e, PROFD_REFUSED, "line %" PRIu64 ": a place without its file: the fields must have dso (perf script -F +dso)",
-                               number);
+        return profd_error_set(
+            e, PROFD_REFUSED,
+            "line %" PRIu64 ": a place without its file: the fields must have dso (perf script -F +dso)", number);
     }
     struct import_frame frame = {.has_address = true, .address = place->address, .offset = IMPORT_NO_OFFSET};
     if (place->has_offset) {
@@ -156,7 +160,8 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
         frame.name = import_texts_take(&f->texts, place->name.at, import_scan_left(&place->name));
     }
     uint32_t index;
-    if (!path || (place->name.at != place->name.end && !frame.name) || !import_profile_take_object(p, path, &frame.object)) {
+    if (!path || (place->name.at != place->name.end && !frame.name) ||
+        !import_profile_take_object(p, path, &frame.object)) {
         return import_profile_exhausted(f->arena, e);
     }
     struct import_object *o = &p->objects[frame.object];
@@ -179,7 +184,8 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
     return PROFD_OK;
 }
 
-static enum profd_status take_heading(struct import_perf *f, const struct perf_heading *h, uint64_t number, struct profd_error *e)
+static enum profd_status take_heading(struct import_perf *f, const struct perf_heading *h, uint64_t number,
+                                      struct profd_error *e)
 {
     struct import_scan name = perf_event_name(h->event);
     struct perf_place place;
@@ -192,7 +198,8 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     }
     f->without_pids |= !h->has_pid;
     f->comm_text = import_texts_take(&f->texts, h->comm.at, import_scan_left(&h->comm));
-    if (!f->comm_text || (!f->event && !choose_event(f, &name, h->has_period, h->period)) || !take_process(f, h->pid, &f->process)) {
+    if (!f->comm_text || (!f->event && !choose_event(f, &name, h->has_period, h->period)) ||
+        !take_process(f, h->pid, &f->process)) {
         return import_profile_exhausted(f->arena, e);
     }
     struct perf_process *p = &f->processes[f->process];
@@ -212,7 +219,8 @@ static bool is_source_line(struct import_scan s)
     return s.end > s.at + 1 && s.end[-1] == ':';
 }
 
-enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number, struct profd_error *e)
+enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number,
+                                   struct profd_error *e)
 {
     struct import_scan s = import_scan_of(line, n);
     struct perf_heading heading;
@@ -235,10 +243,12 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
     if (f->inside && (indented || line[0] == ' ') && perf_place_parse(s, &place)) {
         return f->taken ? take_place(f, &place, number, e) : PROFD_OK;
     }
-    if ((f->inside && line[0] == ' ' && is_source_line(s)) || (memmem(s.at, import_scan_left(&s), "PERF_RECORD_", 12) && !indented)) {
+    if ((f->inside && line[0] == ' ' && is_source_line(s)) ||
+        (memmem(s.at, import_scan_left(&s), "PERF_RECORD_", 12) && !indented)) {
         return PROFD_OK;
     }
-    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is neither a sample nor a place as perf script prints them",
+    return profd_error_set(e, PROFD_MALFORMED,
+                           "line %" PRIu64 ": \"%.*s\" is neither a sample nor a place as perf script prints them",
                            number, import_scan_shown(&s), s.at);
 }
 
@@ -275,12 +285,15 @@ enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32
     }
     const char *others = "", *threads = "";
     if (f->other_events > 0) {
-        others = arena_format(f->arena, "%" PRIu64 " samples of other events than %s were left out (--event takes another one)",
+        others = arena_format(f->arena,
+                              "%" PRIu64 " samples of other events than %s were left out (--event takes another one)",
                               f->other_events, f->event);
     }
     if (f->without_pids && f->process_count > 1) {
-        threads = arena_format(f->arena, "%sthe text has no process numbers, so that each of %u threads counts as a process (perf script -F +pid)",
-                               f->other_events > 0 ? "; " : "", f->process_count);
+        threads = arena_format(
+            f->arena,
+            "%sthe text has no process numbers, so that each of %u threads counts as a process (perf script -F +pid)",
+            f->other_events > 0 ? "; " : "", f->process_count);
     }
     const char *words = others && threads ? arena_format(f->arena, "%s%s", others, threads) : NULL;
     f->words = words ? words : "";

@@ -34,13 +34,15 @@ static bool take_time(struct import_scan word, uint64_t *ns)
     }
     word.at++;
     const char *begin = word.at;
-    if (!import_scan_number(&word, 10, &fraction) || word.end - word.at != 1 || *word.at != ':' || word.at - begin > 9) {
+    if (!import_scan_number(&word, 10, &fraction) || word.end - word.at != 1 || *word.at != ':' ||
+        word.at - begin > 9) {
         return false;
     }
     for (size_t digits = (size_t)(word.at - begin); digits < 9; digits++) {
         fraction *= 10;
     }
-    return !__builtin_mul_overflow(seconds, UINT64_C(1000000000), &seconds) && !__builtin_add_overflow(seconds, fraction, ns);
+    return !__builtin_mul_overflow(seconds, UINT64_C(1000000000), &seconds) &&
+           !__builtin_add_overflow(seconds, fraction, ns);
 }
 
 static struct import_scan next_word(const struct import_scan *rest)
@@ -93,7 +95,8 @@ bool perf_heading_parse(struct import_scan line, struct perf_heading *out)
     const char *comm_end = rest.at;
     while (rest.at < rest.end) {
         struct import_scan word = import_scan_word(&rest);
-        struct perf_heading h = {.comm = {line.at, comm_end}, .event = {line.end, line.end}, .place = {line.end, line.end}};
+        struct perf_heading h = {
+            .comm = {line.at, comm_end}, .event = {line.end, line.end}, .place = {line.end, line.end}};
         if (take_thread(word, &h) && heading_finish(rest, &h)) {
             *out = h;
             return true;

@@ -23,7 +23,8 @@ struct perf_place {
 bool perf_heading_parse(struct import_scan line, struct perf_heading *out);
 /* False if it is no place: it must begin with hexadecimal digits. */
 bool perf_place_parse(struct import_scan line, struct perf_place *out);
-/* An event's name without its modifiers and the name of its unit: "cycles" of "cycles:uppp" and of "cpu_core/cycles/". */
+/* An event's name without its modifiers and the name of its unit: "cycles" of "cycles:uppp" and of "cpu_core/cycles/".
+ */
 struct import_scan perf_event_name(struct import_scan event);
 
 #endif

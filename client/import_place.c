@@ -32,7 +32,8 @@ uint32_t import_place_program(const struct import_profile *p)
             score = points;
         }
     }
-    for (uint32_t i = 0; i < p->frame_count && score <= 50; i++) { /* of several programs (plug-ins) the one that begins */
+    for (uint32_t i = 0; i < p->frame_count && score <= 50;
+         i++) { /* of several programs (plug-ins) the one that begins */
         const struct import_frame *f = &p->frames[i];
         if (f->object == IMPORT_NONE || !f->name || p->objects[f->object].outside ||
             strstr(import_shelf_base(p->objects[f->object].path), ".so")) {
@@ -55,8 +56,8 @@ static void complain(const struct import_notes *notes, const char *sentence)
 }
 
 /* Adds a build, or finds it: several objects of a profile may be parts of one. */
-static enum profd_status add_build(struct place *w, const char *id, const char *name, const struct place_span *span, uint32_t *build,
-                                   struct profd_error *e)
+static enum profd_status add_build(struct place *w, const char *id, const char *name, const struct place_span *span,
+                                   uint32_t *build, struct profd_error *e)
 {
     for (uint32_t i = 0; i < w->build_count; i++) {
         if (strcmp(upload_build_id(w->upload, i), id) == 0) {
@@ -75,8 +76,8 @@ static enum profd_status add_build(struct place *w, const char *id, const char *
 }
 
 /* One object gets a build; outside if there is none. */
-static enum profd_status place_object(struct place *w, struct import_shelf *shelf, uint32_t index, bool is_program, bool strict,
-                                      struct profd_error *e)
+static enum profd_status place_object(struct place *w, struct import_shelf *shelf, uint32_t index, bool is_program,
+                                      bool strict, struct profd_error *e)
 {
     const struct import_object *o = &w->profile->objects[index];
     struct import_object sought = *o;
@@ -97,15 +98,17 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
         const struct profd_executable *x = import_binary_executable(k->binary);
         struct place_span span;
         import_binary_span(k->binary, &span.low, &span.high);
-        return add_build(w, profd_executable_build_id(x), o->path[0] == '/' ? o->path : profd_executable_path(x), &span, &k->build, e);
+        return add_build(w, profd_executable_build_id(x), o->path[0] == '/' ? o->path : profd_executable_path(x), &span,
+                         &k->build, e);
     }
     if (sought.build_id && o->addressing != IMPORT_MOVED) { /* names may come later */
         const struct place_span span = {o->low, o->high > o->low ? o->high : o->low + 1};
         return add_build(w, sought.build_id, o->path, &span, &k->build, e);
     }
     if (is_program || strict) {
-        return profd_error_set(e, status, "%s: %s", is_program ? "the program's file is wanted (-e EXE or --root DIR say where it is)"
-                                                               : "mapping without a build-id, so that its file is wanted (--root DIR)",
+        return profd_error_set(e, status, "%s: %s",
+                               is_program ? "the program's file is wanted (-e EXE or --root DIR say where it is)"
+                                          : "mapping without a build-id, so that its file is wanted (--root DIR)",
                                why.sentence);
     }
     struct profd_error said;
@@ -123,7 +126,8 @@ static enum profd_status program_judge(const struct place *w, uint32_t program, 
     if (k->frames == 0 || (certain ? k->placed > 0 : k->placed >= k->frames - k->frames / 2)) {
         return PROFD_OK;
     }
-    return profd_error_set(e, PROFD_WRONG_BUILD, "only %u of the %u functions and places that it has of %s are in %s: it is not what ran",
+    return profd_error_set(e, PROFD_WRONG_BUILD,
+                           "only %u of the %u functions and places that it has of %s are in %s: it is not what ran",
                            k->placed, k->frames, import_shelf_base(p->objects[program].path),
                            k->binary ? profd_executable_path(import_binary_executable(k->binary)) : "that file");
 }
@@ -133,7 +137,8 @@ static enum profd_status place_objects(struct place *w, struct import_shelf *she
     const struct import_profile *p = w->profile;
     uint32_t program = import_place_program(p);
     if (program == IMPORT_NONE) {
-        return profd_error_set(e, PROFD_REFUSED, "all of it is outside of every program: of the kernel, or of generated code");
+        return profd_error_set(e, PROFD_REFUSED,
+                               "all of it is outside of every program: of the kernel, or of generated code");
     }
     for (uint32_t i = 0; i < p->frame_count; i++) {
         if (p->frames[i].object != IMPORT_NONE) {

@@ -70,8 +70,11 @@ static enum profd_status add_pairs(struct place *w, bool *saturated, struct prof
         if (pair->calls == 0 || (from_outside && to_outside)) {
             continue;
         }
-        const struct profd_arc arc = {.from_build = from->build, .to_build = to->build, .from = from_outside ? 0 : from->at,
-                                      .to = to_outside ? 0 : to->entry, .calls = pair->calls};
+        const struct profd_arc arc = {.from_build = from->build,
+                                      .to_build = to->build,
+                                      .from = from_outside ? 0 : from->at,
+                                      .to = to_outside ? 0 : to->entry,
+                                      .calls = pair->calls};
         if (!add_arc(&arcs, w->arena, &arc, saturated)) {
             return no_memory(e);
         }
@@ -85,7 +88,8 @@ static enum profd_status add_pairs(struct place *w, bool *saturated, struct prof
 
 static int place_compare(const void *context, uint32_t a, uint32_t b)
 {
-    const struct place_frame *x = &((const struct place_frame *)context)[a], *y = &((const struct place_frame *)context)[b];
+    const struct place_frame *x = &((const struct place_frame *)context)[a],
+                             *y = &((const struct place_frame *)context)[b];
     if (x->build != y->build) {
         return x->build < y->build ? -1 : 1;
     }
@@ -93,8 +97,8 @@ static int place_compare(const void *context, uint32_t a, uint32_t b)
 }
 
 /* One build's bins: order[first … end). */
-static enum profd_status add_histogram(struct place *w, const uint32_t *order, uint32_t first, uint32_t end, bool *saturated,
-                                       struct profd_error *e)
+static enum profd_status add_histogram(struct place *w, const uint32_t *order, uint32_t first, uint32_t end,
+                                       bool *saturated, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     uint32_t build = w->frames[order[first]].build, used = 0;
@@ -108,7 +112,8 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
     span.low = w->frames[order[first]].at < span.low ? w->frames[order[first]].at : span.low;
     span.high = last >= span.high ? last + 1 : span.high;
     if (span.high - span.low > UINT32_MAX || span.high < span.low) {
-        return profd_error_set(e, PROFD_REFUSED, "the code of build %.12s spans more than 4 GiB", upload_build_id(w->upload, build));
+        return profd_error_set(e, PROFD_REFUSED, "the code of build %.12s spans more than 4 GiB",
+                               upload_build_id(w->upload, build));
     }
     for (uint32_t i = first; i < end; i++) {
         uint32_t bin = (uint32_t)(w->frames[order[i]].at - span.low);
@@ -117,10 +122,17 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
         }
         sum_add(&ticks[used - 1], p->frames[order[i]].ticks, saturated);
     }
-    struct counts_histogram h = {.build = build, .bins = (uint32_t)(span.high - span.low), .low = span.low, .high = span.high,
-                                 .rate = p->rate, .abbreviation = p->abbreviation, .first = 0, .used = used};
+    struct counts_histogram h = {.build = build,
+                                 .bins = (uint32_t)(span.high - span.low),
+                                 .low = span.low,
+                                 .high = span.high,
+                                 .rate = p->rate,
+                                 .abbreviation = p->abbreviation,
+                                 .first = 0,
+                                 .used = used};
     memcpy(h.dimension, p->dimension, sizeof h.dimension);
-    const struct counts c = {.histogram_count = 1, .bin_count = used, .histograms = &h, .bin_index = index, .bin_ticks = ticks};
+    const struct counts c = {
+        .histogram_count = 1, .bin_count = used, .histograms = &h, .bin_index = index, .bin_ticks = ticks};
     return upload_add_counts(w->upload, &c, e);
 }
 

@@ -2,9 +2,9 @@
 #include "client/import_place_parts.h"
 
 #define PAGE 4096u
-#define VOTES 4096u      /* frames of an object that are asked how far it was moved */
-#define CANDIDATES 256u  /* answers that are tried */
-#define WIDE 64u         /* pages; a frame that leaves more answers open proposes none */
+#define VOTES 4096u     /* frames of an object that are asked how far it was moved */
+#define CANDIDATES 256u /* answers that are tried */
+#define WIDE 64u        /* pages; a frame that leaves more answers open proposes none */
 
 /* The object was moved by [low, high] (modulo 2^64), says one frame. */
 struct vote {
@@ -39,7 +39,8 @@ static void find_bias(const struct vote *votes, uint32_t n, struct place_object 
     bool tie = false;
     for (uint32_t i = 0; i < n && tried_count < CANDIDATES; i++) {
         uint64_t first = (votes[i].low + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-        for (uint64_t bias = first; vote_allows(&votes[i], bias) && (bias - first) / PAGE < WIDE && tried_count < CANDIDATES; bias += PAGE) {
+        for (uint64_t bias = first;
+             vote_allows(&votes[i], bias) && (bias - first) / PAGE < WIDE && tried_count < CANDIDATES; bias += PAGE) {
             bool known = false;
             for (uint32_t t = 0; t < tried_count && !known; t++) {
                 known = tried[t] == bias;
@@ -67,8 +68,9 @@ static bool place_in_file(const struct import_binary *b, uint64_t address, uint6
     return import_binary_load(b, address, at) && import_binary_holds(b, *at);
 }
 
-/* Without a name to ask (of a stripped object): tools then write places in the file, or, of what cannot be moved, addresses. Believed
- * if nine in ten of them are in code (walks of the stack err). first is a frame's number plus 1, and next leads on to those of the same object. */
+/* Without a name to ask (of a stripped object): tools then write places in the file, or, of what cannot be moved,
+ * addresses. Believed if nine in ten of them are in code (walks of the stack err). first is a frame's number plus 1,
+ * and next leads on to those of the same object. */
 static void find_unnamed(const struct place *w, uint32_t first, const uint32_t *next, struct place_object *k)
 {
     uint64_t all = 0, in_file = 0, here = 0, at;
@@ -117,7 +119,8 @@ static enum profd_status find_biases(struct place *w, struct profd_error *e)
 }
 
 /* By address. False if the address means nothing, or no code. */
-static bool place_by_address(const struct import_object *o, const struct place_object *k, const struct import_frame *f, uint64_t *at)
+static bool place_by_address(const struct import_object *o, const struct place_object *k, const struct import_frame *f,
+                             uint64_t *at)
 {
     if (!f->has_address) {
         return false;

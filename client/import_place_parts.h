@@ -12,7 +12,7 @@ struct place_object {
     bool used;                          /* a frame is in it */
     bool has_bias;                      /* of IMPORT_MOVED: what is to be subtracted from addresses */
     uint64_t bias;
-    bool in_file;                       /* of IMPORT_MOVED: addresses are places in the file */
+    bool in_file; /* of IMPORT_MOVED: addresses are places in the file */
     uint32_t frames, placed;
 };
 
@@ -31,9 +31,9 @@ struct place {
     struct profd_upload *upload;
     struct place_span *spans; /* of the upload's builds: what their histograms cover */
     uint32_t build_count;
-    bool saturated;           /* a sum reached its end */
-    bool lost;                /* a frame of a build found no place */
-    bool outside;             /* ticks of no build were left out */
+    bool saturated; /* a sum reached its end */
+    bool lost;      /* a frame of a build found no place */
+    bool outside;   /* ticks of no build were left out */
 };
 
 /* Addresses of a build: [low, high). */

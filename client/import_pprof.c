@@ -27,7 +27,8 @@ static bool next_number(const struct pprof_field *f, struct pprof_cursor *c, boo
     return !*broken;
 }
 
-enum profd_status pprof_sample_read(struct pprof *p, struct pprof_cursor message, uint64_t values[PPROF_TYPES], struct profd_error *e)
+enum profd_status pprof_sample_read(struct pprof *p, struct pprof_cursor message, uint64_t values[PPROF_TYPES],
+                                    struct profd_error *e)
 {
     struct pprof_field f;
     bool broken = false;
@@ -45,7 +46,8 @@ enum profd_status pprof_sample_read(struct pprof *p, struct pprof_cursor message
                 return pprof_broken(p, begin, "a Sample with more values than there are sample types", e);
             }
             if (value > INT64_MAX) {
-                return profd_error_set(e, PROFD_REFUSED, "byte %zu: a sample of %" PRId64 ": a difference of two profiles is not taken",
+                return profd_error_set(e, PROFD_REFUSED,
+                                       "byte %zu: a sample of %" PRId64 ": a difference of two profiles is not taken",
                                        (size_t)(begin - p->file), (int64_t)value);
             }
             values[count++] = value;
@@ -66,7 +68,7 @@ enum profd_status pprof_sample_read(struct pprof *p, struct pprof_cursor message
 /* What one sample adds. */
 struct stack {
     uint64_t ticks, weight, calls;
-    uint32_t callee;   /* frame in front of the next one; IMPORT_NONE for the leaf */
+    uint32_t callee; /* frame in front of the next one; IMPORT_NONE for the leaf */
     uint64_t depth;
 };
 
@@ -95,7 +97,9 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
     if (status != PROFD_OK) {
         return status;
     }
-    struct stack s = {.ticks = values[p->ticks], .weight = values[p->weight], .calls = p->own ? values[p->calls] : 0,
+    struct stack s = {.ticks = values[p->ticks],
+                      .weight = values[p->weight],
+                      .calls = p->own ? values[p->calls] : 0,
                       .callee = IMPORT_NONE};
     struct pprof_field f;
     bool broken = false;
@@ -105,7 +109,8 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
         while (f.number == SAMPLE_LOCATION && next_number(&f, &f.inside, &first, &id, &bad)) {
             const struct pprof_location *l = pprof_ids_find(&p->location_ids, id);
             if (!l) {
-                return profd_error_set(e, PROFD_MALFORMED, "byte %zu: a sample in location %" PRIu64 ", which does not exist",
+                return profd_error_set(e, PROFD_MALFORMED,
+                                       "byte %zu: a sample in location %" PRIu64 ", which does not exist",
                                        (size_t)(f.inside.at - p->file), id);
             }
             if (!stack_add(p, &s, l->frame)) {
@@ -136,8 +141,8 @@ static enum profd_status take_samples(struct pprof *p, const uint8_t *in, size_t
     return status;
 }
 
-enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a, struct import_profile **out,
-                                     struct profd_error *e)
+enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
+                                     struct import_profile **out, struct profd_error *e)
 {
     struct pprof *p = ARENA_NEW(a, struct pprof);
     if (!p) {

@@ -6,8 +6,17 @@
 #include "client/import_pprof_field.h"
 
 enum { /* field numbers of message Profile */
-    PPROF_SAMPLE_TYPE = 1, PPROF_SAMPLE = 2, PPROF_MAPPING = 3, PPROF_LOCATION = 4, PPROF_STRING = 6, PPROF_TIME_NANOS = 9,
-    PPROF_DURATION_NANOS = 10, PPROF_PERIOD_TYPE = 11, PPROF_PERIOD = 12, PPROF_COMMENT = 13, PPROF_DEFAULT_SAMPLE_TYPE = 14,
+       PPROF_SAMPLE_TYPE = 1,
+       PPROF_SAMPLE = 2,
+       PPROF_MAPPING = 3,
+       PPROF_LOCATION = 4,
+       PPROF_STRING = 6,
+       PPROF_TIME_NANOS = 9,
+       PPROF_DURATION_NANOS = 10,
+       PPROF_PERIOD_TYPE = 11,
+       PPROF_PERIOD = 12,
+       PPROF_COMMENT = 13,
+       PPROF_DEFAULT_SAMPLE_TYPE = 14,
 };
 
 #define PPROF_TYPES 64 /* sample types of one profile */
@@ -47,7 +56,8 @@ struct pprof {
     struct pprof_mapping *mappings;
     struct pprof_location *locations;
     uint64_t *comments; /* strings */
-    uint32_t string_count, string_room, mapping_count, mapping_room, location_count, location_room, comment_count, comment_room;
+    uint32_t string_count, string_room, mapping_count, mapping_room, location_count, location_room, comment_count,
+        comment_room;
     struct pprof_ids mapping_ids, location_ids;
     struct pprof_type types[PPROF_TYPES], period_type;
     uint32_t type_count;

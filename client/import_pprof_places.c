@@ -16,8 +16,8 @@ bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text)
     return s.size == strlen(text) && memcmp(s.text, text, s.size) == 0;
 }
 
-/* Addresses outside of every mapping's memory are link-time already, as some collectors write them; so are all of a mapping that
- * begins at 0, where nothing can be mapped. */
+/* Addresses outside of every mapping's memory are link-time already, as some collectors write them; so are all of a
+ * mapping that begins at 0, where nothing can be mapped. */
 static enum import_addressing addressing_of(const struct pprof_mapping *m)
 {
     return (m->start == 0 && m->offset == 0) || m->inside == 0 ? IMPORT_LINK_TIME : IMPORT_IN_FILE;
@@ -66,7 +66,9 @@ static enum profd_status add_frame(struct pprof *p, struct pprof_location *l, st
     struct import_frame f = {.object = IMPORT_NONE, .offset = IMPORT_NO_OFFSET};
     const struct pprof_mapping *m = l->mapping != 0 ? pprof_ids_find(&p->mapping_ids, l->mapping) : NULL;
     if (l->mapping != 0 && !m) {
-        return profd_error_set(e, PROFD_MALFORMED, "location %" PRIu64 " is in mapping %" PRIu64 ", which does not exist", l->id, l->mapping);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "location %" PRIu64 " is in mapping %" PRIu64 ", which does not exist", l->id,
+                               l->mapping);
     }
     if (m && l->address != 0) {
         f.object = (uint32_t)(m - p->mappings);
@@ -105,7 +107,8 @@ enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e)
     }
     if (status == PROFD_OK && mapped == 0) {
         status = profd_error_set(e, PROFD_REFUSED,
-                                 "none of its %" PRIu32 " locations has an address%s: samples are kept by build and address, and names alone "
+                                 "none of its %" PRIu32
+                                 " locations has an address%s: samples are kept by build and address, and names alone "
                                  "(generated or already symbolized code) do not tell which build ran",
                                  p->location_count, addresses > 0 ? " in a mapping" : "");
     }

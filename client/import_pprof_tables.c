@@ -26,7 +26,8 @@ const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id)
     if (!ids->table.slots) {
         return NULL;
     }
-    for (uint32_t at = table_slot(&ids->table, table_mix(id, 2)); ids->table.slots[at] != 0; at = (at + 1) & ids->table.mask) {
+    for (uint32_t at = table_slot(&ids->table, table_mix(id, 2)); ids->table.slots[at] != 0;
+         at = (at + 1) & ids->table.mask) {
         if (row_id(ids, ids->table.slots[at] - 1) == id) {
             return (const char *)ids->rows + (ids->table.slots[at] - 1) * ids->size;
         }
@@ -52,8 +53,8 @@ static bool ids_add(struct pprof_ids *ids, struct arena *a, const void *rows, si
 
 /* A message of numbers: field i goes to *fields[i], later ones are passed over. what: said of one
  * that is none. */
-static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor c, uint64_t *const *fields, size_t n, const char *what,
-                                      struct profd_error *e)
+static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor c, uint64_t *const *fields, size_t n,
+                                      const char *what, struct profd_error *e)
 {
     struct pprof_field f;
     bool broken = false;
@@ -65,7 +66,8 @@ static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor
     return broken ? pprof_broken(p, c.at, what, e) : PROFD_OK;
 }
 
-static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c, struct pprof_type *out, struct profd_error *e)
+static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c, struct pprof_type *out,
+                                   struct profd_error *e)
 {
     uint64_t *const fields[] = {NULL, &out->type, &out->unit};
     *out = (struct pprof_type){0, 0};
@@ -90,7 +92,8 @@ static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, st
     }
     p->mappings = rows;
     p->mappings[p->mapping_count++] = m;
-    return ids_add(&p->mapping_ids, p->arena, p->mappings, sizeof m, m.id) ? PROFD_OK : import_profile_exhausted(p->arena, e);
+    return ids_add(&p->mapping_ids, p->arena, p->mappings, sizeof m, m.id) ? PROFD_OK
+                                                                           : import_profile_exhausted(p->arena, e);
 }
 
 static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, struct profd_error *e)
@@ -98,12 +101,14 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
     struct pprof_location l = {.frame = IMPORT_NONE};
     uint64_t *const fields[] = {NULL, &l.id, &l.mapping, &l.address};
     const uint8_t *begin = c.at;
-    enum profd_status status = read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Location", e);
+    enum profd_status status =
+        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Location", e);
     if (status != PROFD_OK) {
         return status;
     }
     if (l.id == 0 || pprof_ids_find(&p->location_ids, l.id)) {
-        return pprof_broken(p, begin, l.id == 0 ? "a Location whose id is 0" : "a Location whose id another one has", e);
+        return pprof_broken(p, begin, l.id == 0 ? "a Location whose id is 0" : "a Location whose id another one has",
+                            e);
     }
     void *rows = arena_extend(p->arena, p->locations, p->location_count, &p->location_room, sizeof l);
     if (!rows) {
@@ -111,7 +116,8 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
     }
     p->locations = rows;
     p->locations[p->location_count++] = l;
-    return ids_add(&p->location_ids, p->arena, p->locations, sizeof l, l.id) ? PROFD_OK : import_profile_exhausted(p->arena, e);
+    return ids_add(&p->location_ids, p->arena, p->locations, sizeof l, l.id) ? PROFD_OK
+                                                                             : import_profile_exhausted(p->arena, e);
 }
 
 static enum profd_status add_string(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
@@ -121,7 +127,8 @@ static enum profd_status add_string(struct pprof *p, const struct pprof_field *f
         return import_profile_exhausted(p->arena, e);
     }
     p->strings = rows;
-    p->strings[p->string_count++] = (struct pprof_string){(const char *)f->inside.at, (size_t)(f->inside.end - f->inside.at)};
+    p->strings[p->string_count++] =
+        (struct pprof_string){(const char *)f->inside.at, (size_t)(f->inside.end - f->inside.at)};
     return PROFD_OK;
 }
 
@@ -207,7 +214,8 @@ enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n
     while (status == PROFD_OK && pprof_field_next(&c, &f, &broken)) {
         bool is_message = (f.number >= PPROF_SAMPLE_TYPE && f.number <= PPROF_STRING) || f.number == PPROF_PERIOD_TYPE;
         bool is_number = f.number >= PPROF_TIME_NANOS && f.number <= PPROF_DEFAULT_SAMPLE_TYPE && !is_message;
-        if ((is_message && f.wire != PPROF_WIRE_BYTES) || (is_number && f.wire != PPROF_WIRE_NUMBER && f.number != PPROF_COMMENT)) {
+        if ((is_message && f.wire != PPROF_WIRE_BYTES) ||
+            (is_number && f.wire != PPROF_WIRE_NUMBER && f.number != PPROF_COMMENT)) {
             return pprof_broken(p, c.at, "a field of message Profile with the wrong wire type", e);
         }
         status = f.wire == PPROF_WIRE_BYTES ? take_message(p, &f, e) : take_number(p, &f, e);

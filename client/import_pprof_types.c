@@ -94,8 +94,9 @@ static enum profd_status choose_wanted(struct pprof *p, const char *event, struc
     uint32_t column = find_type(p, event, NULL);
     if (column == PPROF_TYPES) {
         struct pprof_string first = pprof_string_at(p, p->types[0].type);
-        return profd_error_set(e, PROFD_REFUSED, "it has no sample type \"%.60s\"; its first of %" PRIu32 " is \"%.*s\"", event, p->type_count,
-                               (int)(first.size < 60 ? first.size : 60), first.text);
+        return profd_error_set(e, PROFD_REFUSED,
+                               "it has no sample type \"%.60s\"; its first of %" PRIu32 " is \"%.*s\"", event,
+                               p->type_count, (int)(first.size < 60 ? first.size : 60), first.text);
     }
     choose_other(p, column);
     return PROFD_OK;
@@ -104,10 +105,12 @@ static enum profd_status choose_wanted(struct pprof *p, const char *event, struc
 enum profd_status pprof_types_choose(struct pprof *p, const char *event, struct profd_error *e)
 {
     bool waiting = pprof_string_is(p, p->period_type.type, "wall");
-    uint32_t samples = find_type(p, "samples", "count"), time = find_type(p, waiting ? "wall" : "cpu", NULL), rate = sample_rate(p);
+    uint32_t samples = find_type(p, "samples", "count"), time = find_type(p, waiting ? "wall" : "cpu", NULL),
+             rate = sample_rate(p);
     if (p->type_count == 0 || p->sample_count == 0) {
-        return profd_error_set(e, PROFD_REFUSED, "it has %" PRIu32 " sample types and %" PRIu32 " samples: nothing was measured", p->type_count,
-                               p->sample_count);
+        return profd_error_set(e, PROFD_REFUSED,
+                               "it has %" PRIu32 " sample types and %" PRIu32 " samples: nothing was measured",
+                               p->type_count, p->sample_count);
     }
     time = time != PPROF_TYPES && unit_rate(p, p->types[time].unit) > 0 ? time : PPROF_TYPES;
     judge_own(p);

@@ -62,7 +62,12 @@ const char *import_texts_take(struct import_texts *t, const char *text, size_t n
 
 void import_profile_init(struct import_profile *p, struct arena *a)
 {
-    *p = (struct import_profile){.arena = a, .process = "", .program = "", .program_object = IMPORT_NONE, .rate = 1, .dimension = "seconds",
+    *p = (struct import_profile){.arena = a,
+                                 .process = "",
+                                 .program = "",
+                                 .program_object = IMPORT_NONE,
+                                 .rate = 1,
+                                 .dimension = "seconds",
                                  .abbreviation = 's'};
 }
 
@@ -192,7 +197,8 @@ bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t t
 enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e)
 {
     if (arena_hit_limit(a)) {
-        return profd_error_set(e, PROFD_LIMIT, "it holds more than %zu MiB of names, places and calls, which is too much for one file",
+        return profd_error_set(e, PROFD_LIMIT,
+                               "it holds more than %zu MiB of names, places and calls, which is too much for one file",
                                arena_used(a) >> 20);
     }
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for what the file holds");

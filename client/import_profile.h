@@ -1,5 +1,5 @@
-/* What another tool measured of one process, before addresses have places in builds: the common result of all parsers of
- * foreign formats. Pure; everything lives in an arena. */
+/* What another tool measured of one process, before addresses have places in builds: the common result of all parsers
+ * of foreign formats. Pure; everything lives in an arena. */
 #ifndef PROFD_CLIENT_IMPORT_PROFILE_H
 #define PROFD_CLIENT_IMPORT_PROFILE_H
 
@@ -30,21 +30,21 @@ enum import_addressing {
 };
 
 struct import_object {
-    const char *path;          /* a text; never NULL */
-    const char *build_id;      /* as the file states it; NULL if it does not */
+    const char *path;     /* a text; never NULL */
+    const char *build_id; /* as the file states it; NULL if it does not */
     enum import_addressing addressing;
-    bool outside;              /* nothing of this name can be a file: the kernel, generated code */
-    uint64_t low, high;        /* what is mapped, in addresses as above; both 0 if unknown */
+    bool outside;       /* nothing of this name can be a file: the kernel, generated code */
+    uint64_t low, high; /* what is mapped, in addresses as above; both 0 if unknown */
 };
 
 /* A place in the code. */
 struct import_frame {
     uint32_t object;
-    const char *name, *file;   /* texts; NULL if unknown */
+    const char *name, *file; /* texts; NULL if unknown */
     bool has_address;
-    uint64_t address;          /* 0 without has_address */
-    uint64_t offset;           /* of the address in the function of that name, or IMPORT_NO_OFFSET */
-    uint64_t ticks;            /* not a part of what it is */
+    uint64_t address; /* 0 without has_address */
+    uint64_t offset;  /* of the address in the function of that name, or IMPORT_NO_OFFSET */
+    uint64_t ticks;   /* not a part of what it is */
 };
 
 /* Control went from one frame into another one, calls times; or stacks had them so. from and to number frames. */
@@ -55,23 +55,23 @@ struct import_pair {
 
 struct import_profile {
     struct arena *arena;
-    const char *process;       /* "main (12345)", for sentences; "" if there is nothing to say */
+    const char *process; /* "main (12345)", for sentences; "" if there is nothing to say */
     struct import_object *objects;
     struct import_frame *frames; /* in order of arrival, each once */
     struct import_pair *pairs;   /* the same */
     uint32_t object_count, frame_count, pair_count;
     uint32_t object_room, frame_room, pair_room;
     struct table object_table, frame_table, pair_table;
-    const char *program;       /* how the file calls the program, perhaps cut; "" if it does not */
-    const char *program_id;    /* the program's build-id, NULL if unknown */
-    uint32_t program_object;   /* the program, or IMPORT_NONE if it has to be guessed by its name */
-    bool saturated;            /* a sum reached its end */
-    bool sampled;              /* pairs were sampled, not counted */
-    bool lossy;                /* who measured says that something was lost */
-    bool continues;            /* the process has had uploads before this */
+    const char *program;     /* how the file calls the program, perhaps cut; "" if it does not */
+    const char *program_id;  /* the program's build-id, NULL if unknown */
+    uint32_t program_object; /* the program, or IMPORT_NONE if it has to be guessed by its name */
+    bool saturated;          /* a sum reached its end */
+    bool sampled;            /* pairs were sampled, not counted */
+    bool lossy;              /* who measured says that something was lost */
+    bool continues;          /* the process has had uploads before this */
     char dimension[16], abbreviation;
-    uint32_t rate;             /* ticks per unit of the dimension */
-    uint64_t start, end;       /* ns since 1970, 0 if unknown */
+    uint32_t rate;       /* ticks per unit of the dimension */
+    uint64_t start, end; /* ns since 1970, 0 if unknown */
 };
 
 void import_texts_init(struct import_texts *t, struct arena *a);
@@ -82,11 +82,14 @@ const char *import_texts_take(struct import_texts *t, const char *text, size_t n
 void import_profile_init(struct import_profile *p, struct arena *a);
 /* Sets the dimension, cut to 15 bytes, and its first letter as abbreviation; 'I' for instructions. */
 void import_profile_set_dimension(struct import_profile *p, const char *name, size_t n, uint32_t rate);
-/* Appends an object; NULL when memory is exhausted. What begins with '[' or "//", "???" and "" are no files: outside. */
+/* Appends an object; NULL when memory is exhausted. What begins with '[' or "//", "???" and "" are no files: outside.
+ */
 struct import_object *import_profile_add_object(struct import_profile *p, const char *path);
-/* The number of the object with that path, which is a text; appended on first use. Not to be mixed with the other one. Expected O(1). */
+/* The number of the object with that path, which is a text; appended on first use. Not to be mixed with the other one.
+ * Expected O(1). */
 bool import_profile_take_object(struct import_profile *p, const char *path, uint32_t *out);
-/* The frame's number, made on first use; its ticks are left as they are. False when memory is exhausted. Expected O(1). */
+/* The frame's number, made on first use; its ticks are left as they are. False when memory is exhausted. Expected O(1).
+ */
 bool import_profile_take_frame(struct import_profile *p, const struct import_frame *key, uint32_t *out);
 void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t ticks);
 /* False when memory is exhausted. Expected O(1). */

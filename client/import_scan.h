@@ -64,19 +64,23 @@ static inline struct import_scan import_scan_word(struct import_scan *s)
 
 static inline bool import_scan_digit(char c, unsigned base, unsigned *digit)
 {
-    *digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-             : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 99;
+    *digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+             : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+             : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
+                                    : 99;
     return *digit < base;
 }
 
-/* A number in that base at the beginning, at least one digit. False, and nothing read, if there is none or above 64 bits. */
+/* A number in that base at the beginning, at least one digit. False, and nothing read, if there is none or above 64
+ * bits. */
 static inline bool import_scan_number(struct import_scan *s, unsigned base, uint64_t *out)
 {
     const char *at = s->at;
     uint64_t value = 0;
     unsigned digit;
     for (; at < s->end && import_scan_digit(*at, base, &digit); at++) {
-        if (__builtin_mul_overflow(value, (uint64_t)base, &value) || __builtin_add_overflow(value, (uint64_t)digit, &value)) {
+        if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+            __builtin_add_overflow(value, (uint64_t)digit, &value)) {
             return false;
         }
     }

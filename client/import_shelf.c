@@ -28,7 +28,8 @@ const char *import_shelf_base(const char *path)
 }
 
 /* Opens a file, or takes it as it was opened before. */
-static enum profd_status shelf_open(struct import_shelf *s, const char *path, const struct import_binary **out, struct profd_error *e)
+static enum profd_status shelf_open(struct import_shelf *s, const char *path, const struct import_binary **out,
+                                    struct profd_error *e)
 {
     for (size_t i = 0; i < s->count; i++) {
         if (strcmp(s->list[i].path, path) == 0) {
@@ -80,8 +81,9 @@ static bool has_id(const struct import_binary *b, const char *id)
 }
 
 /* Among those that were given. *out stays as it is if none is meant. */
-static enum profd_status find_given(struct import_shelf *s, const struct import_profile *p, const struct import_object *o,
-                                    bool is_program, const struct import_binary **out, struct profd_error *e)
+static enum profd_status find_given(struct import_shelf *s, const struct import_profile *p,
+                                    const struct import_object *o, bool is_program, const struct import_binary **out,
+                                    struct profd_error *e)
 {
     const struct import_binary *found = NULL;
     for (size_t i = 0; i < s->executable_count; i++) {
@@ -106,34 +108,37 @@ static enum profd_status find_given(struct import_shelf *s, const struct import_
     return PROFD_OK;
 }
 
-static enum profd_status find_at_path(struct import_shelf *s, const struct import_profile *p, const struct import_object *o,
-                                      const struct import_binary **out, struct profd_error *e)
+static enum profd_status find_at_path(struct import_shelf *s, const struct import_profile *p,
+                                      const struct import_object *o, const struct import_binary **out,
+                                      struct profd_error *e)
 {
     char path[PATH_MAX];
     const struct import_binary *b;
-    int n = snprintf(path, sizeof path, "%s%s%s", s->root ? s->root : "", s->root && s->root[0] && o->path[0] != '/' ? "/" : "",
-                     o->path);
+    int n = snprintf(path, sizeof path, "%s%s%s", s->root ? s->root : "",
+                     s->root && s->root[0] && o->path[0] != '/' ? "/" : "", o->path);
     if (n < 0 || (size_t)n >= sizeof path) {
-        return profd_error_set(e, PROFD_NO_INPUT, "the path of an object has %d bytes, at most %d are possible", n, PATH_MAX - 1);
+        return profd_error_set(e, PROFD_NO_INPUT, "the path of an object has %d bytes, at most %d are possible", n,
+                               PATH_MAX - 1);
     }
     enum profd_status status = shelf_open(s, path, &b, e);
     if (status != PROFD_OK) {
         return status;
     }
     if (o->build_id && !has_id(b, o->build_id)) {
-        return profd_error_set(e, PROFD_WRONG_BUILD, "%s is build %.12s by now, and the profile is of build %.12s", path,
-                               profd_executable_build_id(import_binary_executable(b)), o->build_id);
+        return profd_error_set(e, PROFD_WRONG_BUILD, "%s is build %.12s by now, and the profile is of build %.12s",
+                               path, profd_executable_build_id(import_binary_executable(b)), o->build_id);
     }
     if (!o->build_id && p->end > 0 && executable_time(import_binary_executable(b)) > p->end) {
-        return profd_error_set(e, PROFD_WRONG_BUILD, "%s was written after the profile: it is not what ran (-e says which file did)",
-                               path);
+        return profd_error_set(e, PROFD_WRONG_BUILD,
+                               "%s was written after the profile: it is not what ran (-e says which file did)", path);
     }
     *out = b;
     return PROFD_OK;
 }
 
-enum profd_status import_shelf_find(struct import_shelf *s, const struct import_profile *p, const struct import_object *o,
-                                    bool is_program, const struct import_binary **out, struct profd_error *e)
+enum profd_status import_shelf_find(struct import_shelf *s, const struct import_profile *p,
+                                    const struct import_object *o, bool is_program, const struct import_binary **out,
+                                    struct profd_error *e)
 {
     const struct import_binary *found = NULL;
     enum profd_status status = find_given(s, p, o, is_program, &found, e);

@@ -24,15 +24,16 @@ bool label_name_valid(const char *name)
 enum profd_status label_check(const char *name, const char *value, struct profd_error *e)
 {
     if (!label_name_valid(name)) {
-        return profd_error_set(e, PROFD_REFUSED,
-                               "\"%s\" is no label name: letters, digits and _, at most %u bytes, not beginning with a digit "
-                               "or __",
-                               name, LIMIT_LABEL_NAME);
+        return profd_error_set(
+            e, PROFD_REFUSED,
+            "\"%s\" is no label name: letters, digits and _, at most %u bytes, not beginning with a digit "
+            "or __",
+            name, LIMIT_LABEL_NAME);
     }
     size_t size = strlen(value);
     if (size > LIMIT_LABEL_VALUE) {
-        return profd_error_set(e, PROFD_REFUSED, "the value of label %s has %zu bytes; at most %u are taken", name, size,
-                               LIMIT_LABEL_VALUE);
+        return profd_error_set(e, PROFD_REFUSED, "the value of label %s has %zu bytes; at most %u are taken", name,
+                               size, LIMIT_LABEL_VALUE);
     }
     for (size_t i = 0; i < size;) {
         size_t n = utf8_length((const uint8_t *)value + i, size - i);

@@ -10,9 +10,9 @@
 #include "client/terminal.h"
 
 static const struct profctl_verb *const verbs[] = {
-    &verb_run_command, &verb_ps,     &verb_pause, &verb_resume, &verb_upload, &verb_symbols, &verb_builds,
-    &verb_report,      &verb_open,   &verb_export, &verb_groups, &verb_labels, &verb_status, &verb_spool,   &verb_gprof,
-    &verb_top,         &verb_delete, &verb_verify, &verb_backup, &verb_completion,
+    &verb_run_command, &verb_ps,   &verb_pause,  &verb_resume, &verb_upload, &verb_symbols,    &verb_builds,
+    &verb_report,      &verb_open, &verb_export, &verb_groups, &verb_labels, &verb_status,     &verb_spool,
+    &verb_gprof,       &verb_top,  &verb_delete, &verb_verify, &verb_backup, &verb_completion,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
@@ -48,13 +48,17 @@ void profctl_complain(const char *format, ...)
 
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms)
 {
-    return (struct profd_options){.server = call->server, .token_file = call->token_file, .name = "profctl " PROFD_VERSION,
-                                  .connect_ms = 2000, .answer_ms = answer_ms};
+    return (struct profd_options){.server = call->server,
+                                  .token_file = call->token_file,
+                                  .name = "profctl " PROFD_VERSION,
+                                  .connect_ms = 2000,
+                                  .answer_ms = answer_ms};
 }
 
 static void usage_print(void)
 {
-    puts("usage: profctl VERB [options] [arguments]\n\nSends profiles to profd and shows what it makes of them.\n\nverbs:");
+    puts("usage: profctl VERB [options] [arguments]\n\nSends profiles to profd and shows what it makes of "
+         "them.\n\nverbs:");
     for (size_t i = 0; i < VERB_COUNT; i++) {
         printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }

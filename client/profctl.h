@@ -21,7 +21,7 @@ struct profctl_given {
 
 struct profctl_call {
     const struct profctl_verb *verb;
-    const char *server;      /* NULL: the default */
+    const char *server; /* NULL: the default */
     const char *token_file;
     bool json;
     struct profctl_given *given; /* the verb's own options, in order */
@@ -39,14 +39,14 @@ struct profctl_verb {
     size_t arguments_least, arguments_most;
     /* Does it; the status becomes the exit status. Its sentence is in *e. */
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
-    /* Instead of run and of everything above but the name and the summary: parses and complains by itself. Returns the exit
-     * status. program is what stands in front of its complaints. */
+    /* Instead of run and of everything above but the name and the summary: parses and complains by itself. Returns the
+     * exit status. program is what stands in front of its complaints. */
     int (*run_alone)(const char *program, int argc, char **argv);
 };
 
-extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export, verb_status,
-    verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion,
-    verb_groups, verb_open, verb_run_command, verb_ps, verb_pause, verb_resume;
+extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
+    verb_status, verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
+    verb_open, verb_run_command, verb_ps, verb_pause, verb_resume;
 
 /* All verbs, in the order of the help. */
 const struct profctl_verb *const *profctl_verbs(size_t *n);

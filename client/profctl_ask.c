@@ -148,8 +148,8 @@ static enum profd_status whole_take(void *context, const struct profd_answer *an
     return PROFD_OK;
 }
 
-enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
-                                  struct profd_answer *answer, struct profd_error *e)
+enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out,
+                                  size_t *size, struct profd_answer *answer, struct profd_error *e)
 {
     struct whole w = {.max = max};
     enum profd_status status = ask_run(c, t, whole_take, &w, e);

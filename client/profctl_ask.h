@@ -29,9 +29,10 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
 enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
                            struct profd_error *e);
 /* The same, and what the answer says of itself. */
-enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out, size_t *size,
-                                  struct profd_answer *answer, struct profd_error *e);
-/* The build-id or prefix that an argument means: that of a file for one with '/' or one that exists. id has 160 bytes. */
+enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out,
+                                  size_t *size, struct profd_answer *answer, struct profd_error *e);
+/* The build-id or prefix that an argument means: that of a file for one with '/' or one that exists. id has 160 bytes.
+ */
 enum profd_status ask_build(const char *argument, char id[160], struct profd_error *e);
 
 #endif

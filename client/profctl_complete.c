@@ -14,7 +14,8 @@ enum complete_kind complete_option(const struct profctl_verb *v, const struct pr
     static const struct {
         const char *verb, *option, *words; /* verb "": every one */
     } known[] = {
-        {"report", "format", "text json gprof pprof callgrind folded speedscope dot svg png pdf csv flamegraph nodegraph"},
+        {"report", "format",
+         "text json gprof pprof callgrind folded speedscope dot svg png pdf csv flamegraph nodegraph"},
         {"", "color", "auto always never"},
         {"report", "sort", "index self total calls"},
         {"upload", "format", "auto gmon pprof callgrind perf"},
@@ -30,7 +31,8 @@ enum complete_kind complete_option(const struct profctl_verb *v, const struct pr
         {"", "window", "10m 1h 6h 1d 7d"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(known[i].option, o->name) == 0 && (known[i].verb[0] == '\0' || strcmp(known[i].verb, v->name) == 0)) {
+        if (strcmp(known[i].option, o->name) == 0 &&
+            (known[i].verb[0] == '\0' || strcmp(known[i].verb, v->name) == 0)) {
             *words = known[i].words;
             return COMPLETE_WORDS;
         }
@@ -54,14 +56,15 @@ bool complete_takes_build(const struct profctl_verb *v)
 
 bool complete_takes_file(const struct profctl_verb *v)
 {
-    return strstr(v->arguments, "EXE") != NULL || strstr(v->arguments, "FILE") != NULL || strstr(v->arguments, "CMD") != NULL ||
-           v->run_alone != NULL;
+    return strstr(v->arguments, "EXE") != NULL || strstr(v->arguments, "FILE") != NULL ||
+           strstr(v->arguments, "CMD") != NULL || v->run_alone != NULL;
 }
 
 /* A shell would take some characters for its own: such a value is typed by hand. */
 static bool is_plain(const char *text)
 {
-    return text[0] != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@%+,-")] == '\0';
+    return text[0] != '\0' &&
+           text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@%+,-")] == '\0';
 }
 
 static void builds_list(struct profd_conn *conn)

@@ -12,8 +12,8 @@ enum complete_kind complete_option(const struct profctl_verb *v, const struct pr
 bool complete_takes_build(const struct profctl_verb *v);
 bool complete_takes_file(const struct profctl_verb *v);
 
-/* Prints what the daemon knows, a line each, for a shell that asks while somebody types: "builds" (id, tab, program) or "labels"
- * (NAME=VALUE). Without a daemon nothing. False if what is neither. */
+/* Prints what the daemon knows, a line each, for a shell that asks while somebody types: "builds" (id, tab, program) or
+ * "labels" (NAME=VALUE). Without a daemon nothing. False if what is neither. */
 bool complete_list(const struct profctl_call *call, const char *what);
 
 #endif

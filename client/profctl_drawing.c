@@ -21,7 +21,8 @@ bool drawing_is_format(const char *format)
 enum profd_status drawing_open(struct drawing *d, struct profd_error *e)
 {
     d->fd = memfd_create("profctl-dot", MFD_CLOEXEC);
-    return d->fd >= 0 ? PROFD_OK : profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
+    return d->fd >= 0 ? PROFD_OK
+                      : profd_error_set(e, PROFD_CANT_CREATE, "no memory for a drawing: %s", strerror(errno));
 }
 
 enum profd_status drawing_write(struct drawing *d, const void *bytes, size_t n, struct profd_error *e)
@@ -58,7 +59,8 @@ static enum profd_status dot_start(int fd, const char *format, pid_t *pid, int *
         }
     }
     if (error == ENOENT || error == EACCES) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "-f %s is drawn by Graphviz, and there is no program \"dot\" in PATH", format);
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "-f %s is drawn by Graphviz, and there is no program \"dot\" in PATH", format);
     }
     *from = ends[0];
     return error == 0 ? PROFD_OK : profd_error_set(e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
@@ -70,10 +72,12 @@ enum profd_status drawing_run(struct drawing *d, const char *format, struct outp
     pid_t pid;
     int from = -1, how = 0;
     if (getauxval(AT_SECURE)) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "-f %s starts another program, which a profctl with raised rights does not", format);
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "-f %s starts another program, which a profctl with raised rights does not", format);
     }
-    enum profd_status status = lseek(d->fd, 0, SEEK_SET) == 0 ? dot_start(d->fd, format, &pid, &from, e)
-                                                             : profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
+    enum profd_status status = lseek(d->fd, 0, SEEK_SET) == 0
+                                   ? dot_start(d->fd, format, &pid, &from, e)
+                                   : profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
     if (status != PROFD_OK) {
         return status;
     }
@@ -90,8 +94,9 @@ enum profd_status drawing_run(struct drawing *d, const char *format, struct outp
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
     }
     if (status == PROFD_OK && (!WIFEXITED(how) || WEXITSTATUS(how) != 0)) {
-        status = WIFEXITED(how) ? profd_error_set(e, PROFD_INTERNAL, "dot -T%s failed with status %d", format, WEXITSTATUS(how))
-                                : profd_error_set(e, PROFD_INTERNAL, "dot -T%s was ended by signal %d", format, WTERMSIG(how));
+        status = WIFEXITED(how)
+                     ? profd_error_set(e, PROFD_INTERNAL, "dot -T%s failed with status %d", format, WEXITSTATUS(how))
+                     : profd_error_set(e, PROFD_INTERNAL, "dot -T%s was ended by signal %d", format, WTERMSIG(how));
     }
     return status;
 }

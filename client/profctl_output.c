@@ -86,7 +86,8 @@ enum profd_status output_write(struct output *out, const void *bytes, size_t n, 
         piece_write(out, filtered ? clean : p, size);
         if (ferror(out->stream)) {
             out->left = out->pager.pid != 0 && errno == EPIPE;
-            return profd_error_set(e, PROFD_IO, "cannot write %s: %s", out->path ? out->path : "to stdout", strerror(errno));
+            return profd_error_set(e, PROFD_IO, "cannot write %s: %s", out->path ? out->path : "to stdout",
+                                   strerror(errno));
         }
         p += piece;
         n -= piece;
@@ -113,7 +114,8 @@ enum profd_status output_close(struct output *out, bool keep, struct profd_error
         failed |= fclose(out->stream) != 0;
     }
     if (failed && keep) {
-        status = profd_error_set(e, PROFD_IO, "cannot write %s: %s", out->path ? out->path : "the output", strerror(errno));
+        status =
+            profd_error_set(e, PROFD_IO, "cannot write %s: %s", out->path ? out->path : "the output", strerror(errno));
     }
     if (out->part && (failed || !keep)) {
         (void)unlink(out->part);

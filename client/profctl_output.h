@@ -15,13 +15,14 @@ struct output {
     char *path, *part; /* part is renamed to path at the end; both NULL on stdout */
     bool terminal;
     struct terminal_filter filter;
-    struct paint *paint; /* NULL: text goes out as it is */
+    struct paint *paint;       /* NULL: text goes out as it is */
     const char *pager_command; /* NULL, or what is started before the first byte */
     struct pager pager;
     bool left; /* the reader has seen enough: writing failed for that, and it is no error */
 };
 
-/* path NULL is stdout. An existing regular file is replaced at the end; a device or FIFO is written to as it is. CANT_CREATE. */
+/* path NULL is stdout. An existing regular file is replaced at the end; a device or FIFO is written to as it is.
+ * CANT_CREATE. */
 enum profd_status output_open(const char *path, struct output *out, struct profd_error *e);
 /* Of stdout, before the first byte: through paint (NULL: none, else it outlives out), and to a pager (NULL: none). */
 void output_dress(struct output *out, struct paint *paint, const char *pager_command);

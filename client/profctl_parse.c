@@ -26,7 +26,8 @@ const struct profctl_option *profctl_common_options(size_t *n)
 }
 
 /* getopt's tables from ours; option i of the verb, then the common ones, is value 256 + i. */
-static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1], char letters[3 * OPTIONS_MAX])
+static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1],
+                        char letters[3 * OPTIONS_MAX])
 {
     size_t n = verb->option_count + COMMON_COUNT, at = 0;
     letters[at++] = ':'; /* a missing argument is told apart */
@@ -55,7 +56,8 @@ static const struct profctl_option *option_find(const struct profctl_verb *verb,
     return NULL;
 }
 
-static enum profd_status server_take(struct profctl_call *call, const char *prefix, const char *value, struct profd_error *e)
+static enum profd_status server_take(struct profctl_call *call, const char *prefix, const char *value,
+                                     struct profd_error *e)
 {
     if (call->server_text) {
         return profd_error_set(e, PROFD_USAGE, "--socket and --server: one of them, once");
@@ -70,8 +72,8 @@ static enum profd_status server_take(struct profctl_call *call, const char *pref
     return PROFD_OK;
 }
 
-static enum profd_status option_take(struct profctl_call *call, const struct profctl_option *o, const char *value, bool *help,
-                                     struct profd_error *e)
+static enum profd_status option_take(struct profctl_call *call, const struct profctl_option *o, const char *value,
+                                     bool *help, struct profd_error *e)
 {
     if (o < common || o >= common + COMMON_COUNT) {
         call->given[call->given_count++] = (struct profctl_given){o, value ? value : ""};
@@ -108,8 +110,8 @@ static enum profd_status arguments_check(const struct profctl_call *call, struct
     return PROFD_OK;
 }
 
-enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call, bool *help,
-                                struct profd_error *e)
+enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
+                                bool *help, struct profd_error *e)
 {
     struct option longs[OPTIONS_MAX + 1];
     char letters[3 * OPTIONS_MAX];

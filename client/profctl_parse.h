@@ -4,10 +4,10 @@
 
 #include "client/profctl.h"
 
-/* Parses argv[1…] after the verb (argv[0]). *help: --help was given and nothing else matters. USAGE with the word that is
- * wrong. profctl_parse_done frees. */
-enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call, bool *help,
-                                struct profd_error *e);
+/* Parses argv[1…] after the verb (argv[0]). *help: --help was given and nothing else matters. USAGE with the word that
+ * is wrong. profctl_parse_done frees. */
+enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
+                                bool *help, struct profd_error *e);
 /* The options that every verb has. */
 const struct profctl_option *profctl_common_options(size_t *n);
 void profctl_parse_done(struct profctl_call *call);

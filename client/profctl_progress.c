@@ -40,7 +40,8 @@ static void line_write(const struct progress *p, const char *word, double share,
     if (share > 0.01) {
         left_format(spent * (1 - share) / share, left, sizeof left);
     }
-    (void)snprintf(line, sizeof line, "%s [%s] %3d %%%s%s%s", word, bar, (int)(share * 100), detail[0] ? "  " : "", detail, left);
+    (void)snprintf(line, sizeof line, "%s [%s] %3d %%%s%s%s", word, bar, (int)(share * 100), detail[0] ? "  " : "",
+                   detail, left);
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10 && strlen(line) >= size.ws_col) {
         line[size.ws_col - 1] = '\0'; /* a line that wraps cannot be written over */
     }

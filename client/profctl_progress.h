@@ -12,8 +12,8 @@ struct progress {
     struct timespec start, last;
 };
 
-/* "verifying [#####.....]  50 %  12 s": done of total, and how long the rest will take. detail: what else is said, or "". The first
- * call only starts the clock. */
+/* "verifying [#####.....]  50 %  12 s": done of total, and how long the rest will take. detail: what else is said, or
+ * "". The first call only starts the clock. */
 void progress_show(struct progress *p, const char *word, uint64_t done, uint64_t total, const char *detail);
 /* Clears the line. */
 void progress_end(struct progress *p);

@@ -42,7 +42,8 @@ static void row_clean(json_t *row)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(row, key, value) {
+    json_object_foreach(row, key, value)
+    {
         const char *text = json_string_value(value);
         size_t n = json_string_length(value);
         char *clean = text && n > 0 ? malloc(n + 4) : NULL;
@@ -104,7 +105,8 @@ enum profd_status rows_parse(const char *text, size_t n, struct rows **out, stru
 {
     struct rows *r = rows_new();
     char next[512];
-    enum profd_status status = r ? page_take(r, text, n, next, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list");
+    enum profd_status status =
+        r ? page_take(r, text, n, next, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list");
     if (status != PROFD_OK) {
         rows_free(r);
         return status;
@@ -129,7 +131,8 @@ enum profd_status rows_parse_object(const char *text, size_t n, struct rows **ou
     return PROFD_OK;
 }
 
-enum profd_status rows_read_object(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e)
+enum profd_status rows_read_object(struct profd_conn *c, const struct ask_target *t, struct rows **out,
+                                   struct profd_error *e)
 {
     char *text = NULL;
     size_t n = 0;
@@ -177,7 +180,8 @@ const char *rows_pairs(const struct rows *r, size_t i, const char *field)
         size_t n = 0;
         FILE *stream = open_memstream(&text, &n);
         row_clean(object);
-        json_object_foreach(object, key, value) {
+        json_object_foreach(object, key, value)
+        {
             if (stream && json_is_string(value)) {
                 (void)fprintf(stream, "%s%s=%s", ftell(stream) > 0 ? " " : "", key, json_string_value(value));
             }
@@ -217,7 +221,8 @@ enum profd_status rows_print_json(const struct rows *r, struct profd_error *e)
     }
     enum profd_status status = output_open(NULL, &out, e);
     if (status == PROFD_OK) {
-        status = r->single ? output_write(&out, r->single, r->single_size, e) : output_write(&out, text, strlen(text), e);
+        status =
+            r->single ? output_write(&out, r->single, r->single_size, e) : output_write(&out, text, strlen(text), e);
         if (status == PROFD_OK && !r->single) {
             status = output_write(&out, "\n", 1, e);
         }

@@ -14,7 +14,8 @@ struct rows;
 /* Asks for page after page of the target. */
 enum profd_status rows_read(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e);
 /* One row: the object that the target's answer is. */
-enum profd_status rows_read_object(struct profd_conn *c, const struct ask_target *t, struct rows **out, struct profd_error *e);
+enum profd_status rows_read_object(struct profd_conn *c, const struct ask_target *t, struct rows **out,
+                                   struct profd_error *e);
 /* The rows of a list that is one page, and a document of its own as one row. */
 enum profd_status rows_parse(const char *text, size_t n, struct rows **out, struct profd_error *e);
 enum profd_status rows_parse_object(const char *text, size_t n, struct rows **out, struct profd_error *e);

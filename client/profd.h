@@ -1,15 +1,15 @@
 /* libprofd: send profiles to profd and ask it questions. profd delivers, sums and reports; see libprofd(3), profctl(1).
  *
  * Three layers, each usable without the one above it:
- *   profd_client    speaks the protocol between two byte buffers: no sockets, no clock, no blocking. For programs with an
- *                   event loop of their own.
- *   profd_conn      one connection and a clock: blocks, but never longer than it was told.
+ *   profd_client    speaks the protocol between two byte buffers: no sockets, no clock, no blocking. For programs with
+ * an event loop of their own. profd_conn      one connection and a clock: blocks, but never longer than it was told.
  *   profd_delivery  many uploads at once over one connection; what cannot be delivered now goes to the spool.
  *
- * Every fallible function returns enum profd_status (PROFD_OK is 0), leaves its results untouched on failure, and writes
- * one sentence naming the rule and the value to *e, which may be NULL. Objects belong to one thread at a time. Nothing here
- * starts a thread, installs a signal handler, prints, or raises SIGPIPE. Strings are UTF-8 and NUL-terminated; times are
- * nanoseconds since 1970-01-01 UTC. The ABI is not yet stable: the library's soname says 0. */
+ * Every fallible function returns enum profd_status (PROFD_OK is 0), leaves its results untouched on failure, and
+ * writes one sentence naming the rule and the value to *e, which may be NULL. Objects belong to one thread at a time.
+ * Nothing here starts a thread, installs a signal handler, prints, or raises SIGPIPE. Strings are UTF-8 and
+ * NUL-terminated; times are nanoseconds since 1970-01-01 UTC. The ABI is not yet stable: the library's soname says 0.
+ */
 #ifndef PROFD_H
 #define PROFD_H
 
@@ -52,12 +52,12 @@ enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error
 /* Accepts NULL. */
 void profd_upload_free(struct profd_upload *u);
 
-/* Adds an ELF object by its build-id (hexadecimal, or "sha256-…") and the path it was loaded from; *index is its place. The
- * first is the program, the others follow in load order. REFUSED: bad or repeated id, name over 4,096 bytes. */
-enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name, uint32_t *index,
-                                         struct profd_error *e);
-/* REFUSED unless name is [a-zA-Z_][a-zA-Z0-9_]* and does not begin with "__", value is UTF-8, neither is too long, there are at
- * most 64 and the name is new. */
+/* Adds an ELF object by its build-id (hexadecimal, or "sha256-…") and the path it was loaded from; *index is its place.
+ * The first is the program, the others follow in load order. REFUSED: bad or repeated id, name over 4,096 bytes. */
+enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
+                                         uint32_t *index, struct profd_error *e);
+/* REFUSED unless name is [a-zA-Z_][a-zA-Z0-9_]* and does not begin with "__", value is UTF-8, neither is too long,
+ * there are at most 64 and the name is new. */
 enum profd_status profd_upload_add_label(struct profd_upload *u, const char *name, const char *value,
                                          struct profd_error *e);
 /* True if the upload has a label of that name. */
@@ -69,8 +69,8 @@ void profd_upload_set_inexact(struct profd_upload *u, uint32_t bits);
 /* 1 in a process's first upload, 0 in its later ones. */
 void profd_upload_set_processes_started(struct profd_upload *u, uint32_t n);
 
-/* A histogram: bin i covers [low + i·(high−low)/bins, low + (i+1)·(high−low)/bins), in link-time addresses of that build.
- * index[] ascends and ticks[] are not 0; both have used entries and are copied. rate is in ticks per second. */
+/* A histogram: bin i covers [low + i·(high−low)/bins, low + (i+1)·(high−low)/bins), in link-time addresses of that
+ * build. index[] ascends and ticks[] are not 0; both have used entries and are copied. rate is in ticks per second. */
 struct profd_histogram {
     uint32_t build, bins, rate, used;
     uint64_t low, high;
@@ -91,8 +91,8 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
 
 struct profd_executable;
 
-/* Opens and reads an ELF executable or shared object, and its separate debug file if .gnu_debuglink names one that fits.
- * NO_INPUT: cannot be opened; REFUSED: not a regular file; TOO_LARGE; MALFORMED: not ELF. */
+/* Opens and reads an ELF executable or shared object, and its separate debug file if .gnu_debuglink names one that
+ * fits. NO_INPUT: cannot be opened; REFUSED: not a regular file; TOO_LARGE; MALFORMED: not ELF. */
 enum profd_status profd_executable_open(const char *path, struct profd_executable **out, struct profd_error *e);
 /* Accepts NULL. */
 void profd_executable_free(struct profd_executable *x);
@@ -105,8 +105,9 @@ bool profd_executable_has_names(const struct profd_executable *x);
 /* Only the build-id of a file, into id of at least 129 bytes. */
 enum profd_status profd_executable_read_id(const char *path, char *id, size_t size, struct profd_error *e);
 
-/* Reads a gmon.out of that executable into a new upload: its window ends at the file's modification time, and it is marked
- * inexact the three ways gmon.out is. MALFORMED: not a whole gmon.out, with the offset; WRONG_BUILD: of another executable. */
+/* Reads a gmon.out of that executable into a new upload: its window ends at the file's modification time, and it is
+ * marked inexact the three ways gmon.out is. MALFORMED: not a whole gmon.out, with the offset; WRONG_BUILD: of another
+ * executable. */
 enum profd_status profd_executable_import(const struct profd_executable *x, const char *gmon_path,
                                           struct profd_upload **out, struct profd_error *e);
 
@@ -132,7 +133,8 @@ enum profd_event_kind {
     PROFD_EVENT_CLOSED,      /* the daemon gave up this connection: status, sentence. Nothing more is sent or read */
 };
 
-/* Pointers live until the next call of profd_client_next, profd_client_feed or profd_client_free. Strings are never NULL. */
+/* Pointers live until the next call of profd_client_next, profd_client_feed or profd_client_free. Strings are never
+ * NULL. */
 struct profd_event {
     enum profd_event_kind kind;
     uint32_t tag; /* of the request it answers */
@@ -151,11 +153,12 @@ enum profd_status profd_client_new(const char *name, struct profd_client **out, 
 /* Closes descriptors that were not sent. Accepts NULL. */
 void profd_client_free(struct profd_client *c);
 
-/* Hands over n bytes that came from the daemon, cut anywhere; all are taken. Anything but PROFD_OK: the daemon broke the
- * protocol, close the connection. The status stays. Payload memory is taken as bytes arrive, never on a header's word. */
+/* Hands over n bytes that came from the daemon, cut anywhere; all are taken. Anything but PROFD_OK: the daemon broke
+ * the protocol, close the connection. The status stays. Payload memory is taken as bytes arrive, never on a header's
+ * word. */
 enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, size_t n, struct profd_error *e);
-/* What goes out next: *n bytes at *bytes (0: nothing now), together with *fd_count descriptors (SCM_RIGHTS, at most 2, with the
- * first byte). Send a prefix of any length ≥ 1 and say so with profd_client_sent. */
+/* What goes out next: *n bytes at *bytes (0: nothing now), together with *fd_count descriptors (SCM_RIGHTS, at most 2,
+ * with the first byte). Send a prefix of any length ≥ 1 and say so with profd_client_sent. */
 void profd_client_output(const struct profd_client *c, const void **bytes, size_t *n, int fds[2], size_t *fd_count);
 void profd_client_sent(struct profd_client *c, size_t n);
 /* Takes the next event; false if there is none. */
@@ -164,13 +167,13 @@ bool profd_client_next(struct profd_client *c, struct profd_event *event);
 size_t profd_client_in_flight(const struct profd_client *c);
 
 /* Queue requests; *tag (may be NULL) comes back in the answers. Anything may be queued before READY. */
-enum profd_status profd_client_send_upload(struct profd_client *c, const struct profd_upload *u, const struct profd_id *id,
-                                           uint32_t *tag, struct profd_error *e);
+enum profd_status profd_client_send_upload(struct profd_client *c, const struct profd_upload *u,
+                                           const struct profd_id *id, uint32_t *tag, struct profd_error *e);
 enum profd_status profd_client_send_query(struct profd_client *c, const char *target, const char *if_none_match,
                                           uint32_t *tag, struct profd_error *e);
 /* An operator's verb: "delete" and a build-id, "verify", "backup" (profd-protocol(7)). Answered by REPLY or NACK. */
-enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments, size_t n,
-                                          uint32_t *tag, struct profd_error *e);
+enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
+                                          size_t n, uint32_t *tag, struct profd_error *e);
 /* Offers an executable unasked (want NULL), or in answer to a WANT_OBJECT event. Answered by ACK or NACK. */
 enum profd_status profd_client_send_object(struct profd_client *c, const struct profd_event *want,
                                            const struct profd_executable *x, uint32_t *tag, struct profd_error *e);
@@ -185,16 +188,16 @@ struct profd_conn;
 
 /* Zero or NULL means the default. */
 struct profd_options {
-    const char *server;     /* "unix:/path", a path, or "http://127.0.0.1:PORT" (queries only). Default: $PROFD_SOCKET (not in
-                             * set-user-id programs), /run/profd/profd.sock, $XDG_RUNTIME_DIR/profd/profd.sock */
+    const char *server; /* "unix:/path", a path, or "http://127.0.0.1:PORT" (queries only). Default: $PROFD_SOCKET (not
+                         * in set-user-id programs), /run/profd/profd.sock, $XDG_RUNTIME_DIR/profd/profd.sock */
     const char *token_file; /* holds the bearer token of an http server */
     const char *name;       /* of this program */
     uint32_t connect_ms;    /* from connect to WELCOME; default 200 */
     uint32_t answer_ms;     /* without any byte from the daemon while an answer is due; default 10,000 */
 };
 
-/* Connects. UNAVAILABLE: nobody there; TIMEOUT; UNTRUSTED: the listener is neither root's, profd's nor one's own; USAGE: bad
- * address (a socket's path has at most 107 bytes); FORBIDDEN. */
+/* Connects. UNAVAILABLE: nobody there; TIMEOUT; UNTRUSTED: the listener is neither root's, profd's nor one's own;
+ * USAGE: bad address (a socket's path has at most 107 bytes); FORBIDDEN. */
 enum profd_status profd_conn_open(const struct profd_options *o, struct profd_conn **out, struct profd_error *e);
 /* Accepts NULL. Unanswered requests are forgotten. */
 void profd_conn_close(struct profd_conn *c);
@@ -217,21 +220,23 @@ struct profd_answer {
     char content_type[128], etag[128];
     uint64_t done, total; /* profd_admin: how far the daemon is; both 0 if it does not say */
 };
-/* Called with each piece of a body; anything but PROFD_OK ends the query with that status. The answer is complete but for the
- * body at the first call; there is at least one call, perhaps with n = 0. */
+/* Called with each piece of a body; anything but PROFD_OK ends the query with that status. The answer is complete but
+ * for the body at the first call; there is at least one call, perhaps with n = 0. */
 typedef enum profd_status (*profd_sink)(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
                                         struct profd_error *e);
-/* A GET of the HTTP interface: target "/api/v1/builds?limit=5", if_none_match an ETag or NULL. PROFD_OK for any whole answer:
- * look at its http_status; from 400 on the body is a problem document (RFC 9457). */
+/* A GET of the HTTP interface: target "/api/v1/builds?limit=5", if_none_match an ETag or NULL. PROFD_OK for any whole
+ * answer: look at its http_status; from 400 on the body is a problem document (RFC 9457). */
 enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
                               void *context, struct profd_error *e);
 
-/* An operator's verb. The sink is called, too, with n = 0 and a new answer->done while the daemon works; http_status is 0 until the
- * body begins. PROFD_OK: the answer is whole. FORBIDDEN: not root, the daemon's user or in the admin group. */
-enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n, profd_sink sink,
-                              void *context, struct profd_error *e);
+/* An operator's verb. The sink is called, too, with n = 0 and a new answer->done while the daemon works; http_status is
+ * 0 until the body begins. PROFD_OK: the answer is whole. FORBIDDEN: not root, the daemon's user or in the admin group.
+ */
+enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n,
+                              profd_sink sink, void *context, struct profd_error *e);
 
-/* --- delivery: pipelined, and spooled when there is no daemon ------------------------------------------------------ */
+/* --- delivery: pipelined, and spooled when there is no daemon ------------------------------------------------------
+ */
 
 struct profd_delivery;
 
@@ -243,17 +248,19 @@ struct profd_outcome {
     bool earlier;             /* came from the spool */
     bool executable;          /* speaks of an executable the daemon had asked for and does not take */
     bool duplicate;
-    const char *sentence;     /* "" if there is nothing to say */
+    const char *sentence; /* "" if there is nothing to say */
 };
 typedef void (*profd_outcome_sink)(void *context, const struct profd_outcome *outcome);
 
-/* Connects if it can and begins with what is in the spool, oldest first. No daemon is not a failure; a bad address is. */
+/* Connects if it can and begins with what is in the spool, oldest first. No daemon is not a failure; a bad address is.
+ */
 enum profd_status profd_delivery_open(const struct profd_options *o, profd_outcome_sink sink, void *context,
                                       struct profd_delivery **out, struct profd_error *e);
 /* As profd_conn_offer; x must live until profd_delivery_close. Spooled uploads remember its path. */
-enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct profd_executable *x, struct profd_error *e);
-/* Sends u under a new id without waiting for its answer, unless too much waits already (memory is bounded). The outcome comes
- * to the sink, now or later; fails only when u itself cannot be sent. */
+enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct profd_executable *x,
+                                       struct profd_error *e);
+/* Sends u under a new id without waiting for its answer, unless too much waits already (memory is bounded). The outcome
+ * comes to the sink, now or later; fails only when u itself cannot be sent. */
 enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct profd_upload *u, const char *name,
                                         struct profd_error *e);
 /* Waits for all answers and for the executables asked for; what is left then goes to the spool. */
@@ -261,7 +268,8 @@ enum profd_status profd_delivery_finish(struct profd_delivery *d, struct profd_e
 /* Accepts NULL. Call profd_delivery_finish first. */
 void profd_delivery_close(struct profd_delivery *d);
 
-/* --- the spool: $PROFD_SPOOL, else /var/spool/profd for root, else $XDG_STATE_HOME/profd/spool ----------------------- */
+/* --- the spool: $PROFD_SPOOL, else /var/spool/profd for root, else $XDG_STATE_HOME/profd/spool -----------------------
+ */
 
 struct profd_spool_entry {
     const char *name;

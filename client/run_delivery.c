@@ -27,7 +27,8 @@ enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *
     *d = (struct run_delivery){.started = (int64_t)time(NULL)};
     enum profd_status status = profd_conn_open(&o, &d->conn, e);
     if (status == PROFD_OK && !d->conn->client) {
-        status = profd_error_set(e, PROFD_USAGE, "%s answers queries only; processes count for a Unix socket", d->conn->address.text);
+        status = profd_error_set(e, PROFD_USAGE, "%s answers queries only; processes count for a Unix socket",
+                                 d->conn->address.text);
         run_delivery_close(d);
     }
     return status;
@@ -41,7 +42,8 @@ bool run_delivery_find_command(const char *name, char out[RUN_PATH_SIZE])
     }
     for (folder = folder ? folder : "/bin:/usr/bin"; folder; folder = *folder == ':' ? folder + 1 : NULL) {
         size_t n = strcspn(folder, ":");
-        int written = snprintf(out, RUN_PATH_SIZE, "%.*s%s%s", (int)(n < RUN_PATH_SIZE ? n : 0), folder, n ? "/" : "", name);
+        int written =
+            snprintf(out, RUN_PATH_SIZE, "%.*s%s%s", (int)(n < RUN_PATH_SIZE ? n : 0), folder, n ? "/" : "", name);
         if (written > 0 && written < RUN_PATH_SIZE && access(out, X_OK) == 0) {
             return true;
         }
@@ -71,7 +73,8 @@ static bool file_queue(struct run_delivery *d, const char *path)
     struct profd_executable *x;
     bool queued = false;
     if (profd_executable_open(path, &x, NULL) == PROFD_OK) {
-        queued = profd_executable_has_names(x) && profd_client_send_object(d->conn->client, NULL, x, NULL, NULL) == PROFD_OK;
+        queued =
+            profd_executable_has_names(x) && profd_client_send_object(d->conn->client, NULL, x, NULL, NULL) == PROFD_OK;
         profd_executable_free(x);
     }
     d->names += queued;
@@ -81,8 +84,8 @@ static bool file_queue(struct run_delivery *d, const char *path)
 void run_delivery_send_command(struct run_delivery *d, const char *path)
 {
     char id[ID_SIZE];
-    if (d->conn && profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK &&
-        !has_names(d, id) && file_queue(d, path)) {
+    if (d->conn && profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK && !has_names(d, id) &&
+        file_queue(d, path)) {
         (void)conn_flush(d->conn, NULL);
     }
 }
@@ -109,7 +112,8 @@ static int64_t time_of(const char *rfc3339)
     return strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &t) ? (int64_t)timegm(&t) : 0;
 }
 
-/* Builds without names that were counted in since the command began: programs that it started, and the libraries of all. */
+/* Builds without names that were counted in since the command began: programs that it started, and the libraries of
+ * all. */
 static size_t nameless_send(struct run_delivery *d, const struct rows *builds)
 {
     size_t sent = 0, tried = 0;
@@ -121,7 +125,8 @@ static size_t nameless_send(struct run_delivery *d, const struct rows *builds)
             continue;
         }
         tried++;
-        if (profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK && strcmp(id, rows_text(builds, i, "build_id")) == 0) {
+        if (profd_executable_read_id(path, id, sizeof id, NULL) == PROFD_OK &&
+            strcmp(id, rows_text(builds, i, "build_id")) == 0) {
             sent += file_queue(d, path);
         }
     }
@@ -153,5 +158,6 @@ enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, 
         return profd_error_wrap(e, status, "not sure that all counts are stored");
     }
     status = names_finish(d, deadline, e);
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "all counts are stored, but perhaps not all names");
+    return status == PROFD_OK ? status
+                              : profd_error_wrap(e, status, "all counts are stored, but perhaps not all names");
 }

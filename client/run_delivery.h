@@ -1,4 +1,5 @@
-/* What profctl run tells the daemon beside what the collector does: names, and at the end the question whether all has arrived. */
+/* What profctl run tells the daemon beside what the collector does: names, and at the end the question whether all has
+ * arrived. */
 #ifndef PROFD_CLIENT_RUN_DELIVERY_H
 #define PROFD_CLIENT_RUN_DELIVERY_H
 
@@ -14,7 +15,8 @@ struct run_delivery {
     size_t names;            /* executables whose names the daemon had not, and has now been sent */
 };
 
-/* Connects to the daemon that the collector will find ($PROFD_SOCKET or the default), within 200 ms. Fails as profd_conn_open. */
+/* Connects to the daemon that the collector will find ($PROFD_SOCKET or the default), within 200 ms. Fails as
+ * profd_conn_open. */
 enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *e);
 
 #define RUN_PATH_SIZE 4096
@@ -25,9 +27,9 @@ bool run_delivery_find_command(const char *name, char out[RUN_PATH_SIZE]);
  * parsed. Scripts, files without names and what cannot be read are passed over: run_delivery_finish looks again. */
 void run_delivery_send_command(struct run_delivery *d, const char *path);
 
-/* After the command: waits at most wait_ms until everything that ended processes counted is durable, and for the names of builds that
- * were seen meanwhile and whose files are still where they were. A daemon that was started again in between is asked
- * anew. TIMEOUT, UNAVAILABLE, or what the daemon says. */
+/* After the command: waits at most wait_ms until everything that ended processes counted is durable, and for the names
+ * of builds that were seen meanwhile and whose files are still where they were. A daemon that was started again in
+ * between is asked anew. TIMEOUT, UNAVAILABLE, or what the daemon says. */
 enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, struct profd_error *e);
 
 /* Closes. */

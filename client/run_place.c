@@ -26,8 +26,8 @@ enum profd_status run_place_library(char out[RUN_PLACE_SIZE], struct profd_error
     if (!(slash && library_try(self, "/libprofd-collect.so", path)) &&
         !(slash && library_try(self, "/../lib/libprofd-collect.so." PROFD_COLLECT_ABI, path)) &&
         !library_try(PROFD_LIBDIR, "/libprofd-collect.so." PROFD_COLLECT_ABI, path)) {
-        return profd_error_set(e, PROFD_NO_INPUT, "run: libprofd-collect.so is neither beside profctl (%s) nor in %s", self,
-                               PROFD_LIBDIR);
+        return profd_error_set(e, PROFD_NO_INPUT, "run: libprofd-collect.so is neither beside profctl (%s) nor in %s",
+                               self, PROFD_LIBDIR);
     }
     if (strpbrk(path, " :\t\n")) {
         return profd_error_set(e, PROFD_REFUSED, "run: the loader takes no path with a space or colon: %s", path);
@@ -52,7 +52,8 @@ enum profd_status run_place_socket(const char *text, char out[RUN_PLACE_SIZE], s
     }
     int n = snprintf(out, RUN_PLACE_SIZE, "%s%s%s", folder, folder[0] ? "/" : "", path);
     if (n < 0 || n > SOCKET_PATH_MAX) {
-        return profd_error_set(e, PROFD_USAGE, "run: the path of the socket has %d bytes; the kernel takes at most %d: %s", n,
+        return profd_error_set(e, PROFD_USAGE,
+                               "run: the path of the socket has %d bytes; the kernel takes at most %d: %s", n,
                                SOCKET_PATH_MAX, path);
     }
     return PROFD_OK;

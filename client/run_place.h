@@ -6,11 +6,13 @@
 
 #define RUN_PLACE_SIZE 8192
 
-/* The value of LD_PRELOAD: libprofd-collect.so beside this program (a build folder), in ../lib of it, or where it is installed, in front
- * of what LD_PRELOAD has. NO_INPUT: it is in none of them; REFUSED: the loader could not take its path. */
+/* The value of LD_PRELOAD: libprofd-collect.so beside this program (a build folder), in ../lib of it, or where it is
+ * installed, in front of what LD_PRELOAD has. NO_INPUT: it is in none of them; REFUSED: the loader could not take its
+ * path. */
 enum profd_status run_place_library(char out[RUN_PLACE_SIZE], struct profd_error *e);
 
-/* The value of PROFD_SOCKET for a path or "unix:/path": absolute, the command may change its folder. USAGE: over 107 bytes. */
+/* The value of PROFD_SOCKET for a path or "unix:/path": absolute, the command may change its folder. USAGE: over 107
+ * bytes. */
 enum profd_status run_place_socket(const char *text, char out[RUN_PLACE_SIZE], struct profd_error *e);
 
 #endif

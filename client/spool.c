@@ -30,7 +30,8 @@ struct spool {
 
 enum profd_status profd_spool_directory(char *path, size_t size, struct profd_error *e)
 {
-    const char *named = secure_getenv("PROFD_SPOOL"), *state = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
+    const char *named = secure_getenv("PROFD_SPOOL"), *state = secure_getenv("XDG_STATE_HOME"),
+               *home = secure_getenv("HOME");
     int n;
     if (named && named[0] == '/') {
         n = snprintf(path, size, "%s", named);
@@ -43,9 +44,9 @@ enum profd_status profd_spool_directory(char *path, size_t size, struct profd_er
     } else {
         return profd_error_set(e, PROFD_UNAVAILABLE, "no spool: PROFD_SPOOL, XDG_STATE_HOME and HOME are not set");
     }
-    return n > 0 && (size_t)n < size ? PROFD_OK
-                                     : profd_error_set(e, PROFD_UNAVAILABLE, "the path of the spool is longer than %zu bytes",
-                                                       size);
+    return n > 0 && (size_t)n < size
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_UNAVAILABLE, "the path of the spool is longer than %zu bytes", size);
 }
 
 /* Makes every missing directory of the path. */
@@ -122,8 +123,8 @@ enum profd_status spool_open(bool create, uint64_t now, struct spool **out, stru
         s->fd = made ? open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         struct stat st;
         if (s->fd < 0) {
-            status = profd_error_set(e, errno == ENOENT ? PROFD_NOT_FOUND : PROFD_CANT_CREATE, "cannot %s the spool %s: %s",
-                                     create ? "make" : "open", s->path, strerror(errno));
+            status = profd_error_set(e, errno == ENOENT ? PROFD_NOT_FOUND : PROFD_CANT_CREATE,
+                                     "cannot %s the spool %s: %s", create ? "make" : "open", s->path, strerror(errno));
         } else if (fstat(s->fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
             status = profd_error_set(e, PROFD_UNTRUSTED, "the spool %s is not owned by uid %u alone", s->path,
                                      (unsigned)geteuid());

@@ -28,8 +28,9 @@ struct spool_upload {
     void *block;
 };
 
-/* Opens the directory, and makes it (0700) if create. NOT_FOUND: it isn't there; UNTRUSTED: it is not ours alone; UNAVAILABLE:
- * the environment names none. Deletes what is older than LIMIT_SPOOL_DAYS at time now (ns), and forgotten pieces. */
+/* Opens the directory, and makes it (0700) if create. NOT_FOUND: it isn't there; UNTRUSTED: it is not ours alone;
+ * UNAVAILABLE: the environment names none. Deletes what is older than LIMIT_SPOOL_DAYS at time now (ns), and forgotten
+ * pieces. */
 enum profd_status spool_open(bool create, uint64_t now, struct spool **out, struct profd_error *e);
 /* Accepts NULL. */
 void spool_close(struct spool *s);
@@ -40,8 +41,8 @@ size_t spool_expired(const struct spool *s);
 /* Takes the lock of those who deliver; false: another process delivers this spool now. */
 bool spool_lock(struct spool *s);
 
-/* Writes one upload durably. FULL if the spool would exceed LIMIT_SPOOL_BYTES. A repeat of an id is written once. Objects whose
- * path has a line break are left out. */
+/* Writes one upload durably. FULL if the spool would exceed LIMIT_SPOOL_BYTES. A repeat of an id is written once.
+ * Objects whose path has a line break are left out. */
 enum profd_status spool_add(struct spool *s, const struct profd_id *id, const struct spool_object *objects,
                             size_t object_count, const uint8_t *frame, size_t frame_size, struct profd_error *e);
 

@@ -30,8 +30,8 @@ static enum profd_status space_check(struct spool *s, uint64_t more, struct prof
     enum profd_status status = spool_used(s, &used, e);
     if (status == PROFD_OK && used + more > LIMIT_SPOOL_BYTES) {
         return profd_error_set(e, PROFD_FULL,
-                               "the spool %s holds %" PRIu64 " bytes; %" PRIu64 " more would exceed its %u", spool_path(s), used,
-                               more, LIMIT_SPOOL_BYTES);
+                               "the spool %s holds %" PRIu64 " bytes; %" PRIu64 " more would exceed its %u",
+                               spool_path(s), used, more, LIMIT_SPOOL_BYTES);
     }
     return status;
 }
@@ -52,7 +52,8 @@ static bool bytes_write(int fd, const void *bytes, size_t n)
     return true;
 }
 
-static bool file_write(int fd, const struct spool_object *objects, size_t object_count, const uint8_t *frame, size_t size)
+static bool file_write(int fd, const struct spool_object *objects, size_t object_count, const uint8_t *frame,
+                       size_t size)
 {
     bool good = bytes_write(fd, MAGIC, strlen(MAGIC));
     for (size_t i = 0; i < object_count && good; i++) {
@@ -79,7 +80,8 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     (void)snprintf(part, sizeof part, ".new-%ld-%s", (long)getpid(), name);
     int fd = openat(spool_fd(s), part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "cannot write to the spool %s: %s", spool_path(s), strerror(errno));
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot write to the spool %s: %s", spool_path(s),
+                               strerror(errno));
     }
     bool good = file_write(fd, objects, object_count, frame, frame_size);
     int why = errno;
@@ -93,8 +95,8 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     }
     if (!good) {
         unlinkat(spool_fd(s), part, 0);
-        return profd_error_set(e, why == ENOSPC || why == EDQUOT ? PROFD_FULL : PROFD_IO, "cannot write to the spool %s: %s",
-                               spool_path(s), strerror(why));
+        return profd_error_set(e, why == ENOSPC || why == EDQUOT ? PROFD_FULL : PROFD_IO,
+                               "cannot write to the spool %s: %s", spool_path(s), strerror(why));
     }
     spool_grew(s, size);
     (void)fsync(spool_fd(s)); /* the name too; without it the file may be missing after a power loss, never half */
@@ -170,8 +172,8 @@ static bool file_parse(char *bytes, size_t n, struct spool_upload *u)
         p = line_end + 1;
     }
     struct frame f;
-    return u->frame_size >= FRAME_HEADER_SIZE && frame_decode(u->frame, &f, NULL) == PROFD_OK && f.type == FRAME_UPLOAD &&
-           frame_fds(&f) == 0 && u->frame_size - FRAME_HEADER_SIZE == f.length;
+    return u->frame_size >= FRAME_HEADER_SIZE && frame_decode(u->frame, &f, NULL) == PROFD_OK &&
+           f.type == FRAME_UPLOAD && frame_fds(&f) == 0 && u->frame_size - FRAME_HEADER_SIZE == f.length;
 }
 
 enum profd_status spool_read(struct spool *s, const char *name, struct spool_upload *out, struct profd_error *e)

@@ -10,8 +10,9 @@ struct terminal_filter {
     size_t held_count;
 };
 
-/* Copies n bytes to out (room n + 3), C0 (but newline and tab), DEL, C1 and bidirectional controls as '?'; returns bytes written.
- * With n = 0 at the end of the stream what was held is written. Any way of cutting the stream gives the same. O(n). */
+/* Copies n bytes to out (room n + 3), C0 (but newline and tab), DEL, C1 and bidirectional controls as '?'; returns
+ * bytes written. With n = 0 at the end of the stream what was held is written. Any way of cutting the stream gives the
+ * same. O(n). */
 size_t terminal_filter_run(struct terminal_filter *f, const void *bytes, size_t n, char *out);
 
 #endif

@@ -103,8 +103,8 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload of this size");
 }
 
-enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name, uint32_t *index,
-                                         struct profd_error *e)
+enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
+                                         uint32_t *index, struct profd_error *e)
 {
     struct buildid id;
     enum profd_status status = buildid_parse(build_id, strlen(build_id), &id, e);
@@ -207,8 +207,8 @@ static enum profd_status bins_reserve(struct profd_upload *u, size_t more, struc
 {
     size_t need = (size_t)u->counts.bin_count + more;
     if (need > LIMIT_BINS) {
-        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu bins that are not zero; at most %u are taken", need,
-                               LIMIT_BINS);
+        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu bins that are not zero; at most %u are taken",
+                               need, LIMIT_BINS);
     }
     if (need > u->bin_room) {
         size_t room = room_for(u->bin_room, need);
@@ -235,13 +235,15 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
                                h->bins, h->low, h->high, LIMIT_HISTOGRAM_BINS);
     }
     if (h->rate == 0 || h->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_REFUSED, "a histogram's rate is %" PRIu32 " ticks per second; 1 to %u are taken",
-                               h->rate, LIMIT_RATE);
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a histogram's rate is %" PRIu32 " ticks per second; 1 to %u are taken", h->rate,
+                               LIMIT_RATE);
     }
     for (uint32_t i = 0; i < h->used; i++) {
         if (h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1])) {
             return profd_error_set(e, PROFD_REFUSED,
-                                   "bin %" PRIu32 " of a histogram: indexes ascend below %" PRIu32 " and ticks are not 0",
+                                   "bin %" PRIu32 " of a histogram: indexes ascend below %" PRIu32
+                                   " and ticks are not 0",
                                    h->index[i], h->bins);
         }
     }
@@ -251,8 +253,8 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
     return PROFD_OK;
 }
 
-static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h, const char dimension[16],
-                                       char abbreviation, struct profd_error *e)
+static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h,
+                                       const char dimension[16], char abbreviation, struct profd_error *e)
 {
     enum profd_status status = histogram_check(u, h, e);
     if (status == PROFD_OK) {
@@ -270,8 +272,14 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
         u->histogram_room = room;
     }
     struct counts_histogram *to = &c->histograms[c->histogram_count];
-    *to = (struct counts_histogram){.build = h->build, .bins = h->bins, .low = h->low, .high = h->high, .rate = h->rate,
-                                    .abbreviation = abbreviation, .first = c->bin_count, .used = h->used};
+    *to = (struct counts_histogram){.build = h->build,
+                                    .bins = h->bins,
+                                    .low = h->low,
+                                    .high = h->high,
+                                    .rate = h->rate,
+                                    .abbreviation = abbreviation,
+                                    .first = c->bin_count,
+                                    .used = h->used};
     memcpy(to->dimension, dimension, sizeof to->dimension);
     if (h->used) {
         memcpy(c->bin_index + c->bin_count, h->index, h->used * sizeof *h->index);
@@ -336,8 +344,13 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *from = &c->histograms[i];
-        const struct profd_histogram h = {.build = from->build, .bins = from->bins, .rate = from->rate, .used = from->used,
-                                          .low = from->low, .high = from->high, .index = c->bin_index + from->first,
+        const struct profd_histogram h = {.build = from->build,
+                                          .bins = from->bins,
+                                          .rate = from->rate,
+                                          .used = from->used,
+                                          .low = from->low,
+                                          .high = from->high,
+                                          .index = c->bin_index + from->first,
                                           .ticks = c->bin_ticks + from->first};
         status = histogram_add(u, &h, from->dimension, from->abbreviation, e);
     }
@@ -366,11 +379,19 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
         return status;
     }
     struct message m = {.type = FRAME_UPLOAD};
-    m.as.upload = (struct message_upload){
-        .sender = {id->sender, PROFD_SENDER_SIZE}, .sequence = id->sequence, .start = u->start, .end = u->end,
-        .program = 0, .build_count = u->build_count, .builds = u->builds, .label_count = u->label_count,
-        .labels = u->labels, .counts = {counts, counts_size}, .inexact = u->inexact,
-        .processes_started = u->processes_started, .host = host};
+    m.as.upload = (struct message_upload){.sender = {id->sender, PROFD_SENDER_SIZE},
+                                          .sequence = id->sequence,
+                                          .start = u->start,
+                                          .end = u->end,
+                                          .program = 0,
+                                          .build_count = u->build_count,
+                                          .builds = u->builds,
+                                          .label_count = u->label_count,
+                                          .labels = u->labels,
+                                          .counts = {counts, counts_size},
+                                          .inexact = u->inexact,
+                                          .processes_started = u->processes_started,
+                                          .host = host};
     status = message_encode(&m, 0, 0, frame, size, e);
     free(counts);
     return status;

@@ -33,7 +33,8 @@ static enum profd_status copy_open(const char *path, struct copy *c, struct prof
     struct stat s;
     *c = (struct copy){.fd = STDOUT_FILENO};
     if (strcmp(path, "-") == 0) {
-        return isatty(STDOUT_FILENO) == 1 ? profd_error_set(e, PROFD_USAGE, "a backup is not written to a terminal") : PROFD_OK;
+        return isatty(STDOUT_FILENO) == 1 ? profd_error_set(e, PROFD_USAGE, "a backup is not written to a terminal")
+                                          : PROFD_OK;
     }
     if (lstat(path, &s) == 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "%s exists: a backup replaces nothing", path);
@@ -46,10 +47,12 @@ static enum profd_status copy_open(const char *path, struct copy *c, struct prof
     (void)snprintf(c->part, n, "%s.part", path);
     int fd = open(c->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        enum profd_status status = errno == EEXIST ? profd_error_set(e, PROFD_CANT_CREATE,
-                                                                     "%s exists: another backup is written there, or one was "
-                                                                     "interrupted; remove it then", c->part)
-                                                   : cannot("make", c->part, e);
+        enum profd_status status = errno == EEXIST
+                                       ? profd_error_set(e, PROFD_CANT_CREATE,
+                                                         "%s exists: another backup is written there, or one was "
+                                                         "interrupted; remove it then",
+                                                         c->part)
+                                       : cannot("make", c->part, e);
         free(c->part);
         return status;
     }
@@ -99,7 +102,8 @@ static enum profd_status directory_sync(const char *path, struct profd_error *e)
 static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
 {
     if (c->size == 0 || c->size != c->total) {
-        return profd_error_set(e, PROFD_PROTOCOL, "the backup ended after %" PRIu64 " of %" PRIu64 " bytes", c->size, c->total);
+        return profd_error_set(e, PROFD_PROTOCOL, "the backup ended after %" PRIu64 " of %" PRIu64 " bytes", c->size,
+                               c->total);
     }
     if (!c->path) {
         return PROFD_OK;
@@ -150,9 +154,15 @@ static enum profd_status backup_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_backup = {
-    .name = "backup", .arguments = "FILE", .summary = "Write a copy of everything stored to FILE (- for stdout)",
-    .details = "The copy is whole at one moment while uploads go on. FILE must not exist; it appears when it is whole and synced, and\n"
-               "only you can read it. profd --restore FILE puts it back. For root, the daemon's user and members of its admin\n"
+    .name = "backup",
+    .arguments = "FILE",
+    .summary = "Write a copy of everything stored to FILE (- for stdout)",
+    .details = "The copy is whole at one moment while uploads go on. FILE must not exist; it appears when it is whole "
+               "and synced, and\n"
+               "only you can read it. profd --restore FILE puts it back. For root, the daemon's user and members of "
+               "its admin\n"
                "group.\n",
-    .arguments_least = 1, .arguments_most = 1, .run = backup_run,
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = backup_run,
 };

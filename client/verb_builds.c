@@ -33,7 +33,7 @@ static enum profd_status sort_rows(const struct profctl_call *call, struct rows 
     static const struct {
         const char *key, *field;
         bool descending;
-    } orders[] = {{"seen", "last_seen", true}, {"name", "name", false},      {"uploads", "uploads", true},
+    } orders[] = {{"seen", "last_seen", true},  {"name", "name", false},  {"uploads", "uploads", true},
                   {"seconds", "seconds", true}, {"calls", "calls", true}, {"processes", "processes_started", true}};
     const char *given = profctl_value(call, "sort"), *key = given ? given : orders[0].key;
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
@@ -41,10 +41,12 @@ static enum profd_status sort_rows(const struct profctl_call *call, struct rows 
             return rows ? rows_sort(rows, orders[i].field, orders[i].descending, e) : PROFD_OK;
         }
     }
-    return profd_error_set(e, PROFD_USAGE, "builds: --sort %s is none of seen, name, uploads, processes, seconds, calls", key);
+    return profd_error_set(e, PROFD_USAGE,
+                           "builds: --sort %s is none of seen, name, uploads, processes, seconds, calls", key);
 }
 
-static enum profd_status choose_time(const struct profctl_call *call, bool terminal, bool *relative, struct profd_error *e)
+static enum profd_status choose_time(const struct profctl_call *call, bool terminal, bool *relative,
+                                     struct profd_error *e)
 {
     const char *when = profctl_value(call, "time");
     bool automatic = !when || strcmp(when, "auto") == 0;
@@ -84,7 +86,8 @@ static enum profd_status measure(struct table *t, struct rows *by_id, struct pro
     t->id_least = ID_LEAST;
     for (size_t i = 1; status == PROFD_OK && i < n; i++) {
         const char *a = rows_text(by_id, i - 1, "build_id"), *b = rows_text(by_id, i, "build_id");
-        size_t common = strcmp(a, b) == 0 ? 0 : common_length(a, b); /* variants of one id: no prefix tells them apart */
+        size_t common =
+            strcmp(a, b) == 0 ? 0 : common_length(a, b); /* variants of one id: no prefix tells them apart */
         t->id_least = common >= t->id_least ? common + 1 : t->id_least;
     }
     for (size_t i = 0; i < n; i++) {
@@ -105,9 +108,10 @@ static void row_print(const struct table *t, size_t i)
     } else { /* to the second: more is in the JSON */
         (void)snprintf(age, sizeof age, "%.19s%s", seen[0] ? seen : "-", strlen(seen) > 19 ? "Z" : "");
     }
-    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11.2f %14" PRIu64 " %-5s %-5s %s%s%s%s\n", t->name_width, row_name(t, i),
-           t->id_width, t->full ? 128 : t->id_width, rows_text(t->rows, i, "build_id"), rows_number(t->rows, i, "uploads"),
-           rows_number(t->rows, i, "processes_started"), rows_real(t->rows, i, "seconds"), rows_number(t->rows, i, "calls"),
+    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11.2f %14" PRIu64 " %-5s %-5s %s%s%s%s\n", t->name_width,
+           row_name(t, i), t->id_width, t->full ? 128 : t->id_width, rows_text(t->rows, i, "build_id"),
+           rows_number(t->rows, i, "uploads"), rows_number(t->rows, i, "processes_started"),
+           rows_real(t->rows, i, "seconds"), rows_number(t->rows, i, "calls"),
            rows_flag(t->rows, i, "exact") ? "yes" : "no", rows_flag(t->rows, i, "symbols") ? "yes" : "no", age,
            note[0] ? " (" : "", note, note[0] ? ")" : "");
 }
@@ -120,8 +124,8 @@ static void table_print(const struct table *t)
             continue;
         }
         if (shown++ == 0) {
-            printf("%-*s %-*s %8s %9s %11s %14s %-5s %-5s %s\n", t->name_width, "PROGRAM", t->id_width, "BUILD", "UPLOADS",
-                   "PROCESSES", "SECONDS", "CALLS", "EXACT", "NAMES", "LAST SEEN");
+            printf("%-*s %-*s %8s %9s %11s %14s %-5s %-5s %s\n", t->name_width, "PROGRAM", t->id_width, "BUILD",
+                   "UPLOADS", "PROCESSES", "SECONDS", "CALLS", "EXACT", "NAMES", "LAST SEEN");
         }
         row_print(t, i);
     }
@@ -130,9 +134,13 @@ static void table_print(const struct table *t)
     }
 }
 
-static enum profd_status builds_show(const struct profctl_call *call, struct rows *rows, bool relative, struct profd_error *e)
+static enum profd_status builds_show(const struct profctl_call *call, struct rows *rows, bool relative,
+                                     struct profd_error *e)
 {
-    struct table t = {.rows = rows, .all = profctl_value(call, "all"), .full = profctl_value(call, "full"), .relative = relative,
+    struct table t = {.rows = rows,
+                      .all = profctl_value(call, "all"),
+                      .full = profctl_value(call, "full"),
+                      .relative = relative,
                       .now = (int64_t)time(NULL)};
     enum profd_status status = measure(&t, rows, e); /* leaves them by id */
     status = status == PROFD_OK ? sort_rows(call, rows, e) : status;
@@ -172,8 +180,14 @@ static enum profd_status builds_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_builds = {
-    .name = "builds", .arguments = "", .summary = "List the builds that profiles came from",
-    .details = "EXACT is yes where no call and no tick was lost on the way; NAMES where function names are known. BUILD is as short\n"
+    .name = "builds",
+    .arguments = "",
+    .summary = "List the builds that profiles came from",
+    .details = "EXACT is yes where no call and no tick was lost on the way; NAMES where function names are known. "
+               "BUILD is as short\n"
                "as it can be and still means one build only.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_most = 0, .run = builds_run,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = 0,
+    .run = builds_run,
 };

@@ -45,7 +45,8 @@ static void bash_verb(const struct profctl_verb *v)
     for (size_t i = 0; (o = option_at(v, i)) != NULL; i++) {
         printf("%s--%s", i ? " " : "", o->name);
     }
-    printf("' -- \"$word\"))%s ;;\n", complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
+    printf("' -- \"$word\"))%s ;;\n",
+           complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
 }
 
 static void bash_print(const struct profctl_verb *const *verbs, size_t n)
@@ -55,11 +56,14 @@ static void bash_print(const struct profctl_verb *const *verbs, size_t n)
            /* '=' ends a word in bash: name=value arrives as three of them */
            "_profctl_label() {\n"
            "    local have=\n"
-           "    if [[ $word == = ]]; then have=$before=; word=; elif [[ $before == = ]]; then have=${COMP_WORDS[COMP_CWORD-2]}=; fi\n"
+           "    if [[ $word == = ]]; then have=$before=; word=; elif [[ $before == = ]]; then "
+           "have=${COMP_WORDS[COMP_CWORD-2]}=; fi\n"
            "    if [[ $have ]]; then\n"
-           "        COMPREPLY=($(compgen -W \"$(profctl completion labels 2>/dev/null | sed -n \"s|^$have||p\")\" -- \"$word\"))\n"
+           "        COMPREPLY=($(compgen -W \"$(profctl completion labels 2>/dev/null | sed -n \"s|^$have||p\")\" -- "
+           "\"$word\"))\n"
            "    else\n"
-           "        COMPREPLY=($(compgen -S = -W \"$(profctl completion labels 2>/dev/null | cut -d = -f 1 | sort -u)\" -- \"$word\"))\n"
+           "        COMPREPLY=($(compgen -S = -W \"$(profctl completion labels 2>/dev/null | cut -d = -f 1 | sort "
+           "-u)\" -- \"$word\"))\n"
            "        type compopt >/dev/null 2>&1 && compopt -o nospace 2>/dev/null\n"
            "    fi\n}\n"
            "_profctl() {\n"
@@ -127,7 +131,8 @@ static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
     printf("#compdef profctl\n"
            "_profctl_builds() { local -a ids; ids=(${${(f)\"$(profctl completion builds 2>/dev/null)\"}/$'\\t'/:}); "
            "_describe build ids; _files }\n"
-           "_profctl_labels() { local -a labels; labels=(${(f)\"$(profctl completion labels 2>/dev/null)\"}); compadd -a labels }\n"
+           "_profctl_labels() { local -a labels; labels=(${(f)\"$(profctl completion labels 2>/dev/null)\"}); compadd "
+           "-a labels }\n"
            "_profctl() {\n    local -a verbs=(\n");
     for (size_t i = 0; i < n; i++) {
         printf("        '%s:", verbs[i]->name);
@@ -141,7 +146,9 @@ static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
         for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
             zsh_option(verbs[i], o);
         }
-        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i]) ? "_profctl_builds" : complete_takes_file(verbs[i]) ? "_files" : "");
+        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i])  ? "_profctl_builds"
+                                                   : complete_takes_file(verbs[i]) ? "_files"
+                                                                                   : "");
     }
     printf("    esac\n}\n_profctl \"$@\"\n");
 }
@@ -206,8 +213,12 @@ static enum profd_status completion_run(const struct profctl_call *call, struct 
 }
 
 const struct profctl_verb verb_completion = {
-    .name = "completion", .arguments = "bash|zsh|fish", .summary = "Print a completion script for a shell",
+    .name = "completion",
+    .arguments = "bash|zsh|fish",
+    .summary = "Print a completion script for a shell",
     .details = "bash: source <(profctl completion bash); zsh: profctl completion zsh > _profctl in a folder of fpath;\n"
                "fish: profctl completion fish | source.\n",
-    .arguments_least = 1, .arguments_most = 1, .run = completion_run,
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = completion_run,
 };

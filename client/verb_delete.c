@@ -51,8 +51,8 @@ static enum profd_status victim_confirm(const struct victim *v, struct profd_err
 {
     char line[16] = "";
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-        return profd_error_set(e, PROFD_USAGE, "delete removes %" PRIu64 " upload%s of %s for ever: say --yes", v->uploads,
-                               v->uploads == 1 ? "" : "s", v->name);
+        return profd_error_set(e, PROFD_USAGE, "delete removes %" PRIu64 " upload%s of %s for ever: say --yes",
+                               v->uploads, v->uploads == 1 ? "" : "s", v->name);
     }
     (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " upload%s, for ever? [y/N] ", v->name, v->id, v->uploads,
                   v->uploads == 1 ? "" : "s");
@@ -91,9 +91,16 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_delete = {
-    .name = "delete", .arguments = "BUILD|EXE", .summary = "Forget every upload of a program",
-    .details = "All uploads of processes of this program go, whoever sent them, and the symbols that nothing else needs. Their ids\n"
-               "stay known: what comes again is not counted. For root, the daemon's user and members of its admin group.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
+    .name = "delete",
+    .arguments = "BUILD|EXE",
+    .summary = "Forget every upload of a program",
+    .details =
+        "All uploads of processes of this program go, whoever sent them, and the symbols that nothing else needs. "
+        "Their ids\n"
+        "stay known: what comes again is not counted. For root, the daemon's user and members of its admin group.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
     .run = delete_run,
 };

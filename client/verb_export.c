@@ -27,7 +27,8 @@ static const struct profctl_option options[] = {
 };
 
 /* What becomes of one export. */
-struct export {
+struct export
+{
     struct counts counts;
     struct gmon_format format;
     uint8_t *file;
@@ -88,13 +89,15 @@ static bool read_format(const char *path, struct gmon_format *out)
     return good;
 }
 
-/* The daemon says it of the executable it was sent; else the file that names the build does; else it is assumed, and said. */
+/* The daemon says it of the executable it was sent; else the file that names the build does; else it is assumed, and
+ * said. */
 static enum profd_status find_format(const struct profctl_call *call, const char *id, const struct profd_answer *answer,
                                      struct gmon_format *out, struct profd_error *e)
 {
     const char *type = answer->content_type, *argument = call->arguments[0];
     if (strncmp(type, COUNTS_TYPE, strlen(COUNTS_TYPE)) != 0) {
-        return profd_error_set(e, PROFD_PROTOCOL, "the daemon answers with %s where counts were asked for", type[0] ? type : "no type");
+        return profd_error_set(e, PROFD_PROTOCOL, "the daemon answers with %s where counts were asked for",
+                               type[0] ? type : "no type");
     }
     bool narrow = strstr(type, "; bits=32") != NULL, big = strstr(type, "; endian=big") != NULL;
     if (narrow || strstr(type, "; bits=64")) {
@@ -113,8 +116,9 @@ static void warn_of_large_bins(const struct counts *c)
         most = c->bin_ticks[i] > most ? c->bin_ticks[i] : most;
     }
     if (most > GPROF_BIN_MAX) {
-        profctl_complain("a bin holds %" PRIu64 " ticks, and gprof's own sum overflows above %u: its times will be wrong", most,
-                         GPROF_BIN_MAX);
+        profctl_complain("a bin holds %" PRIu64
+                         " ticks, and gprof's own sum overflows above %u: its times will be wrong",
+                         most, GPROF_BIN_MAX);
     }
 }
 
@@ -134,8 +138,10 @@ static enum profd_status fetch(const struct profctl_call *call, struct profd_con
     }
     free(bytes);
     if (status == PROFD_OK && x->counts.histogram_count == 0 && x->counts.arc_count == 0) {
-        status = profd_error_set(e, PROFD_NOT_FOUND, "build %s has neither a histogram nor calls of its own here: gprof takes "
-                                 "no empty gmon.out", call->arguments[0]);
+        status = profd_error_set(e, PROFD_NOT_FOUND,
+                                 "build %s has neither a histogram nor calls of its own here: gprof takes "
+                                 "no empty gmon.out",
+                                 call->arguments[0]);
     }
     return status == PROFD_OK ? gmon_format_file(&x->counts, &x->format, &x->file, &x->size, e) : status;
 }
@@ -155,8 +161,9 @@ static void print_json(const struct export *x)
     printf("{");
     print_count("ticks", ticks);
     print_count("calls", calls);
-    printf("\"histograms\":%u,\"bins\":%u,\"arcs\":%u,\"bits\":%u,\"big_endian\":%s,\"bytes\":%zu}\n", x->counts.histogram_count,
-           x->counts.bin_count, x->counts.arc_count, 8 * x->format.pointer_size, x->format.big_endian ? "true" : "false", x->size);
+    printf("\"histograms\":%u,\"bins\":%u,\"arcs\":%u,\"bits\":%u,\"big_endian\":%s,\"bytes\":%zu}\n",
+           x->counts.histogram_count, x->counts.bin_count, x->counts.arc_count, 8 * x->format.pointer_size,
+           x->format.big_endian ? "true" : "false", x->size);
 }
 
 static enum profd_status write_file(const char *path, const struct export *x, struct profd_error *e)
@@ -207,9 +214,15 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_export = {
-    .name = "export", .arguments = "BUILD|EXE", .summary = "Write a gmon.out of everything stored, for gprof",
-    .details = "gprof -b EXE FILE then prints what profctl report BUILD -f gprof does. Counts that gmon.out's 16 and 32 bits\n"
-               "do not hold are carried by repeated records, which gprof adds up.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
+    .name = "export",
+    .arguments = "BUILD|EXE",
+    .summary = "Write a gmon.out of everything stored, for gprof",
+    .details =
+        "gprof -b EXE FILE then prints what profctl report BUILD -f gprof does. Counts that gmon.out's 16 and 32 bits\n"
+        "do not hold are carried by repeated records, which gprof adds up.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
     .run = export_run,
 };

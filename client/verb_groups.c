@@ -69,7 +69,8 @@ static int find_width(const struct rows *r, const char *field)
     return width < VALUE_MOST ? (int)width : VALUE_MOST;
 }
 
-static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths, bool steps)
+static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths,
+                      bool steps)
 {
     if (steps) {
         printf("%-20s ", rows_text(r, i, "time"));
@@ -134,8 +135,13 @@ static enum profd_status groups_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_groups = {
-    .name = "groups", .arguments = "BUILD|EXE", .summary = "Uploads of a build by label or by time",
+    .name = "groups",
+    .arguments = "BUILD|EXE",
+    .summary = "Uploads of a build by label or by time",
     .details = "BUILD is a build-id or the first four or more of its characters; EXE is an executable file.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
     .run = groups_run,
 };

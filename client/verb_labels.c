@@ -60,6 +60,12 @@ static enum profd_status labels_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_labels = {
-    .name = "labels", .arguments = "[LABEL]", .summary = "List label names, or the values of one", .details = "",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_most = 1, .run = labels_run,
+    .name = "labels",
+    .arguments = "[LABEL]",
+    .summary = "List label names, or the values of one",
+    .details = "",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = 1,
+    .run = labels_run,
 };

@@ -26,7 +26,8 @@ struct place {
 };
 
 /* From --server http://…, else from what the daemon says of itself. */
-static enum profd_status place_find(const struct profctl_call *call, struct profd_conn *conn, struct place *p, struct profd_error *e)
+static enum profd_status place_find(const struct profctl_call *call, struct profd_conn *conn, struct place *p,
+                                    struct profd_error *e)
 {
     struct ask_target target;
     struct rows *rows;
@@ -39,15 +40,19 @@ static enum profd_status place_find(const struct profctl_call *call, struct prof
     ask_target_init(&target, "/api/v1/status");
     enum profd_status status = rows_read_object(conn, &target, &rows, e);
     if (status == PROFD_FORBIDDEN) {
-        return profd_error_set(e, status, "the daemon tells its address to root and to who may read everything; ask for it, and say "
-                               "--server http://ADDRESS:PORT");
+        return profd_error_set(
+            e, status,
+            "the daemon tells its address to root and to who may read everything; ask for it, and say "
+            "--server http://ADDRESS:PORT");
     }
     if (status != PROFD_OK) {
         return status;
     }
     const char *url = rows_text(rows, 0, "http_url");
-    if (strncmp(url, "http://", 7) != 0 || strlen(url) >= sizeof p->base || url[strspn(url, "abcdefghijklmnopqrstuvwxyz0123456789.:/[]")]) {
-        status = profd_error_set(e, PROFD_UNAVAILABLE, "the daemon serves no HTTP to browsers: start profd with --http 127.0.0.1:9461 "
+    if (strncmp(url, "http://", 7) != 0 || strlen(url) >= sizeof p->base ||
+        url[strspn(url, "abcdefghijklmnopqrstuvwxyz0123456789.:/[]")]) {
+        status = profd_error_set(e, PROFD_UNAVAILABLE,
+                                 "the daemon serves no HTTP to browsers: start profd with --http 127.0.0.1:9461 "
                                  "and --http-token FILE (or --http-open)");
     } else {
         (void)snprintf(p->base, sizeof p->base, "%s", url);
@@ -58,7 +63,8 @@ static enum profd_status place_find(const struct profctl_call *call, struct prof
 }
 
 /* The whole id of the build that the argument means. */
-static enum profd_status build_find(const struct profctl_call *call, struct profd_conn *conn, char id[160], struct profd_error *e)
+static enum profd_status build_find(const struct profctl_call *call, struct profd_conn *conn, char id[160],
+                                    struct profd_error *e)
 {
     struct ask_target target;
     struct rows *rows;
@@ -76,8 +82,8 @@ static enum profd_status build_find(const struct profctl_call *call, struct prof
     return status;
 }
 
-static enum profd_status address_make(const struct profctl_call *call, const struct place *p, const char *id, struct ask_target *t,
-                                      struct profd_error *e)
+static enum profd_status address_make(const struct profctl_call *call, const struct place *p, const char *id,
+                                      struct ask_target *t, struct profd_error *e)
 {
     static const char *const views[] = {"report", "graph", "flame", "compare"};
     const char *view = profctl_value(call, "view");
@@ -94,7 +100,9 @@ static enum profd_status address_make(const struct profctl_call *call, const str
     ask_target_add(t, "since", profctl_value(call, "since"));
     ask_target_add(t, "until", profctl_value(call, "until"));
     ask_target_add(t, "q", profctl_value(call, "focus"));
-    return t->too_long ? profd_error_set(e, PROFD_USAGE, "open: the address has more than %d bytes", ASK_TARGET_SIZE - 1) : PROFD_OK;
+    return t->too_long
+               ? profd_error_set(e, PROFD_USAGE, "open: the address has more than %d bytes", ASK_TARGET_SIZE - 1)
+               : PROFD_OK;
 }
 
 /* Whoever it starts has no say in how profctl ends: the address was printed. */
@@ -105,7 +113,8 @@ static void browser_start(char *url)
     posix_spawn_file_actions_t actions;
     pid_t pid;
     const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
-    if (getauxval(AT_SECURE) || (!(x && *x) && !(wayland && *wayland)) || posix_spawn_file_actions_init(&actions) != 0) {
+    if (getauxval(AT_SECURE) || (!(x && *x) && !(wayland && *wayland)) ||
+        posix_spawn_file_actions_init(&actions) != 0) {
         return;
     }
     (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", 1 /* O_WRONLY */, 0);
@@ -152,7 +161,13 @@ static enum profd_status open_run(const struct profctl_call *call, struct profd_
 }
 
 const struct profctl_verb verb_open = {
-    .name = "open", .arguments = "[BUILD|EXE]", .summary = "Open the dashboard, or print its address",
-    .details = "The address is printed, and given to xdg-open where there is a display. Without BUILD it is the list of builds.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_most = 1, .run = open_run,
+    .name = "open",
+    .arguments = "[BUILD|EXE]",
+    .summary = "Open the dashboard, or print its address",
+    .details = "The address is printed, and given to xdg-open where there is a display. Without BUILD it is the list "
+               "of builds.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = 1,
+    .run = open_run,
 };

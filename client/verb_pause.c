@@ -25,7 +25,8 @@ struct request {
 static enum profd_status word_add(struct request *r, const char *word, struct profd_error *e)
 {
     if (r->count == LIMIT_ADMIN_ARGUMENTS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "more than %u labels and options at once: %s", LIMIT_ADMIN_ARGUMENTS, word);
+        return profd_error_set(e, PROFD_TOO_LARGE, "more than %u labels and options at once: %s", LIMIT_ADMIN_ARGUMENTS,
+                               word);
     }
     r->words[r->count++] = word;
     return PROFD_OK;
@@ -42,7 +43,8 @@ static enum profd_status rate_take(const struct profctl_call *call, char out[32]
     errno = 0;
     unsigned long n = strtoul(text, &end, 10);
     if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || n > ATTACH_RATE_MAX) {
-        return profd_error_set(e, PROFD_USAGE, "%s: --rate %s is no number from 0 to %u", call->verb->name, text, ATTACH_RATE_MAX);
+        return profd_error_set(e, PROFD_USAGE, "%s: --rate %s is no number from 0 to %u", call->verb->name, text,
+                               ATTACH_RATE_MAX);
     }
     (void)snprintf(out, 32, "rate=%lu", n);
     return PROFD_OK;
@@ -54,9 +56,11 @@ static void answer_print(const struct profctl_call *call, const struct rows *row
         const char *name = rows_text(rows, i, "name"), *slash = strrchr(name, '/');
         uint64_t most = rows_number(rows, i, "rate"), pid = rows_number(rows, i, "pid");
         name = slash ? slash + 1 : name;
-        printf("%s %" PRIu64 "%s%s\n", call->verb == &verb_pause ? "paused" : "counting", pid, name[0] ? " " : "", name);
+        printf("%s %" PRIu64 "%s%s\n", call->verb == &verb_pause ? "paused" : "counting", pid, name[0] ? " " : "",
+               name);
         if (rate > most) {
-            profctl_complain("%s: process %" PRIu64 " was started with a rate of %" PRIu64 ", and can have no more than that",
+            profctl_complain("%s: process %" PRIu64 " was started with a rate of %" PRIu64
+                             ", and can have no more than that",
                              call->verb->name, pid, most);
         }
     }
@@ -87,10 +91,12 @@ static enum profd_status request_send(const struct profctl_call *call, const str
 }
 
 /* Sends one, with the rate behind it. */
-static enum profd_status request_finish(const struct profctl_call *call, struct request *r, const char *rate, struct profd_error *e)
+static enum profd_status request_finish(const struct profctl_call *call, struct request *r, const char *rate,
+                                        struct profd_error *e)
 {
     enum profd_status status = rate[0] ? word_add(r, rate, e) : PROFD_OK;
-    return status == PROFD_OK ? request_send(call, r, rate[0] ? strtoul(rate + strlen("rate="), NULL, 10) : 0, e) : status;
+    return status == PROFD_OK ? request_send(call, r, rate[0] ? strtoul(rate + strlen("rate="), NULL, 10) : 0, e)
+                              : status;
 }
 
 static enum profd_status switch_run(const struct profctl_call *call, struct profd_error *e)
@@ -101,7 +107,8 @@ static enum profd_status switch_run(const struct profctl_call *call, struct prof
     for (size_t i = 0; i < call->given_count && first == PROFD_OK; i++) {
         if (strcmp(call->given[i].option->name, "label") == 0) {
             if (!strchr(call->given[i].value, '=')) {
-                return profd_error_set(e, PROFD_USAGE, "%s: -l \"%s\" is not NAME=VALUE", call->verb->name, call->given[i].value);
+                return profd_error_set(e, PROFD_USAGE, "%s: -l \"%s\" is not NAME=VALUE", call->verb->name,
+                                       call->given[i].value);
             }
             first = word_add(&labels, call->given[i].value, e);
         }
@@ -112,7 +119,8 @@ static enum profd_status switch_run(const struct profctl_call *call, struct prof
         }
     }
     if (first == PROFD_OK && call->argument_count == 0 && labels.count == 0) {
-        first = profd_error_set(e, PROFD_USAGE, "%s: which processes? A PID, labels as K=V, or an instance", call->verb->name);
+        first = profd_error_set(e, PROFD_USAGE, "%s: which processes? A PID, labels as K=V, or an instance",
+                                call->verb->name);
     }
     if (first != PROFD_OK) {
         return first;
@@ -133,15 +141,28 @@ static enum profd_status switch_run(const struct profctl_call *call, struct prof
     return first;
 }
 
-#define DETAILS                                                                                                                 \
-    "A process is named by its PID, or by the first four or more characters of its instance (profctl ps --json). K=V means all\n" \
+#define DETAILS                                                                                                        \
+    "A process is named by its PID, or by the first four or more characters of its instance (profctl ps --json). K=V " \
+    "means all\n"                                                                                                      \
     "processes with that label; of several labels, all must fit. A process obeys at its next tick of CPU time.\n"
 
 const struct profctl_verb verb_pause = {
-    .name = "pause", .arguments = "PID|K=V|INSTANCE...", .summary = "Make live processes stop counting", .details = DETAILS,
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_most = (size_t)-1, .run = switch_run,
+    .name = "pause",
+    .arguments = "PID|K=V|INSTANCE...",
+    .summary = "Make live processes stop counting",
+    .details = DETAILS,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = (size_t)-1,
+    .run = switch_run,
 };
 const struct profctl_verb verb_resume = {
-    .name = "resume", .arguments = "PID|K=V|INSTANCE...", .summary = "Make paused processes count again", .details = DETAILS,
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_most = (size_t)-1, .run = switch_run,
+    .name = "resume",
+    .arguments = "PID|K=V|INSTANCE...",
+    .summary = "Make paused processes count again",
+    .details = DETAILS,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = (size_t)-1,
+    .run = switch_run,
 };

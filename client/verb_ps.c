@@ -11,7 +11,8 @@
 
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "only processes with this label; may repeat"},
-    {"match", 'm', "MATCHER", "only processes whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may repeat"},
+    {"match", 'm', "MATCHER",
+     "only processes whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may repeat"},
 };
 
 static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
@@ -41,7 +42,8 @@ static void show_elapsed(uint64_t seconds, char *out, size_t size)
 {
     uint64_t days = seconds / 86400, hours = seconds / 3600 % 24, minutes = seconds / 60 % 60;
     if (days) {
-        (void)snprintf(out, size, "%" PRIu64 "-%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64, days, hours, minutes, seconds % 60);
+        (void)snprintf(out, size, "%" PRIu64 "-%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64, days, hours, minutes,
+                       seconds % 60);
     } else if (hours) {
         (void)snprintf(out, size, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, hours, minutes, seconds % 60);
     } else {
@@ -58,7 +60,11 @@ static void show_rate(double n, char *out, size_t size)
         n /= 1000;
         i++;
     }
-    (void)snprintf(out, size, "%.*f%.1s", i == 0 || n >= 99.95 ? 0 : n >= 9.995 ? 1 : 2, n, (const char[]){units[i], '\0'});
+    (void)snprintf(out, size, "%.*f%.1s",
+                   i == 0 || n >= 99.95 ? 0
+                   : n >= 9.995         ? 1
+                                        : 2,
+                   n, (const char[]){units[i], '\0'});
 }
 
 struct order {
@@ -94,8 +100,11 @@ static void row_print(const struct rows *r, size_t i)
     show_rate(rows_real(r, i, "calls_per_second"), rate, sizeof rate);
     (void)snprintf(overhead, sizeof overhead, "%.1f %%", 100 * rows_real(r, i, "overhead"));
     printf("%7" PRIu64 " %-16.16s %-8.8s %9s %15" PRIu64 " %9" PRIu64 " %8s %8s %-9s %-5s", rows_number(r, i, "pid"),
-           slash && slash[1] ? slash + 1 : name[0] ? name : "?", user_of(rows_number(r, i, "uid"), user, sizeof user), age,
-           rows_number(r, i, "calls"), rows_number(r, i, "ticks"), rate, overhead, rows_text(r, i, "state"),
+           slash && slash[1] ? slash + 1
+           : name[0]         ? name
+                             : "?",
+           user_of(rows_number(r, i, "uid"), user, sizeof user), age, rows_number(r, i, "calls"),
+           rows_number(r, i, "ticks"), rate, overhead, rows_text(r, i, "state"),
            rows_flag(r, i, "exact") ? "yes" : "no");
     if (rows_pairs(r, i, "labels")[0]) {
         printf(" %s", rows_pairs(r, i, "labels"));
@@ -107,8 +116,9 @@ static enum profd_status table_print(const struct profctl_call *call, const stru
 {
     size_t n = rows_count(r);
     if (n == 0) {
-        puts(call->argument_count || call->given_count ? "no such process is attached; profctl ps shows all that are"
-                                                       : "no process is attached; profctl run COMMAND starts one that is");
+        puts(call->argument_count || call->given_count
+                 ? "no such process is attached; profctl ps shows all that are"
+                 : "no process is attached; profctl run COMMAND starts one that is");
         return PROFD_OK;
     }
     struct order *orders = calloc(n, sizeof *orders);
@@ -119,8 +129,8 @@ static enum profd_status table_print(const struct profctl_call *call, const stru
         orders[i] = (struct order){rows_real(r, i, "overhead"), rows_number(r, i, "pid"), i};
     }
     qsort(orders, n, sizeof *orders, order_compare);
-    printf("%7s %-16s %-8s %9s %15s %9s %8s %8s %-9s %-5s LABELS\n", "PID", "PROGRAM", "USER", "AGE", "CALLS", "TICKS", "CALLS/S",
-           "OVERHEAD", "STATE", "EXACT");
+    printf("%7s %-16s %-8s %9s %15s %9s %8s %8s %-9s %-5s LABELS\n", "PID", "PROGRAM", "USER", "AGE", "CALLS", "TICKS",
+           "CALLS/S", "OVERHEAD", "STATE", "EXACT");
     for (size_t i = 0; i < n; i++) {
         row_print(r, orders[i].row);
     }
@@ -151,8 +161,15 @@ static enum profd_status ps_run(const struct profctl_call *call, struct profd_er
 }
 
 const struct profctl_verb verb_ps = {
-    .name = "ps", .arguments = "[PID]", .summary = "List the live processes that count for the daemon",
-    .details = "Those whose counting takes most of their time come first. Calls, ticks and the share of CPU time that counting takes\n"
-               "(an estimate) are as of the daemon's latest look. Behind the labels stands why the counts are not exact.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_most = 1, .run = ps_run,
+    .name = "ps",
+    .arguments = "[PID]",
+    .summary = "List the live processes that count for the daemon",
+    .details =
+        "Those whose counting takes most of their time come first. Calls, ticks and the share of CPU time that "
+        "counting takes\n"
+        "(an estimate) are as of the daemon's latest look. Behind the labels stands why the counts are not exact.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = 1,
+    .run = ps_run,
 };

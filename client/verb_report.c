@@ -35,7 +35,8 @@ static const struct profctl_option options[] = {
 /* Options that are parameters of the same name. */
 static bool is_parameter(const char *name)
 {
-    static const char *const names[] = {"since", "until", "focus", "limit", "sort", "scope", "dimension", "geometry", "uid"};
+    static const char *const names[] = {"since", "until",     "focus",    "limit", "sort",
+                                        "scope", "dimension", "geometry", "uid"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], name) == 0) {
             return true;
@@ -126,7 +127,8 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
     return status;
 }
 
-static enum profd_status shown_fill(struct shown *s, struct profd_conn *conn, const struct ask_target *target, struct profd_error *e)
+static enum profd_status shown_fill(struct shown *s, struct profd_conn *conn, const struct ask_target *target,
+                                    struct profd_error *e)
 {
     enum profd_status status = ask_run(conn, target, piece_write, s, e);
     if (status == PROFD_OK && s->picture) {
@@ -166,10 +168,17 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_report = {
-    .name = "report", .arguments = "BUILD|EXE", .summary = "Show the call graph of a build",
+    .name = "report",
+    .arguments = "BUILD|EXE",
+    .summary = "Show the call graph of a build",
     .details = "BUILD is a build-id or the first four or more of its characters; EXE is an executable file\n"
-               "(an argument with a / or that names a file). On a terminal times are coloured by their weight, long names are\n"
-               "cut, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows what is long. svg, png and pdf are drawn by Graphviz.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
+               "(an argument with a / or that names a file). On a terminal times are coloured by their weight, long "
+               "names are\n"
+               "cut, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows what is long. svg, png and pdf are drawn by "
+               "Graphviz.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
     .run = report_run,
 };

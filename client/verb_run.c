@@ -88,7 +88,8 @@ static enum profd_status number_parse(const char *option, const char *text, unsi
     errno = 0;
     unsigned long n = strtoul(text, &end, 10);
     if (errno || *text < '0' || *text > '9' || *end || n < least || n > most) {
-        return profd_error_set(e, PROFD_USAGE, "run: --%s \"%s\" is not a number from %lu to %lu", option, text, least, most);
+        return profd_error_set(e, PROFD_USAGE, "run: --%s \"%s\" is not a number from %lu to %lu", option, text, least,
+                               most);
     }
     *out = n;
     return PROFD_OK;
@@ -146,7 +147,8 @@ static enum profd_status command_parse(int argc, char **argv, struct behaviour *
 {
     struct option longs[OPTION_COUNT + 1] = {{0}};
     for (int i = 0; i < OPTION_COUNT; i++) {
-        longs[i] = (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
+        longs[i] =
+            (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
     }
     opterr = 0;
     optind = 1;
@@ -157,16 +159,21 @@ static enum profd_status command_parse(int argc, char **argv, struct behaviour *
         }
         if (value == '?' || value == ':') {
             return profd_error_set(e, PROFD_USAGE, "run: %s \"%s\"; see profctl run --help",
-                                   value == ':' ? "a value is missing behind" : "unknown or ambiguous option", argv[optind - 1]);
+                                   value == ':' ? "a value is missing behind" : "unknown or ambiguous option",
+                                   argv[optind - 1]);
         }
-        int which = value == 'l' ? OPTION_LABEL : value == 'v' ? OPTION_VERBOSE : value == 'h' ? OPTION_HELP : value - 256;
+        int which = value == 'l'   ? OPTION_LABEL
+                    : value == 'v' ? OPTION_VERBOSE
+                    : value == 'h' ? OPTION_HELP
+                                   : value - 256;
         enum profd_status status = option_take(which, optarg, b, e);
         if (status != PROFD_OK) {
             return status;
         }
     }
     if (optind >= argc && !b->help) {
-        return profd_error_set(e, PROFD_USAGE, "run: which command? usage: profctl run [options] [--] COMMAND [ARGUMENT...]");
+        return profd_error_set(e, PROFD_USAGE,
+                               "run: which command? usage: profctl run [options] [--] COMMAND [ARGUMENT...]");
     }
     *command = optind;
     return PROFD_OK;
@@ -250,12 +257,15 @@ static int command_run(char **argv, const char *path, struct run_delivery *deliv
 
 static int help_print(void)
 {
-    puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all that it starts, under the collector.\n"
-         "Programs compiled with -pg have every call counted, all others are sampled.\nThe exit status is the command's, or 128 and "
+    puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all that it starts, under the "
+         "collector.\n"
+         "Programs compiled with -pg have every call counted, all others are sampled.\nThe exit status is the "
+         "command's, or 128 and "
          "the signal that ended it.\n\noptions:");
     for (int i = 0; i < OPTION_COUNT; i++) {
         char left[64];
-        (void)snprintf(left, sizeof left, "%s%s --%s %s", options[i].letter ? (const char[]){'-', options[i].letter, 0} : "  ",
+        (void)snprintf(left, sizeof left, "%s%s --%s %s",
+                       options[i].letter ? (const char[]){'-', options[i].letter, 0} : "  ",
                        options[i].letter ? "," : " ", options[i].name, options[i].argument ? options[i].argument : "");
         printf("  %-26s %s\n", left, options[i].help);
     }
@@ -270,10 +280,11 @@ static void delivery_finish(struct run_delivery *d, const struct behaviour *b)
     if (b->wait_ms && run_delivery_finish(d, b->wait_ms, &e) != PROFD_OK) {
         profctl_complain("run: %s", e.sentence);
     } else if (b->verbose && b->wait_ms) {
-        profctl_complain("run: all counts are stored by %s at %s; names of %zu executables sent", profd_conn_daemon(d->conn),
-                         profd_conn_server(d->conn), d->names);
+        profctl_complain("run: all counts are stored by %s at %s; names of %zu executables sent",
+                         profd_conn_daemon(d->conn), profd_conn_server(d->conn), d->names);
     } else if (b->verbose) {
-        profctl_complain("run: counted for %s at %s, which was not waited for", profd_conn_daemon(d->conn), profd_conn_server(d->conn));
+        profctl_complain("run: counted for %s at %s, which was not waited for", profd_conn_daemon(d->conn),
+                         profd_conn_server(d->conn));
     }
 }
 
@@ -306,7 +317,8 @@ static int run_main(const char *program, int argc, char **argv)
     }
     status = run_delivery_open(&delivery, &absent);
     if (status != PROFD_OK) {
-        profctl_complain("run: %s; %s", absent.sentence, b.require ? "the command is not run" : "the command runs, and may not be counted");
+        profctl_complain("run: %s; %s", absent.sentence,
+                         b.require ? "the command is not run" : "the command runs, and may not be counted");
         if (b.require) {
             return profd_status_exit(status);
         }
@@ -325,6 +337,13 @@ static int run_main(const char *program, int argc, char **argv)
 }
 
 const struct profctl_verb verb_run_command = {
-    .name = "run", .arguments = "[--] COMMAND [ARGUMENT...]", .summary = "Run a command under the collector", .details = "",
-    .options = options, .option_count = OPTION_COUNT, .arguments_least = 1, .arguments_most = (size_t)-1, .run_alone = run_main,
+    .name = "run",
+    .arguments = "[--] COMMAND [ARGUMENT...]",
+    .summary = "Run a command under the collector",
+    .details = "",
+    .options = options,
+    .option_count = OPTION_COUNT,
+    .arguments_least = 1,
+    .arguments_most = (size_t)-1,
+    .run_alone = run_main,
 };

@@ -17,8 +17,8 @@ static void entry_print(void *context, const struct profd_spool_entry *entry)
     struct listing *l = context;
     char age[32];
     if (l->json) {
-        printf("%s{\"name\":\"%s\",\"bytes\":%" PRIu64 ",\"time\":%" PRIu64 "}", l->count ? "," : "", entry->name, entry->size,
-               entry->time / 1000000000u);
+        printf("%s{\"name\":\"%s\",\"bytes\":%" PRIu64 ",\"time\":%" PRIu64 "}", l->count ? "," : "", entry->name,
+               entry->size, entry->time / 1000000000u);
     } else {
         show_age((int64_t)(entry->time / 1000000000u), (int64_t)time(NULL), age, sizeof age);
         printf("%s %10" PRIu64 " bytes, %s\n", entry->name, entry->size, age);
@@ -101,6 +101,10 @@ static enum profd_status spool_run(const struct profctl_call *call, struct profd
 }
 
 const struct profctl_verb verb_spool = {
-    .name = "spool", .arguments = "[list|flush]", .summary = "List or deliver uploads that wait for a daemon",
-    .details = "Every upload delivers the spool first, so flush is seldom needed.\n", .arguments_most = 1, .run = spool_run,
+    .name = "spool",
+    .arguments = "[list|flush]",
+    .summary = "List or deliver uploads that wait for a daemon",
+    .details = "Every upload delivers the spool first, so flush is seldom needed.\n",
+    .arguments_most = 1,
+    .run = spool_run,
 };

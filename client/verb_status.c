@@ -79,10 +79,13 @@ static void state_print(const struct state *s)
     show_bytes(rows_number(r, 0, "raw_bytes"), raw, sizeof raw);
     show_bytes(rows_number(r, 0, "file_bytes") + rows_number(r, 0, "wal_bytes"), file, sizeof file);
     show_bytes(rows_number(r, 0, "free_bytes"), idle, sizeof idle);
-    printf("kept     single uploads %" PRIu64 " (%s), sums %" PRIu64 ", removed uploads %" PRIu64 "; %s on disk, %s of it free\n",
-           rows_number(r, 0, "raw_uploads"), raw, rows_number(r, 0, "rollups"), rows_number(r, 0, "retired_uploads"), file, idle);
+    printf("kept     single uploads %" PRIu64 " (%s), sums %" PRIu64 ", removed uploads %" PRIu64
+           "; %s on disk, %s of it free\n",
+           rows_number(r, 0, "raw_uploads"), raw, rows_number(r, 0, "rollups"), rows_number(r, 0, "retired_uploads"),
+           file, idle);
     if (rows_text(r, 0, "http_url")[0]) {
-        printf("page     %s%s\n", rows_text(r, 0, "http_url"), rows_flag(r, 0, "http_token") ? " for whoever has the token" : "");
+        printf("page     %s%s\n", rows_text(r, 0, "http_url"),
+               rows_flag(r, 0, "http_token") ? " for whoever has the token" : "");
     }
     if (rows_number(r, 0, "backlog_bytes")) {
         show_bytes(rows_number(r, 0, "backlog_bytes"), raw, sizeof raw);
@@ -114,8 +117,8 @@ static void text_print(const struct profd_conn *conn, const struct totals *t, co
         char name[128];
         profctl_clean(profd_conn_daemon(conn)[0] ? profd_conn_daemon(conn) : "profd", name, sizeof name);
         printf("daemon   %s at %s\n", name, profd_conn_server(conn));
-        printf("stored   uploads %" PRIu64 ", processes %" PRIu64 ", programs %zu, builds %zu (%zu without names)\n", t->uploads,
-               t->processes, t->programs, t->builds, t->unnamed);
+        printf("stored   uploads %" PRIu64 ", processes %" PRIu64 ", programs %zu, builds %zu (%zu without names)\n",
+               t->uploads, t->processes, t->programs, t->builds, t->unnamed);
         if (state->rows) {
             state_print(state);
         }
@@ -152,12 +155,14 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
     }
     if (call->json) { /* the daemon's name is the only string of a stranger, and its alphabet is checked */
         const char *daemon = conn ? profd_conn_daemon(conn) : "";
-        bool plain = daemon[strspn(daemon, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .+~_-")] == '\0';
+        bool plain =
+            daemon[strspn(daemon, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .+~_-")] == '\0';
         printf("{\"daemon\":\"%s\",\"reachable\":%s,\"uploads\":%" PRIu64 ",\"processes_started\":%" PRIu64
-               ",\"programs\":%zu,\"builds\":%zu,\"builds_without_names\":%zu,\"store\":%s,\"spool\":{\"uploads\":%zu,\"bytes\":%" PRIu64
-               "}}\n",
-               plain ? daemon : "", status == PROFD_OK ? "true" : "false", totals.uploads, totals.processes, totals.programs,
-               totals.builds, totals.unnamed, state.rows ? state.text : "null", spooled.count, spooled.bytes);
+               ",\"programs\":%zu,\"builds\":%zu,\"builds_without_names\":%zu,\"store\":%s,\"spool\":{\"uploads\":%zu,"
+               "\"bytes\":%" PRIu64 "}}\n",
+               plain ? daemon : "", status == PROFD_OK ? "true" : "false", totals.uploads, totals.processes,
+               totals.programs, totals.builds, totals.unnamed, state.rows ? state.text : "null", spooled.count,
+               spooled.bytes);
     } else {
         text_print(status == PROFD_OK ? conn : NULL, &totals, &state, &spooled, directory);
     }
@@ -168,6 +173,10 @@ static enum profd_status status_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_status = {
-    .name = "status", .arguments = "", .summary = "Show the daemon, what it holds, and what waits in the spool",
-    .details = "", .arguments_most = 0, .run = status_run,
+    .name = "status",
+    .arguments = "",
+    .summary = "Show the daemon, what it holds, and what waits in the spool",
+    .details = "",
+    .arguments_most = 0,
+    .run = status_run,
 };

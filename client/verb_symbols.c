@@ -51,8 +51,12 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
 }
 
 const struct profctl_verb verb_symbols = {
-    .name = "symbols", .arguments = "EXE...", .summary = "Send executables, so that stored profiles get function names",
+    .name = "symbols",
+    .arguments = "EXE...",
+    .summary = "Send executables, so that stored profiles get function names",
     .details = "Stored profiles are keyed by build-id: names may come before or after them. A separate debug file is\n"
                "found by .gnu_debuglink and sent along.\n",
-    .arguments_least = 1, .arguments_most = (size_t)-1, .run = symbols_run,
+    .arguments_least = 1,
+    .arguments_most = (size_t)-1,
+    .run = symbols_run,
 };

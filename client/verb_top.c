@@ -46,8 +46,8 @@ static void on_signal(int signal)
     interrupted = 1;
 }
 
-static enum profd_status take_number(const struct profctl_call *call, const char *name, unsigned long least, unsigned long *out,
-                                     struct profd_error *e)
+static enum profd_status take_number(const struct profctl_call *call, const char *name, unsigned long least,
+                                     unsigned long *out, struct profd_error *e)
 {
     const char *text = profctl_value(call, name);
     char *end = NULL;
@@ -185,8 +185,13 @@ static enum profd_status top_run(const struct profctl_call *call, struct profd_e
 }
 
 const struct profctl_verb verb_top = {
-    .name = "top", .arguments = "BUILD|EXE", .summary = "Show the functions with most time, again and again",
+    .name = "top",
+    .arguments = "BUILD|EXE",
+    .summary = "Show the functions with most time, again and again",
     .details = "Ends with Ctrl-C.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1, .arguments_most = 1,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
     .run = top_run,
 };

@@ -11,7 +11,8 @@
 #include "proto/buildid.h"
 
 static const struct profctl_option options[] = {
-    {"exe", 'e', "EXE", "the executable that was profiled (default: ./a.out; of other formats, what stands in the file)"},
+    {"exe", 'e', "EXE",
+     "the executable that was profiled (default: ./a.out; of other formats, what stands in the file)"},
     {"format", 'f', "FORMAT", "auto (the default), gmon, pprof, callgrind or perf"},
     {"event", 0, "NAME", "which of a file's events or sample types is taken"},
     {"root", 0, "DIR", "executables and libraries are below DIR"},
@@ -20,14 +21,14 @@ static const struct profctl_option options[] = {
 
 struct tally {
     size_t stored, spooled, refused, earlier_stored;
-    enum profd_status first;       /* of what was refused */
+    enum profd_status first; /* of what was refused */
     char why_spooled[sizeof(struct profd_error)];
     char build_id[BUILDID_TEXT_SIZE], name[512]; /* of the first upload's program; "" before */
-    bool several;                  /* there were uploads of another program */
-    bool imported;                 /* of another tool's file */
+    bool several;                                /* there were uploads of another program */
+    bool imported;                               /* of another tool's file */
     struct import_notes notes;
     struct progress progress;
-    size_t sent, files_left;       /* uploads of this run, and files that none was read from yet */
+    size_t sent, files_left; /* uploads of this run, and files that none was read from yet */
 };
 
 /* One run of the verb. */
@@ -40,8 +41,8 @@ struct upload_run {
     size_t executable_count;
     struct import_shelf shelf;
     struct tally tally;
-    const char *file;                    /* that is imported now */
-    size_t said_count;                   /* sentences about objects that were said already */
+    const char *file;  /* that is imported now */
+    size_t said_count; /* sentences about objects that were said already */
     bool said_more;
     char said[64][sizeof(struct profd_error)];
 };
@@ -67,7 +68,8 @@ static void outcome_take(void *context, const struct profd_outcome *o)
     tally_show(t);
     if (o->status != PROFD_OK) {
         struct profd_error line;
-        (void)profd_error_set(&line, o->status, "%s%s: %s", o->earlier ? "from the spool, refused: " : "", o->name, o->sentence);
+        (void)profd_error_set(&line, o->status, "%s%s: %s", o->earlier ? "from the spool, refused: " : "", o->name,
+                              o->sentence);
         if (o->earlier || o->executable) { /* no file of this run: it is told, and changes no exit status */
             profctl_complain("%s", line.sentence);
         } else {
@@ -132,7 +134,8 @@ static void program_note(struct tally *t, const char *build_id, const char *path
 }
 
 /* Labels u and sends it. Frees it. */
-static enum profd_status upload_send(struct upload_run *r, struct profd_upload *u, const char *name, struct profd_error *e)
+static enum profd_status upload_send(struct upload_run *r, struct profd_upload *u, const char *name,
+                                     struct profd_error *e)
 {
     enum profd_status status = labels_add(r->call, u, e);
     if (status == PROFD_OK) {
@@ -211,8 +214,12 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
         }
         status = gmon_send(r, path, &why);
     } else if (status == PROFD_OK) {
-        const struct import_request request = {.format = format, .event = profctl_value(r->call, "event"), .shelf = &r->shelf,
-                                               .notes = &r->tally.notes, .take = import_take, .context = r};
+        const struct import_request request = {.format = format,
+                                               .event = profctl_value(r->call, "event"),
+                                               .shelf = &r->shelf,
+                                               .notes = &r->tally.notes,
+                                               .take = import_take,
+                                               .context = r};
         r->file = path;
         r->tally.imported = true;
         status = import_any_file(&request, path, &why);
@@ -226,10 +233,11 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
 static void summary_json(const struct tally *t)
 {
     const struct import_notes *n = &t->notes;
-    printf("{\"build_id\":\"%s\",\"stored\":%zu,\"spooled\":%zu,\"refused\":%zu,\"stored_from_spool\":%zu", t->build_id, t->stored,
-           t->spooled, t->refused, t->earlier_stored);
+    printf("{\"build_id\":\"%s\",\"stored\":%zu,\"spooled\":%zu,\"refused\":%zu,\"stored_from_spool\":%zu", t->build_id,
+           t->stored, t->spooled, t->refused, t->earlier_stored);
     if (t->imported) {
-        printf(",\"ticks\":%llu,\"ticks_outside\":%llu,\"calls\":%llu,\"calls_outside\":%llu,\"ambiguous\":%llu,\"nameless\":%llu,"
+        printf(",\"ticks\":%llu,\"ticks_outside\":%llu,\"calls\":%llu,\"calls_outside\":%llu,\"ambiguous\":%llu,"
+               "\"nameless\":%llu,"
                "\"left_out\":%llu",
                (unsigned long long)n->ticks, (unsigned long long)n->outside_ticks, (unsigned long long)n->calls,
                (unsigned long long)n->outside_calls, (unsigned long long)n->ambiguous, (unsigned long long)n->nameless,
@@ -242,16 +250,19 @@ static void summary_json(const struct tally *t)
 static void notes_print(const struct import_notes *n)
 {
     if (n->outside_ticks || n->outside_calls) {
-        printf("; %llu of %llu ticks (left out) and %llu of %llu calls are outside of every build: of the kernel, of generated code, of "
-               "files that are not there", (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks,
-               (unsigned long long)n->outside_calls, (unsigned long long)n->calls);
+        printf("; %llu of %llu ticks (left out) and %llu of %llu calls are outside of every build: of the kernel, of "
+               "generated code, of "
+               "files that are not there",
+               (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks, (unsigned long long)n->outside_calls,
+               (unsigned long long)n->calls);
     }
     if (n->ambiguous) {
-        printf("; %llu function name%s ambiguous: counted to the first function of the name", (unsigned long long)n->ambiguous,
-               n->ambiguous == 1 ? " is" : "s are");
+        printf("; %llu function name%s ambiguous: counted to the first function of the name",
+               (unsigned long long)n->ambiguous, n->ambiguous == 1 ? " is" : "s are");
     }
     if (n->nameless) {
-        printf("; %llu function%s in no symbol table: outside", (unsigned long long)n->nameless, n->nameless == 1 ? " is" : "s are");
+        printf("; %llu function%s in no symbol table: outside", (unsigned long long)n->nameless,
+               n->nameless == 1 ? " is" : "s are");
     }
     if (n->left_out) {
         printf("; %llu process%s all in the kernel or generated code: left out", (unsigned long long)n->left_out,
@@ -306,8 +317,11 @@ static enum profd_status run_prepare(struct upload_run *r, struct profd_error *e
             r->executables[r->executable_count++] = call->given[i].value;
         }
     }
-    r->shelf = (struct import_shelf){.root = profctl_value(call, "root"), .executables = r->executables,
-                                     .executable_count = r->executable_count, .found = executable_found, .context = r};
+    r->shelf = (struct import_shelf){.root = profctl_value(call, "root"),
+                                     .executables = r->executables,
+                                     .executable_count = r->executable_count,
+                                     .found = executable_found,
+                                     .context = r};
     r->tally.notes.say = note_say;
     r->tally.notes.context = r;
     return labels_check(call, e);
@@ -347,10 +361,16 @@ static enum profd_status upload_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_upload = {
-    .name = "upload", .arguments = "[-e EXE] [-l K=V]... FILE...", .summary = "Send profiles: gmon.out, pprof, callgrind, perf script",
-    .details = "Each FILE is one process's gmon.out, or a file of pprof, callgrind or perf script (- for standard input).\n"
-               "A file that EXE did not write is refused; the others are delivered.\n"
-               "Without a daemon uploads wait in the spool and go with the next.\n",
-    .options = options, .option_count = sizeof options / sizeof options[0], .arguments_least = 1,
-    .arguments_most = (size_t)-1, .run = upload_run,
+    .name = "upload",
+    .arguments = "[-e EXE] [-l K=V]... FILE...",
+    .summary = "Send profiles: gmon.out, pprof, callgrind, perf script",
+    .details =
+        "Each FILE is one process's gmon.out, or a file of pprof, callgrind or perf script (- for standard input).\n"
+        "A file that EXE did not write is refused; the others are delivered.\n"
+        "Without a daemon uploads wait in the spool and go with the next.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = (size_t)-1,
+    .run = upload_run,
 };

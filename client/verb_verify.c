@@ -57,8 +57,12 @@ static enum profd_status verify_run(const struct profctl_call *call, struct prof
 }
 
 const struct profctl_verb verb_verify = {
-    .name = "verify", .arguments = "", .summary = "Add up everything stored again and compare",
-    .details = "Says every difference there is, and exits with 65 if there is one. The daemon does the same by itself, slowly, a\n"
+    .name = "verify",
+    .arguments = "",
+    .summary = "Add up everything stored again and compare",
+    .details = "Says every difference there is, and exits with 65 if there is one. The daemon does the same by itself, "
+               "slowly, a\n"
                "round a day. For root, the daemon's user and members of its admin group.\n",
-    .arguments_most = 0, .run = verify_run,
+    .arguments_most = 0,
+    .run = verify_run,
 };

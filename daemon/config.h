@@ -19,7 +19,7 @@
     X(http, "http", TEXT, "ADDR:PORT", "speak HTTP on this loopback address too (read only)")                          \
     X(http_token, "http-token", TEXT, "FILE", "who asks there must know the token in FILE")                            \
     X(http_open, "http-open", FLAG, NULL, "let every local user ask there, without a token")                           \
-    X(http_origin, "http-origin", TEXT, "URL", "pages of this origin (https://HOST[:PORT]) may ask over HTTP, too")        \
+    X(http_origin, "http-origin", TEXT, "URL", "pages of this origin (https://HOST[:PORT]) may ask over HTTP, too")    \
     X(read_group, "read-group", TEXT, "GROUP", "members (name or number) may read everybody's profiles")               \
     X(admin_group, "admin-group", TEXT, "GROUP", "members may delete, verify and back up")                             \
     X(raw_age, "raw-age", TEXT, "AGE", "uploads older than this become sums of an hour (48h)")                         \
@@ -47,15 +47,15 @@ struct config {
     const char *http_socket; /* NULL: none */
     const char *http;        /* NULL: no TCP */
     bool http_open;
-    const char *http_origin; /* in small letters, as browsers write it; NULL: none */
+    const char *http_origin;       /* in small letters, as browsers write it; NULL: none */
     uint8_t http_token_sha256[32]; /* when http and not http_open */
     bool has_read_group;
     uint32_t read_group;
     bool has_admin_group;
     uint32_t admin_group;
-    int64_t raw_age, keep_age;       /* nanoseconds; keep 0: for ever */
-    uint64_t raw_bytes, keep_bytes;  /* keep 0: no limit */
-    int64_t harvest_interval;        /* nanoseconds */
+    int64_t raw_age, keep_age;      /* nanoseconds; keep 0: for ever */
+    uint64_t raw_bytes, keep_bytes; /* keep 0: no limit */
+    int64_t harvest_interval;       /* nanoseconds */
     enum log_level log_level;
     bool socket_given, http_given; /* not by default */
 };

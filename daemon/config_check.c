@@ -91,7 +91,8 @@ static enum profd_status config_check_origin(struct config *config, struct profd
     scheme = !strncmp(origin, "https://", 8) ? 8 : !strncmp(origin, "http://", 7) ? 7 : 0;
     if (!scheme || !http_host_valid(origin + scheme, n - scheme))
         return profd_error_set(e, PROFD_CONFIG,
-                               "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path", origin);
+                               "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path",
+                               origin);
     own_port = scheme == 8 ? ":443" : ":80";
     if (n > strlen(own_port) && !strcmp(origin + n - strlen(own_port), own_port))
         origin[n - strlen(own_port)] = 0;

@@ -105,17 +105,22 @@ static void metrics_live(const struct metrics *m, const struct metrics_view *v, 
     metrics_value(out, "attached_processes", "gauge", "Live processes whose counts are read.", v->attached);
     metrics_value(out, "attached_silent_processes", "gauge", "Those of them whose connection has gone.", v->silent);
     metrics_value(out, "attached_paused_processes", "gauge", "Those of them that were told to pause.", v->paused);
-    metrics_value(out, "attached_kept_memories", "gauge", "Those of them whose memory the service manager holds, too.", v->kept);
+    metrics_value(out, "attached_kept_memories", "gauge", "Those of them whose memory the service manager holds, too.",
+                  v->kept);
     metrics_value(out, "attaches_total", "counter", "Processes attached, again or for the first time.", m->attached);
     metrics_head(out, "attach_refused_total", "counter", "Processes not attached, by reason.");
     metrics_reasons(out, "attach_refused_total", m->attach_refused);
-    metrics_value(out, "harvests_total", "counter", "Harvests of live processes that brought something and were stored.", m->harvests);
+    metrics_value(out, "harvests_total", "counter",
+                  "Harvests of live processes that brought something and were stored.", m->harvests);
     metrics_head(out, "harvest_seconds", "histogram", "From the beginning of such a harvest to its being stored.");
     metrics_histogram_text(out, "harvest_seconds", NULL, NULL, &m->harvest_seconds);
-    metrics_head(out, "harvest_refused_total", "counter", "Processes that are not read any more because they are not to be believed, by reason.");
+    metrics_head(out, "harvest_refused_total", "counter",
+                 "Processes that are not read any more because they are not to be believed, by reason.");
     metrics_reasons(out, "harvest_refused_total", m->harvests_refused);
-    metrics_value(out, "processes_ended_total", "counter", "Processes read a last time after their end.", m->processes_ended);
-    metrics_value(out, "processes_end_not_seen_total", "counter", "Processes that ended while nobody looked.", m->processes_unseen);
+    metrics_value(out, "processes_ended_total", "counter", "Processes read a last time after their end.",
+                  m->processes_ended);
+    metrics_value(out, "processes_end_not_seen_total", "counter", "Processes that ended while nobody looked.",
+                  m->processes_unseen);
 }
 
 static void metrics_uploads(const struct metrics *m, struct buffer *out)
@@ -167,17 +172,21 @@ static void metrics_store(const struct metrics_view *v, struct buffer *out)
                   t->builds_without_names);
     metrics_value(out, "accepted_uploads_total", "counter", "Uploads ever stored: what is stored and what was removed.",
                   t->uploads);
-    metrics_value(out, "retired_uploads_total", "counter", "Uploads removed by retention or by hand.", t->retired_uploads);
+    metrics_value(out, "retired_uploads_total", "counter", "Uploads removed by retention or by hand.",
+                  t->retired_uploads);
     metrics_value(out, "retired_samples_total", "counter", "Clock ticks removed with them.", t->retired_ticks);
     metrics_value(out, "retired_calls_total", "counter", "Calls removed with them.", t->retired_calls);
-    metrics_value(out, "stored_uploads", "gauge", "Uploads stored, single or in sums.", t->uploads - t->retired_uploads);
+    metrics_value(out, "stored_uploads", "gauge", "Uploads stored, single or in sums.",
+                  t->uploads - t->retired_uploads);
     metrics_value(out, "stored_samples", "gauge", "Clock ticks stored.", t->ticks - t->retired_ticks);
     metrics_value(out, "stored_calls", "gauge", "Calls stored.", t->calls - t->retired_calls);
     metrics_value(out, "raw_uploads", "gauge", "Uploads that are not part of a sum yet.", t->raw_uploads);
     metrics_value(out, "raw_bytes", "gauge", "Bytes of their counts.", t->raw_bytes);
     metrics_value(out, "rollups", "gauge", "Sums stored, of hours, of days and of all time.", t->rollups);
-    metrics_value(out, "compaction_backlog_bytes", "gauge", "Bytes of single uploads beyond raw-bytes.", v->backlog_bytes);
-    metrics_value(out, "rolled_up_uploads_total", "counter", "Uploads that became part of a sum since start.", v->rolled_up);
+    metrics_value(out, "compaction_backlog_bytes", "gauge", "Bytes of single uploads beyond raw-bytes.",
+                  v->backlog_bytes);
+    metrics_value(out, "rolled_up_uploads_total", "counter", "Uploads that became part of a sum since start.",
+                  v->rolled_up);
     metrics_value(out, "db_bytes", "gauge", "Size of the database file.", t->file_bytes);
     metrics_value(out, "wal_bytes", "gauge", "Size of the write-ahead log.", t->wal_bytes);
     metrics_value(out, "db_free_bytes", "gauge", "Bytes of the database file that hold nothing.", t->free_bytes);
@@ -187,12 +196,15 @@ static void metrics_store(const struct metrics_view *v, struct buffer *out)
 
 static void metrics_answers(const struct query_answers_use *a, struct buffer *out)
 {
-    buffer_add_text(out, "# HELP profd_answers_total Answers that could be kept: given at once, after a look at the ETag, or made.\n"
-                         "# TYPE profd_answers_total counter\n");
+    buffer_add_text(
+        out,
+        "# HELP profd_answers_total Answers that could be kept: given at once, after a look at the ETag, or made.\n"
+        "# TYPE profd_answers_total counter\n");
     buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", a->at_once);
     buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", a->after_look);
     buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", a->made);
-    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of finished answers kept for whoever asks the same.", a->bytes);
+    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of finished answers kept for whoever asks the same.",
+                  a->bytes);
     metrics_value(out, "answers_kept", "gauge", "Finished answers kept for whoever asks the same.", a->entries);
 }
 
@@ -218,10 +230,12 @@ static void metrics_upkeep(const struct metrics_view *v, struct buffer *out)
 
 static void metrics_verification(const struct metrics *m, const struct metrics_view *v, struct buffer *out)
 {
-    metrics_value(out, "ledger_mismatch_total", "counter", "Differences found between what is stored and the ledger; must stay 0.",
-                  m->ledger_mismatches);
-    metrics_value(out, "verification_rounds_total", "counter", "Times that everything stored was verified since start.", v->rounds);
-    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge", "When the latest round ended; 0: none yet.");
+    metrics_value(out, "ledger_mismatch_total", "counter",
+                  "Differences found between what is stored and the ledger; must stay 0.", m->ledger_mismatches);
+    metrics_value(out, "verification_rounds_total", "counter", "Times that everything stored was verified since start.",
+                  v->rounds);
+    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge",
+                 "When the latest round ended; 0: none yet.");
     buffer_add_text(out, "profd_verification_last_round_timestamp_seconds ");
     buffer_add_shortest(out, v->round_ended);
     buffer_add_char(out, '\n');
@@ -245,8 +259,8 @@ void metrics_format(const struct metrics *m, const struct metrics_view *v, struc
     metrics_live(m, v, out);
     metrics_upkeep(v, out);
     metrics_verification(m, v, out);
-    metrics_value(out, "write_batches_total", "counter", "Batches of uploads and other jobs the writing thread has finished.",
-                  v->batches);
+    metrics_value(out, "write_batches_total", "counter",
+                  "Batches of uploads and other jobs the writing thread has finished.", v->batches);
     metrics_value(out, "connections", "gauge", "Connections to the upload socket.", v->conns.connections);
     metrics_value(out, "connections_total", "counter", "Connections let in.", v->conns.accepted);
     metrics_value(out, "connections_refused_total", "counter", "Connections over a limit.", v->conns.refused);

@@ -50,14 +50,15 @@ struct metrics_view {
     struct query_cache_use cache;
     struct query_answers_use answers;
     size_t writer_pending, reader_pending, object_pending, harvest_pending;
-    size_t attached, silent, paused, kept; /* live processes: all, without a connection, told to pause, held by the service manager */
+    size_t attached, silent, paused,
+        kept;         /* live processes: all, without a connection, told to pause, held by the service manager */
     uint64_t batches; /* of the writing thread */
     uint64_t lines_suppressed, answer_bytes;
     bool writable, full;
     uint64_t backlog_bytes, rolled_up, rounds, round_mismatches;
     double upkeep_seconds[4]; /* rolling up, removing, giving back, forgetting */
-    double round_ended; /* seconds since the epoch; 0: none has ended yet */
-    double start; /* seconds since the epoch */
+    double round_ended;       /* seconds since the epoch; 0: none has ended yet */
+    double start;             /* seconds since the epoch */
 };
 
 void metrics_add_seconds(struct metrics_histogram *h, double seconds);

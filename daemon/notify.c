@@ -71,7 +71,8 @@ bool notify_send_fd(const char *text, int fd)
     char copy[256];
     const size_t n = strlen(text);
     struct iovec part = {.iov_base = copy, .iov_len = n};
-    struct msghdr m = {.msg_name = &notify_state.address, .msg_namelen = notify_state.size, .msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr m = {
+        .msg_name = &notify_state.address, .msg_namelen = notify_state.size, .msg_iov = &part, .msg_iovlen = 1};
 
     if (notify_state.fd < 0 || n > sizeof copy)
         return false;

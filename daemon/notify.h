@@ -9,8 +9,8 @@
 bool notify_open(void);
 /* "READY=1" and the like; lost silently when there is no manager. */
 void notify_send(const char *text);
-/* The same with a descriptor (−1: none), for what must not be lost: false if the manager does not take it now, or if there is
- * none. */
+/* The same with a descriptor (−1: none), for what must not be lost: false if the manager does not take it now, or if
+ * there is none. */
 bool notify_send_fd(const char *text, int fd);
 /* Milliseconds between two pings that keep the watchdog quiet, 0 if there is none. */
 uint64_t notify_watchdog_ms(void);

@@ -50,7 +50,8 @@ static void server_on_ping(void *context)
     loop_timer_set(s->ping, notify_watchdog_ms());
 }
 
-/* After a flood the free memory of thousands of uploads lies between what is still used: it goes back when nothing is under way. */
+/* After a flood the free memory of thousands of uploads lies between what is still used: it goes back when nothing is
+ * under way. */
 static void server_give_back(struct server *s)
 {
     struct conn_counts counts;

@@ -9,9 +9,11 @@
 #include "log.h"
 #include "server_attach.h"
 
-static const char *const server_admin_names[] = {
-    [REQUEST_DELETE] = "delete", [REQUEST_VERIFY] = "verify", [REQUEST_BACKUP] = "backup", [REQUEST_PAUSE] = "pause",
-    [REQUEST_RESUME] = "resume"};
+static const char *const server_admin_names[] = {[REQUEST_DELETE] = "delete",
+                                                 [REQUEST_VERIFY] = "verify",
+                                                 [REQUEST_BACKUP] = "backup",
+                                                 [REQUEST_PAUSE] = "pause",
+                                                 [REQUEST_RESUME] = "resume"};
 
 struct conn *server_admin_conn(const struct server_admin *a)
 {
@@ -152,8 +154,8 @@ static enum profd_status server_admin_begin(struct server_admin *a, struct profd
 }
 
 /* A word to live processes is said at once. */
-static enum profd_status server_admin_switch(struct server *s, struct conn *c, uint32_t tag, const struct request *request,
-                                             struct profd_error *e)
+static enum profd_status server_admin_switch(struct server *s, struct conn *c, uint32_t tag,
+                                             const struct request *request, struct profd_error *e)
 {
     struct server_page page;
     enum profd_status status = server_attach_switch(s, conn_get_peer(c), request, &page, e);

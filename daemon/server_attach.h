@@ -1,6 +1,6 @@
 /* Live processes: who counts into a memory that the daemon was handed, when it is read, and how that ends. Private to
- * server_attach*.c and those who start, ask and stop them. Everything belongs to the loop's thread; while a process is being
- * read or stored its attach_process and harvest belong to whoever does so.
+ * server_attach*.c and those who start, ask and stop them. Everything belongs to the loop's thread; while a process is
+ * being read or stored its attach_process and harvest belong to whoever does so.
  *
  *   ATTACH → table → wanted → read (harvesting thread) → stored (writer) → settled → wanted again after the interval
  *
@@ -27,7 +27,12 @@ struct server_attach_facts {
     struct label_row labels[];
 };
 
-enum server_attached_stage { SERVER_ATTACHED_IDLE, SERVER_ATTACHED_WANTED, SERVER_ATTACHED_READING, SERVER_ATTACHED_STORING };
+enum server_attached_stage {
+    SERVER_ATTACHED_IDLE,
+    SERVER_ATTACHED_WANTED,
+    SERVER_ATTACHED_READING,
+    SERVER_ATTACHED_STORING
+};
 
 struct server_attached_user;
 
@@ -36,7 +41,7 @@ struct server_attached {
     struct server_harvest harvest; /* first */
     struct server *server;
     struct server_attached_user *user;
-    struct server_attached *next, *next_of_pid;          /* of a bucket */
+    struct server_attached *next, *next_of_pid; /* of a bucket */
     struct server_attached *next_ready;
     struct server_attached *next_due, *previous_due;
 
@@ -46,23 +51,23 @@ struct server_attached {
     uint64_t device, inode; /* of the memory */
     int memory;             /* its descriptor, which belongs to process */
     struct attach_process *process;
-    conn_id conn;           /* 0: hung up */
-    int pidfd;              /* −1: nobody tells of its end but the connection */
+    conn_id conn; /* 0: hung up */
+    int pidfd;    /* −1: nobody tells of its end but the connection */
     struct watch *watch;
     struct attach_page *page;
     struct server_attach_facts *facts; /* NULL before the first harvest */
 
     enum server_attached_stage stage;
-    bool resume;            /* the durable snapshot is to be read first */
-    bool dead, ending;      /* ended; and the harvest under way says so */
-    bool again;             /* asked for while one was under way */
-    bool failed;            /* it is not to be believed: it goes when nobody has it in hand */
-    bool kept;              /* by the service manager */
-    size_t weight;          /* bytes that are being read, as far as can be told before, or were read and are not stored */
-    size_t kept_bytes;      /* of its snapshot, in memory */
-    uint64_t due;           /* its place among those that a SYNC waits for; 0: none */
-    uint64_t next_at;       /* ms of loop_now: when it is read again */
-    uint64_t began;         /* ms of loop_now: when it was attached */
+    bool resume;       /* the durable snapshot is to be read first */
+    bool dead, ending; /* ended; and the harvest under way says so */
+    bool again;        /* asked for while one was under way */
+    bool failed;       /* it is not to be believed: it goes when nobody has it in hand */
+    bool kept;         /* by the service manager */
+    size_t weight;     /* bytes that are being read, as far as can be told before, or were read and are not stored */
+    size_t kept_bytes; /* of its snapshot, in memory */
+    uint64_t due;      /* its place among those that a SYNC waits for; 0: none */
+    uint64_t next_at;  /* ms of loop_now: when it is read again */
+    uint64_t began;    /* ms of loop_now: when it was attached */
     uint64_t read_ms, read_us; /* when the latest reading began, and how long it took */
 };
 
@@ -72,7 +77,7 @@ struct server_attached_user {
     uint32_t uid;
     size_t count;
     struct server_attached *ready_first, *ready_last;
-    bool ready;             /* stands in the queue of users */
+    bool ready; /* stands in the queue of users */
     struct server_attached *due_first, *due_last;
     struct server_sync *sync_first, *sync_last;
 };
@@ -93,7 +98,7 @@ struct server_attach {
     size_t count, descriptors; /* descriptors: how many connections and processes may hold together */
     struct server_attached_user *ready_first, *ready_last;
     size_t in_hand, in_hand_bytes;
-    size_t kept_bytes;      /* of all snapshots in memory */
+    size_t kept_bytes; /* of all snapshots in memory */
     uint64_t turn;
 
     struct server_sync *asked_first, *asked_last; /* not looked at yet */
@@ -108,7 +113,7 @@ struct server_attach {
     bool sweeping, unseen_running;
     char host[33]; /* machine-id, or "" */
     uint8_t boot[16];
-    size_t kept;   /* memories that the service manager holds */
+    size_t kept;                           /* memories that the service manager holds */
     struct server_attach_dropped *dropped; /* names that it is still to be told to drop */
 };
 

@@ -22,7 +22,8 @@ void server_attach_copy_facts(struct server_attached *a)
     char *at;
 
     attach_get_facts(a->process, &f);
-    size = sizeof *copy + f.label_count * sizeof *copy->labels + strlen(f.build_id) + strlen(f.name) + strlen(f.why) + 3;
+    size =
+        sizeof *copy + f.label_count * sizeof *copy->labels + strlen(f.build_id) + strlen(f.name) + strlen(f.why) + 3;
     for (size_t i = 0; i < f.label_count; i++)
         size += strlen(f.labels[i].name) + strlen(f.labels[i].value) + 2;
     copy = malloc(size);

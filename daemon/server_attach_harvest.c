@@ -7,11 +7,11 @@
 #include "log.h"
 #include "server_attach.h"
 
-#define FIRST_MS 1000   /* of a process: then it is read whenever it is twice as old, until the interval is reached */
-#define RETRY_MS 1000   /* no space, no memory: a second later it may be otherwise */
-#define SWEEP_MS 1000   /* at most between two looks at who is due */
+#define FIRST_MS 1000 /* of a process: then it is read whenever it is twice as old, until the interval is reached */
+#define RETRY_MS 1000 /* no space, no memory: a second later it may be otherwise */
+#define SWEEP_MS 1000 /* at most between two looks at who is due */
 #define SWEEP_MIN_MS 50
-#define PATIENCE 20     /* who takes long to read is read more rarely: a twentieth of the thread's time each */
+#define PATIENCE 20 /* who takes long to read is read more rarely: a twentieth of the thread's time each */
 
 static void server_attach_queue_user(struct server_attach *t, struct server_attached_user *u)
 {
@@ -159,8 +159,8 @@ static void server_attach_read_one(struct server *s, struct server_attached *a)
     if (a->resume)
         h->status = server_attach_resume(s->attach->store, a, &h->error);
     if (!h->status)
-        h->status = attach_harvest(a->process, s->attach->checker, atomic_load(&s->objects_generation), server_clock(), end,
-                                   &h->harvest, &h->error);
+        h->status = attach_harvest(a->process, s->attach->checker, atomic_load(&s->objects_generation), server_clock(),
+                                   end, &h->harvest, &h->error);
     clock_gettime(CLOCK_MONOTONIC, &after);
     a->read_us = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000);
 }
@@ -188,8 +188,8 @@ static void server_attach_refuse(struct server *s, struct server_attached *a)
     const enum profd_status status = h->status;
 
     s->metrics.harvests_refused[status < METRICS_STATUSES ? status : 0]++;
-    log_write(LOG_LEVEL_WARNING, "live process", "process %u of user %u is not read any more: %s", a->origin.pid, a->uid,
-              why.sentence);
+    log_write(LOG_LEVEL_WARNING, "live process", "process %u of user %u is not read any more: %s", a->origin.pid,
+              a->uid, why.sentence);
     server_attach_forget(s, a);
     if (c)
         conn_fail(c, 0, status == PROFD_DAMAGED ? PROFD_CONFLICT : status, why.sentence);
@@ -273,7 +273,8 @@ static void server_attach_read_done(struct server *s, struct server_harvest *h)
     if (!h->status) {
         server_attach_finish(s, a);
     } else if (profd_status_retry(h->status) || h->status == PROFD_IO) {
-        log_write(LOG_LEVEL_INFO, "live process", "process %u of user %u: %s", a->origin.pid, a->uid, h->error.sentence);
+        log_write(LOG_LEVEL_INFO, "live process", "process %u of user %u: %s", a->origin.pid, a->uid,
+                  h->error.sentence);
         attach_harvest_done(&h->harvest);
         server_attach_put_off(s, a);
     } else {

@@ -1,5 +1,6 @@
-/* The service manager keeps the memories of live processes (sd_notify(3), FDSTORE), so that those that end while the daemon is being
- * restarted are read all the same. A memory's name says whose it is, because nothing else may be durable yet. */
+/* The service manager keeps the memories of live processes (sd_notify(3), FDSTORE), so that those that end while the
+ * daemon is being restarted are read all the same. A memory's name says whose it is, because nothing else may be
+ * durable yet. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static void server_attach_name(const struct server_attached *a, char out[SERVER_
 
     for (size_t i = 0; i < sizeof a->instance; i++)
         n += (size_t)snprintf(out + n, SERVER_ATTACH_NAME - n, "%02x", a->instance[i]);
-    snprintf(out + n, SERVER_ATTACH_NAME - n, "-%" PRIu32 "-%" PRIu32 "-%" PRIu64, a->uid, a->origin.pid, a->origin.started);
+    snprintf(out + n, SERVER_ATTACH_NAME - n, "-%" PRIu32 "-%" PRIu32 "-%" PRIu64, a->uid, a->origin.pid,
+             a->origin.started);
 }
 
 static unsigned server_attach_digit(char c)
@@ -45,8 +47,8 @@ static bool server_attach_parse_part(const char **at, uint64_t max, uint64_t *ou
     return true;
 }
 
-static bool server_attach_parse_name(const char *name, uint8_t instance[ATTACH_INSTANCE_SIZE], uint32_t *uid, uint32_t *pid,
-                                     uint64_t *started)
+static bool server_attach_parse_name(const char *name, uint8_t instance[ATTACH_INSTANCE_SIZE], uint32_t *uid,
+                                     uint32_t *pid, uint64_t *started)
 {
     const char *at = name + strlen(LISTEN_KEPT);
     uint64_t user, number;
@@ -154,7 +156,8 @@ static enum profd_status server_attach_take_one(struct server *s, const struct l
     enum profd_status status;
 
     if (!server_attach_parse_name(kept->name, instance, &uid, &pid, &started))
-        return profd_error_set(e, PROFD_REFUSED, "a memory was kept under the name \"%s\", which is none of ours", kept->name);
+        return profd_error_set(e, PROFD_REFUSED, "a memory was kept under the name \"%s\", which is none of ours",
+                               kept->name);
     server_attach_origin(s->attach, pid, &origin);
     origin.started = started;
     status = server_attach_new(s, uid, &origin, kept->fd, &a, e);

@@ -43,7 +43,8 @@ static void server_attach_place(const struct server_attached *a, char out[CURSOR
 
 static int server_attach_compare(const void *x, const void *y)
 {
-    const struct server_attached *a = *(const struct server_attached *const *)x, *b = *(const struct server_attached *const *)y;
+    const struct server_attached *a = *(const struct server_attached *const *)x,
+                                 *b = *(const struct server_attached *const *)y;
     const int by_instance = memcmp(a->instance, b->instance, sizeof a->instance);
     char one[CURSOR], other[CURSOR];
 
@@ -54,7 +55,8 @@ static int server_attach_compare(const void *x, const void *y)
     return strcmp(one, other);
 }
 
-static enum profd_status server_attach_add_matcher(struct server_attach_question *q, const struct param *p, struct profd_error *e)
+static enum profd_status server_attach_add_matcher(struct server_attach_question *q, const struct param *p,
+                                                   struct profd_error *e)
 {
     struct store_matcher *m = &q->matchers[q->matcher_count];
     const bool label = !strncmp(p->name, "label.", 6);
@@ -103,7 +105,8 @@ static enum profd_status server_attach_ask(struct server_attach_question *q, con
     if (status)
         return status;
     cursor = params_find(q->params, "cursor");
-    if (cursor && (strlen(cursor) >= sizeof q->cursor || strspn(cursor, "0123456789abcdef") != 2 * ATTACH_INSTANCE_SIZE))
+    if (cursor &&
+        (strlen(cursor) >= sizeof q->cursor || strspn(cursor, "0123456789abcdef") != 2 * ATTACH_INSTANCE_SIZE))
         return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not one that a list gave", cursor);
     if (cursor)
         memcpy(q->cursor, cursor, strlen(cursor) + 1);
@@ -158,8 +161,8 @@ static enum profd_status server_attach_find_all(const struct server_attach *t, s
             if (server_attach_is_asked_for(q, a))
                 q->found[q->count++] = a;
             if (q->matcher_count && loop_now() - began > PATIENCE_MS)
-                return profd_error_set(e, PROFD_LIMIT, "the matchers took more than %u ms for %zu processes", PATIENCE_MS,
-                                       t->count);
+                return profd_error_set(e, PROFD_LIMIT, "the matchers took more than %u ms for %zu processes",
+                                       PATIENCE_MS, t->count);
         }
     if (q->count)
         qsort(q->found, q->count, sizeof *q->found, server_attach_compare);
@@ -175,7 +178,8 @@ static const char *server_attach_state(const struct server_attached *a)
     return a->conn ? "counting" : "silent";
 }
 
-/* The part of its CPU time that counting takes: by the ticks that fell inside the collector, else by what a call costs. */
+/* The part of its CPU time that counting takes: by the ticks that fell inside the collector, else by what a call costs.
+ */
 static double server_attach_overhead(const struct attach_facts *f)
 {
     double part = 0;
@@ -198,10 +202,18 @@ static double server_attach_rate(const struct attach_facts *f)
 
 void server_attach_add_json(const struct server_attached *a, int64_t now, struct buffer *out)
 {
-    static const char *const modes[] = {[ATTACH_MODE_OFF] = "off", [ATTACH_MODE_CPU] = "cpu", [ATTACH_MODE_WALL] = "wall"};
+    static const char *const modes[] = {
+        [ATTACH_MODE_OFF] = "off", [ATTACH_MODE_CPU] = "cpu", [ATTACH_MODE_WALL] = "wall"};
     static const uint8_t nobody[ATTACH_INSTANCE_SIZE];
-    struct process_row row = {.instance = a->instance, .now = now, .uid = a->uid, .pid = a->origin.pid, .build_id = "",
-                              .name = "", .why = "", .mode = modes[0], .state = server_attach_state(a)};
+    struct process_row row = {.instance = a->instance,
+                              .now = now,
+                              .uid = a->uid,
+                              .pid = a->origin.pid,
+                              .build_id = "",
+                              .name = "",
+                              .why = "",
+                              .mode = modes[0],
+                              .state = server_attach_state(a)};
     const struct attach_facts *f = a->facts ? &a->facts->facts : NULL;
     char why[48] = "";
 

@@ -3,8 +3,8 @@
 
 #include "server_attach.h"
 
-static void server_attach_store_all(struct store *store, struct server_harvest *const *harvests, struct store_harvest *puts,
-                                    enum store_harvest_outcome *outcomes, size_t n)
+static void server_attach_store_all(struct store *store, struct server_harvest *const *harvests,
+                                    struct store_harvest *puts, enum store_harvest_outcome *outcomes, size_t n)
 {
     struct profd_error e = {""};
     enum profd_status status;

@@ -60,8 +60,8 @@ static void server_attach_say(const struct request *request, char *out, size_t s
 }
 
 /* A prefix is to name one process: who mistypes must not stop others. */
-static enum profd_status server_attach_judge_prefixes(struct server *s, bool all, uint32_t uid, const struct request *request,
-                                                      struct profd_error *e)
+static enum profd_status server_attach_judge_prefixes(struct server *s, bool all, uint32_t uid,
+                                                      const struct request *request, struct profd_error *e)
 {
     for (size_t i = 0; i < request->selector_count; i++) {
         const struct request_selector *r = &request->selectors[i];
@@ -73,7 +73,8 @@ static enum profd_status server_attach_judge_prefixes(struct server *s, bool all
             for (const struct server_attached *a = s->attach->buckets[b]; a; a = a->next)
                 n += (all || a->uid == uid) && !a->dead && server_attach_has_prefix(a, r->text);
         if (n > 1)
-            return profd_error_set(e, PROFD_AMBIGUOUS, "%zu attached processes have an instance that begins with %s", n, r->text);
+            return profd_error_set(e, PROFD_AMBIGUOUS, "%zu attached processes have an instance that begins with %s", n,
+                                   r->text);
     }
     return PROFD_OK;
 }
@@ -115,5 +116,6 @@ enum profd_status server_attach_switch(struct server *s, const struct peer *peer
         return PROFD_OK;
     }
     buffer_done(&page->body);
-    return profd_error_set(e, PROFD_NOT_FOUND, "no attached process%s is %s", peer->may_admin ? "" : " of yours", words);
+    return profd_error_set(e, PROFD_NOT_FOUND, "no attached process%s is %s", peer->may_admin ? "" : " of yours",
+                           words);
 }

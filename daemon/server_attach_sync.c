@@ -1,5 +1,5 @@
-/* SYNC and live processes: what they had counted when they ended is durable before it is granted, although nobody may have been told
- * yet that they ended, or even that they were there. */
+/* SYNC and live processes: what they had counted when they ended is durable before it is granted, although nobody may
+ * have been told yet that they ended, or even that they were there. */
 #include <poll.h>
 #include <stdlib.h>
 
@@ -118,7 +118,8 @@ static void server_attach_wait(struct server *s, struct server_sync *sync)
 
 void server_attach_on_sync(struct loop_task *task)
 {
-    struct server_attach *t = (struct server_attach *)(void *)((char *)task - offsetof(struct server_attach, sync_task));
+    struct server_attach *t =
+        (struct server_attach *)(void *)((char *)task - offsetof(struct server_attach, sync_task));
     struct server *s = t->server;
     struct server_sync *sync = t->asked_first, *next;
     bool looked = false;
@@ -147,7 +148,8 @@ void server_attach_sync(struct server *s, struct conn *c, uint64_t job)
     struct server_sync *sync = t->syncs < SYNCS_MAX ? calloc(1, sizeof *sync) : NULL;
 
     if (!sync) {
-        log_write(LOG_LEVEL_WARNING, "sync", "a SYNC of user %u was refused: %zu wait", conn_get_peer(c)->uid, t->syncs);
+        log_write(LOG_LEVEL_WARNING, "sync", "a SYNC of user %u was refused: %zu wait", conn_get_peer(c)->uid,
+                  t->syncs);
         server_fail_job(c, job);
         return;
     }

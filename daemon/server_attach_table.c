@@ -54,7 +54,8 @@ enum profd_status server_attach_judge_room(const struct server *s, uint32_t uid,
         return profd_error_set(e, PROFD_BUSY, "user %u has %zu processes attached, at most %u may be", uid, u->count,
                                LIMIT_ATTACHED_PER_UID);
     if (t->count >= LIMIT_ATTACHED)
-        return profd_error_set(e, PROFD_BUSY, "%zu processes are attached, at most %u may be", t->count, LIMIT_ATTACHED);
+        return profd_error_set(e, PROFD_BUSY, "%zu processes are attached, at most %u may be", t->count,
+                               LIMIT_ATTACHED);
     if (conns.connections + 2 * t->count + 2 + others > t->descriptors)
         return profd_error_set(e, PROFD_BUSY, "the daemon's %zu descriptors are in use: %zu processes are attached",
                                t->descriptors, t->count);
@@ -68,7 +69,8 @@ static void server_attach_share(struct server *s)
     const size_t held = 2 * t->count; /* more than there are, where a manager kept more than this daemon may open */
 
     if (s->conns)
-        conn_group_limit(s->conns, held + server_attach_others(t) < t->descriptors ? t->descriptors - held : server_attach_others(t));
+        conn_group_limit(s->conns, held + server_attach_others(t) < t->descriptors ? t->descriptors - held
+                                                                                   : server_attach_others(t));
 }
 
 static struct server_attached_user *server_attach_open_user(struct server_attach *t, uint32_t uid)

@@ -66,8 +66,9 @@ void server_attach_watch(struct server *s, struct server_attached *a, enum peer_
         a->watch = watch_new(s->loop, pidfd, server_attach_on_end, a);
 }
 
-/* exec keeps the number of a process and lets go of its memory: what an earlier program of this process counted into, over a
- * connection that has gone, will not grow any more. A number cannot have become another's while its process was not seen to end. */
+/* exec keeps the number of a process and lets go of its memory: what an earlier program of this process counted into,
+ * over a connection that has gone, will not grow any more. A number cannot have become another's while its process was
+ * not seen to end. */
 static void server_attach_bury_earlier(struct server *s, const struct server_attached *a)
 {
     struct server_attached *other = s->attach->of_pid[a->origin.pid % SERVER_ATTACH_BUCKETS], *next;
@@ -110,9 +111,10 @@ static enum profd_status server_attach_judge_again(const struct server_attached 
     if (old->device == a->device && old->inode == a->inode)
         return PROFD_OK;
     if (old->conn)
-        return profd_error_set(e, PROFD_CONFLICT,
-                               "another memory of this instance is attached by process %u, over a connection that is open",
-                               old->origin.pid);
+        return profd_error_set(
+            e, PROFD_CONFLICT,
+            "another memory of this instance is attached by process %u, over a connection that is open",
+            old->origin.pid);
     if (old->stage != SERVER_ATTACHED_IDLE)
         return profd_error_set(e, PROFD_BUSY, "another memory of this instance is being read a last time");
     return PROFD_OK;
@@ -139,8 +141,8 @@ static void server_attach_replace(struct server *s, struct server_attached *old,
 }
 
 /* The table's entry for what came with the frame. */
-static enum profd_status server_attach_enter(struct server *s, struct conn *c, struct conn_frame *f, struct server_attached **out,
-                                             struct profd_error *e)
+static enum profd_status server_attach_enter(struct server *s, struct conn *c, struct conn_frame *f,
+                                             struct server_attached **out, struct profd_error *e)
 {
     const struct peer *peer = conn_get_peer(c);
     struct server_attached *a, *old;
@@ -172,7 +174,8 @@ static enum profd_status server_attach_enter(struct server *s, struct conn *c, s
 }
 
 /* Hands the page over with the ACK. */
-static enum profd_status server_attach_greet(struct server_attached *a, struct conn *c, uint32_t tag, struct profd_error *e)
+static enum profd_status server_attach_greet(struct server_attached *a, struct conn *c, uint32_t tag,
+                                             struct profd_error *e)
 {
     const struct message ack = {.type = FRAME_ACK};
     struct attach_page *page;
@@ -189,7 +192,8 @@ static enum profd_status server_attach_greet(struct server_attached *a, struct c
     return PROFD_OK;
 }
 
-static enum profd_status server_attach_take(struct server *s, struct conn *c, struct conn_frame *f, struct profd_error *e)
+static enum profd_status server_attach_take(struct server *s, struct conn *c, struct conn_frame *f,
+                                            struct profd_error *e)
 {
     struct session *session = conn_get_user(c);
     struct server_attached *a;

@@ -1,5 +1,6 @@
-/* Processes that the store knows and nobody has attached again: those that are no longer there ended while nobody looked, and that is
- * said (DECISIONS 24); the others may come back. Looked at when the daemon starts and every minute. */
+/* Processes that the store knows and nobody has attached again: those that are no longer there ended while nobody
+ * looked, and that is said (DECISIONS 24); the others may come back. Looked at when the daemon starts and every minute.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "server_attach.h"
 
 #define LOOK_MS 60000
-#define AGAIN_MS 200  /* there were more than one look may close */
+#define AGAIN_MS 200 /* there were more than one look may close */
 #define CLOSE_MAX 256u
 
 /* One that is to be closed. */

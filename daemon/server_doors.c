@@ -105,7 +105,8 @@ static const struct conn_handler server_handlers[] = {
     {FRAME_ADMIN, true, 0, 0, server_take_admin},      {FRAME_ATTACH, true, 1, 1, server_take_attach},
 };
 
-/* Connections and live processes leave some of the process's descriptors for what is sent, for answers and for the store. */
+/* Connections and live processes leave some of the process's descriptors for what is sent, for answers and for the
+ * store. */
 static size_t server_descriptors(void)
 {
     const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC); /* about as many are in use */

@@ -21,7 +21,8 @@ void server_page_init(struct server_page *page, int status, const char *content_
     buffer_init(&page->body, PAGE_MAX);
 }
 
-static void server_page_static(struct server_page *page, const struct server_web_form *form, const struct query_request *r)
+static void server_page_static(struct server_page *page, const struct server_web_form *form,
+                               const struct query_request *r)
 {
     server_page_init(page, 200, form->content_type);
     page->csp = server_dashboard_csp;

@@ -27,7 +27,7 @@
 
 struct server_web_coded;
 
-#define SERVER_READERS 3 /* of which one user occupies two at most */
+#define SERVER_READERS 3                  /* of which one user occupies two at most */
 #define SERVER_ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
 
 /* The doors, in the order in which their listeners stand. */
@@ -53,8 +53,8 @@ struct server {
     struct lock *cache_lock;
     struct query_cache *cache; /* of sums, for all readers */
     struct lock *answers_lock;
-    struct query_answers *answers;     /* finished ones, for readers and the loop */
-    atomic_uint_fast64_t generation;   /* of what is stored: odd while the writer is at it */
+    struct query_answers *answers;   /* finished ones, for readers and the loop */
+    atomic_uint_fast64_t generation; /* of what is stored: odd while the writer is at it */
     struct server_web_coded *web;
     struct ingest_checker *checker;
     atomic_uint_fast64_t objects_generation; /* grows when what uploads are checked against may have changed */
@@ -104,7 +104,7 @@ struct server_write {
 };
 /* Anything else that the writer does now and then, of bounded length. */
 struct server_job {
-    struct server_write write; /* first */
+    struct server_write write;                              /* first */
     void (*run)(struct server *s, struct server_job *job);  /* on the writer's thread */
     void (*done)(struct server *s, struct server_job *job); /* then, on the loop */
     void (*drop)(struct server *s, struct server_job *job); /* instead of both, on the loop: it will not be run */
@@ -121,9 +121,9 @@ struct server_harvest {
     enum profd_status status; /* of reading, then of the store */
     enum store_harvest_outcome outcome;
     struct profd_error error;
-    void (*read)(void *context, struct server_harvest *h);    /* on the harvesting thread */
+    void (*read)(void *context, struct server_harvest *h);        /* on the harvesting thread */
     void (*was_read)(struct server *s, struct server_harvest *h); /* then, on the loop; or, status STOPPING, instead */
-    void (*stored)(struct server *s, struct server_harvest *h); /* after the writer, on the loop; likewise */
+    void (*stored)(struct server *s, struct server_harvest *h);   /* after the writer, on the loop; likewise */
 };
 
 /* Checks uploads beside the writer, while it waits for the disk. */

@@ -77,7 +77,8 @@ void server_query_run(void *context, struct work_item *const *items, size_t n)
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->metrics || q->summary) {
             q->totals_status = store_get_totals(store, &q->totals, NULL);
-            q->cache_use = query_cache_measure(q->server->cache); /* may wait for a reader, so not on the loop's thread */
+            q->cache_use =
+                query_cache_measure(q->server->cache); /* may wait for a reader, so not on the loop's thread */
         } else {
             q->request.generation = atomic_load(&q->server->generation);
             query_run(store, &q->request, &q->answer);
@@ -204,7 +205,8 @@ static struct server_query *server_query_new(struct server *s, const char *targe
 }
 
 /* An answer that is known to be true still, at once. etag points into answer. */
-static bool server_query_find(struct server *s, struct query_request *r, struct query_answer *answer, struct server_page *page)
+static bool server_query_find(struct server *s, struct query_request *r, struct query_answer *answer,
+                              struct server_page *page)
 {
     r->generation = atomic_load(&s->generation);
     if (s->stopping || !query_answers_find(s->answers, r, answer))
@@ -274,8 +276,11 @@ void server_http_request(void *context, struct http_exchange *x, const struct ht
 {
     struct server *s = context;
     /* Whoever passed the TCP door's token, or the operator's word that it is open, may read all. */
-    struct query_request r = {.target = request->target, .if_none_match = request->if_none_match, .http = true,
-                              .coding = request->coding, .coded_only = request->coded_only};
+    struct query_request r = {.target = request->target,
+                              .if_none_match = request->if_none_match,
+                              .http = true,
+                              .coding = request->coding,
+                              .coded_only = request->coded_only};
     struct query_answer found;
     struct server_page page;
     struct server_query *q;

@@ -20,7 +20,8 @@
 #define WRITER_QUEUE 32768u
 #define WRITER_QUEUE_UID 24576u
 #define WRITER_BATCH 2048u
-#define WRITER_BATCH_BYTES (64u << 20) /* unpacked: what one user sends must not keep the others waiting for seconds */
+#define WRITER_BATCH_BYTES (64u << 20) /* unpacked: what one user sends must not keep the others waiting for seconds   \
+                                        */
 #define READER_QUEUE 1024u
 #define READER_NICE 10 /* a report may take its time, an acknowledgement may not */
 #define OBJECT_QUEUE 256u
@@ -29,7 +30,8 @@
 #define HEAP_STEP (1 << 20)
 #define HEAP_MMAP (1 << 20) /* larger blocks come from the system and go back at once */
 
-/* Made by root in somebody's directory, the file is that one's all the same: the daemon must be able to lock it later. */
+/* Made by root in somebody's directory, the file is that one's all the same: the daemon must be able to lock it later.
+ */
 static int server_open_lock(const char *path, const char *state_dir)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -191,8 +193,8 @@ static void server_raise_descriptors(void)
     }
 }
 
-/* Uploads take and give some blocks each: without this every few of them would move the end of a heap to and fro. What is free goes
- * back when nothing is under way. */
+/* Uploads take and give some blocks each: without this every few of them would move the end of a heap to and fro. What
+ * is free goes back when nothing is under way. */
 static void server_tune_memory(void)
 {
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);

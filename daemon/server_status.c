@@ -23,7 +23,8 @@ static void server_status_sentence(struct buffer *out, const char *name, bool sa
     buffer_add_char(out, '"');
 }
 
-/* Where a browser finds the dashboard: the loopback address of the configuration, or that of a socket that was passed in. */
+/* Where a browser finds the dashboard: the loopback address of the configuration, or that of a socket that was passed
+ * in. */
 static void server_status_http(struct buffer *out, const struct server *s)
 {
     const char *address = s->config->http ? s->config->http : "127.0.0.1:", *colon = strrchr(address, ':');

@@ -66,8 +66,9 @@ void server_stop(struct server *s, int exit_status)
 static void server_end_threads(struct server *s)
 {
     server_attach_end_thread(s); /* what it has read waits for the writer */
-    /* After a stop that ran out of time something may wait: nobody would hear its answer, and its sender asks again. What was read of a
-     * live process is read again by the next daemon; of one that has ended, if the service manager keeps its memory. */
+    /* After a stop that ran out of time something may wait: nobody would hear its answer, and its sender asks again.
+     * What was read of a live process is read again by the next daemon; of one that has ended, if the service manager
+     * keeps its memory. */
     if (s->writer && s->readers) {
         work_drop(s->readers, server_query_drop, s);
         work_drop(s->writer, server_writer_drop, s);

@@ -24,8 +24,8 @@ enum profd_status server_take_upload(void *context, struct conn *c, struct conn_
     u->write.kind = SERVER_WRITE_UPLOAD;
     u->write.item.uid = conn_get_peer(c)->uid;
     /* Compressed twice it hides what it weighs. */
-    u->write.item.weight = f->header.flags & FRAME_FLAG_COMPRESSED ? LIMIT_COUNTS_RAW
-                                                                   : message_upload_weight(f->body.data, f->body.size);
+    u->write.item.weight =
+        f->header.flags & FRAME_FLAG_COMPRESSED ? LIMIT_COUNTS_RAW : message_upload_weight(f->body.data, f->body.size);
     u->conn = conn_get_id(c);
     u->tag = f->header.tag;
     u->began = loop_now();

@@ -80,7 +80,8 @@ void server_web_coded_free(struct server_web_coded *web)
     free(web);
 }
 
-bool server_web_coded_find(const struct server_web_coded *web, const char *path, size_t n, enum coding wanted, struct server_web_form *out)
+bool server_web_coded_find(const struct server_web_coded *web, const char *path, size_t n, enum coding wanted,
+                           struct server_web_form *out)
 {
     const struct server_web_file *file = server_web_find(path, n);
     size_t count;

@@ -23,6 +23,7 @@ struct server_web_form {
     enum coding coding;
 };
 /* The file of that path (n bytes) in the wanted coding, or, where that is not smaller, as it is. */
-bool server_web_coded_find(const struct server_web_coded *web, const char *path, size_t n, enum coding wanted, struct server_web_form *out);
+bool server_web_coded_find(const struct server_web_coded *web, const char *path, size_t n, enum coding wanted,
+                           struct server_web_form *out);
 
 #endif

@@ -151,7 +151,9 @@ void server_job_init(struct server_job *job, void (*run)(struct server *s, struc
                      void (*drop)(struct server *s, struct server_job *job))
 {
     *job = (struct server_job){.write = {.item = {.uid = UINT32_MAX, .weight = 1}, .kind = SERVER_WRITE_JOB},
-                               .run = run, .done = done, .drop = drop};
+                               .run = run,
+                               .done = done,
+                               .drop = drop};
 }
 
 void server_note_store_status(struct server *s, enum profd_status status, const struct profd_error *e)

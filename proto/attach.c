@@ -13,9 +13,11 @@ static void attach_copy(const struct attach_image *image, uint64_t at, void *out
 static enum profd_status header_check(const struct attach_header *h, uint64_t file_size, struct profd_error *e)
 {
     if (h->magic != ATTACH_MAGIC)
-        return profd_error_set(e, PROFD_MALFORMED, "not shared counts: the file begins with %#llx", (unsigned long long)h->magic);
+        return profd_error_set(e, PROFD_MALFORMED, "not shared counts: the file begins with %#llx",
+                               (unsigned long long)h->magic);
     if (h->layout != ATTACH_LAYOUT)
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "shared counts of layout %u; known is %d", h->layout, ATTACH_LAYOUT);
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "shared counts of layout %u; known is %d", h->layout,
+                               ATTACH_LAYOUT);
     if (h->size != file_size || h->size < ATTACH_SIZE_MIN || h->size > ATTACH_SIZE_MAX || h->size % ATTACH_PAGE)
         return profd_error_set(e, PROFD_MALFORMED, "shared counts say they have %llu bytes, their file has %llu",
                                (unsigned long long)h->size, (unsigned long long)file_size);
@@ -32,7 +34,8 @@ static enum profd_status header_check(const struct attach_header *h, uint64_t fi
     return PROFD_OK;
 }
 
-enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_size, uint64_t *used, struct profd_error *e)
+enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_size, uint64_t *used,
+                                 struct profd_error *e)
 {
     struct attach_header h;
     if (n < ATTACH_PAGE || file_size < LEAST_FILE)
@@ -50,7 +53,8 @@ static bool is_table(uint32_t kind)
     return kind == ATTACH_KIND_ARCS || kind == ATTACH_KIND_SAMPLES || kind == ATTACH_KIND_PAIRS;
 }
 
-static enum profd_status chunk_refuse(uint64_t at, const struct attach_chunk *c, const char *what, struct profd_error *e)
+static enum profd_status chunk_refuse(uint64_t at, const struct attach_chunk *c, const char *what,
+                                      struct profd_error *e)
 {
     return profd_error_set(e, PROFD_MALFORMED, "shared counts, chunk at %llu (kind %u, %llu bytes, %u and %u): %s",
                            (unsigned long long)at, c->kind, (unsigned long long)c->size, c->primary, c->hash, what);
@@ -69,7 +73,8 @@ static enum profd_status modules_take(struct attach_image *image, uint64_t at, c
     return PROFD_OK;
 }
 
-static enum profd_status chunk_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c, struct profd_error *e)
+static enum profd_status chunk_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c,
+                                    struct profd_error *e)
 {
     if (is_table(c->kind)) {
         uint64_t slots = (uint64_t)c->primary + c->hash;
@@ -155,7 +160,8 @@ const char *attach_word_text(unsigned word)
     return word < ATTACH_WORD_COUNT ? word_texts[word] : NULL;
 }
 
-static bool words_are_zero(const struct attach_image *image, const enum attach_word *words, size_t n, enum attach_word *why)
+static bool words_are_zero(const struct attach_image *image, const enum attach_word *words, size_t n,
+                           enum attach_word *why)
 {
     for (size_t i = 0; i < n; i++) {
         if (image->header.words[words[i]]) {
@@ -169,16 +175,15 @@ static bool words_are_zero(const struct attach_image *image, const enum attach_w
 
 bool attach_calls_exact(const struct attach_image *image, enum attach_word *why)
 {
-    static const enum attach_word words[] = {ATTACH_WORD_CALLS_LOST, ATTACH_WORD_CALLS_JUNK, ATTACH_WORD_MODULES_LOST,
-                                             ATTACH_WORD_FORKS_UNSEEN, ATTACH_WORD_PAUSES,
-                                             ATTACH_WORD_OVERLAPS};
+    static const enum attach_word words[] = {ATTACH_WORD_CALLS_LOST,   ATTACH_WORD_CALLS_JUNK, ATTACH_WORD_MODULES_LOST,
+                                             ATTACH_WORD_FORKS_UNSEEN, ATTACH_WORD_PAUSES,     ATTACH_WORD_OVERLAPS};
     return words_are_zero(image, words, sizeof words / sizeof words[0], why);
 }
 
 bool attach_ticks_exact(const struct attach_image *image, enum attach_word *why)
 {
-    static const enum attach_word words[] = {ATTACH_WORD_TICKS_DROPPED, ATTACH_WORD_TICKS_BLOCKED,
+    static const enum attach_word words[] = {ATTACH_WORD_TICKS_DROPPED,   ATTACH_WORD_TICKS_BLOCKED,
                                              ATTACH_WORD_THREADS_UNTIMED, ATTACH_WORD_FOREIGN_SIGPROF,
-                                             ATTACH_WORD_MODULES_LOST, ATTACH_WORD_PAUSES};
+                                             ATTACH_WORD_MODULES_LOST,    ATTACH_WORD_PAUSES};
     return words_are_zero(image, words, sizeof words / sizeof words[0], why);
 }

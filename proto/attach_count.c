@@ -57,7 +57,8 @@ bool attach_module_get(const struct attach_image *image, uint32_t id, struct att
     m.high = row.high;
     m.bias = row.bias;
     if (row.low >= row.high || row.high - row.low > UINT32_MAX || !name_find(image, &row, at, &m) ||
-        (m.has_id && (row.id_size > sizeof row.id || buildid_from_note(row.id, row.id_size, &m.id, NULL) != PROFD_OK))) {
+        (m.has_id &&
+         (row.id_size > sizeof row.id || buildid_from_note(row.id, row.id_size, &m.id, NULL) != PROFD_OK))) {
         *bad = true;
         return false;
     }
@@ -65,8 +66,8 @@ bool attach_module_get(const struct attach_image *image, uint32_t id, struct att
     return true;
 }
 
-bool attach_label_next(const struct attach_image *image, size_t *at, const char **name, size_t *name_size, const char **value,
-                       bool *bad)
+bool attach_label_next(const struct attach_image *image, size_t *at, const char **name, size_t *name_size,
+                       const char **value, bool *bad)
 {
     *bad = false;
     if (!image->labels || *at >= image->labels_size)
@@ -88,7 +89,8 @@ bool attach_label_next(const struct attach_image *image, size_t *at, const char 
 enum end { END_THERE, END_NOT_YET, END_BAD };
 
 /* One end of an identity becomes a module's link-time address. */
-static enum end end_read(const struct attach_image *image, uint16_t id, uint32_t offset, uint32_t *module, uint64_t *address)
+static enum end end_read(const struct attach_image *image, uint16_t id, uint32_t offset, uint32_t *module,
+                         uint64_t *address)
 {
     struct { /* the beginning of a row: this is done for every slot */
         uint32_t state, loaded;
@@ -128,8 +130,9 @@ static bool slot_read(const struct attach_image *image, const struct attach_chun
     out->table = (uint32_t)(cursor->at / ATTACH_PAGE);
     out->slot = cursor->slot;
     enum end self = end_read(image, id.self_module, id.self, &out->self_module, &out->self);
-    enum end from = c->kind == ATTACH_KIND_SAMPLES ? END_THERE
-                                                   : end_read(image, id.from_module, id.from, &out->from_module, &out->from);
+    enum end from = c->kind == ATTACH_KIND_SAMPLES
+                        ? END_THERE
+                        : end_read(image, id.from_module, id.from, &out->from_module, &out->from);
     if (c->kind == ATTACH_KIND_SAMPLES) {
         out->from_module = ATTACH_MODULE_NONE;
         out->from = 0;

@@ -34,7 +34,8 @@ enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint3
     return PROFD_OK;
 }
 
-enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, struct profd_error *e)
+enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
+                              struct profd_error *e)
 {
     return counts_take_block(c, histograms, bins, arcs, true, e);
 }
@@ -66,9 +67,11 @@ void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e)
 {
     if (histograms > LIMIT_HISTOGRAMS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "%llu histograms, at most %u", (unsigned long long)histograms, LIMIT_HISTOGRAMS);
+        return profd_error_set(e, PROFD_TOO_LARGE, "%llu histograms, at most %u", (unsigned long long)histograms,
+                               LIMIT_HISTOGRAMS);
     if (bins > LIMIT_BINS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "%llu non-zero bins, at most %u", (unsigned long long)bins, LIMIT_BINS);
+        return profd_error_set(e, PROFD_TOO_LARGE, "%llu non-zero bins, at most %u", (unsigned long long)bins,
+                               LIMIT_BINS);
     if (arcs > LIMIT_ARCS)
         return profd_error_set(e, PROFD_TOO_LARGE, "%llu arcs, at most %u", (unsigned long long)arcs, LIMIT_ARCS);
     return PROFD_OK;
@@ -94,12 +97,14 @@ enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint3
     if (h->bins < 1)
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u has no bins", at);
     if (h->bins > LIMIT_HISTOGRAM_BINS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u of %u bins, at most %u", at, h->bins, LIMIT_HISTOGRAM_BINS);
+        return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u of %u bins, at most %u", at, h->bins,
+                               LIMIT_HISTOGRAM_BINS);
     if (h->rate < 1 || h->rate > LIMIT_RATE)
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second, it must be 1 to %u", at, h->rate,
-                               LIMIT_RATE);
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second, it must be 1 to %u", at,
+                               h->rate, LIMIT_RATE);
     if (!dimension_valid(h))
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
     if (h->used > h->bins)
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
     return words_are(h->dimension) ? counts_judge_words_histogram(h, at, e) : PROFD_OK;

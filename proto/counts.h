@@ -40,7 +40,8 @@ struct counts {
 #define COUNTS_NOWHERE UINT32_MAX
 
 /* Takes one block for arrays of these sizes, zeroed. NO_MEMORY or OK. */
-enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, struct profd_error *e);
+enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
+                              struct profd_error *e);
 /* Frees the block. Accepts a zeroed struct. */
 void counts_done(struct counts *c);
 
@@ -50,9 +51,9 @@ void counts_done(struct counts *c);
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
 
 /* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
- * builds (or COUNTS_NOWHERE), the geometry of the collector's words (words.h; that their build is the program is for who knows it),
- * no byte left over. Lengths are checked against the input before memory is taken.
- * On failure nothing is allocated. O(bytes). */
+ * builds (or COUNTS_NOWHERE), the geometry of the collector's words (words.h; that their build is the program is for
+ * who knows it), no byte left over. Lengths are checked against the input before memory is taken. On failure nothing is
+ * allocated. O(bytes). */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
 
 /* Σ ticks and Σ calls, saturating at 2^63−1. The collector's words (words.h) are no ticks. */

@@ -5,7 +5,7 @@
 #include "proto/counts.h"
 #include "proto/limits.h"
 
-#define COUNTS_FORMAT 1          /* first byte of the stored encoding */
+#define COUNTS_FORMAT 1         /* first byte of the stored encoding */
 #define COUNTS_HISTOGRAM_MIN 8u /* encoded bytes of the smallest histogram */
 #define COUNTS_BIN_MIN 2u
 #define COUNTS_ARC_MIN 3u

@@ -73,9 +73,9 @@ static enum profd_status decode_histogram(struct reader *r, uint32_t at, uint64_
                                           struct profd_error *e)
 {
     uint64_t build, bins, delta, span, rate, used;
-    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) || !varint_get(&r->at, r->end, &delta) ||
-        !varint_get(&r->at, r->end, &span) || !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) ||
-        !varint_get(&r->at, r->end, &used))
+    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
+        !varint_get(&r->at, r->end, &delta) || !varint_get(&r->at, r->end, &span) ||
+        !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used))
         return decode_short("a histogram", e);
     if (build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX)
         return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
@@ -97,7 +97,8 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
         if (status != PROFD_OK)
             return status;
         if (h->build >= builds)
-            return profd_error_set(e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", i, h->build, builds);
+            return profd_error_set(e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", i, h->build,
+                                   builds);
         h->first = (uint32_t)first;
         low = h->low;
         first += h->used;
@@ -111,7 +112,8 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
 }
 
 /* gaps are in bin_ticks for the moment. */
-static enum profd_status decode_indices(const struct counts_histogram *h, uint32_t at, struct counts *c, struct profd_error *e)
+static enum profd_status decode_indices(const struct counts_histogram *h, uint32_t at, struct counts *c,
+                                        struct profd_error *e)
 {
     uint64_t next = 0;
     for (uint32_t i = h->first; i < h->first + h->used; i++) {
@@ -141,16 +143,19 @@ static enum profd_status decode_bins(struct reader *r, struct counts *c, struct 
     return zero ? profd_error_set(e, PROFD_MALFORMED, "a bin with 0 ticks: only non-zero bins are sent") : PROFD_OK;
 }
 
-static enum profd_status decode_ends(struct reader *r, uint32_t builds, uint32_t *out, uint32_t n, struct profd_error *e)
+static enum profd_status decode_ends(struct reader *r, uint32_t builds, uint32_t *out, uint32_t n,
+                                     struct profd_error *e)
 {
     for (uint32_t i = 0; i < n;) {
         uint64_t length, build;
         if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &build))
             return decode_short("the builds of arcs", e);
         if (length < 1 || length > n - i)
-            return profd_error_set(e, PROFD_MALFORMED, "a run of %llu arcs where %u are left", (unsigned long long)length, n - i);
+            return profd_error_set(e, PROFD_MALFORMED, "a run of %llu arcs where %u are left",
+                                   (unsigned long long)length, n - i);
         if (build > builds)
-            return profd_error_set(e, PROFD_MALFORMED, "an arc of build %llu: the upload has %u", (unsigned long long)(build - 1), builds);
+            return profd_error_set(e, PROFD_MALFORMED, "an arc of build %llu: the upload has %u",
+                                   (unsigned long long)(build - 1), builds);
         uint32_t value = build == 0 ? COUNTS_NOWHERE : (uint32_t)(build - 1);
         uint32_t last = i + (uint32_t)length;
         if (value == 0 || value == COUNTS_NOWHERE) { /* the program itself, as a rule: four equal bytes */
@@ -188,7 +193,8 @@ static enum profd_status decode_callees(struct reader *r, struct counts *c, stru
     for (uint32_t i = 0; i < c->arc_count; i++) {
         uint64_t index = c->to[i];
         if (index > next)
-            return profd_error_set(e, PROFD_MALFORMED, "arc %u of callee %llu: %u were listed before", i, (unsigned long long)index, next);
+            return profd_error_set(e, PROFD_MALFORMED, "arc %u of callee %llu: %u were listed before", i,
+                                   (unsigned long long)index, next);
         next += index == 0;
         c->to[i] = c->calls[index == 0 ? next - 1 : index - 1];
     }
@@ -251,16 +257,18 @@ static enum profd_status decode_raw(struct reader r, uint32_t builds, struct cou
 static enum profd_status decode_envelope(struct reader *r, size_t n, uint64_t *size, struct profd_error *e)
 {
     if (n < 1 || *r->at != COUNTS_FORMAT)
-        return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", n, n < 1 ? 0u : *r->at,
-                               COUNTS_FORMAT);
+        return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", n,
+                               n < 1 ? 0u : *r->at, COUNTS_FORMAT);
     r->at++;
     if (!varint_get(&r->at, r->end, size))
         return decode_short("their size", e);
     if (*size > LIMIT_COUNTS_RAW)
-        return profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)*size, LIMIT_COUNTS_RAW);
+        return profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)*size,
+                               LIMIT_COUNTS_RAW);
     size_t packed = (size_t)(r->end - r->at);
     if (*size > deflate_content_max(packed))
-        return profd_error_set(e, PROFD_MALFORMED, "counts of %llu bytes stated in %zu", (unsigned long long)*size, packed);
+        return profd_error_set(e, PROFD_MALFORMED, "counts of %llu bytes stated in %zu", (unsigned long long)*size,
+                               packed);
     return PROFD_OK;
 }
 

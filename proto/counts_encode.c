@@ -17,11 +17,12 @@ static enum profd_status encode_judge_bins(const struct counts *c, const struct 
                                            struct profd_error *e)
 {
     if (h->first > c->bin_count || h->used > c->bin_count - h->first)
-        return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", at, h->first, h->first + h->used, c->bin_count);
+        return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", at, h->first, h->first + h->used,
+                               c->bin_count);
     for (uint32_t i = h->first; i < h->first + h->used; i++) {
         if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1]))
-            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", at, c->bin_index[i],
-                                   h->bins);
+            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", at,
+                                   c->bin_index[i], h->bins);
         if (c->bin_ticks[i] == 0)
             return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is zero", at, c->bin_index[i]);
     }
@@ -121,7 +122,8 @@ struct callees {
     uint32_t *slots;
     uint32_t count, mask;
 };
-#define CALLEES_PROBES 16 /* a callee that is not found in so many steps is listed again, which is legal: no input is slow */
+#define CALLEES_PROBES                                                                                                 \
+    16 /* a callee that is not found in so many steps is listed again, which is legal: no input is slow */
 
 static enum profd_status callees_init(struct callees *d, uint32_t arcs, struct profd_error *e)
 {
@@ -177,7 +179,8 @@ static uint8_t *encode_columns(const struct counts *c, uint64_t bins, struct cal
 }
 
 /* Format byte, size of the columns, columns compressed. */
-static enum profd_status encode_pack(const uint8_t *raw, size_t n, uint8_t **out, size_t *out_size, struct profd_error *e)
+static enum profd_status encode_pack(const uint8_t *raw, size_t n, uint8_t **out, size_t *out_size,
+                                     struct profd_error *e)
 {
     size_t capacity = deflate_bound(n), size = 0;
     if (n > LIMIT_COUNTS_RAW)
@@ -208,11 +211,12 @@ enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *o
         status = callees_init(&callees, c->arc_count, e);
     if (status != PROFD_OK)
         return status;
-    size_t capacity = 3 * VARINT_MAX + (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX + (size_t)bins * COUNTS_BIN_MAX +
-                      (size_t)c->arc_count * COUNTS_ARC_MAX;
+    size_t capacity = 3 * VARINT_MAX + (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX +
+                      (size_t)bins * COUNTS_BIN_MAX + (size_t)c->arc_count * COUNTS_ARC_MAX;
     uint8_t *raw = malloc(capacity);
     if (raw == NULL) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode %u bins and %u arcs", c->bin_count, c->arc_count);
+        status =
+            profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode %u bins and %u arcs", c->bin_count, c->arc_count);
     } else {
         uint8_t *end = encode_columns(c, bins, &callees, raw);
         status = encode_pack(raw, (size_t)(end - raw), out, out_size, e);

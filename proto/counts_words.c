@@ -4,8 +4,13 @@
 
 void words_make_histogram(struct counts_histogram *h, uint32_t program)
 {
-    *h = (struct counts_histogram){
-        .build = program, .bins = WORDS_ROOM, .low = 0, .high = WORDS_ROOM, .rate = 1, .dimension = WORDS_DIMENSION, .abbreviation = 'c'};
+    *h = (struct counts_histogram){.build = program,
+                                   .bins = WORDS_ROOM,
+                                   .low = 0,
+                                   .high = WORDS_ROOM,
+                                   .rate = 1,
+                                   .dimension = WORDS_DIMENSION,
+                                   .abbreviation = 'c'};
 }
 
 /* One geometry, or the words of two versions would not add up. */
@@ -13,13 +18,15 @@ enum profd_status counts_judge_words_histogram(const struct counts_histogram *h,
 {
     struct counts_histogram w;
     words_make_histogram(&w, h->build);
-    if (h->low == w.low && h->high == w.high && h->bins == w.bins && h->rate == w.rate && h->abbreviation == w.abbreviation)
+    if (h->low == w.low && h->high == w.high && h->bins == w.bins && h->rate == w.rate &&
+        h->abbreviation == w.abbreviation)
         return PROFD_OK;
-    return profd_error_set(e, PROFD_MALFORMED,
-                           "histogram %u of dimension " WORDS_DIMENSION ": 0x%llx-0x%llx, %u bins, rate %u, '%c'; it must be "
-                           "0x%llx-0x%llx, %u bins, rate %u, '%c'",
-                           at, (unsigned long long)h->low, (unsigned long long)h->high, h->bins, h->rate, h->abbreviation,
-                           (unsigned long long)w.low, (unsigned long long)w.high, w.bins, w.rate, w.abbreviation);
+    return profd_error_set(
+        e, PROFD_MALFORMED,
+        "histogram %u of dimension " WORDS_DIMENSION ": 0x%llx-0x%llx, %u bins, rate %u, '%c'; it must be "
+        "0x%llx-0x%llx, %u bins, rate %u, '%c'",
+        at, (unsigned long long)h->low, (unsigned long long)h->high, h->bins, h->rate, h->abbreviation,
+        (unsigned long long)w.low, (unsigned long long)w.high, w.bins, w.rate, w.abbreviation);
 }
 
 enum profd_status counts_judge_words(const struct counts *c, struct profd_error *e)
@@ -29,7 +36,8 @@ enum profd_status counts_judge_words(const struct counts *c, struct profd_error 
         if (!words_are(c->histograms[i].dimension))
             continue;
         if (found != UINT32_MAX)
-            return profd_error_set(e, PROFD_MALFORMED, "histograms %u and %u are both of dimension " WORDS_DIMENSION ": at most one is",
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "histograms %u and %u are both of dimension " WORDS_DIMENSION ": at most one is",
                                    found, i);
         found = i;
     }

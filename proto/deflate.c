@@ -91,7 +91,8 @@ static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
     for (size_t i = 0; i < 4; i++)
         if (i >= n || in[i] != magic[i])
-            return profd_error_set(e, PROFD_MALFORMED, "%zu bytes of compressed data do not begin with zstd's magic number", n);
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "%zu bytes of compressed data do not begin with zstd's magic number", n);
     size_t frame = ZSTD_findFrameCompressedSize(in, n);
     if (ZSTD_isError(frame))
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes: %s", n, ZSTD_getErrorName(frame));
@@ -126,6 +127,7 @@ enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes, %zu inflated: %s", n, size,
                                ZSTD_getErrorName(result));
     if (result != size)
-        return profd_error_set(e, PROFD_MALFORMED, "compressed data inflate to %zu bytes where %zu were stated", result, size);
+        return profd_error_set(e, PROFD_MALFORMED, "compressed data inflate to %zu bytes where %zu were stated", result,
+                               size);
     return PROFD_OK;
 }

@@ -29,8 +29,8 @@ void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE])
 const char *frame_type_name(unsigned type)
 {
     switch (type) {
-#define X(name, number) \
-    case number:        \
+#define X(name, number)                                                                                                \
+    case number:                                                                                                       \
         return #name;
         FRAME_TYPE_LIST(X)
 #undef X
@@ -54,12 +54,14 @@ enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame
     f->flags = (uint16_t)(in[6] | in[7] << 8);
     f->tag = frame_get_u32(in + 8);
     if (f->length > LIMIT_FRAME_PAYLOAD)
-        return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: at most %u are taken", f->length, LIMIT_FRAME_PAYLOAD);
+        return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: at most %u are taken", f->length,
+                               LIMIT_FRAME_PAYLOAD);
     if (f->version < frame_version_oldest(f->type) || f->version > FRAME_VERSION)
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: versions %d to %d are spoken here", f->version,
-                               FRAME_VERSION_OLDEST, FRAME_VERSION);
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: versions %d to %d are spoken here",
+                               f->version, FRAME_VERSION_OLDEST, FRAME_VERSION);
     if (frame_type_name(f->type) == NULL)
-        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u is not known in protocol version %u", f->type, f->version);
+        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u is not known in protocol version %u", f->type,
+                               f->version);
     if ((f->flags & ~FRAME_FLAGS_KNOWN) != 0)
         return profd_error_set(e, PROFD_PROTOCOL, "flags 0x%04x of a %s frame: only 0x%04x are known", f->flags,
                                frame_type_name(f->type), FRAME_FLAGS_KNOWN);
@@ -80,11 +82,12 @@ enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, 
         return profd_error_set(e, PROFD_TOO_LARGE, "payload of %llu bytes once inflated: at most %zu are taken",
                                (unsigned long long)size, limit);
     if (size > deflate_content_max(n))
-        return profd_error_set(e, PROFD_MALFORMED, "compressed payload of %zu bytes states %llu, more than it can hold", n,
-                               (unsigned long long)size);
+        return profd_error_set(e, PROFD_MALFORMED, "compressed payload of %zu bytes states %llu, more than it can hold",
+                               n, (unsigned long long)size);
     uint8_t *block = malloc(size == 0 ? 1 : (size_t)size);
     if (block == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes", (unsigned long long)size);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes",
+                               (unsigned long long)size);
     status = deflate_unpack(payload, n, block, (size_t)size, e);
     if (status != PROFD_OK) {
         free(block);

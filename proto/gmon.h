@@ -1,4 +1,5 @@
-/* gmon.out, as glibc and the BSDs write it (gprof's file format). Pure: bytes to counts and back. Used by clients only. */
+/* gmon.out, as glibc and the BSDs write it (gprof's file format). Pure: bytes to counts and back. Used by clients only.
+ */
 #ifndef PROFD_PROTO_GMON_H
 #define PROFD_PROTO_GMON_H
 
@@ -9,7 +10,7 @@
 #include "proto/counts.h"
 
 struct gmon_format {
-    bool big_endian; /* of the target */
+    bool big_endian;       /* of the target */
     unsigned pointer_size; /* 4 or 8, by the class of the executable */
 };
 
@@ -21,7 +22,8 @@ enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_form
                              struct profd_error *e);
 
 /* Writes a gmon.out into a new block (the caller frees it). Bins above 65,535 and arcs above 2^32−1 are carried
- * by repeated records, which every reader adds up. REFUSED if there is more than one build, or an address does not fit. */
+ * by repeated records, which every reader adds up. REFUSED if there is more than one build, or an address does not fit.
+ */
 enum profd_status gmon_format_file(const struct counts *c, const struct gmon_format *format, uint8_t **out,
                                    size_t *out_size, struct profd_error *e);
 

@@ -38,17 +38,20 @@ static uint64_t gmon_histogram_repeats(const struct counts *c, const struct coun
 static enum profd_status gmon_judge_address(uint64_t address, const struct gmon_format *f, struct profd_error *e)
 {
     if (f->pointer_size == 4 && address > UINT32_MAX)
-        return profd_error_set(e, PROFD_REFUSED, "address 0x%llx does not fit the 4 bytes of a pointer", (unsigned long long)address);
+        return profd_error_set(e, PROFD_REFUSED, "address 0x%llx does not fit the 4 bytes of a pointer",
+                               (unsigned long long)address);
     return PROFD_OK;
 }
 
-static enum profd_status gmon_judge_histogram(const struct counts *c, const struct counts_histogram *h, const struct gmon_format *f,
-                                              struct profd_error *e)
+static enum profd_status gmon_judge_histogram(const struct counts *c, const struct counts_histogram *h,
+                                              const struct gmon_format *f, struct profd_error *e)
 {
     if (h->build != 0)
-        return profd_error_set(e, PROFD_REFUSED, "a histogram of build %u: gmon.out speaks of one build only", h->build);
+        return profd_error_set(e, PROFD_REFUSED, "a histogram of build %u: gmon.out speaks of one build only",
+                               h->build);
     if (h->first > c->bin_count || h->used > c->bin_count - h->first || h->bins == 0)
-        return profd_error_set(e, PROFD_REFUSED, "a histogram of %u bins, %u of them non-zero, %u in all", h->bins, h->used, c->bin_count);
+        return profd_error_set(e, PROFD_REFUSED, "a histogram of %u bins, %u of them non-zero, %u in all", h->bins,
+                               h->used, c->bin_count);
     for (uint32_t i = h->first; i < h->first + h->used; i++)
         if (c->bin_index[i] >= h->bins)
             return profd_error_set(e, PROFD_REFUSED, "bin %u of a histogram of %u", c->bin_index[i], h->bins);
@@ -56,10 +59,12 @@ static enum profd_status gmon_judge_histogram(const struct counts *c, const stru
     return status == PROFD_OK ? gmon_judge_address(h->high, f, e) : status;
 }
 
-static enum profd_status gmon_judge_arc(const struct counts *c, uint32_t i, const struct gmon_format *f, struct profd_error *e)
+static enum profd_status gmon_judge_arc(const struct counts *c, uint32_t i, const struct gmon_format *f,
+                                        struct profd_error *e)
 {
     if (c->from_build[i] != 0 || c->to_build[i] != 0)
-        return profd_error_set(e, PROFD_REFUSED, "arc 0x%llx to 0x%llx leaves the build: gmon.out speaks of one build only",
+        return profd_error_set(e, PROFD_REFUSED,
+                               "arc 0x%llx to 0x%llx leaves the build: gmon.out speaks of one build only",
                                (unsigned long long)c->from[i], (unsigned long long)c->to[i]);
     enum profd_status status = gmon_judge_address(c->from[i], f, e);
     return status == PROFD_OK ? gmon_judge_address(c->to[i], f, e) : status;
@@ -69,10 +74,12 @@ static enum profd_status gmon_judge_arc(const struct counts *c, uint32_t i, cons
 static bool gmon_grow(uint64_t *total, uint64_t records, uint64_t size)
 {
     uint64_t bytes;
-    return !__builtin_mul_overflow(records, size, &bytes) && !__builtin_add_overflow(*total, bytes, total) && *total <= GMON_FILE_MAX;
+    return !__builtin_mul_overflow(records, size, &bytes) && !__builtin_add_overflow(*total, bytes, total) &&
+           *total <= GMON_FILE_MAX;
 }
 
-static enum profd_status gmon_measure(const struct counts *c, const struct gmon_format *f, uint64_t *size, struct profd_error *e)
+static enum profd_status gmon_measure(const struct counts *c, const struct gmon_format *f, uint64_t *size,
+                                      struct profd_error *e)
 {
     uint64_t total = GMON_HEADER_SIZE, pointers = 2 * f->pointer_size;
     enum profd_status status = PROFD_OK;
@@ -81,7 +88,8 @@ static enum profd_status gmon_measure(const struct counts *c, const struct gmon_
         const struct counts_histogram *h = &c->histograms[i];
         status = gmon_judge_histogram(c, h, f, e);
         if (status == PROFD_OK)
-            fits = gmon_grow(&total, gmon_histogram_repeats(c, h), 1 + pointers + GMON_HISTOGRAM_TAIL + 2 * (uint64_t)h->bins);
+            fits = gmon_grow(&total, gmon_histogram_repeats(c, h),
+                             1 + pointers + GMON_HISTOGRAM_TAIL + 2 * (uint64_t)h->bins);
     }
     for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK && fits; i++) {
         status = gmon_judge_arc(c, i, f, e);
@@ -89,7 +97,8 @@ static enum profd_status gmon_measure(const struct counts *c, const struct gmon_
             fits = gmon_grow(&total, gmon_repeats(c->calls[i], GMON_ARC_MAX), 1 + pointers + GMON_ARC_TAIL);
     }
     if (status == PROFD_OK && !fits)
-        status = profd_error_set(e, PROFD_TOO_LARGE, "these counts need a gmon.out of more than %llu bytes, because its bins hold 65535",
+        status = profd_error_set(e, PROFD_TOO_LARGE,
+                                 "these counts need a gmon.out of more than %llu bytes, because its bins hold 65535",
                                  (unsigned long long)GMON_FILE_MAX);
     if (status == PROFD_OK)
         *size = total;
@@ -105,7 +114,8 @@ static uint64_t gmon_part(uint64_t value, uint64_t repeat, uint64_t most)
     return value - before < most ? value - before : most;
 }
 
-static void gmon_write_histogram(struct gmon_writer *w, const struct counts *c, const struct counts_histogram *h, uint64_t repeat)
+static void gmon_write_histogram(struct gmon_writer *w, const struct counts *c, const struct counts_histogram *h,
+                                 uint64_t repeat)
 {
     *w->at++ = GMON_TAG_HISTOGRAM;
     gmon_put(w, h->low, w->pointer);

@@ -29,35 +29,42 @@ static uint64_t gmon_get(struct gmon_reader *r, unsigned width)
 }
 
 /* Room for size more bytes of what, which began at offset start. */
-static enum profd_status gmon_need(const struct gmon_reader *r, uint64_t size, const char *what, size_t start, struct profd_error *e)
+static enum profd_status gmon_need(const struct gmon_reader *r, uint64_t size, const char *what, size_t start,
+                                   struct profd_error *e)
 {
     if (size <= r->size - r->at)
         return PROFD_OK;
-    return profd_error_set(e, PROFD_MALFORMED, "gmon.out is cut off: the %s at offset %zu needs %llu more bytes at offset %zu, %zu are left",
-                           what, start, (unsigned long long)size, r->at, r->size - r->at);
+    return profd_error_set(
+        e, PROFD_MALFORMED,
+        "gmon.out is cut off: the %s at offset %zu needs %llu more bytes at offset %zu, %zu are left", what, start,
+        (unsigned long long)size, r->at, r->size - r->at);
 }
 
 static enum profd_status gmon_read_header(struct gmon_reader *r, struct profd_error *e)
 {
     size_t n = r->size < GMON_MAGIC_SIZE ? r->size : GMON_MAGIC_SIZE;
     if (memcmp(r->in, GMON_MAGIC, n) != 0)
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "not a gmon.out: the magic number 'gmon' is missing at offset 0 (the old BSD format is not read)");
+        return profd_error_set(
+            e, PROFD_MALFORMED,
+            "not a gmon.out: the magic number 'gmon' is missing at offset 0 (the old BSD format is not read)");
     enum profd_status status = gmon_need(r, GMON_HEADER_SIZE, "header", 0, e);
     if (status != PROFD_OK)
         return status;
     r->at = GMON_MAGIC_SIZE;
     r->version = (uint32_t)gmon_get(r, 4);
     if (r->version == 0x1ffff)
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out of version 0x1ffff at offset 4 is a shared library's, for sprof");
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "gmon.out of version 0x1ffff at offset 4 is a shared library's, for sprof");
     if (r->version > GMON_VERSION)
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out of version %u at offset 4: only 0 and 1 are read", r->version);
+        return profd_error_set(e, PROFD_MALFORMED, "gmon.out of version %u at offset 4: only 0 and 1 are read",
+                               r->version);
     r->at = GMON_HEADER_SIZE;
     return PROFD_OK;
 }
 
 /* A histogram's geometry; *r then stands at its bins, which are there. */
-static enum profd_status gmon_read_geometry(struct gmon_reader *r, size_t start, struct counts_histogram *h, struct profd_error *e)
+static enum profd_status gmon_read_geometry(struct gmon_reader *r, size_t start, struct counts_histogram *h,
+                                            struct profd_error *e)
 {
     enum profd_status status = gmon_need(r, 2 * r->pointer + GMON_HISTOGRAM_TAIL, "histogram", start, e);
     if (status != PROFD_OK)
@@ -72,7 +79,8 @@ static enum profd_status gmon_read_geometry(struct gmon_reader *r, size_t start,
     h->abbreviation = dimension[GMON_DIMENSION_SIZE];
     r->at += GMON_DIMENSION_SIZE + 1;
     if (h->low >= h->high)
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu: low 0x%llx is not below high 0x%llx", start,
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "gmon.out: histogram at offset %zu: low 0x%llx is not below high 0x%llx", start,
                                (unsigned long long)h->low, (unsigned long long)h->high);
     if (h->bins == 0)
         return profd_error_set(e, PROFD_MALFORMED, "gmon.out: histogram at offset %zu has no bins", start);
@@ -96,8 +104,8 @@ static void gmon_read_bins(struct gmon_reader *r, uint32_t bins, struct counts *
     }
 }
 
-static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start, struct counts *c, struct gmon_sizes *done,
-                                             struct profd_error *e)
+static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start, struct counts *c,
+                                             struct gmon_sizes *done, struct profd_error *e)
 {
     struct counts_histogram h;
     enum profd_status status = gmon_read_geometry(r, start, &h, e);
@@ -134,7 +142,8 @@ static enum profd_status gmon_read_arc(struct gmon_reader *r, size_t start, stru
 static enum profd_status gmon_skip_blocks(struct gmon_reader *r, size_t start, struct profd_error *e)
 {
     if (r->version == 0)
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out: basic-block record at offset %zu: those of version 0 are not read", start);
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "gmon.out: basic-block record at offset %zu: those of version 0 are not read", start);
     enum profd_status status = gmon_need(r, 4, "basic-block record", start, e);
     if (status != PROFD_OK)
         return status;
@@ -146,7 +155,8 @@ static enum profd_status gmon_skip_blocks(struct gmon_reader *r, size_t start, s
 }
 
 /* One walk over all records. c NULL: they are judged and counted; else they are copied into it. */
-static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struct gmon_sizes *sizes, struct profd_error *e)
+static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struct gmon_sizes *sizes,
+                                   struct profd_error *e)
 {
     struct gmon_sizes done = {0};
     enum profd_status status = PROFD_OK;
@@ -160,7 +170,8 @@ static enum profd_status gmon_walk(struct gmon_reader r, struct counts *c, struc
         else if (tag == GMON_TAG_BLOCKS)
             status = gmon_skip_blocks(&r, start, e);
         else
-            status = profd_error_set(e, PROFD_MALFORMED, "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
+            status = profd_error_set(e, PROFD_MALFORMED,
+                                     "gmon.out: record tag %u at offset %zu: only 0, 1 and 2 are known", tag, start);
     }
     if (status == PROFD_OK)
         *sizes = done;
@@ -173,12 +184,14 @@ enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_form
     if (format->pointer_size != 4 && format->pointer_size != 8)
         return profd_error_set(e, PROFD_REFUSED, "pointers of %u bytes: gmon.out has 4 or 8", format->pointer_size);
     if (n == 0)
-        return profd_error_set(e, PROFD_MALFORMED, "gmon.out is empty: its header of %d bytes is missing", GMON_HEADER_SIZE);
+        return profd_error_set(e, PROFD_MALFORMED, "gmon.out is empty: its header of %d bytes is missing",
+                               GMON_HEADER_SIZE);
     struct gmon_reader r = {.in = in, .size = n, .big_endian = format->big_endian, .pointer = format->pointer_size};
     struct gmon_sizes sizes = {0};
     enum profd_status status = gmon_read_header(&r, e);
     if (status == PROFD_OK && r.at == r.size)
-        status = profd_error_set(e, PROFD_MALFORMED, "gmon.out ends at offset %zu, behind its header: it has no records", r.at);
+        status = profd_error_set(e, PROFD_MALFORMED,
+                                 "gmon.out ends at offset %zu, behind its header: it has no records", r.at);
     if (status == PROFD_OK)
         status = gmon_walk(r, NULL, &sizes, e);
     if (status != PROFD_OK)

@@ -4,19 +4,19 @@
 #define PROFD_PROTO_LIMITS_H
 
 /* frames (DECISIONS 16) */
-#define LIMIT_FRAME_PAYLOAD (64u << 20)      /* bytes after the header */
-#define LIMIT_FRAME_SMALL (1u << 20)         /* a larger body waits for the daemon's global budget */
-#define LIMIT_BODIES_IN_FLIGHT (256u << 20)  /* bytes of bodies the daemon holds for all connections */
-#define LIMIT_FRAME_FDS 8u                   /* descriptors one frame may carry */
-#define LIMIT_CLOSING_PER_UID 16u            /* descriptors of one user whose close() has not returned; then none is taken */
-#define LIMIT_HELLO_SECONDS 5                /* from accept to a whole HELLO */
-#define LIMIT_FRAME_HEADER_SECONDS 2         /* from the first byte of a header to its last */
-#define LIMIT_FRAME_SECONDS 10               /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
-#define LIMIT_FRAME_RATE (64u << 10)         /* bytes per second that a slow sender must reach */
-#define LIMIT_WRITE_SECONDS 10               /* a reader must take something within this time */
-#define LIMIT_OUTPUT (16u << 10)             /* bytes that a connection's reader has left; then it isn't read */
-#define LIMIT_ANSWERS_PER_UID (128u << 20)   /* bytes of answers one user has not taken; then BUSY */
-#define LIMIT_IN_FLIGHT 256u                 /* unanswered frames of one connection; then it isn't read */
+#define LIMIT_FRAME_PAYLOAD (64u << 20)     /* bytes after the header */
+#define LIMIT_FRAME_SMALL (1u << 20)        /* a larger body waits for the daemon's global budget */
+#define LIMIT_BODIES_IN_FLIGHT (256u << 20) /* bytes of bodies the daemon holds for all connections */
+#define LIMIT_FRAME_FDS 8u                  /* descriptors one frame may carry */
+#define LIMIT_CLOSING_PER_UID 16u    /* descriptors of one user whose close() has not returned; then none is taken */
+#define LIMIT_HELLO_SECONDS 5        /* from accept to a whole HELLO */
+#define LIMIT_FRAME_HEADER_SECONDS 2 /* from the first byte of a header to its last */
+#define LIMIT_FRAME_SECONDS 10       /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
+#define LIMIT_FRAME_RATE (64u << 10) /* bytes per second that a slow sender must reach */
+#define LIMIT_WRITE_SECONDS 10       /* a reader must take something within this time */
+#define LIMIT_OUTPUT (16u << 10)     /* bytes that a connection's reader has left; then it isn't read */
+#define LIMIT_ANSWERS_PER_UID (128u << 20) /* bytes of answers one user has not taken; then BUSY */
+#define LIMIT_IN_FLIGHT 256u               /* unanswered frames of one connection; then it isn't read */
 
 /* connections */
 #define LIMIT_CONNECTIONS 12288u
@@ -26,19 +26,20 @@
 /* live processes (ATTACH). Each has a connection, a memory and a handle of the process: three descriptors */
 #define LIMIT_ATTACHED 12288u
 #define LIMIT_ATTACHED_PER_UID 10240u
-#define LIMIT_ATTACHED_KEPT 1024u            /* memories kept by the service manager: their names are one environment variable */
-#define LIMIT_HARVESTS_AT_ONCE 128u          /* processes that are being read or stored */
-#define LIMIT_ATTACH_SNAPSHOTS (64u << 20)   /* of all snapshots that are kept in memory, too; the others are read from the store each time */
-#define LIMIT_HARVEST_BYTES (128u << 20)     /* of what was read and is not stored yet; then no more is read */
+#define LIMIT_ATTACHED_KEPT 1024u   /* memories kept by the service manager: their names are one environment variable */
+#define LIMIT_HARVESTS_AT_ONCE 128u /* processes that are being read or stored */
+#define LIMIT_ATTACH_SNAPSHOTS                                                                                         \
+    (64u << 20) /* of all snapshots that are kept in memory, too; the others are read from the store each time */
+#define LIMIT_HARVEST_BYTES (128u << 20) /* of what was read and is not stored yet; then no more is read */
 
 /* uploads */
-#define LIMIT_BUILDS 1024u                   /* builds one upload may speak of */
-#define LIMIT_BUILD_NAME 4096u               /* bytes of an object's name */
-#define LIMIT_PROCESS 16u                    /* bytes that tell processes apart */
+#define LIMIT_BUILDS 1024u     /* builds one upload may speak of */
+#define LIMIT_BUILD_NAME 4096u /* bytes of an object's name */
+#define LIMIT_PROCESS 16u      /* bytes that tell processes apart */
 #define LIMIT_LABELS 64u
-#define LIMIT_LABEL_NAME 128u                /* bytes */
-#define LIMIT_LABEL_VALUE 1024u              /* bytes */
-#define LIMIT_LABEL_BYTES 16384u             /* names and values of one upload together */
+#define LIMIT_LABEL_NAME 128u    /* bytes */
+#define LIMIT_LABEL_VALUE 1024u  /* bytes */
+#define LIMIT_LABEL_BYTES 16384u /* names and values of one upload together */
 #define LIMIT_HISTOGRAMS 4096u
 #define LIMIT_HISTOGRAM_BINS (1u << 30)      /* bins of one geometry, stored or not */
 #define LIMIT_BINS (16u << 20)               /* non-zero bins of one upload */
@@ -51,19 +52,20 @@
 #define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
 
 /* live processes (DECISIONS 23–25) */
-#define LIMIT_ATTACH_RESIDENT (128u << 20)   /* bytes of one's memory that the daemon holds at a time, or of one table */
-#define LIMIT_ATTACH_WHOLE (4u << 20)        /* bytes in use that are read at once; else table by table */
-#define LIMIT_ATTACH_SLOTS (8u << 20)        /* slots that count anything */
-#define LIMIT_ATTACH_NEWS (1u << 20)         /* slots with news that one harvest takes; the others come with the next */
+#define LIMIT_ATTACH_RESIDENT (128u << 20) /* bytes of one's memory that the daemon holds at a time, or of one table   \
+                                            */
+#define LIMIT_ATTACH_WHOLE (4u << 20)      /* bytes in use that are read at once; else table by table */
+#define LIMIT_ATTACH_SLOTS (8u << 20)      /* slots that count anything */
+#define LIMIT_ATTACH_NEWS (1u << 20)       /* slots with news that one harvest takes; the others come with the next */
 
 /* executables (DECISIONS 33) */
-#define LIMIT_OBJECT_BYTES (4ull << 30)      /* size of a file that is handed in */
+#define LIMIT_OBJECT_BYTES (4ull << 30) /* size of a file that is handed in */
 #define LIMIT_SYMBOLS 4000000u
-#define LIMIT_SYMBOL_NAME 4096u              /* bytes of one name, raw or demangled */
-#define LIMIT_NAME_BYTES (512u << 20)        /* of all names of one object */
+#define LIMIT_SYMBOL_NAME 4096u       /* bytes of one name, raw or demangled */
+#define LIMIT_NAME_BYTES (512u << 20) /* of all names of one object */
 #define LIMIT_STATIC_ARCS 16000000u
-#define LIMIT_SECTIONS 65536u                /* executable sections and segments described */
-#define LIMIT_WORKER_CPU_SECONDS 5           /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
+#define LIMIT_SECTIONS 65536u      /* executable sections and segments described */
+#define LIMIT_WORKER_CPU_SECONDS 5 /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
 #define LIMIT_WORKER_MEMORY (512ull << 20)   /* plus twice text and symbols */
 #define LIMIT_WORKER_MEMORY_MAX (2ull << 30) /* however large text and symbols are */
@@ -71,42 +73,42 @@
 #define LIMIT_OBJECT_ANSWER (1ull << 30)     /* bytes of a worker's answer */
 
 /* queries */
-#define LIMIT_QUERY_BYTES 4096u              /* path and parameters on the Unix socket */
-#define LIMIT_MATCHERS 16u                   /* in one question; each regular expression among them has these: */
-#define LIMIT_PATTERN 1024u                  /* bytes of the expression */
-#define LIMIT_PATTERN_STEPS 100000u          /* of trying it on one value */
-#define LIMIT_PATTERN_DEPTH 10000u           /* of trying alternatives inside one another */
-#define LIMIT_PATTERN_KIB 4096u              /* of memory for that */
-#define LIMIT_QUERY_MEMORY (1536ull << 20)     /* bytes one query may compute with, of who may read everything */
-#define LIMIT_QUERY_MEMORY_OWN (384ull << 20)  /* and of anybody else: two at a time must not exhaust the daemon */
-#define LIMIT_ROLLUP_CACHE (256u << 20)      /* of sums kept for the next question, for all readers together */
+#define LIMIT_QUERY_BYTES 4096u               /* path and parameters on the Unix socket */
+#define LIMIT_MATCHERS 16u                    /* in one question; each regular expression among them has these: */
+#define LIMIT_PATTERN 1024u                   /* bytes of the expression */
+#define LIMIT_PATTERN_STEPS 100000u           /* of trying it on one value */
+#define LIMIT_PATTERN_DEPTH 10000u            /* of trying alternatives inside one another */
+#define LIMIT_PATTERN_KIB 4096u               /* of memory for that */
+#define LIMIT_QUERY_MEMORY (1536ull << 20)    /* bytes one query may compute with, of who may read everything */
+#define LIMIT_QUERY_MEMORY_OWN (384ull << 20) /* and of anybody else: two at a time must not exhaust the daemon */
+#define LIMIT_ROLLUP_CACHE (256u << 20)       /* of sums kept for the next question, for all readers together */
 #define LIMIT_REPORT_BYTES (256u << 20)
-#define LIMIT_ANSWER_CACHE (64u << 20)       /* bytes of finished answers kept for whoever may ask the same again */
-#define LIMIT_ANSWER_KEPT (4u << 20)         /* of one of them; a larger one is only known by its ETag */
-#define LIMIT_ANSWER_AT_ONCE (256u << 10)    /* of one that the loop gives without asking a reader */
-#define LIMIT_CODING_LEAST 1024u             /* bytes of an answer that is worth coding */
-#define LIMIT_HTTP_ROWS 1000u                /* default limit= of a report over HTTP */
-#define LIMIT_WORK 100000000u                /* bins, arcs and functions that one question of many reports may go through */
-#define LIMIT_STEPS 2000u                    /* of time that one question may divide its window into */
+#define LIMIT_ANSWER_CACHE (64u << 20)    /* bytes of finished answers kept for whoever may ask the same again */
+#define LIMIT_ANSWER_KEPT (4u << 20)      /* of one of them; a larger one is only known by its ETag */
+#define LIMIT_ANSWER_AT_ONCE (256u << 10) /* of one that the loop gives without asking a reader */
+#define LIMIT_CODING_LEAST 1024u          /* bytes of an answer that is worth coding */
+#define LIMIT_HTTP_ROWS 1000u             /* default limit= of a report over HTTP */
+#define LIMIT_WORK 100000000u /* bins, arcs and functions that one question of many reports may go through */
+#define LIMIT_STEPS 2000u     /* of time that one question may divide its window into */
 #define LIMIT_PAGE_DEFAULT 100u
 #define LIMIT_PAGE 1000u
 
 /* administration */
 #define LIMIT_ADMIN_ARGUMENTS 8u
-#define LIMIT_ADMIN_JOBS 16u                 /* verbs that wait or run, of all connections; then BUSY */
-#define LIMIT_MISMATCHES 1000u               /* sentences in one answer to verify; the others are counted */
+#define LIMIT_ADMIN_JOBS 16u   /* verbs that wait or run, of all connections; then BUSY */
+#define LIMIT_MISMATCHES 1000u /* sentences in one answer to verify; the others are counted */
 
 /* HTTP (reference: RFC 9112, a strict subset) */
-#define LIMIT_HTTP_LINE 4096u                /* request line */
-#define LIMIT_HTTP_HEADERS 8192u             /* bytes of the header block */
+#define LIMIT_HTTP_LINE 4096u    /* request line */
+#define LIMIT_HTTP_HEADERS 8192u /* bytes of the header block */
 #define LIMIT_HTTP_FIELDS 64u
 #define LIMIT_HTTP_HEADER_SECONDS 2
-#define LIMIT_HTTP_REQUESTS 1000u            /* on one connection */
-#define LIMIT_HTTP_SECONDS 60                /* life of a connection */
+#define LIMIT_HTTP_REQUESTS 1000u /* on one connection */
+#define LIMIT_HTTP_SECONDS 60     /* life of a connection */
 
 /* the sender's side (DECISIONS 21) */
 #define LIMIT_SPOOL_BYTES (64u << 20)
 #define LIMIT_SPOOL_DAYS 7
-#define LIMIT_EXIT_MS 250                    /* added to a host program's exit */
+#define LIMIT_EXIT_MS 250 /* added to a host program's exit */
 
 #endif

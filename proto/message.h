@@ -97,9 +97,11 @@ enum message_inexact {
     INEXACT_PAUSED = 512,
     INEXACT_ALL = 1023,
 };
-/* Which reasons speak of calls, and which of ticks: calls are exact if none of the former holds. Those of both: counted as lost, a clock
- * that was not believed (it is not known to which window they belong), a sum at its end, an end that nobody saw. */
-#define INEXACT_BOTH ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED)
+/* Which reasons speak of calls, and which of ticks: calls are exact if none of the former holds. Those of both: counted
+ * as lost, a clock that was not believed (it is not known to which window they belong), a sum at its end, an end that
+ * nobody saw. */
+#define INEXACT_BOTH                                                                                                   \
+    ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED)
 #define INEXACT_CALLS (INEXACT_BOTH | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED)
 #define INEXACT_TICKS (INEXACT_BOTH | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE)
 /* "threads-unknown" … for one bit, as reports show it; NULL for anything else. */
@@ -130,11 +132,13 @@ enum profd_status message_encode(const struct message *m, uint16_t flags, uint32
 
 /* Decodes the payload of a frame of that type (already inflated). Strings must be valid UTF-8 without NUL; counts of
  * builds and labels are within limits.h. What the values mean is for others to judge. message_done frees. */
-enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m, struct profd_error *e);
+enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m,
+                                 struct profd_error *e);
 void message_done(struct message *m);
 
-/* About how many bytes an UPLOAD's payload will have once its counts are unpacked, before anything is decoded: a few bytes may
- * stand for half a gigabyte of work. What cannot be seen at a glance weighs as much as is allowed. O(1), no error. */
+/* About how many bytes an UPLOAD's payload will have once its counts are unpacked, before anything is decoded: a few
+ * bytes may stand for half a gigabyte of work. What cannot be seen at a glance weighs as much as is allowed. O(1), no
+ * error. */
 size_t message_upload_weight(const uint8_t *payload, size_t n);
 
 #endif

@@ -8,8 +8,8 @@
 #include "proto/message_scan.h"
 #include "proto/profd.pb-c.h"
 
-/* Everything protobuf-c makes of a payload lies in one block whose size is known beforehand: the payload's own bytes, and
- * for each field its bookkeeping, its pointer, its view and the padding. */
+/* Everything protobuf-c makes of a payload lies in one block whose size is known beforehand: the payload's own bytes,
+ * and for each field its bookkeeping, its pointer, its view and the padding. */
 #define DECODE_BASE 4096u
 #define DECODE_PER_FIELD 288u
 #define DECODE_ALIGN 16u
@@ -122,7 +122,8 @@ static bool decode_view(unsigned type, const void *wire, struct decode_block *bl
         m->as.hello = (struct message_hello){hello->version_oldest, hello->version_newest, hello->client};
         return true;
     case FRAME_WELCOME:
-        m->as.welcome = (struct message_welcome){welcome->version, welcome->payload_max, welcome->in_flight_max, welcome->daemon};
+        m->as.welcome =
+            (struct message_welcome){welcome->version, welcome->payload_max, welcome->in_flight_max, welcome->daemon};
         return true;
     case FRAME_UPLOAD:
         return decode_upload(wire, block, &m->as.upload);
@@ -148,19 +149,20 @@ static bool decode_view(unsigned type, const void *wire, struct decode_block *bl
         m->as.admin = (struct message_admin){admin->verb, admin->n_arguments, (const char *const *)admin->arguments};
         return true;
     default:
-        m->as.reply = (struct message_reply){reply->http_status, reply->content_type, reply->etag, decode_bytes(reply->body),
-                                             reply->done, reply->total};
+        m->as.reply = (struct message_reply){reply->http_status,        reply->content_type, reply->etag,
+                                             decode_bytes(reply->body), reply->done,         reply->total};
         return true;
     }
 }
 
 /* What may be refused before memory is taken; *capacity is the size of the block that then suffices. */
-static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsigned type, const uint8_t *payload, size_t n,
-                                      size_t *capacity, struct profd_error *e)
+static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsigned type, const uint8_t *payload,
+                                      size_t n, size_t *capacity, struct profd_error *e)
 {
     struct message_scan scan;
     if (n > LIMIT_FRAME_PAYLOAD)
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", frame_type_name(type), n, LIMIT_FRAME_PAYLOAD);
+        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", frame_type_name(type), n,
+                               LIMIT_FRAME_PAYLOAD);
     enum profd_status status = message_scan(d, payload, n, &scan, e);
     if (status != PROFD_OK)
         return status;
@@ -169,7 +171,8 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
     if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS)
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", scan.of_number[7], LIMIT_LABELS);
     if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2], LIMIT_ADMIN_ARGUMENTS);
+        return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2],
+                               LIMIT_ADMIN_ARGUMENTS);
     if (scan.fields > MESSAGE_FIELDS_MAX)
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", frame_type_name(type), scan.fields,
                                MESSAGE_FIELDS_MAX);
@@ -181,12 +184,14 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
 static enum profd_status decode_empty(unsigned type, size_t n, struct message *m, struct profd_error *e)
 {
     if (n != 0)
-        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type), n);
+        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type),
+                               n);
     *m = (struct message){.type = type};
     return PROFD_OK;
 }
 
-enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m, struct profd_error *e)
+enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m,
+                                 struct profd_error *e)
 {
     static const uint8_t nothing[1];
     if (type == FRAME_SYNC || type == FRAME_ATTACH)
@@ -208,7 +213,8 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
     struct message result = {.type = type, .block = block.data};
     if (wire == NULL || !decode_view(type, wire, &block, &result)) {
         free(block.data);
-        return profd_error_set(e, PROFD_MALFORMED, "%s of %zu bytes does not fit its definition", frame_type_name(type), n);
+        return profd_error_set(e, PROFD_MALFORMED, "%s of %zu bytes does not fit its definition", frame_type_name(type),
+                               n);
     }
     *m = result;
     return PROFD_OK;

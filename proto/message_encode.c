@@ -45,7 +45,8 @@ static ProtobufCBinaryData wire_bytes(struct message_bytes bytes)
 }
 
 /* Submessages and pointers to them, in one block (*block) that the caller frees. */
-static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__Wire__Upload *w, void **block, struct profd_error *e)
+static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
+                                         struct profd_error *e)
 {
     if (u->build_count > LIMIT_BUILDS)
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", u->build_count, LIMIT_BUILDS);
@@ -79,7 +80,8 @@ static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__
     return PROFD_OK;
 }
 
-static enum profd_status wire_fill_upload(const struct message_upload *u, Profd__Wire__Upload *w, void **block, struct profd_error *e)
+static enum profd_status wire_fill_upload(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
+                                          struct profd_error *e)
 {
     profd__wire__upload__init(w);
     w->sender = wire_bytes(u->sender);
@@ -157,7 +159,8 @@ static void wire_fill_nack(const struct message_nack *n, Profd__Wire__Nack *w)
 }
 
 /* SYNC and ATTACH have no fields: *empty becomes true. */
-static enum profd_status wire_fill(const struct message *m, union wire *w, bool *empty, void **block, struct profd_error *e)
+static enum profd_status wire_fill(const struct message *m, union wire *w, bool *empty, void **block,
+                                   struct profd_error *e)
 {
     switch (m->type) {
     case FRAME_HELLO:
@@ -209,9 +212,11 @@ static enum profd_status wire_compress(uint8_t **frame, size_t *payload, struct 
     uint8_t *block = malloc(FRAME_HEADER_SIZE + capacity);
     if (block == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress a payload of %zu bytes", *payload);
-    enum profd_status status = deflate_pack(*frame + FRAME_HEADER_SIZE, *payload, true, block + FRAME_HEADER_SIZE, capacity, &size, e);
+    enum profd_status status =
+        deflate_pack(*frame + FRAME_HEADER_SIZE, *payload, true, block + FRAME_HEADER_SIZE, capacity, &size, e);
     if (status == PROFD_OK && size > LIMIT_FRAME_PAYLOAD)
-        status = profd_error_set(e, PROFD_TOO_LARGE, "payload of %zu bytes: at most %u fit a frame", size, LIMIT_FRAME_PAYLOAD);
+        status = profd_error_set(e, PROFD_TOO_LARGE, "payload of %zu bytes: at most %u fit a frame", size,
+                                 LIMIT_FRAME_PAYLOAD);
     if (status != PROFD_OK) {
         free(block);
         return status;
@@ -227,8 +232,8 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
 {
     size_t payload = wire == NULL ? 0 : protobuf_c_message_get_packed_size(wire);
     if (payload > LIMIT_FRAME_PAYLOAD)
-        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes: at most %u fit a frame", frame_type_name(m->type), payload,
-                               LIMIT_FRAME_PAYLOAD);
+        return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes: at most %u fit a frame", frame_type_name(m->type),
+                               payload, LIMIT_FRAME_PAYLOAD);
     uint8_t *frame = malloc(FRAME_HEADER_SIZE + payload);
     if (frame == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a frame of %zu bytes", payload);
@@ -239,8 +244,12 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
         free(frame);
         return status;
     }
-    frame_encode(&(struct frame){.length = (uint32_t)payload, .version = FRAME_VERSION, .type = (uint8_t)m->type, .flags = flags,
-                                 .tag = tag}, frame);
+    frame_encode(&(struct frame){.length = (uint32_t)payload,
+                                 .version = FRAME_VERSION,
+                                 .type = (uint8_t)m->type,
+                                 .flags = flags,
+                                 .tag = tag},
+                 frame);
     *out = frame;
     *out_size = FRAME_HEADER_SIZE + payload;
     return PROFD_OK;

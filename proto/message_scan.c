@@ -47,7 +47,8 @@ static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, c
     return true;
 }
 
-static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, const struct scan_field *f, struct profd_error *e)
+static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, const struct scan_field *f,
+                                           struct profd_error *e)
 {
     if (f->known == NULL || f->known->type != PROTOBUF_C_TYPE_STRING || utf8_valid(f->data, f->size))
         return PROFD_OK;
@@ -61,7 +62,8 @@ static enum profd_status scan_broken(const ProtobufCMessageDescriptor *d, size_t
     return profd_error_set(e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu", d->short_name, offset);
 }
 
-static enum profd_status scan_submessage(const struct scan_field *outer, struct message_scan *scan, struct profd_error *e)
+static enum profd_status scan_submessage(const struct scan_field *outer, struct message_scan *scan,
+                                         struct profd_error *e)
 {
     const ProtobufCMessageDescriptor *d = outer->known->descriptor;
     const uint8_t *at = outer->data, *end = outer->data + outer->size;

@@ -13,12 +13,13 @@
 #define MESSAGE_FIELDS_MAX 8192 /* fields of one message and its submessages: all builds and labels twice over */
 
 struct message_scan {
-    size_t fields;                         /* with those of submessages */
+    size_t fields;                          /* with those of submessages */
     size_t of_number[MESSAGE_SCAN_NUMBERS]; /* occurrences of each field of the message itself */
 };
 
-/* Walks the fields of a message and of its submessages (one level). MALFORMED: bytes that are not protobuf, a string that is
- * not UTF-8 or holds a NUL; the sentence names the field. Counting goes on beyond every limit. O(n), takes no memory. */
+/* Walks the fields of a message and of its submessages (one level). MALFORMED: bytes that are not protobuf, a string
+ * that is not UTF-8 or holds a NUL; the sentence names the field. Counting goes on beyond every limit. O(n), takes no
+ * memory. */
 enum profd_status message_scan(const ProtobufCMessageDescriptor *descriptor, const uint8_t *in, size_t n,
                                struct message_scan *scan, struct profd_error *e);
 

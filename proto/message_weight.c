@@ -37,9 +37,10 @@ size_t message_upload_weight(const uint8_t *payload, size_t n)
         if (fields == WEIGHT_FIELDS_MAX)
             return weight + LIMIT_COUNTS_RAW;
         if (!varint_get(&at, end, &key) || !weight_field(&at, end, (unsigned)(key & 7), &size))
-            return weight; /* refused without being unpacked */
+            return weight;              /* refused without being unpacked */
         const uint8_t *inside = at + 1; /* behind the format byte */
-        if (key == (WEIGHT_COUNTS << 3 | 2) && size > 1 && varint_get(&inside, at + size, &stated) && stated <= LIMIT_COUNTS_RAW)
+        if (key == (WEIGHT_COUNTS << 3 | 2) && size > 1 && varint_get(&inside, at + size, &stated) &&
+            stated <= LIMIT_COUNTS_RAW)
             weight += (size_t)stated;
         at += size;
     }

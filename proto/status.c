@@ -62,7 +62,8 @@ static void error_trim(char *text)
     size_t n = strlen(text), start = n;
     while (start > 0 && n - start < 4 && ((uint8_t)text[start - 1] & 0xc0u) == 0x80u)
         start--;
-    if (start > 0 && (uint8_t)text[start - 1] >= 0xc0u && utf8_length((const uint8_t *)text + start - 1, n - start + 1) == 0)
+    if (start > 0 && (uint8_t)text[start - 1] >= 0xc0u &&
+        utf8_length((const uint8_t *)text + start - 1, n - start + 1) == 0)
         text[start - 1] = '\0';
 }
 

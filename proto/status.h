@@ -8,37 +8,37 @@
 
 /* X(name, wire code, retry the same request?, HTTP status, exit status, text)
  * Wire codes are never reused. Exit statuses are those of sysexits(3). */
-#define PROFD_STATUS_LIST(X)                                                    \
-    X(OK, 0, false, 200, 0, "ok")                                               \
-    X(MALFORMED, 1, false, 400, 65, "malformed data")                           \
-    X(TOO_LARGE, 2, false, 413, 65, "too large")                                \
-    X(PROTOCOL, 3, false, 400, 76, "protocol error")                            \
-    X(UNKNOWN_VERSION, 4, false, 400, 76, "unknown protocol version")           \
-    X(UNKNOWN_TYPE, 5, false, 400, 76, "unknown message type")                  \
-    X(REFUSED, 6, false, 422, 65, "refused by a rule")                          \
-    X(WRONG_BUILD, 7, false, 422, 65, "not the executable that was profiled")   \
-    X(NOT_FOUND, 8, false, 404, 66, "not found")                                \
-    X(AMBIGUOUS, 9, false, 409, 65, "ambiguous")                                \
-    X(BAD_QUERY, 10, false, 400, 64, "bad query")                               \
-    X(CONFLICT, 11, false, 409, 65, "conflict")                                 \
-    X(FORBIDDEN, 12, false, 403, 77, "not allowed")                             \
-    X(UNAUTHORIZED, 13, false, 401, 77, "not authenticated")                    \
-    X(METHOD, 14, false, 405, 64, "method not allowed")                         \
-    X(BUSY, 15, true, 503, 75, "busy")                                          \
-    X(FULL, 16, true, 507, 75, "no space")                                      \
-    X(IO, 17, true, 500, 74, "input/output error")                              \
-    X(DAMAGED, 18, false, 500, 74, "damaged data")                              \
-    X(NEWER, 19, false, 500, 78, "from a newer version")                        \
-    X(NO_MEMORY, 20, true, 503, 71, "out of memory")                            \
-    X(LIMIT, 21, false, 422, 65, "a limit was hit")                             \
-    X(TIMEOUT, 22, true, 504, 75, "timed out")                                  \
-    X(UNAVAILABLE, 23, true, 503, 69, "no daemon")                              \
-    X(CONFIG, 24, false, 500, 78, "bad configuration")                          \
-    X(USAGE, 25, false, 400, 64, "bad usage")                                   \
-    X(NO_INPUT, 26, false, 404, 66, "cannot open input")                        \
-    X(CANT_CREATE, 27, false, 500, 73, "cannot create output")                  \
-    X(UNTRUSTED, 28, false, 403, 77, "not to be believed")                      \
-    X(INTERNAL, 29, false, 500, 70, "internal error")                           \
+#define PROFD_STATUS_LIST(X)                                                                                           \
+    X(OK, 0, false, 200, 0, "ok")                                                                                      \
+    X(MALFORMED, 1, false, 400, 65, "malformed data")                                                                  \
+    X(TOO_LARGE, 2, false, 413, 65, "too large")                                                                       \
+    X(PROTOCOL, 3, false, 400, 76, "protocol error")                                                                   \
+    X(UNKNOWN_VERSION, 4, false, 400, 76, "unknown protocol version")                                                  \
+    X(UNKNOWN_TYPE, 5, false, 400, 76, "unknown message type")                                                         \
+    X(REFUSED, 6, false, 422, 65, "refused by a rule")                                                                 \
+    X(WRONG_BUILD, 7, false, 422, 65, "not the executable that was profiled")                                          \
+    X(NOT_FOUND, 8, false, 404, 66, "not found")                                                                       \
+    X(AMBIGUOUS, 9, false, 409, 65, "ambiguous")                                                                       \
+    X(BAD_QUERY, 10, false, 400, 64, "bad query")                                                                      \
+    X(CONFLICT, 11, false, 409, 65, "conflict")                                                                        \
+    X(FORBIDDEN, 12, false, 403, 77, "not allowed")                                                                    \
+    X(UNAUTHORIZED, 13, false, 401, 77, "not authenticated")                                                           \
+    X(METHOD, 14, false, 405, 64, "method not allowed")                                                                \
+    X(BUSY, 15, true, 503, 75, "busy")                                                                                 \
+    X(FULL, 16, true, 507, 75, "no space")                                                                             \
+    X(IO, 17, true, 500, 74, "input/output error")                                                                     \
+    X(DAMAGED, 18, false, 500, 74, "damaged data")                                                                     \
+    X(NEWER, 19, false, 500, 78, "from a newer version")                                                               \
+    X(NO_MEMORY, 20, true, 503, 71, "out of memory")                                                                   \
+    X(LIMIT, 21, false, 422, 65, "a limit was hit")                                                                    \
+    X(TIMEOUT, 22, true, 504, 75, "timed out")                                                                         \
+    X(UNAVAILABLE, 23, true, 503, 69, "no daemon")                                                                     \
+    X(CONFIG, 24, false, 500, 78, "bad configuration")                                                                 \
+    X(USAGE, 25, false, 400, 64, "bad usage")                                                                          \
+    X(NO_INPUT, 26, false, 404, 66, "cannot open input")                                                               \
+    X(CANT_CREATE, 27, false, 500, 73, "cannot create output")                                                         \
+    X(UNTRUSTED, 28, false, 403, 77, "not to be believed")                                                             \
+    X(INTERNAL, 29, false, 500, 70, "internal error")                                                                  \
     X(STOPPING, 30, true, 503, 75, "stopping")
 
 enum profd_status {
@@ -64,8 +64,8 @@ enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status stat
     __attribute__((format(printf, 3, 4)));
 
 /* Columns of the list. An unknown code is described as INTERNAL (text "unknown status"). */
-const char *profd_status_name(enum profd_status status);   /* "MALFORMED" */
-const char *profd_status_text(enum profd_status status);   /* "malformed data" */
+const char *profd_status_name(enum profd_status status); /* "MALFORMED" */
+const char *profd_status_text(enum profd_status status); /* "malformed data" */
 bool profd_status_retry(enum profd_status status);
 int profd_status_http(enum profd_status status);
 int profd_status_exit(enum profd_status status);

@@ -25,7 +25,7 @@ struct held {
 };
 
 static struct held memory = {-1, 0, 0}, peer = {-1, 0, 0};
-static uint32_t looking;     /* somebody is in here */
+static uint32_t looking;      /* somebody is in here */
 static uint64_t cpu_base;     /* what the process had used before: an exec() keeps the clock */
 static uint32_t wait, waited; /* looks between two attempts, and since the last */
 
@@ -43,8 +43,7 @@ static int held_check(struct held *h)
 {
     struct stat st;
     raw_zero(&st, sizeof st);
-    if (h->fd >= 0 &&
-        (raw_call(SYS_fstat, h->fd, &st, 0, 0) != 0 || st.st_dev != h->device || st.st_ino != h->inode))
+    if (h->fd >= 0 && (raw_call(SYS_fstat, h->fd, &st, 0, 0) != 0 || st.st_dev != h->device || st.st_ino != h->inode))
         h->fd = -1;
     return h->fd;
 }

@@ -175,8 +175,8 @@ static bool frames_take(int socket)
     return good;
 }
 
-/* Descriptors that came along: only the daemon's page ever does. It is mapped at once, whichever frame it belongs to, and no number
- * stays open. */
+/* Descriptors that came along: only the daemon's page ever does. It is mapped at once, whichever frame it belongs to,
+ * and no number stays open. */
 static void pages_take(struct msghdr *m)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(m); /* there is room for one */

@@ -15,7 +15,8 @@ enum handover_frame_state { HANDOVER_OPEN, HANDOVER_OVER, HANDOVER_REFUSED };
 /* ATTACH was acknowledged on this connection. */
 bool handover_frame_is_taken(void);
 
-/* Takes what has arrived, without waiting; answers WANT_OBJECT, maps the daemon's page. OVER: the daemon is gone, or about to go; REFUSED: it does not want us. */
+/* Takes what has arrived, without waiting; answers WANT_OBJECT, maps the daemon's page. OVER: the daemon is gone, or
+ * about to go; REFUSED: it does not want us. */
 enum handover_frame_state handover_frame_listen(int socket);
 
 #endif

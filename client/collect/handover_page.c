@@ -15,8 +15,9 @@
 #define PAGE_MOST 4096u
 #endif
 
-/* Two places in turn, for ever: a handler that was interrupted between finding the page and reading it finds one there. They lie
- * within the collector: a mapping of its own would take a hole that the program's next library would have got. */
+/* Two places in turn, for ever: a handler that was interrupted between finding the page and reading it finds one there.
+ * They lie within the collector: a mapping of its own would take a hole that the program's next library would have got.
+ */
 static uint8_t places[2][PAGE_MOST] __attribute__((aligned(PAGE_MOST)));
 static uint32_t turn;
 static const struct attach_page *current;

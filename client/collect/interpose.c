@@ -1,5 +1,5 @@
-/* Functions of libc that the shared library stands in front of, to learn of threads, and of forks without handlers. Each does what
- * libc's does. Not in the static library. */
+/* Functions of libc that the shared library stands in front of, to learn of threads, and of forks without handlers.
+ * Each does what libc's does. Not in the static library. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -12,10 +12,11 @@
 #include "client/collect/sample.h"
 #include "client/collect/thread.h"
 
-/* The first copy in the process's search order counts, the one that calls reach; every other one is off. (A program linked with
- * the archive exports its mcount because libc has one.) */
+/* The first copy in the process's search order counts, the one that calls reach; every other one is off. (A program
+ * linked with the archive exports its mcount because libc has one.) */
 extern void mcount(void);
-extern void profd_collect_mcount(void) __attribute__((visibility("hidden"))); /* our own, whatever the name is bound to */
+extern void profd_collect_mcount(void)
+    __attribute__((visibility("hidden"))); /* our own, whatever the name is bound to */
 
 /* All objects in load order, while nobody is in a hurry. */
 static int object_learn(struct dl_phdr_info *info, size_t size, void *context)

@@ -1,5 +1,6 @@
 /* Names that programs, gcrt1.o and compilers call. All that glibc's gmon.o defines must be here: a static program would
- * pull that in for a missing one, and fail to link. mcount, _mcount, __fentry__ (x86-64) and __cyg_profile_func_enter are in stub_*.S. */
+ * pull that in for a missing one, and fail to link. mcount, _mcount, __fentry__ (x86-64) and __cyg_profile_func_enter
+ * are in stub_*.S. */
 #ifndef PROFD_COLLECT_LIFE_H
 #define PROFD_COLLECT_LIFE_H
 

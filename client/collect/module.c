@@ -14,9 +14,9 @@ struct module_range {
     uintptr_t low, high;           /* as mapped */
     uintptr_t text_low, text_high; /* its code */
     struct attach_module_row *row;
-    uint32_t live;                 /* written last; 0 when unloaded */
-    uint32_t counted;              /* slots speak of it */
-    uint32_t called;               /* functions of it were counted: it is instrumented */
+    uint32_t live;    /* written last; 0 when unloaded */
+    uint32_t counted; /* slots speak of it */
+    uint32_t called;  /* functions of it were counted: it is instrumented */
 };
 
 static struct module_range ranges[ATTACH_MODULES_MAX + 1];
@@ -42,8 +42,7 @@ static struct attach_chunk *row_chunk(unsigned which)
     struct attach_chunk *c = __atomic_load_n(&row_chunks[which], __ATOMIC_ACQUIRE), *none = NULL;
     if (c)
         return c;
-    c = region_take(collect.header,
-                    sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row), 0);
+    c = region_take(collect.header, sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row), 0);
     if (!c)
         return NULL;
     if (!__atomic_compare_exchange_n(&row_chunks[which], &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -120,8 +119,8 @@ static void range_write(struct module_range *r, struct attach_module_row *row, c
     __atomic_store_n(&r->live, 1, __ATOMIC_RELEASE);
 }
 
-/* An object that was here before, at the same place, keeps its id; so do its slots. 0 if it was not. An image of one without
- * build-id cannot be told from another. */
+/* An object that was here before, at the same place, keeps its id; so do its slots. 0 if it was not. An image of one
+ * without build-id cannot be told from another. */
 static uint32_t range_revive(const struct module_image *image)
 {
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
@@ -255,7 +254,8 @@ unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsi
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 1; i <= n && id_size; i++) {
         const struct attach_module_row *row = ranges[i].row;
-        if (!row || __atomic_load_n(&row->state, __ATOMIC_ACQUIRE) != 1 || row->id_size != id_size || row->name_size >= size)
+        if (!row || __atomic_load_n(&row->state, __ATOMIC_ACQUIRE) != 1 || row->id_size != id_size ||
+            row->name_size >= size)
             continue;
         unsigned same = 0;
         while (same < id_size && row->id[same] == id[same])

@@ -13,8 +13,8 @@ struct module_place {
     uint32_t offset; /* bytes above the object's low */
 };
 
-/* Finds, and learns of objects that are new: the loader is asked (with all vector registers saved) only for addresses never met. Any
- * thread, any handler, lock-free. O(objects). */
+/* Finds, and learns of objects that are new: the loader is asked (with all vector registers saved) only for addresses
+ * never met. Any thread, any handler, lock-free. O(objects). */
 struct module_place module_find(uintptr_t pc);
 
 /* Room is made for a new process: a fork's child knows nothing yet. */
@@ -23,21 +23,22 @@ void module_forget_all(void);
 /* The program itself becomes module 1. */
 void module_learn_program(void);
 
-/* Marks objects that are gone from memory as unloaded and calls each(id) for them. `only`: an address of the one to look at even
- * if it is still there (about to go), 0 for none. */
+/* Marks objects that are gone from memory as unloaded and calls each(id) for them. `only`: an address of the one to
+ * look at even if it is still there (about to go), 0 for none. */
 void module_each_gone(uintptr_t only, void (*each)(uint16_t id));
 
 /* A slot was made for it: its tables must be searched when it goes. */
 void module_set_counted(uint16_t id);
 bool module_is_counted(uint16_t id);
 
-/* A function of it was called and counted. Where its code and that of another such object differ in address by whole 4 GiB, that is
- * noted: keys cannot tell them apart. Objects that only call, as libc calls back, are left out: they would have to call the very same
- * function from the very same 32 bits, one chance in 2^32 for each pair of call sites, and to say so of every overlap would call one
- * process in 3,000 inexact for nothing. */
+/* A function of it was called and counted. Where its code and that of another such object differ in address by whole 4
+ * GiB, that is noted: keys cannot tell them apart. Objects that only call, as libc calls back, are left out: they would
+ * have to call the very same function from the very same 32 bits, one chance in 2^32 for each pair of call sites, and
+ * to say so of every overlap would call one process in 3,000 inexact for nothing. */
 void module_set_called(uint16_t id);
 
-/* The module whose build-id is these bytes, and its name as the loader knew it (NUL-terminated). Its number, 0 if there is none. */
+/* The module whose build-id is these bytes, and its name as the loader knew it (NUL-terminated). Its number, 0 if there
+ * is none. */
 unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size);
 
 #endif

@@ -33,7 +33,7 @@ static void id_read(uintptr_t note, uint64_t size, uint64_t align, struct module
     }
 }
 
-static bool headers_read(const ElfW(Phdr) *p, unsigned count, uintptr_t mapped_low, bool by_low, uint64_t bias,
+static bool headers_read(const ElfW(Phdr) * p, unsigned count, uintptr_t mapped_low, bool by_low, uint64_t bias,
                          struct module_image *out)
 {
     out->low = UINT64_MAX;
@@ -64,8 +64,8 @@ bool module_image_read(uintptr_t low, uintptr_t high, struct module_image *out)
 {
     const ElfW(Ehdr) *h = (const void *)low;
     if (high - low < sizeof *h || h->e_ident[0] != 0x7f || h->e_ident[1] != 'E' || h->e_ident[2] != 'L' ||
-        h->e_ident[3] != 'F' || h->e_phentsize != sizeof(ElfW(Phdr)) || h->e_phnum == 0 ||
-        h->e_phoff > ATTACH_PAGE || h->e_phoff + (uint64_t)h->e_phnum * sizeof(ElfW(Phdr)) > high - low)
+        h->e_ident[3] != 'F' || h->e_phentsize != sizeof(ElfW(Phdr)) || h->e_phnum == 0 || h->e_phoff > ATTACH_PAGE ||
+        h->e_phoff + (uint64_t)h->e_phnum * sizeof(ElfW(Phdr)) > high - low)
         return false;
     return headers_read((const void *)(low + h->e_phoff), h->e_phnum, low, true, 0, out);
 }

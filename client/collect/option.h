@@ -1,11 +1,9 @@
 /* What the environment asks for. Read once, from environ, without libc.
  *   PROFD_SOCKET         the daemon's socket, a path or unix:/path
  *   PROFD_RATE           ticks per second, 0 for none; default 99
- *   PROFD_CLOCK          cpu (default), wall, or off: no timer at all, so that the daemon is looked at only at the beginning and
- *                        the end
- *   PROFD_COLLECT_MEMORY MiB of the region, a power of two from 1 to 1024; default 64
- *   PROFD_REWRITE        1: call sites are rewritten at the start; 0 (default)
- *   PROFD_LABEL_name     a label */
+ *   PROFD_CLOCK          cpu (default), wall, or off: no timer at all, so that the daemon is looked at only at the
+ * beginning and the end PROFD_COLLECT_MEMORY MiB of the region, a power of two from 1 to 1024; default 64 PROFD_REWRITE
+ * 1: call sites are rewritten at the start; 0 (default) PROFD_LABEL_name     a label */
 #ifndef PROFD_COLLECT_OPTION_H
 #define PROFD_COLLECT_OPTION_H
 
@@ -18,7 +16,7 @@
 struct option_values {
     struct sockaddr_un sockets[OPTION_SOCKETS]; /* to try in this order; family 0: none */
     uint32_t rate, mode;
-    bool timers;   /* threads get timers, were it only to look at the daemon */
+    bool timers; /* threads get timers, were it only to look at the daemon */
     bool rewrite;
     uint64_t memory; /* bytes */
 };
@@ -26,7 +24,8 @@ extern struct option_values option;
 
 void option_read(void);
 
-/* The labels as "name=value" with their NULs, at most size bytes of whole labels; how many bytes. to may be NULL to measure. */
+/* The labels as "name=value" with their NULs, at most size bytes of whole labels; how many bytes. to may be NULL to
+ * measure. */
 uint32_t option_labels(char *to, uint32_t size);
 
 #endif

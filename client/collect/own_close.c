@@ -36,8 +36,8 @@ static void module_retire(uint16_t id)
         table_retire_module(id);
 }
 
-/* Retired first, and looked after when it is known what went with it. If it stays, its slots come back to life as they are
- * used. */
+/* Retired first, and looked after when it is known what went with it. If it stays, its slots come back to life as they
+ * are used. */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
     close_function *next = next_find();

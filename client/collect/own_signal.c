@@ -1,5 +1,6 @@
-/* sigaction() and signal() in front of libc's, for SIGPROF alone: a program that wants it gets it, and never sees that it was ours.
- * The signal is never set to its default while a tick of ours may be under way in another thread: that would end the process. */
+/* sigaction() and signal() in front of libc's, for SIGPROF alone: a program that wants it gets it, and never sees that
+ * it was ours. The signal is never set to its default while a tick of ours may be under way in another thread: that
+ * would end the process. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>

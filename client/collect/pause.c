@@ -22,7 +22,8 @@ static void settle(void)
 void pause_set(enum pause_by side, bool no)
 {
     uint32_t bit = (uint32_t)side;
-    uint32_t before = no ? __atomic_fetch_or(&denied, bit, __ATOMIC_ACQ_REL) : __atomic_fetch_and(&denied, ~bit, __ATOMIC_ACQ_REL);
+    uint32_t before =
+        no ? __atomic_fetch_or(&denied, bit, __ATOMIC_ACQ_REL) : __atomic_fetch_and(&denied, ~bit, __ATOMIC_ACQ_REL);
     if (((before & bit) != 0) != no)
         settle();
 }

@@ -93,7 +93,8 @@ static int object_meet(struct dl_phdr_info *info, size_t size, void *context)
     struct rewrite_object *o = &objects[object_count];
     (void)size;
     (void)context;
-    if (object_count == OBJECTS_MAX || !rewrite_image_fill(info->dlpi_phdr, info->dlpi_phnum, (uintptr_t)info->dlpi_addr, &o->image))
+    if (object_count == OBJECTS_MAX ||
+        !rewrite_image_fill(info->dlpi_phdr, info->dlpi_phnum, (uintptr_t)info->dlpi_addr, &o->image))
         return 0;
     for (unsigned i = 0; i < info->dlpi_phnum && !code; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X)
@@ -162,8 +163,8 @@ static void object_learn(uint16_t module, uintptr_t self)
 
 void rewrite_learn(uint16_t module, uintptr_t self)
 {
-    if (!__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) || module == 0 || module > ATTACH_MODULES_MAX || tried[module] || !is_alone() ||
-        __atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL))
+    if (!__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) || module == 0 || module > ATTACH_MODULES_MAX || tried[module] ||
+        !is_alone() || __atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL))
         return;
     tried[module] = 1;
     object_learn(module, self);

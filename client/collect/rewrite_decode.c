@@ -36,7 +36,8 @@ static enum form form_two(uint8_t op)
 {
     if (op == 0x0d || (op >= 0x10 && op <= 0x1f) || (op >= 0x28 && op <= 0x2f) || (op >= 0x40 && op <= 0x6f))
         return MODRM;
-    if ((op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 || (op >= 0xc4 && op <= 0xc6))
+    if ((op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 ||
+        (op >= 0xc4 && op <= 0xc6))
         return MODRM_BYTE;
     if ((op >= 0x74 && op <= 0x76) || (op >= 0x7c && op <= 0x7f) || (op >= 0x90 && op <= 0x9f))
         return MODRM;
@@ -44,8 +45,9 @@ static enum form form_two(uint8_t op)
         return WORD;
     if (op == 0x77 || (op >= 0xc8 && op <= 0xcf))
         return NOTHING;
-    if (op == 0xa3 || op == 0xa5 || op == 0xab || op == 0xad || op == 0xae || op == 0xaf || op == 0xb0 || op == 0xb1 || op == 0xb3 ||
-        (op >= 0xb6 && op <= 0xb8) || (op >= 0xbb && op <= 0xbf) || op == 0xc0 || op == 0xc1 || op == 0xc3 || op >= 0xd0)
+    if (op == 0xa3 || op == 0xa5 || op == 0xab || op == 0xad || op == 0xae || op == 0xaf || op == 0xb0 || op == 0xb1 ||
+        op == 0xb3 || (op >= 0xb6 && op <= 0xb8) || (op >= 0xbb && op <= 0xbf) || op == 0xc0 || op == 0xc1 ||
+        op == 0xc3 || op >= 0xd0)
         return op == 0xff ? UNKNOWN : MODRM;
     return UNKNOWN;
 }
@@ -86,18 +88,30 @@ static bool form_length(enum form form, const uint8_t *code, const uint8_t *end,
     }
     switch (form) {
     case BYTE:
-    case MODRM_BYTE: n += 1; break;
+    case MODRM_BYTE:
+        n += 1;
+        break;
     case WORD:
-    case MODRM_WORD: n += word; break;
-    case IMMEDIATE: n += p.wide ? 8 : word; break;
-    case GROUP3_BYTE: n += reg < 2 ? 1 : 0; break;
-    case GROUP3_WORD: n += reg < 2 ? word : 0; break;
+    case MODRM_WORD:
+        n += word;
+        break;
+    case IMMEDIATE:
+        n += p.wide ? 8 : word;
+        break;
+    case GROUP3_BYTE:
+        n += reg < 2 ? 1 : 0;
+        break;
+    case GROUP3_WORD:
+        n += reg < 2 ? word : 0;
+        break;
     case GROUP5:
         if (reg != 0 && reg != 1 && reg != 6) /* inc, dec, push; the others call and jump */
             return false;
         break;
-    case UNKNOWN: return false;
-    default: break;
+    case UNKNOWN:
+        return false;
+    default:
+        break;
     }
     *out = n;
     return true;
@@ -123,8 +137,8 @@ unsigned rewrite_decode_length(const uint8_t *code, const uint8_t *end)
     for (; at < end && at - code < 14; at++) {
         if (*at == 0x66)
             p.narrow = true;
-        else if (*at != 0xf0 && *at != 0xf2 && *at != 0xf3 && *at != 0x2e && *at != 0x36 && *at != 0x3e && *at != 0x26 && *at != 0x64 &&
-                 *at != 0x65)
+        else if (*at != 0xf0 && *at != 0xf2 && *at != 0xf3 && *at != 0x2e && *at != 0x36 && *at != 0x3e &&
+                 *at != 0x26 && *at != 0x64 && *at != 0x65)
             break;
     }
     if (at < end && (*at & 0xf0) == 0x40)

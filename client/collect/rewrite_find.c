@@ -9,7 +9,8 @@
 
 #define LINE_MAX 1024u /* bytes of a function that are decoded: large frames are probed page by page */
 
-extern const char __start_profd_collect_text[] __attribute__((visibility("hidden"))); /* the linker's: code of ours has no sites */
+extern const char __start_profd_collect_text[]
+    __attribute__((visibility("hidden"))); /* the linker's: code of ours has no sites */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
 extern void profd_collect_mcount(void) __attribute__((visibility("hidden")));
 extern void profd_collect_fentry(void) __attribute__((visibility("hidden")));
@@ -122,8 +123,8 @@ static void sites_sort(struct rewrite_site *sites, uint32_t n)
     }
 }
 
-uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewrite_frames *frames, const struct rewrite_slots *slots,
-                            struct rewrite_site *out, uint32_t most)
+uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewrite_frames *frames,
+                            const struct rewrite_slots *slots, struct rewrite_site *out, uint32_t most)
 {
     struct rewrite_frames f = *frames;
     struct walk w = {image, slots};

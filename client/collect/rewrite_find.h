@@ -20,7 +20,8 @@ struct rewrite_site {
 
 #define REWRITE_SLOTS_MAX 8u
 
-/* Where calls of the object arrive at our functions: GOT slots, and the functions themselves if they are the object's own. */
+/* Where calls of the object arrive at our functions: GOT slots, and the functions themselves if they are the object's
+ * own. */
 struct rewrite_slots {
     uintptr_t at[REWRITE_SLOTS_MAX];
     uint32_t form[REWRITE_SLOTS_MAX];
@@ -28,13 +29,14 @@ struct rewrite_slots {
     bool own;
 };
 
-/* Slots that hold our function; if trust_lazy, also those that the loader has not bound yet, which it will do with the first definition of
- * the name. False: the object never calls us, or its text is relocated. O(imports + relocations). */
+/* Slots that hold our function; if trust_lazy, also those that the loader has not bound yet, which it will do with the
+ * first definition of the name. False: the object never calls us, or its text is relocated. O(imports + relocations).
+ */
 bool rewrite_find_slots(const struct rewrite_image *image, bool trust_lazy, struct rewrite_slots *out);
 
-/* Writes at most `most` sites in ascending order of address; how many. frames: as rewrite_frames_find says. O(functions); O(n log n) where
- * they are not in order. */
-uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewrite_frames *frames, const struct rewrite_slots *slots,
-                            struct rewrite_site *out, uint32_t most);
+/* Writes at most `most` sites in ascending order of address; how many. frames: as rewrite_frames_find says.
+ * O(functions); O(n log n) where they are not in order. */
+uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewrite_frames *frames,
+                            const struct rewrite_slots *slots, struct rewrite_site *out, uint32_t most);
 
 #endif

@@ -23,7 +23,7 @@ struct unwind_table {
     } rows[];
 };
 
-bool rewrite_image_fill(const ElfW(Phdr) *headers, unsigned count, uintptr_t bias, struct rewrite_image *out)
+bool rewrite_image_fill(const ElfW(Phdr) * headers, unsigned count, uintptr_t bias, struct rewrite_image *out)
 {
     uintptr_t low = UINTPTR_MAX, high = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -44,13 +44,13 @@ bool rewrite_image_has(const struct rewrite_image *image, uintptr_t at, uint64_t
     return at >= image->low && at < image->high && size <= image->high - at;
 }
 
-
 bool rewrite_image_has_code(const struct rewrite_image *image, uintptr_t at, uint64_t size)
 {
     for (unsigned i = 0; i < image->count; i++) {
         const ElfW(Phdr) *p = &image->headers[i];
         uintptr_t low = p->p_vaddr + image->bias;
-        if (p->p_type == PT_LOAD && p->p_flags & PF_X && at >= low && at - low < p->p_filesz && size <= p->p_filesz - (at - low))
+        if (p->p_type == PT_LOAD && p->p_flags & PF_X && at >= low && at - low < p->p_filesz &&
+            size <= p->p_filesz - (at - low))
             return true;
     }
     return false;
@@ -76,7 +76,8 @@ static void leb_skip(const uint8_t **at, const uint8_t *end)
 /* Whether the pointers of frames with this common entry are encoded as is known here. */
 static bool common_read(const struct rewrite_image *image, uintptr_t common)
 {
-    if (!rewrite_image_has(image, common, 12) || read32(common) < 8 || !rewrite_image_has(image, common + 4, read32(common)) || read32(common + 4) != 0)
+    if (!rewrite_image_has(image, common, 12) || read32(common) < 8 ||
+        !rewrite_image_has(image, common + 4, read32(common)) || read32(common + 4) != 0)
         return false;
     const uint8_t *at = (const uint8_t *)common + 8, *end = (const uint8_t *)common + 4 + read32(common);
     uint8_t version = *at++;
@@ -151,8 +152,8 @@ static bool table_find(const struct rewrite_image *image, struct rewrite_frames 
     for (unsigned i = 0; i < image->count; i++) {
         uintptr_t at = image->headers[i].p_vaddr + image->bias;
         const struct unwind_table *t = (const void *)at;
-        if (image->headers[i].p_type != PT_GNU_EH_FRAME || !rewrite_image_has(image, at, sizeof *t) || t->version != 1 ||
-            t->count_encoding != ENCODED_COUNT || t->table_encoding != ENCODED_TABLE ||
+        if (image->headers[i].p_type != PT_GNU_EH_FRAME || !rewrite_image_has(image, at, sizeof *t) ||
+            t->version != 1 || t->count_encoding != ENCODED_COUNT || t->table_encoding != ENCODED_TABLE ||
             t->count > (image->high - at - sizeof *t) / sizeof t->rows[0])
             continue;
         *out = (struct rewrite_frames){.image = image, .table = at, .count = t->count};
@@ -167,7 +168,7 @@ static bool file_read(long fd, uint64_t at, void *to, size_t n)
 }
 
 /* .eh_frame among the sections of the program's file. */
-static bool section_find(long fd, ElfW(Shdr) *out)
+static bool section_find(long fd, ElfW(Shdr) * out)
 {
     static const char wanted[] = ".eh_frame";
     ElfW(Ehdr) h;
@@ -179,8 +180,8 @@ static bool section_find(long fd, ElfW(Shdr) *out)
     for (unsigned i = 1; i < h.e_shnum; i++) {
         if (!file_read(fd, h.e_shoff + (uint64_t)i * sizeof *out, out, sizeof *out))
             return false;
-        if (out->sh_flags & SHF_ALLOC && file_read(fd, names.sh_offset + out->sh_name, name, sizeof name) && name[sizeof name - 1] == '\0' &&
-            raw_after(name, wanted))
+        if (out->sh_flags & SHF_ALLOC && file_read(fd, names.sh_offset + out->sh_name, name, sizeof name) &&
+            name[sizeof name - 1] == '\0' && raw_after(name, wanted))
             return true;
     }
     return false;
@@ -200,7 +201,10 @@ bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct
     uintptr_t at = found ? section.sh_addr + image->bias : 0;
     if (!found || !rewrite_image_has(image, at, section.sh_size))
         return false;
-    *out = (struct rewrite_frames){.image = image, .frames = at, .end = at + section.sh_size, .count = (uint32_t)(section.sh_size / (4 + FRAME_LEAST))};
+    *out = (struct rewrite_frames){.image = image,
+                                   .frames = at,
+                                   .end = at + section.sh_size,
+                                   .count = (uint32_t)(section.sh_size / (4 + FRAME_LEAST))};
     return true;
 }
 

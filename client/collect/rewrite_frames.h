@@ -8,19 +8,20 @@
 
 /* An object: its program headers, and what the loader added. */
 struct rewrite_image {
-    const ElfW(Phdr) *headers;
+    const ElfW(Phdr) * headers;
     unsigned count;
     uintptr_t bias, low, high; /* [low, high) as mapped */
 };
 
 /* False: no header, or more than 4 GiB. */
-bool rewrite_image_fill(const ElfW(Phdr) *headers, unsigned count, uintptr_t bias, struct rewrite_image *out);
+bool rewrite_image_fill(const ElfW(Phdr) * headers, unsigned count, uintptr_t bias, struct rewrite_image *out);
 
 /* True if [at, at + size) lies in the object, or in one of its code segments. */
 bool rewrite_image_has(const struct rewrite_image *image, uintptr_t at, uint64_t size);
 bool rewrite_image_has_code(const struct rewrite_image *image, uintptr_t at, uint64_t size);
 
-/* A cursor over functions: by the sorted table of PT_GNU_EH_FRAME, or, where a static program has none, frame after frame. */
+/* A cursor over functions: by the sorted table of PT_GNU_EH_FRAME, or, where a static program has none, frame after
+ * frame. */
 struct rewrite_frames {
     const struct rewrite_image *image;
     uintptr_t table, frames, end; /* one of the first two; end of the frames */
@@ -30,7 +31,8 @@ struct rewrite_frames {
     bool known;
 };
 
-/* False: there is nothing to go by. program: the image is the program's own, whose file may be asked (raw system calls). */
+/* False: there is nothing to go by. program: the image is the program's own, whose file may be asked (raw system
+ * calls). */
 bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct rewrite_frames *out);
 
 /* The next function: [*begin, *begin + *size) is code. False: no more. */

@@ -14,7 +14,7 @@
 #define PAGE 4096u
 #define REACH 0x7fff0000u /* of a signed displacement of 32 bits, and some */
 #define STEP_FIRST 0x10000u
-#define STEPS 15u         /* doubled each time: up to 1 GiB */
+#define STEPS 15u /* doubled each time: up to 1 GiB */
 
 /* The head of the pages: two copies of the stub, two jumps to what thunks call when they do not find their caller. */
 #define COPY_SIZE 192u
@@ -24,8 +24,10 @@
 #define SITE_BYTES (STUB_SITE_SLOTS * (uint32_t)sizeof(struct attach_slot))
 
 #define HIDDEN __attribute__((visibility("hidden")))
-extern const uint8_t profd_collect_near_mcount[] HIDDEN, profd_collect_near_mcount_word[] HIDDEN, profd_collect_near_mcount_end[] HIDDEN;
-extern const uint8_t profd_collect_near_fentry[] HIDDEN, profd_collect_near_fentry_word[] HIDDEN, profd_collect_near_fentry_end[] HIDDEN;
+extern const uint8_t profd_collect_near_mcount[] HIDDEN, profd_collect_near_mcount_word[] HIDDEN,
+    profd_collect_near_mcount_end[] HIDDEN;
+extern const uint8_t profd_collect_near_fentry[] HIDDEN, profd_collect_near_fentry_word[] HIDDEN,
+    profd_collect_near_fentry_end[] HIDDEN;
 extern void profd_collect_none_mcount(void) HIDDEN;
 extern void profd_collect_none_fentry(void) HIDDEN;
 extern void profd_collect_site_mcount(void) HIDDEN;
@@ -72,11 +74,14 @@ static void thunk_write(uint8_t *to, uintptr_t self, uint32_t place, bool fentry
     static const union {
         uint8_t bytes[STUB_THUNK_SIZE];
         uint64_t words[STUB_THUNK_SIZE / 8];
-    } code = {{
-        0x4c, 0x8b, 0x55, 0x08, 0x4f, 0x8d, 0x54, 0x12, STUB_SITE_KEY, 0x45, 0x89, 0xd3, 0x41, 0x83, 0xe3, 0x70, //
-        0x64, 0x4c, 0x03, 0x1c, 0x25, 0,    0,    0,    0,             0x4d, 0x39, 0x93, 0,    0,    0,    0,    //
-        0x75, 0x0c, 0x49, 0xff, 0x83, 0,    0,    0,    0,             0xe9, 0,    0,    0,    0,    0xe8, 0,    //
-        0,    0,    0,    0xe9, 0,    0,    0,    0,    0xcc,          0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}};
+    } code = {{0x4c, 0x8b, 0x55, 0x08, 0x4f, 0x8d, 0x54, 0x12, STUB_SITE_KEY,
+               0x45, 0x89, 0xd3, 0x41, 0x83, 0xe3, 0x70, //
+               0x64, 0x4c, 0x03, 0x1c, 0x25, 0,    0,    0,    0,
+               0x4d, 0x39, 0x93, 0,    0,    0,    0, //
+               0x75, 0x0c, 0x49, 0xff, 0x83, 0,    0,    0,    0,
+               0xe9, 0,    0,    0,    0,    0xe8, 0, //
+               0,    0,    0,    0xe9, 0,    0,    0,    0,    0xcc,
+               0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}};
     static const uint8_t above[4] = {0x4c, 0x8b, 0x14, 0x24};
     uintptr_t at = (uintptr_t)to;
     for (unsigned i = 0; i < STUB_THUNK_SIZE / 8; i++) /* by words: there are hundreds, and a program waits */
@@ -99,7 +104,8 @@ static bool is_near(const struct rewrite_image *image, uintptr_t at, size_t size
 
 static uintptr_t map_at(uintptr_t at, size_t size)
 {
-    long got = raw_call6(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    long got = raw_call6(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (got < 0 && got > -4096)
         return 0;
     if ((uintptr_t)got == at)
@@ -111,7 +117,8 @@ static uintptr_t map_at(uintptr_t at, size_t size)
 /* Below the object rather than above: there the program's heap grows. */
 static uintptr_t map_near(const struct rewrite_image *image, size_t size)
 {
-    uintptr_t low = image->low & ~(uintptr_t)(PAGE - 1), high = (image->high + PAGE - 1) & ~(uintptr_t)(PAGE - 1), got = 0;
+    uintptr_t low = image->low & ~(uintptr_t)(PAGE - 1), high = (image->high + PAGE - 1) & ~(uintptr_t)(PAGE - 1),
+              got = 0;
     uintptr_t step = STEP_FIRST;
     for (unsigned i = 0; i < STEPS && !got; i++, step *= 2)
         if (low > size + step && is_near(image, low - size - step, size))
@@ -143,15 +150,16 @@ bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_s
     if (!near.at)
         return false;
     uint8_t *to = (uint8_t *)near.at;
-    copy_write(to, profd_collect_near_mcount, profd_collect_near_mcount_word, profd_collect_near_mcount_end, profd_collect_none_mcount);
+    copy_write(to, profd_collect_near_mcount, profd_collect_near_mcount_word, profd_collect_near_mcount_end,
+               profd_collect_none_mcount);
     copy_write(to + COPY_SIZE, profd_collect_near_fentry, profd_collect_near_fentry_word, profd_collect_near_fentry_end,
                profd_collect_none_fentry);
     jump_write(to + JUMP_AT, profd_collect_site_mcount);
     jump_write(to + JUMP_AT + JUMP_SIZE, profd_collect_site_fentry);
     for (uint32_t i = 0; i < n && first != REWRITE_NO_THUNKS; i++) {
         bool fentry = (sites[i].form & REWRITE_FENTRY) != 0;
-        thunk_write((uint8_t *)rewrite_near_target(&near, &sites[i], i), image->low + sites[i].at + 5, (first + i) * SITE_BYTES, fentry,
-                    near.at + JUMP_AT + (fentry ? JUMP_SIZE : 0));
+        thunk_write((uint8_t *)rewrite_near_target(&near, &sites[i], i), image->low + sites[i].at + 5,
+                    (first + i) * SITE_BYTES, fentry, near.at + JUMP_AT + (fentry ? JUMP_SIZE : 0));
     }
     if (raw_call(SYS_mprotect, near.at, near.size, PROT_READ | PROT_EXEC, 0) < 0) {
         rewrite_near_free(&near);

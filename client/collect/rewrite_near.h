@@ -16,8 +16,8 @@ struct rewrite_near {
     uint32_t first; /* number of the first thunk's site among all of the process, or REWRITE_NO_THUNKS */
 };
 
-/* Maps, writes and makes executable what n sites of the object need. first: as above. False: no memory near enough, or no new code is
- * allowed in this process; nothing is left then. */
+/* Maps, writes and makes executable what n sites of the object need. first: as above. False: no memory near enough, or
+ * no new code is allowed in this process; nothing is left then. */
 bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_site *sites, uint32_t n, uint32_t first,
                        struct rewrite_near *out);
 

@@ -24,7 +24,8 @@ bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy)
     if (most == 0)
         return false;
     if (most > o->sites_room) {
-        long got = raw_call6(SYS_mmap, 0, (long)(most * sizeof *o->sites), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        long got = raw_call6(SYS_mmap, 0, (long)(most * sizeof *o->sites), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (got < 0 && got > -4096)
             return false;
         o->sites = (struct rewrite_site *)got;
@@ -35,11 +36,12 @@ bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy)
     return n > 0;
 }
 
-static bool segment_protect(const struct rewrite_image *image, const ElfW(Phdr) *p, bool writable)
+static bool segment_protect(const struct rewrite_image *image, const ElfW(Phdr) * p, bool writable)
 {
     uintptr_t low = (p->p_vaddr + image->bias) & ~(uintptr_t)(PAGE - 1);
     uintptr_t high = (p->p_vaddr + image->bias + p->p_filesz + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-    long protection = PROT_EXEC | (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W || writable ? PROT_WRITE : 0);
+    long protection =
+        PROT_EXEC | (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W || writable ? PROT_WRITE : 0);
     if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
         return true;
     return raw_call(SYS_mprotect, low, high - low, protection, 0) >= 0;

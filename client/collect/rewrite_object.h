@@ -14,9 +14,9 @@ struct rewrite_object {
     struct rewrite_image image;
     struct rewrite_site *sites; /* ascending */
     uint32_t sites_room;
-    uint32_t count;             /* 0: not rewritten, or gone */
-    uint32_t first, room;       /* numbers of its sites: first … first + room − 1; room 0: no thunks */
-    uint32_t state;             /* enum rewrite_state */
+    uint32_t count;       /* 0: not rewritten, or gone */
+    uint32_t first, room; /* numbers of its sites: first … first + room − 1; room 0: no thunks */
+    uint32_t state;       /* enum rewrite_state */
     uint16_t module;
     struct rewrite_near near;
     const void *loaded;
@@ -25,7 +25,8 @@ struct rewrite_object {
 /* Fills sites and count from image. False: there are none. */
 bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy);
 
-/* Rewrites all sites: the process has one thread, and signals wait meanwhile. False: code may not be changed, and is not. */
+/* Rewrites all sites: the process has one thread, and signals wait meanwhile. False: code may not be changed, and is
+ * not. */
 bool rewrite_object_patch(struct rewrite_object *o);
 
 /* Switches all sites by one byte each; threads may run. What is no site of ours any more stays as it is. */

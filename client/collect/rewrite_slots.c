@@ -37,19 +37,44 @@ static bool dynamic_read(const struct rewrite_image *image, struct dynamic *out)
     for (; d && d->d_tag != DT_NULL; d++) {
         uint64_t value = d->d_un.d_val;
         switch (d->d_tag) {
-        case DT_SYMTAB: out->symbols = address_of(image, value); break;
-        case DT_STRTAB: out->names = address_of(image, value); break;
-        case DT_STRSZ: out->names_size = value; break;
-        case DT_HASH: out->hash = address_of(image, value); break;
-        case DT_GNU_HASH: out->gnu_hash = address_of(image, value); break;
-        case DT_RELA: out->rela = address_of(image, value); break;
-        case DT_RELASZ: out->rela_size = value; break;
-        case DT_JMPREL: out->plt = address_of(image, value); break;
-        case DT_PLTRELSZ: out->plt_size = value; break;
-        case DT_PLTREL: out->plt_is_rela = value == DT_RELA; break;
-        case DT_TEXTREL: out->text_relocated = true; break;
-        case DT_FLAGS: out->text_relocated = out->text_relocated || value & DF_TEXTREL; break;
-        default: break;
+        case DT_SYMTAB:
+            out->symbols = address_of(image, value);
+            break;
+        case DT_STRTAB:
+            out->names = address_of(image, value);
+            break;
+        case DT_STRSZ:
+            out->names_size = value;
+            break;
+        case DT_HASH:
+            out->hash = address_of(image, value);
+            break;
+        case DT_GNU_HASH:
+            out->gnu_hash = address_of(image, value);
+            break;
+        case DT_RELA:
+            out->rela = address_of(image, value);
+            break;
+        case DT_RELASZ:
+            out->rela_size = value;
+            break;
+        case DT_JMPREL:
+            out->plt = address_of(image, value);
+            break;
+        case DT_PLTRELSZ:
+            out->plt_size = value;
+            break;
+        case DT_PLTREL:
+            out->plt_is_rela = value == DT_RELA;
+            break;
+        case DT_TEXTREL:
+            out->text_relocated = true;
+            break;
+        case DT_FLAGS:
+            out->text_relocated = out->text_relocated || value & DF_TEXTREL;
+            break;
+        default:
+            break;
         }
     }
     return out->symbols && out->names && (out->hash || out->gnu_hash);
@@ -66,15 +91,18 @@ static uint32_t symbol_bound(const struct rewrite_image *image, uintptr_t table,
     return bound;
 }
 
-/* The old table says how many symbols there are. Before the first symbol of the new one stand the imports, unless it is empty. */
+/* The old table says how many symbols there are. Before the first symbol of the new one stand the imports, unless it is
+ * empty. */
 static uint32_t import_count(const struct rewrite_image *image, const struct dynamic *d)
 {
     if (d->hash)
         return ((const uint32_t *)d->hash)[1];
-    const uint32_t *h = (const uint32_t *)d->gnu_hash; /* buckets, first symbol, words of 8 bytes, shift; words; buckets */
+    const uint32_t *h =
+        (const uint32_t *)d->gnu_hash; /* buckets, first symbol, words of 8 bytes, shift; words; buckets */
     if (h[0] != 1 || h[4 + 2 * (uint64_t)h[2]] != 0)
         return h[1];
-    uint32_t bound = symbol_bound(image, d->plt, d->plt_is_rela ? d->plt_size : 0), other = symbol_bound(image, d->rela, d->rela_size);
+    uint32_t bound = symbol_bound(image, d->plt, d->plt_is_rela ? d->plt_size : 0),
+             other = symbol_bound(image, d->rela, d->rela_size);
     return bound > other ? bound : other;
 }
 
@@ -88,7 +116,7 @@ static bool is_name(const char *a, const char *b)
 }
 
 /* The form of a symbol that is one of ours; -1 for others. */
-static int form_of(const struct dynamic *d, const ElfW(Sym) *symbol)
+static int form_of(const struct dynamic *d, const ElfW(Sym) * symbol)
 {
     if (symbol->st_shndx != SHN_UNDEF || symbol->st_name >= d->names_size)
         return -1;
@@ -103,8 +131,8 @@ struct imports {
     unsigned count;
 };
 
-static void slots_add(const struct rewrite_image *image, const struct imports *imports, const ElfW(Rela) *r, bool trust_lazy,
-                      struct rewrite_slots *out)
+static void slots_add(const struct rewrite_image *image, const struct imports *imports, const ElfW(Rela) * r,
+                      bool trust_lazy, struct rewrite_slots *out)
 {
     uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info), symbol = (uint32_t)ELF64_R_SYM(r->r_info);
     if (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT)
@@ -123,8 +151,8 @@ static void slots_add(const struct rewrite_image *image, const struct imports *i
     }
 }
 
-static void slots_walk(const struct rewrite_image *image, const struct imports *imports, uintptr_t table, uint64_t size, bool trust_lazy,
-                       struct rewrite_slots *out)
+static void slots_walk(const struct rewrite_image *image, const struct imports *imports, uintptr_t table, uint64_t size,
+                       bool trust_lazy, struct rewrite_slots *out)
 {
     const ElfW(Rela) *r = (const void *)table;
     if (!table || size > image->high - table)

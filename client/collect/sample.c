@@ -16,24 +16,25 @@
 #include "client/collect/table.h"
 #include "client/collect/module.h"
 
-#define TIMERS_MAX 65536u /* timers whose ids are remembered for giving up */
-#define KEY_NOWHERE 2     /* of all ticks outside every object */
+#define TIMERS_MAX 65536u  /* timers whose ids are remembered for giving up */
+#define KEY_NOWHERE 2      /* of all ticks outside every object */
 #define SECOND 1000000000u /* ns */
-#define IDLE_RATE 10u     /* ticks per second while the daemon pauses us */
+#define IDLE_RATE 10u      /* ticks per second while the daemon pauses us */
 
 extern int __sigaction(int number, const struct sigaction *act, struct sigaction *old);
 extern void *__libc_stack_end __attribute__((weak));
-extern const char __start_profd_collect_text[] __attribute__((visibility("hidden"))); /* the linker's: all code of ours */
+extern const char __start_profd_collect_text[]
+    __attribute__((visibility("hidden"))); /* the linker's: all code of ours */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
 
-static uint32_t on;         /* ticks come */
-static uint32_t owned;      /* SIGPROF's handler is tick() */
-static uint64_t looked_ns;  /* of ticks since the daemon was last looked at */
-static uint64_t look_ns;    /* of ticks until the next look: the answer to ATTACH is looked for soon, then ever later */
+static uint32_t on;        /* ticks come */
+static uint32_t owned;     /* SIGPROF's handler is tick() */
+static uint64_t looked_ns; /* of ticks since the daemon was last looked at */
+static uint64_t look_ns;   /* of ticks until the next look: the answer to ATTACH is looked for soon, then ever later */
 static uint32_t timer_set[TIMERS_MAX / 32];
 
-/* How the calling thread's timer is set: its period in periods of the header's rate, which is what one of its ticks weighs.
- * Idle: the daemon paused us, ticks only look whether it still does. */
+/* How the calling thread's timer is set: its period in periods of the header's rate, which is what one of its ticks
+ * weighs. Idle: the daemon paused us, ticks only look whether it still does. */
 static _Thread_local struct timing {
     uint32_t periods;
     bool idle;
@@ -79,7 +80,8 @@ static void tick_place(uintptr_t pc, uint64_t weight)
 
 static bool is_inside(uintptr_t pc)
 {
-    return (pc >= (uintptr_t)__start_profd_collect_text && pc < (uintptr_t)__stop_profd_collect_text) || rewrite_contains(pc);
+    return (pc >= (uintptr_t)__start_profd_collect_text && pc < (uintptr_t)__stop_profd_collect_text) ||
+           rewrite_contains(pc);
 }
 
 /* ns between two ticks at the header's rate; without one, ticks only look. */
@@ -89,8 +91,8 @@ static uint64_t period_ns(void)
     return rate ? SECOND / rate : SECOND;
 }
 
-/* Whole periods, so that a count stands for one at the header's rate however often ticks come: what is asked for is rounded down.
- * The program's own pauses may be shorter than an idle period, and change nothing here. */
+/* Whole periods, so that a count stands for one at the header's rate however often ticks come: what is asked for is
+ * rounded down. The program's own pauses may be shorter than an idle period, and change nothing here. */
 static struct timing timing_wanted(void)
 {
     bool paused;
@@ -107,13 +109,14 @@ static struct timing timing_wanted(void)
 static void timer_set_going(int id, struct timing t, uint64_t first)
 {
     uint64_t every = period_ns() * t.periods;
-    struct itimerspec spec = {{(time_t)(every / SECOND), (long)(every % SECOND)}, {(time_t)(first / SECOND), (long)(first % SECOND)}};
+    struct itimerspec spec = {{(time_t)(every / SECOND), (long)(every % SECOND)},
+                              {(time_t)(first / SECOND), (long)(first % SECOND)}};
     armed = t;
     raw_call(SYS_timer_settime, id, 0, &spec, 0);
 }
 
-/* Of weight periods, as many as are believed to have been spent here. More ticks at once than 80 ms hold came late: the signal was
- * blocked, and here is not where they belong. */
+/* Of weight periods, as many as are believed to have been spent here. More ticks at once than 80 ms hold came late: the
+ * signal was blocked, and here is not where they belong. */
 static uint64_t weight_here(uint64_t weight)
 {
     uint64_t cap = collect.header->rate / 12, least = 2ull * armed.periods;
@@ -172,7 +175,8 @@ static void tick(int number, siginfo_t *info, void *context)
     tick_look(weight);
 }
 
-/* A number for the moment of the first tick: threads that live shorter than a tick must get their share of ticks, too. */
+/* A number for the moment of the first tick: threads that live shorter than a tick must get their share of ticks, too.
+ */
 static uint64_t phase_draw(void)
 {
     static uint64_t state;

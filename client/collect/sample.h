@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Takes SIGPROF, unless the program has it already or no ticks are wanted, and arms the calling (main) thread. Calls libc. */
+/* Takes SIGPROF, unless the program has it already or no ticks are wanted, and arms the calling (main) thread. Calls
+ * libc. */
 void sample_prepare(void);
 /* Arms the calling thread's timer, once; stack addresses [low, high) may be read for its pairs, zeros if none may. */
 void sample_arm(uintptr_t stack_low, uintptr_t stack_high);

@@ -48,8 +48,8 @@ uintptr_t sample_stack_pc(const void *context)
     return pc;
 }
 
-static void pair_count(uintptr_t from, uintptr_t self, const struct module_place *caller, const struct module_place *callee,
-                       uint64_t weight)
+static void pair_count(uintptr_t from, uintptr_t self, const struct module_place *caller,
+                       const struct module_place *callee, uint64_t weight)
 {
     struct table_entry entry = {stub_key(from, self), {caller->offset, callee->offset, caller->module, callee->module}};
     if (!table_count_shared(ATTACH_KIND_PAIRS, &entry, weight))

@@ -29,7 +29,8 @@ void collect_slow(uintptr_t from, uintptr_t self)
     struct table_entry entry = {stub_key(from, self), {caller.offset, callee.offset, caller.module, callee.module}};
     if (caller.module == ATTACH_MODULE_NONE) {
         collect_word_add(ATTACH_WORD_CALLS_JUNK, 1);
-        /* As many stack addresses as depths: one slot for all of them, by the slow path. Generated code keeps its own. */
+        /* As many stack addresses as depths: one slot for all of them, by the slow path. Generated code keeps its own.
+         */
         if (is_on_stack(from))
             entry.key = stub_key(0, self);
     }

@@ -28,8 +28,9 @@ static void labels_write(void)
 /* A page that a child does not inherit: how one is known that was made by a bare clone(). */
 static void alone_prepare(void)
 {
-    long page = collect.alone ? (long)collect.alone
-                              : raw_call6(SYS_mmap, 0, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long page = collect.alone
+                    ? (long)collect.alone
+                    : raw_call6(SYS_mmap, 0, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page < 0 && page > -4096)
         return;
     if (!collect.alone && raw_call(SYS_madvise, page, ATTACH_PAGE, MADV_WIPEONFORK, 0) < 0)

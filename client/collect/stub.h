@@ -8,14 +8,14 @@
 #define STUB_SLOTS 64       /* the first slot; a slot has 16 bytes: key, count */
 #define STUB_TOMB 1         /* a key that no call has */
 #define STUB_FACTOR 0x9e3779b97f4a7c15
-#define STUB_DIRECT 8 /* struct stub_thread.direct */
-#define STUB_SITES 16 /* struct stub_thread.sites */
+#define STUB_DIRECT 8     /* struct stub_thread.direct */
+#define STUB_SITES 16     /* struct stub_thread.sites */
 #define STUB_SITE_SLOTS 8 /* that a site has in a thread's table of sites; which: three bits of the key above 8 */
 #define STUB_SITE_KEY 3   /* key of a caller there: from × 2 + 3. Odd, never STUB_TOMB; even while counting is off */
 #define STUB_OFTEN 64     /* calls after which one is worth a slot there */
 
-/* A thunk: what a rewritten call site jumps to and comes back from. rewrite_near.c writes them, stub_x86_64.S reads from behind
- * a thunk's call: where the thunk goes on, and the site's place in the thread's table. */
+/* A thunk: what a rewritten call site jumps to and comes back from. rewrite_near.c writes them, stub_x86_64.S reads
+ * from behind a thunk's call: where the thunk goes on, and the site's place in the thread's table. */
 #define STUB_THUNK_SIZE 64
 #define STUB_THUNK_AFTER 51 /* a jump back to the site: its displacement begins one byte later */
 #define STUB_THUNK_PLACE 28 /* 32 bits */
@@ -44,15 +44,16 @@ extern struct stub_dummy profd_collect_dummy;
 extern struct attach_slot profd_collect_dummy_sites[STUB_SITES_MAX * STUB_SITE_SLOTS];
 
 struct stub_thread {
-    uintptr_t table;      /* of the thread's table above &profd_collect_dummy. Zero works before anything was set up */
-    struct attach_chunk *direct; /* the same as an address: for code that runs only when threads have their first values */
-    struct attach_slot *sites;   /* of the thread's table of sites, or profd_collect_dummy_sites */
+    uintptr_t table; /* of the thread's table above &profd_collect_dummy. Zero works before anything was set up */
+    struct attach_chunk
+        *direct; /* the same as an address: for code that runs only when threads have their first values */
+    struct attach_slot *sites; /* of the thread's table of sites, or profd_collect_dummy_sites */
     uint32_t tid;
-    int32_t timer;        /* id + 1 of its sampling timer; 0: none, −1: never try again */
+    int32_t timer;                   /* id + 1 of its sampling timer; 0: none, −1: never try again */
     uintptr_t stack_low, stack_high; /* zeros: not known */
-    uint32_t begun;       /* its end will be seen */
-    uint32_t passes;      /* of the key's destructor */
-    uint32_t closing;     /* dlclose()s that it is in */
+    uint32_t begun;                  /* its end will be seen */
+    uint32_t passes;                 /* of the key's destructor */
+    uint32_t closing;                /* dlclose()s that it is in */
 };
 extern _Thread_local struct stub_thread profd_collect_thread __attribute__((tls_model("initial-exec")));
 

@@ -7,9 +7,9 @@
 #include "client/collect/stub.h"
 
 #define PRIMARY_FIRST 128u
-#define PRIMARY_FAST 8192u  /* tables grow four times up to here, then two times */
+#define PRIMARY_FAST 8192u /* tables grow four times up to here, then two times */
 #define PRIMARY_MAX (1u << 21)
-#define PROBES 32u          /* slots of the second area that are looked at; one more behind them stays empty for ever */
+#define PROBES 32u /* slots of the second area that are looked at; one more behind them stays empty for ever */
 #define TABLES_MAX 16384u
 #define OWNER_SHARED UINT32_MAX
 /* Kept for the shared tables, when the region is nearly full: calls stay exact though slower. */
@@ -18,7 +18,8 @@
 struct stub_dummy profd_collect_dummy = {.head = {.client = {0, 0, STUB_SLOTS + 16}}, .never = {STUB_TOMB, 0}};
 /* The first look of every thread's thunks: no slot has anybody. */
 struct attach_slot profd_collect_dummy_sites[STUB_SITES_MAX * STUB_SITE_SLOTS] __attribute__((aligned(64)));
-_Thread_local struct stub_thread profd_collect_thread = {.direct = &profd_collect_dummy.head, .sites = profd_collect_dummy_sites};
+_Thread_local struct stub_thread profd_collect_thread = {.direct = &profd_collect_dummy.head,
+                                                         .sites = profd_collect_dummy_sites};
 
 /* Every table, and the thread that has it: 0 for one that is free. */
 static struct table_reference {
@@ -45,7 +46,8 @@ static void masks_write(struct attach_chunk *t, bool on)
     __atomic_store_n(&t->client[0], on ? (t->primary - 1ull) * 16 : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&t->client[1], on ? (t->hash - PROBES - 1ull) * 16 : 0, __ATOMIC_RELAXED);
     /* Off: slot 0 never matches, and the last slot of the second area is always empty. */
-    __atomic_store_n(&t->client[2], STUB_SLOTS + (on ? t->primary : t->primary + t->hash - 1ull) * 16, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->client[2], STUB_SLOTS + (on ? t->primary : t->primary + t->hash - 1ull) * 16,
+                     __ATOMIC_RELAXED);
 }
 
 /* Gives the table away: whoever looks at tables sees it from now on. */
@@ -108,8 +110,8 @@ static struct attach_chunk *mine(void)
     return table ? (struct attach_chunk *)((uintptr_t)&profd_collect_dummy + table) : NULL;
 }
 
-/* Takes the largest free table: it has room, and knows most of what threads here call. One of a thread of the same number is free,
- * too: that one ended without saying so. */
+/* Takes the largest free table: it has room, and knows most of what threads here call. One of a thread of the same
+ * number is free, too: that one ended without saying so. */
 static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
 {
     for (;;) {
@@ -117,7 +119,8 @@ static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
         for (uint32_t i = 0; i < n; i++) {
             const struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
             uint32_t has = __atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED);
-            if (t && tables[i].of_sites == of_sites && (has == 0 || has == tid) && (best == TABLES_MAX || t->primary > tables[best].table->primary)) {
+            if (t && tables[i].of_sites == of_sites && (has == 0 || has == tid) &&
+                (best == TABLES_MAX || t->primary > tables[best].table->primary)) {
                 best = i;
                 owner = has;
             }
@@ -158,7 +161,8 @@ void table_release(void)
 
 static bool identity_equal(const struct attach_identity *a, const struct attach_identity *b)
 {
-    return a->self_module == b->self_module && a->from_module == b->from_module && a->self == b->self && a->from == b->from;
+    return a->self_module == b->self_module && a->from_module == b->from_module && a->self == b->self &&
+           a->from == b->from;
 }
 
 static void identity_write(struct attach_identity *to, const struct attach_identity *id)
@@ -226,7 +230,10 @@ static uint32_t primary_next(uint32_t primary)
 static void count_add(struct attach_slot *s, uint64_t n)
 {
 #if defined __x86_64__
-    __asm__ volatile("addq %1, %0" : "+m"(s->count) : "r"(n) : "cc"); /* one instruction: a handler's adding is not lost */
+    __asm__ volatile("addq %1, %0"
+                     : "+m"(s->count)
+                     : "r"(n)
+                     : "cc"); /* one instruction: a handler's adding is not lost */
 #else
     __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
 #endif
@@ -239,7 +246,8 @@ bool table_count_mine(const struct table_entry *entry, uint64_t n)
         return false;
     struct attach_slot *s = is_crowded(t) ? NULL : table_find(t, entry);
     if (!s) {
-        struct attach_chunk *next = table_new(ATTACH_KIND_ARCS, primary_next(t->primary), my_tid(), RESERVE(collect.header));
+        struct attach_chunk *next =
+            table_new(ATTACH_KIND_ARCS, primary_next(t->primary), my_tid(), RESERVE(collect.header));
         if (next && mine() == t)
             mine_set(next); /* else a signal handler made one, too */
         s = table_find(next ? next : t, entry);
@@ -260,7 +268,8 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
             return true;
         }
         uint64_t reserve = kind == ATTACH_KIND_ARCS ? 0 : RESERVE(collect.header);
-        struct attach_chunk *next = table_new(kind, t ? primary_next(t->primary) : PRIMARY_FIRST, OWNER_SHARED, reserve);
+        struct attach_chunk *next =
+            table_new(kind, t ? primary_next(t->primary) : PRIMARY_FIRST, OWNER_SHARED, reserve);
         if (!next) {
             s = t ? table_find(t, entry) : NULL;
             if (s)
@@ -292,7 +301,8 @@ static struct attach_chunk *sites_new(uint32_t tid)
         return NULL;
     /* Without one, calls are counted in the thread's other table: that has a right to the last half of the region. */
     struct attach_chunk *t = region_take(
-        collect.header, sizeof *t + (uint64_t)slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)), collect.header->size / 2);
+        collect.header, sizeof *t + (uint64_t)slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)),
+        collect.header->size / 2);
     if (!t)
         return NULL;
     t->primary = slots;
@@ -332,7 +342,8 @@ static void sites_switch(struct attach_chunk *t, bool on)
     for (uint32_t i = 0; i < t->primary; i++) {
         uint64_t *key = &slots_of(t)[i].key, was = __atomic_load_n(key, __ATOMIC_RELAXED);
         if (was > STUB_TOMB)
-            __atomic_compare_exchange_n(key, &was, on ? was | 1 : was & ~1ull, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+            __atomic_compare_exchange_n(key, &was, on ? was | 1 : was & ~1ull, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED);
     }
 }
 

@@ -19,7 +19,8 @@ static enum profd_status request_parse_build(const char *text, struct request *o
     return PROFD_OK;
 }
 
-static enum profd_status request_parse_rate(const char *verb, const char *text, struct request *out, struct profd_error *e)
+static enum profd_status request_parse_rate(const char *verb, const char *text, struct request *out,
+                                            struct profd_error *e)
 {
     const char *digits = text + strlen(RATE);
     const size_t n = strspn(digits, "0123456789");
@@ -51,21 +52,23 @@ static enum profd_status request_parse_selector(const char *verb, const char *te
     } else if (hex == n && n >= INSTANCE_PREFIX && n <= 2 * ATTACH_INSTANCE_SIZE) {
         s.kind = REQUEST_INSTANCE;
     } else {
-        return profd_error_set(e, PROFD_USAGE,
-                               "%s: \"%.100s\" is neither a process id, nor a label K=V, nor %u to %d hexadecimal digits of an instance",
-                               verb, text, INSTANCE_PREFIX, 2 * ATTACH_INSTANCE_SIZE);
+        return profd_error_set(
+            e, PROFD_USAGE,
+            "%s: \"%.100s\" is neither a process id, nor a label K=V, nor %u to %d hexadecimal digits of an instance",
+            verb, text, INSTANCE_PREFIX, 2 * ATTACH_INSTANCE_SIZE);
     }
     *out = s;
     return PROFD_OK;
 }
 
-static enum profd_status request_parse_switch(const char *verb, const char *const *arguments, size_t n, struct request *out,
-                                              struct profd_error *e)
+static enum profd_status request_parse_switch(const char *verb, const char *const *arguments, size_t n,
+                                              struct request *out, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
 
     if (n > LIMIT_ADMIN_ARGUMENTS)
-        return profd_error_set(e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb, LIMIT_ADMIN_ARGUMENTS, n);
+        return profd_error_set(e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb, LIMIT_ADMIN_ARGUMENTS,
+                               n);
     for (size_t i = 0; i < n && !status; i++) {
         if (!strncmp(arguments[i], RATE, strlen(RATE)))
             status = request_parse_rate(verb, arguments[i], out, e);
@@ -73,7 +76,8 @@ static enum profd_status request_parse_switch(const char *verb, const char *cons
             status = request_parse_selector(verb, arguments[i], &out->selectors[out->selector_count++], e);
     }
     if (!status && !out->selector_count)
-        status = profd_error_set(e, PROFD_USAGE, "%s which processes? Say a process id, labels K=V or an instance", verb);
+        status =
+            profd_error_set(e, PROFD_USAGE, "%s which processes? Say a process id, labels K=V or an instance", verb);
     return status;
 }
 
@@ -84,8 +88,11 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
         const char *name;
         enum request_verb verb;
         size_t arguments;
-    } verbs[] = {{"delete", REQUEST_DELETE, 1}, {"verify", REQUEST_VERIFY, 0}, {"backup", REQUEST_BACKUP, 0},
-                 {"pause", REQUEST_PAUSE, 0},   {"resume", REQUEST_RESUME, 0}};
+    } verbs[] = {{"delete", REQUEST_DELETE, 1},
+                 {"verify", REQUEST_VERIFY, 0},
+                 {"backup", REQUEST_BACKUP, 0},
+                 {"pause", REQUEST_PAUSE, 0},
+                 {"resume", REQUEST_RESUME, 0}};
     enum profd_status status = PROFD_OK;
     struct request r = {.verb = REQUEST_DELETE};
     size_t i = 0;
@@ -93,8 +100,8 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     while (i < sizeof verbs / sizeof *verbs && strcmp(verbs[i].name, verb) != 0)
         i++;
     if (i == sizeof verbs / sizeof *verbs)
-        return profd_error_set(e, PROFD_METHOD, "there is no verb \"%.100s\": delete, verify, backup, pause and resume are known",
-                               verb);
+        return profd_error_set(e, PROFD_METHOD,
+                               "there is no verb \"%.100s\": delete, verify, backup, pause and resume are known", verb);
     r.verb = verbs[i].verb;
     if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME)
         status = request_parse_switch(verb, arguments, n, &r, e);

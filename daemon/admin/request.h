@@ -15,24 +15,25 @@ enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP, REQUEST_PAUS
 enum request_kind { REQUEST_PID, REQUEST_INSTANCE, REQUEST_LABEL };
 struct request_selector {
     enum request_kind kind;
-    const char *text;   /* as it was given, borrowed */
+    const char *text; /* as it was given, borrowed */
     uint32_t pid;
-    size_t name_size;   /* LABEL: bytes of the name that text begins with */
-    const char *value;  /* LABEL */
+    size_t name_size;  /* LABEL: bytes of the name that text begins with */
+    const char *value; /* LABEL */
 };
 
 struct request {
     enum request_verb verb;
     char build[160]; /* of DELETE: a build-id or a prefix of one, not yet looked for; else "" */
-    /* PAUSE and RESUME: one of the pids and instances, if any are given, with all of the labels. At least one selector. */
+    /* PAUSE and RESUME: one of the pids and instances, if any are given, with all of the labels. At least one selector.
+     */
     size_t selector_count;
     struct request_selector selectors[LIMIT_ADMIN_ARGUMENTS];
     bool has_rate;
-    uint32_t rate;   /* ticks per second from now on, 0: as the process was started */
+    uint32_t rate; /* ticks per second from now on, 0: as the process was started */
 };
 
-/* METHOD names a verb that there is not; USAGE: a wrong number of arguments, or one that cannot be what the verb takes. Texts are
- * borrowed from arguments. */
+/* METHOD names a verb that there is not; USAGE: a wrong number of arguments, or one that cannot be what the verb takes.
+ * Texts are borrowed from arguments. */
 enum profd_status request_parse(const char *verb, const char *const *arguments, size_t n, struct request *out,
                                 struct profd_error *e);
 

@@ -7,8 +7,8 @@
 #include "compat/compat_prose.h"
 #include "compat/compat_run.h"
 
-enum profd_status compat_run_open(struct compat_run *r, const struct compat_options *options, const struct object *object,
-                                  struct arena *a, struct profd_error *e)
+enum profd_status compat_run_open(struct compat_run *r, const struct compat_options *options,
+                                  const struct object *object, struct arena *a, struct profd_error *e)
 {
     struct compat_run run = {.options = *options, .object = object};
     enum profd_status status = compat_symbols_choose(object, options, a, &run.symbols, e);
@@ -21,7 +21,8 @@ enum profd_status compat_run_open(struct compat_run *r, const struct compat_opti
     return status;
 }
 
-enum profd_status compat_run_count(struct compat_run *r, const struct counts *counts, struct arena *a, struct profd_error *e)
+enum profd_status compat_run_count(struct compat_run *r, const struct counts *counts, struct arena *a,
+                                   struct profd_error *e)
 {
     struct compat_calls calls = {0};
     r->has_histogram = r->has_histogram || counts->histogram_count > 0;
@@ -52,9 +53,11 @@ static unsigned styles_choose(const struct compat_run *r)
     return styles;
 }
 
-typedef enum profd_status print_part(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e);
+typedef enum profd_status print_part(const struct compat_run *r, struct arena *a, struct buffer *out,
+                                     struct profd_error *e);
 
-enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
+enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out,
+                                   struct profd_error *e)
 {
     unsigned styles = styles_choose(r);
     if ((styles & COMPAT_STYLE_FLAT) != 0 && !r->has_histogram)

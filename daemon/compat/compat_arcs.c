@@ -17,7 +17,7 @@ struct tally {
     const struct compat_calls *code; /* may be NULL */
     struct compat_arcs *r;
     uint32_t *from, *to;
-    uint32_t met; /* how many */
+    uint32_t met;     /* how many */
     uint32_t *arc_of; /* the arc that began with each */
     bool by_parent;   /* parents ascend, as they do in a file of one process */
     uint32_t *symbol; /* a number for each symbol */
@@ -64,7 +64,8 @@ static void ends_find(struct tally *t)
         uint32_t to = compat_symbols_find(s, c->to[i]);
         if (to != COMPAT_NONE)
             to = callee[to];
-        if (from == COMPAT_NONE || to == COMPAT_NONE || (t->filter != NULL && !compat_filter_arc(t->filter, s, from, to)))
+        if (from == COMPAT_NONE || to == COMPAT_NONE ||
+            (t->filter != NULL && !compat_filter_arc(t->filter, s, from, to)))
             continue;
         t->r->total[to] += c->calls[i];
         t->by_parent = t->by_parent && from >= last;
@@ -193,7 +194,8 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
     struct compat_arcs r = {0};
     uint64_t most = (uint64_t)c->arc_count + (calls != NULL ? calls->count : 0);
     if (most >= UINT32_MAX)
-        return profd_error_set(e, PROFD_LIMIT, "there may be at most 4294967294 arcs, not %llu", (unsigned long long)most);
+        return profd_error_set(e, PROFD_LIMIT, "there may be at most 4294967294 arcs, not %llu",
+                               (unsigned long long)most);
     size_t n = (size_t)most + 1;
     struct tally t = {.counts = c, .symbols = s, .filter = f, .code = calls, .r = &r, .met = (uint32_t)most};
     t.from = ARENA_ARRAY(a, n, uint32_t);
@@ -201,7 +203,8 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
     t.arc_of = ARENA_ARRAY(a, n, uint32_t);
     t.symbol = ARENA_ARRAY(a, s->count, uint32_t);
     t.list = ARENA_ARRAY(a, n, struct met);
-    if (t.from == NULL || t.to == NULL || t.arc_of == NULL || t.symbol == NULL || t.list == NULL || !arcs_take(&r, n, s->count, a))
+    if (t.from == NULL || t.to == NULL || t.arc_of == NULL || t.symbol == NULL || t.list == NULL ||
+        !arcs_take(&r, n, s->count, a))
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u arcs", c->arc_count);
     callees_fill(s, t.symbol);
     ends_find(&t);

@@ -11,24 +11,26 @@
 #include "proto/counts.h"
 #include "proto/status.h"
 
-/* Two tables of the same arcs, so that whoever walks along a symbol's arcs reads memory in order. In each list the oldest arc
- * stands first; gprof puts a new arc at the front of its lists and so meets the newest first. */
+/* Two tables of the same arcs, so that whoever walks along a symbol's arcs reads memory in order. In each list the
+ * oldest arc stands first; gprof puts a new arc at the front of its lists and so meets the newest first. */
 struct compat_arcs {
     uint32_t count;
-    uint32_t *child_first;  /* arcs out of symbol s: places child_first[s] … child_first[s + 1] of the next two */
+    uint32_t *child_first; /* arcs out of symbol s: places child_first[s] … child_first[s + 1] of the next two */
     uint32_t *child;
     uint64_t *calls;
     uint32_t *parent_first; /* arcs into s, likewise */
     uint32_t *parent;
     uint64_t *parent_calls;
-    uint32_t *recorded; /* by symbol: its arcs out before this place were counted; the others are known from the machine code only */
+    uint32_t *recorded; /* by symbol: its arcs out before this place were counted; the others are known from the machine
+                           code only */
     uint64_t *total;    /* by symbol: calls into it, self calls included */
 };
 
-/* Finds both ends of every record that the filter (may be NULL) lets pass, and adds up; then come the machine code's calls
- * (may be NULL), with count 0. Records with an end that no symbol owns are dropped; a call to a symbol that is no
- * function goes to the nearest function in front of it. Sums wrap at 2^64, as gprof's do. NO_MEMORY; LIMIT from 2^32 − 1 records.
- * O(symbols + records × arc rules): nothing is hashed or compared, arcs are dealt out by one end after the other. */
+/* Finds both ends of every record that the filter (may be NULL) lets pass, and adds up; then come the machine code's
+ * calls (may be NULL), with count 0. Records with an end that no symbol owns are dropped; a call to a symbol that is no
+ * function goes to the nearest function in front of it. Sums wrap at 2^64, as gprof's do. NO_MEMORY; LIMIT from 2^32 −
+ * 1 records. O(symbols + records × arc rules): nothing is hashed or compared, arcs are dealt out by one end after the
+ * other. */
 enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_symbols *s,
                                     const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
                                     struct compat_arcs *out, struct profd_error *e);

@@ -197,7 +197,8 @@ static void headings_print_old(struct buffer *out)
 {
     static const char *const outer[] = {"parents", "children"};
     for (unsigned i = 0; i < 2; i++) {
-        buffer_add_format(out, "%6.6s %5.5s %7.7s %11.11s %7.7s/%-7.7s     %-8.8s\n", "", "", "", "", "called", "total", outer[i]);
+        buffer_add_format(out, "%6.6s %5.5s %7.7s %11.11s %7.7s/%-7.7s     %-8.8s\n", "", "", "", "", "called", "total",
+                          outer[i]);
         if (i == 0)
             buffer_add_format(out, "%-6.6s %5.5s %7.7s %11.11s %7.7s+%-7.7s %-8.8s\t%5.5s\n", "index", "%time", "self",
                               "descendants", "called", "self", "name", "index");

@@ -1,5 +1,5 @@
-/* -c: calls in the machine code, found as gprof finds them (reference 3.5, A1). On x86 every byte 0xe8 is taken for a call and
- * its operand for unsigned, so that calls backwards are not found; on AArch64 every word that is b or bl. */
+/* -c: calls in the machine code, found as gprof finds them (reference 3.5, A1). On x86 every byte 0xe8 is taken for a
+ * call and its operand for unsigned, so that calls backwards are not found; on AArch64 every word that is b or bl. */
 #ifndef PROFD_COMPAT_COMPAT_CALLS_H
 #define PROFD_COMPAT_COMPAT_CALLS_H
 
@@ -21,8 +21,8 @@ struct compat_calls {
 /* False for a machine that gprof does not know calls of. */
 bool compat_calls_possible(const struct object *o);
 
-/* Scans each symbol's part of .text that a histogram covers; nothing outside .text, and nothing for the last symbol, whose
- * end gprof reads from memory it does not own. NO_MEMORY. O(bytes × log symbols). */
+/* Scans each symbol's part of .text that a histogram covers; nothing outside .text, and nothing for the last symbol,
+ * whose end gprof reads from memory it does not own. NO_MEMORY. O(bytes × log symbols). */
 enum profd_status compat_calls_find(const struct object *o, const struct compat_symbols *s, const struct compat_hist *h,
                                     struct arena *a, struct compat_calls *out, struct profd_error *e);
 

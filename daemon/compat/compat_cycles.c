@@ -1,14 +1,14 @@
 #include "compat/compat_cycles.h"
 
-/* The newest arc is followed first. A walk keeps the path in stack; heads are those on the path that no cycle has swallowed yet, in the same order. Each head
- * leads a list of members through next. */
+/* The newest arc is followed first. A walk keeps the path in stack; heads are those on the path that no cycle has
+ * swallowed yet, in the same order. Each head leads a list of members through next. */
 struct walk {
     const struct compat_arcs *arcs;
     uint32_t *entered; /* rank of the visit, 0: not yet */
     uint32_t *cursor;  /* the place behind the next arc */
     uint32_t *next, *tail;
-    uint32_t *top;     /* rank of the component, callees first; 0: not finished */
-    uint32_t *lead;    /* head of the finished component */
+    uint32_t *top;  /* rank of the component, callees first; 0: not finished */
+    uint32_t *lead; /* head of the finished component */
     uint32_t *stack, *heads;
     uint32_t depth, head_count, visits, components;
 };
@@ -102,8 +102,8 @@ enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t sy
     struct walk w = {.arcs = arcs};
     struct compat_cycles r = {0};
     size_t n = (size_t)symbols + 1;
-    uint32_t **const arrays[] = {&w.entered, &w.cursor, &w.next, &w.tail, &w.top, &w.lead, &w.stack, &w.heads,
-                                 &r.number, &r.member_first, &r.members, &r.order};
+    uint32_t **const arrays[] = {&w.entered, &w.cursor, &w.next,   &w.tail,         &w.top,     &w.lead,
+                                 &w.stack,   &w.heads,  &r.number, &r.member_first, &r.members, &r.order};
     for (unsigned i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         *arrays[i] = ARENA_ARRAY(a, n, uint32_t);
         if (*arrays[i] == NULL)

@@ -1,4 +1,5 @@
-/* Cycles and the topological order (reference 3.5, A2 and A3): strongly connected components with gprof's order of members. */
+/* Cycles and the topological order (reference 3.5, A2 and A3): strongly connected components with gprof's order of
+ * members. */
 #ifndef PROFD_COMPAT_COMPAT_CYCLES_H
 #define PROFD_COMPAT_COMPAT_CYCLES_H
 
@@ -9,10 +10,10 @@
 #include "proto/status.h"
 
 struct compat_cycles {
-    uint32_t count;                    /* of components with two or more members; numbered from 1 */
-    uint32_t *number;                  /* by symbol, 0 if in none */
-    uint32_t *member_first, *members;  /* cycle n: members[member_first[n − 1] … member_first[n]) */
-    uint32_t *order;                   /* all symbols, callees before callers; members of a cycle stand together */
+    uint32_t count;                   /* of components with two or more members; numbered from 1 */
+    uint32_t *number;                 /* by symbol, 0 if in none */
+    uint32_t *member_first, *members; /* cycle n: members[member_first[n − 1] … member_first[n]) */
+    uint32_t *order;                  /* all symbols, callees before callers; members of a cycle stand together */
 };
 
 /* Depth-first over all arcs (those of count 0 too), iterative. O(symbols + arcs). */

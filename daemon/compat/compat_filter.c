@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const char *const profiler_names[] = {"_gprof_mcount", "mcount", "_mcount", "__mcount", "__mcount_internal", "__mcleanup"};
+static const char *const profiler_names[] = {"_gprof_mcount",     "mcount",    "_mcount", "__mcount",
+                                             "__mcount_internal", "__mcleanup"};
 #define PROFILER_NAMES (sizeof profiler_names / sizeof *profiler_names)
 
 /* The ranges of one side of a spec, and of the other side if it has one. */
@@ -35,8 +36,8 @@ static enum profd_status spec_match(const struct compat_spec *spec, const struct
     return status;
 }
 
-/* The table of one purpose: ranges ascending by address, one for each first symbol, that of the spec that stands first in m.
- * owner[i] is the spec of range i. Ranges that own no address are left out. */
+/* The table of one purpose: ranges ascending by address, one for each first symbol, that of the spec that stands first
+ * in m. owner[i] is the spec of range i. Ranges that own no address are left out. */
 struct table {
     struct compat_range *ranges;
     uint32_t *owner;
@@ -60,7 +61,8 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
             place[first] = i;
         }
     }
-    struct table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range), ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
+    struct table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range),
+                      ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
     if (t.ranges == NULL || t.owner == NULL)
         return PROFD_NO_MEMORY;
     for (uint32_t i = 0; i < symbols && count > 0; i++) {
@@ -77,7 +79,8 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
 }
 
 /* A symbol is looked up in the last range that begins at or below it: a short range hides the end of a long one. */
-static void table_mark(const struct table *t, const struct compat_symbols *s, uint8_t *bits, enum compat_purpose purpose)
+static void table_mark(const struct table *t, const struct compat_symbols *s, uint8_t *bits,
+                       enum compat_purpose purpose)
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < s->count && t->count > 0; i++) {
@@ -124,11 +127,13 @@ static enum profd_status tables_make(struct compat_filter *f, const struct match
     return PROFD_OK;
 }
 
-enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, const struct compat_symbols *s,
-                                     struct arena *a, struct compat_filter *out, struct profd_error *e)
+enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count,
+                                     const struct compat_symbols *s, struct arena *a, struct compat_filter *out,
+                                     struct profd_error *e)
 {
     static const enum compat_purpose all[] = {COMPAT_FLAT, COMPAT_GRAPH, COMPAT_TIME};
-    struct compat_filter f = {.included = ARENA_ARRAY(a, s->count, uint8_t), .excluded = ARENA_ARRAY(a, s->count, uint8_t)};
+    struct compat_filter f = {.included = ARENA_ARRAY(a, s->count, uint8_t),
+                              .excluded = ARENA_ARRAY(a, s->count, uint8_t)};
     struct matched *m = ARENA_ARRAY(a, (size_t)spec_count + 3 * PROFILER_NAMES, struct matched);
     uint32_t n = 0;
     enum profd_status status = f.included == NULL || f.excluded == NULL || m == NULL ? PROFD_NO_MEMORY : PROFD_OK;

@@ -1,5 +1,5 @@
-/* Which symbols and arcs take part in what. gprof keeps a table of address ranges to include and one to exclude for every
- * purpose; for symbols a bit each says the same. */
+/* Which symbols and arcs take part in what. gprof keeps a table of address ranges to include and one to exclude for
+ * every purpose; for symbols a bit each says the same. */
 #ifndef PROFD_COMPAT_COMPAT_FILTER_H
 #define PROFD_COMPAT_COMPAT_FILTER_H
 
@@ -30,11 +30,12 @@ struct compat_filter {
     struct compat_arc_rules arcs_included, arcs_excluded;
 };
 
-/* The user's specs, and the profiler's own functions (mcount and its kin), which are excluded from everything. Of several
- * ranges in one table that begin at the same symbol gprof keeps one, the one given last, however long the others are.
- * O(symbols × specs). */
-enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count, const struct compat_symbols *s,
-                                     struct arena *a, struct compat_filter *out, struct profd_error *e);
+/* The user's specs, and the profiler's own functions (mcount and its kin), which are excluded from everything. Of
+ * several ranges in one table that begin at the same symbol gprof keeps one, the one given last, however long the
+ * others are. O(symbols × specs). */
+enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count,
+                                     const struct compat_symbols *s, struct arena *a, struct compat_filter *out,
+                                     struct profd_error *e);
 
 static inline bool compat_filter_includes(const struct compat_filter *f, enum compat_purpose purpose, uint32_t symbol)
 {

@@ -16,8 +16,8 @@ struct unit {
     double scale;
 };
 
-static const struct unit units[] = {{'T', 1e-12}, {'G', 1e-9}, {'M', 1e-6}, {'K', 1e-3}, {' ', 1},
-                                    {'m', 1e3},   {'u', 1e6},  {'n', 1e9},  {'p', 1e12}, {'f', 1e15}, {'a', 1e18}};
+static const struct unit units[] = {{'T', 1e-12}, {'G', 1e-9}, {'M', 1e-6}, {'K', 1e-3}, {' ', 1},   {'m', 1e3},
+                                    {'u', 1e6},   {'n', 1e9},  {'p', 1e12}, {'f', 1e15}, {'a', 1e18}};
 
 /* The unit in which the dearest call has one to three digits; the first one where there is none. */
 static const struct unit *unit_choose(const struct compat_run *r)
@@ -46,10 +46,10 @@ static void heading_print(const struct compat_run *r, const struct unit *u, stru
 {
     const char *dimension = r->hist.dimension;
     char unit[8] = {u->prefix, r->hist.abbreviation, '/', 'c', 'a', 'l', 'l', '\0'};
-    buffer_add_format(out, "%5.5s %10.10s %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "%  ", "cumulative", "self  ", "", "self  ",
-                      "total ", "");
-    buffer_add_format(out, "%5.5s %9.9s  %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "time", dimension, dimension, "calls", unit,
-                      unit, "name");
+    buffer_add_format(out, "%5.5s %10.10s %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "%  ", "cumulative", "self  ", "",
+                      "self  ", "total ", "");
+    buffer_add_format(out, "%5.5s %9.9s  %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "time", dimension, dimension, "calls",
+                      unit, unit, "name");
 }
 
 static void line_print(const struct compat_run *r, uint32_t v, const struct unit *u, double total, double sum,
@@ -110,12 +110,14 @@ static double title_print(const struct compat_run *r, struct buffer *out)
     return total;
 }
 
-enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
+enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out,
+                                    struct profd_error *e)
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->symbols, uint32_t), n = 0;
     for (uint32_t v = 0; v < g->symbols && list != NULL; v++)
-        if ((r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0) && compat_filter_on(&r->filter, COMPAT_FLAT, v))
+        if ((r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0) &&
+            compat_filter_on(&r->filter, COMPAT_FLAT, v))
             list[n++] = v;
     if (list == NULL || compat_order_flat(g, &r->symbols, list, n, a) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a flat profile of %u symbols", g->symbols);

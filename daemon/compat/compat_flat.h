@@ -8,6 +8,7 @@
 #include "proto/status.h"
 
 /* Appends the listing. NO_MEMORY or OK; the buffer fails by itself. O(symbols log symbols). */
-enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e);
+enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a, struct buffer *out,
+                                    struct profd_error *e);
 
 #endif

@@ -142,9 +142,11 @@ static enum profd_status read_blocks(struct gmon_file *f)
         return too_short(f);
     uint64_t bytes = n * 2 * f->g->pointer;
     if (f->g->version == 0)
-        return gmon_complain(f, PROFD_REFUSED, "%s: %s: basic-block records of version 0 are not read\n", f->g->program, f->name);
+        return gmon_complain(f, PROFD_REFUSED, "%s: %s: basic-block records of version 0 are not read\n", f->g->program,
+                             f->name);
     if (bytes > f->size - f->at) {
-        f->g->has_blocks = f->g->has_blocks || f->size - f->at >= 2 * f->g->pointer; /* gprof warns at the first whole one */
+        f->g->has_blocks =
+            f->g->has_blocks || f->size - f->at >= 2 * f->g->pointer; /* gprof warns at the first whole one */
         return gmon_complain(f, PROFD_MALFORMED, "%s: Success\n", f->name);
     }
     f->at += (size_t)bytes;
@@ -175,7 +177,8 @@ static enum profd_status read_records(struct gmon_file *f)
             status = read_blocks(f);
             break;
         default:
-            status = gmon_complain(f, PROFD_MALFORMED, "%s: %s: found bad tag %d (file corrupted?)\n", g->program, f->name, tag);
+            status = gmon_complain(f, PROFD_MALFORMED, "%s: %s: found bad tag %d (file corrupted?)\n", g->program,
+                                   f->name, tag);
         }
     }
     return status;
@@ -195,8 +198,8 @@ enum profd_status compat_gmon_read(struct compat_gmon *g, const char *file, cons
     (void)gmon_take(&f, 4, &version);
     g->version = (uint32_t)version;
     if (version > 1)
-        return gmon_complain(&f, PROFD_MALFORMED, "%s: file `%s' has unsupported version %" PRId32 "\n", g->program, file,
-                             (int32_t)version);
+        return gmon_complain(&f, PROFD_MALFORMED, "%s: file `%s' has unsupported version %" PRId32 "\n", g->program,
+                             file, (int32_t)version);
     f.at = HEADER_SIZE;
     return read_records(&f);
 }

@@ -39,7 +39,8 @@ static enum profd_status read_header(struct gmon_file *f, struct header *out)
     if (others && (g->bsd_low != h.low || g->bsd_high != h.high || g->bsd_bytes != h.bytes))
         return gmon_complain(f, PROFD_CONFLICT, "%s: incompatible with first gmon file\n", f->name);
     if ((int32_t)((uint32_t)h.bytes - h.size) < 0 || h.low / 2 > h.high / 2)
-        return gmon_complain(f, PROFD_MALFORMED, "%s: file '%s' does not appear to be in gmon.out format\n", g->program, f->name);
+        return gmon_complain(f, PROFD_MALFORMED, "%s: file '%s' does not appear to be in gmon.out format\n", g->program,
+                             f->name);
     f->at = h.size < f->size ? h.size : f->size;
     *out = h;
     return PROFD_OK;
@@ -53,7 +54,8 @@ static enum profd_status read_bins(struct gmon_file *f, const struct header *h)
     if (there < bins)
         return gmon_complain(f, PROFD_MALFORMED, "%s: unexpected EOF after reading %zd/%" PRIu32 " bins\n", g->program,
                              (ptrdiff_t)there - 1, bins);
-    struct counts_histogram r = {.bins = bins, .low = h->low, .high = h->high, .rate = g->bsd_rate, .abbreviation = 's'};
+    struct counts_histogram r = {
+        .bins = bins, .low = h->low, .high = h->high, .rate = g->bsd_rate, .abbreviation = 's'};
     memcpy(r.dimension, "seconds", 8);
     if (!gmon_add_bins(g, &r, f->in + f->at, bins))
         return gmon_no_room(f);

@@ -32,7 +32,8 @@ static inline bool gmon_take(struct gmon_file *f, unsigned width, uint64_t *out)
 /* The complaint that nothing more fits. */
 enum profd_status gmon_no_room(const struct gmon_file *f);
 
-/* A record of the new format against those before: gprof's rules. Sets bins to those of the first record of the range. */
+/* A record of the new format against those before: gprof's rules. Sets bins to those of the first record of the range.
+ */
 enum profd_status gmon_judge_histogram(const struct gmon_file *f, struct counts_histogram *h);
 
 /* Adds a histogram with the n bins of two bytes; false when it does not fit. */

@@ -18,9 +18,10 @@ static enum profd_status judge_dimension(const struct gmon_file *f, const struct
                              "%s: dimension unit changed between histogram records\n%s: from '%s'\n%s: to '%s'\n", p, p,
                              first->dimension, p, h->dimension);
     if (h->abbreviation != first->abbreviation)
-        return gmon_complain(f, PROFD_CONFLICT,
-                             "%s: dimension abbreviation changed between histogram records\n%s: from '%c'\n%s: to '%c'\n", p,
-                             p, first->abbreviation, p, h->abbreviation);
+        return gmon_complain(
+            f, PROFD_CONFLICT,
+            "%s: dimension abbreviation changed between histogram records\n%s: from '%c'\n%s: to '%c'\n", p, p,
+            first->abbreviation, p, h->abbreviation);
     if (fabs(scale_of(first) - scale_of(h)) > 0.000001)
         return gmon_complain(f, PROFD_CONFLICT, "%s: different scales in histogram records", p);
     return PROFD_OK;

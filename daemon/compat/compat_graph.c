@@ -120,7 +120,8 @@ static void cycles_time(const struct building *b)
 }
 
 /* The node whose time an arc shares; NULL if none flows. */
-static const struct compat_node *arc_source(const struct compat_node *node, uint32_t parent, uint32_t child, uint64_t calls)
+static const struct compat_node *arc_source(const struct compat_node *node, uint32_t parent, uint32_t child,
+                                            uint64_t calls)
 {
     if (calls == 0 || child == parent || node[child].fraction == 0.0)
         return NULL;

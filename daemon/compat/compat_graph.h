@@ -1,4 +1,5 @@
-/* The call graph with its times (reference 3.5): gprof's order of every addition, so that every double has gprof's bits. */
+/* The call graph with its times (reference 3.5): gprof's order of every addition, so that every double has gprof's
+ * bits. */
 #ifndef PROFD_COMPAT_COMPAT_GRAPH_H
 #define PROFD_COMPAT_COMPAT_GRAPH_H
 
@@ -13,15 +14,16 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* What is known of a symbol, or of a cycle as a whole, in the one cache line that an arc to it costs. Times in ticks. */
+/* What is known of a symbol, or of a cycle as a whole, in the one cache line that an arc to it costs. Times in ticks.
+ */
 struct compat_node {
-    double time, child;    /* own ticks; those of callees */
-    double child_share;    /* the part of child that is propagated */
-    double fraction;       /* how much of its time is propagated */
-    uint64_t calls;        /* from others; of a cycle: from outside */
-    uint64_t self_calls;   /* direct recursion; of a cycle: from members to other members */
-    uint32_t place;        /* the node that stands for it: itself, or its cycle's */
-    uint32_t index;        /* 1… in the order of the listing */
+    double time, child;  /* own ticks; those of callees */
+    double child_share;  /* the part of child that is propagated */
+    double fraction;     /* how much of its time is propagated */
+    uint64_t calls;      /* from others; of a cycle: from outside */
+    uint64_t self_calls; /* direct recursion; of a cycle: from members to other members */
+    uint32_t place;      /* the node that stands for it: itself, or its cycle's */
+    uint32_t index;      /* 1… in the order of the listing */
     bool shown;
 };
 
@@ -29,10 +31,10 @@ struct compat_node {
 struct compat_graph {
     uint32_t symbols, nodes;
     struct compat_node *node;
-    uint32_t *listing;     /* nodes in the order of the listing */
-    uint32_t *by_name;     /* symbols by name; the same name in table order */
-    double print_time;     /* Σ shares of own ticks */
-    bool orderly;          /* all times are numbers: what is sorted by them has one order */
+    uint32_t *listing; /* nodes in the order of the listing */
+    uint32_t *by_name; /* symbols by name; the same name in table order */
+    double print_time; /* Σ shares of own ticks */
+    bool orderly;      /* all times are numbers: what is sorted by them has one order */
 };
 
 /* The part of a node's own ticks that is propagated. */

@@ -25,7 +25,8 @@ static enum profd_status record_check(const struct counts_histogram *first, cons
         return profd_error_set(e, PROFD_CONFLICT, "dimension unit changed between histogram records: %.15s, then %.15s",
                                first->dimension, h->dimension);
     if (first->abbreviation != h->abbreviation)
-        return profd_error_set(e, PROFD_CONFLICT, "dimension abbreviation changed between histogram records: %c, then %c",
+        return profd_error_set(e, PROFD_CONFLICT,
+                               "dimension abbreviation changed between histogram records: %c, then %c",
                                first->abbreviation, h->abbreviation);
     if (fabs(record_scale(first) - record_scale(h)) > 0.000001)
         return profd_error_set(e, PROFD_CONFLICT, "different scales in histogram records: %.9g, then %.9g bytes a bin",
@@ -33,8 +34,8 @@ static enum profd_status record_check(const struct counts_histogram *first, cons
     return PROFD_OK;
 }
 
-static enum profd_status group_add(struct group *groups, uint32_t *count, const struct counts_histogram *h, uint32_t record,
-                                   struct profd_error *e)
+static enum profd_status group_add(struct group *groups, uint32_t *count, const struct counts_histogram *h,
+                                   uint32_t record, struct profd_error *e)
 {
     const struct group *met = NULL;
     for (uint32_t i = 0; i < *count; i++) {
@@ -51,7 +52,8 @@ static enum profd_status group_add(struct group *groups, uint32_t *count, const 
     }
     if (met != NULL)
         return profd_error_set(e, PROFD_CONFLICT,
-                               "overlapping histogram records: 0x%" PRIx64 " to 0x%" PRIx64 ", then 0x%" PRIx64 " to 0x%" PRIx64,
+                               "overlapping histogram records: 0x%" PRIx64 " to 0x%" PRIx64 ", then 0x%" PRIx64
+                               " to 0x%" PRIx64,
                                met->low, met->high, h->low, h->high);
     groups[(*count)++] = (struct group){h->low, h->high, 1, record, h->bins, h->used};
     return PROFD_OK;
@@ -175,8 +177,9 @@ static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct c
     }
 }
 
-enum profd_status compat_hist_assign(const struct counts *c, const struct compat_symbols *s, const struct compat_filter *f,
-                                     struct arena *a, struct compat_hist *out, struct profd_error *e)
+enum profd_status compat_hist_assign(const struct counts *c, const struct compat_symbols *s,
+                                     const struct compat_filter *f, struct arena *a, struct compat_hist *out,
+                                     struct profd_error *e)
 {
     struct compat_hist h = {.time = ARENA_ARRAY(a, s->count, double)};
     struct group *groups = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct group);

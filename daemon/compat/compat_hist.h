@@ -23,17 +23,19 @@ struct compat_hist_range {
 struct compat_hist {
     uint32_t range_count;
     struct compat_hist_range *ranges; /* in the order of their first records */
-    double scale;          /* units of two bytes in a bin, by the first record; 0 without records */
-    uint32_t rate;         /* of the first record, 0 without: later records' rates are not looked at */
-    char dimension[16];    /* "seconds" */
+    double scale;                     /* units of two bytes in a bin, by the first record; 0 without records */
+    uint32_t rate;                    /* of the first record, 0 without: later records' rates are not looked at */
+    char dimension[16];               /* "seconds" */
     char abbreviation;
-    double *time;          /* by symbol */
-    double total;          /* ticks of all bins, those outside every symbol too, those of filtered symbols not */
+    double *time; /* by symbol */
+    double total; /* ticks of all bins, those outside every symbol too, those of filtered symbols not */
 };
 
-/* Adds records of the same range, keeps disjoint ones apart, and apportions. CONFLICT in gprof's words if records disagree in
- * dimension, abbreviation or scale, or overlap. O(records² + bins + symbols), records ≤ LIMIT_HISTOGRAMS. A range that is empty or upside down meets no other. */
-enum profd_status compat_hist_assign(const struct counts *c, const struct compat_symbols *s, const struct compat_filter *f,
-                                     struct arena *a, struct compat_hist *out, struct profd_error *e);
+/* Adds records of the same range, keeps disjoint ones apart, and apportions. CONFLICT in gprof's words if records
+ * disagree in dimension, abbreviation or scale, or overlap. O(records² + bins + symbols), records ≤ LIMIT_HISTOGRAMS. A
+ * range that is empty or upside down meets no other. */
+enum profd_status compat_hist_assign(const struct counts *c, const struct compat_symbols *s,
+                                     const struct compat_filter *f, struct arena *a, struct compat_hist *out,
+                                     struct profd_error *e);
 
 #endif

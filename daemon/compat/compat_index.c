@@ -60,7 +60,8 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
     return column + strlen(file) + 3;
 }
 
-enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e)
+enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out,
+                                     struct profd_error *e)
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t);

@@ -9,6 +9,7 @@
 
 /* Appends the index in three columns, without the form feed in front. NO_MEMORY or OK; the buffer fails by itself.
  * O(symbols log symbols). */
-enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out, struct profd_error *e);
+enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out,
+                                     struct profd_error *e);
 
 #endif

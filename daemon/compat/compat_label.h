@@ -1,4 +1,5 @@
-/* What a node is called in the call graph: name, cycle, index. Built once, because most names are printed many times. */
+/* What a node is called in the call graph: name, cycle, index. Built once, because most names are printed many times.
+ */
 #ifndef PROFD_COMPAT_COMPAT_LABEL_H
 #define PROFD_COMPAT_COMPAT_LABEL_H
 

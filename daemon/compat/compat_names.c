@@ -36,8 +36,8 @@ static void insert(const char *const *names, struct sort_item *items, size_t n, 
 }
 
 /* Sorts by the next eight bytes and puts the stretches that agree in them on the stack; returns its new height. */
-static uint32_t stretch_sort(const char *const *names, struct sort_item *items, struct sort_item *scratch, struct stretch s,
-                             struct stretch *stack, uint32_t height)
+static uint32_t stretch_sort(const char *const *names, struct sort_item *items, struct sort_item *scratch,
+                             struct stretch s, struct stretch *stack, uint32_t height)
 {
     for (uint32_t i = s.begin; i < s.end; i++)
         items[i].key = key_of(names[items[i].value] + s.depth);
@@ -61,7 +61,8 @@ enum profd_status compat_names_order(const char *const *names, uint32_t n, struc
 {
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
     struct sort_item *items = ARENA_ARRAY(a, n, struct sort_item), *scratch = ARENA_ARRAY(a, n, struct sort_item);
-    struct stretch *stack = ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch); /* stretches that wait do not overlap */
+    struct stretch *stack =
+        ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch); /* stretches that wait do not overlap */
     if (order == NULL || items == NULL || scratch == NULL || stack == NULL)
         return PROFD_NO_MEMORY;
     for (uint32_t i = 0; i < n; i++)

@@ -18,25 +18,26 @@ struct compat_spec {
 #define COMPAT_STYLE_FLAT 1u
 #define COMPAT_STYLE_GRAPH 2u
 #define COMPAT_STYLE_COUNTS 4u
-#define COMPAT_STYLE_OTHER 8u /* something that is not a listing was asked for (-i, -s): nothing is chosen by itself */
+#define COMPAT_STYLE_OTHER 8u /* something that is not a listing was asked for (-i, -s): nothing is chosen by itself   \
+                               */
 
 /* What to print. Zero it and set brief for what `gprof -b EXE GMON…` prints. */
 struct compat_options {
-    bool brief;           /* -b: no explanations */
-    bool no_flat, no_graph; /* -P, -Q without symspec: bare negative styles */
-    bool all_symbols;     /* -z */
-    unsigned width;       /* -w, of the index; 0 means 80 */
-    bool no_counts;       /* -Z without symspec */
-    unsigned styles;      /* COMPAT_STYLE_…; 0: what was counted decides, without those named by no_… */
-    bool traditional;     /* -T: the layout of 4.2BSD */
-    bool raw_names;       /* --no-demangle */
-    bool file_names;      /* --inline-file-names */
-    bool full_paths;      /* -L */
-    bool no_static;       /* -a */
-    bool only_functions;  /* -D */
-    bool static_calls;    /* -c: needs the object's text */
-    bool lines;           /* -l, which -s implies: an entry for each source line, too */
-    bool follows;         /* something was printed before: the first listing begins a page too */
+    bool brief;                      /* -b: no explanations */
+    bool no_flat, no_graph;          /* -P, -Q without symspec: bare negative styles */
+    bool all_symbols;                /* -z */
+    unsigned width;                  /* -w, of the index; 0 means 80 */
+    bool no_counts;                  /* -Z without symspec */
+    unsigned styles;                 /* COMPAT_STYLE_…; 0: what was counted decides, without those named by no_… */
+    bool traditional;                /* -T: the layout of 4.2BSD */
+    bool raw_names;                  /* --no-demangle */
+    bool file_names;                 /* --inline-file-names */
+    bool full_paths;                 /* -L */
+    bool no_static;                  /* -a */
+    bool only_functions;             /* -D */
+    bool static_calls;               /* -c: needs the object's text */
+    bool lines;                      /* -l, which -s implies: an entry for each source line, too */
+    bool follows;                    /* something was printed before: the first listing begins a page too */
     const struct compat_spec *specs; /* in the order given */
     uint32_t spec_count;
 };

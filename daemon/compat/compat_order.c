@@ -21,8 +21,8 @@ static int name_compare(const struct view *w, uint32_t x, uint32_t y)
     return strcmp(w->symbols->raw[x], w->symbols->raw[y]);
 }
 
-/* gprof's comparisons, word for word: with times that are no numbers they contradict themselves, and the result depends on which
- * pairs are compared. */
+/* gprof's comparisons, word for word: with times that are no numbers they contradict themselves, and the result depends
+ * on which pairs are compared. */
 static int node_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct view *w = context;
@@ -52,7 +52,8 @@ static int flat_compare(const void *context, uint32_t x, uint32_t y)
     return name_compare(w, x, y);
 }
 
-static enum profd_status list_merge(struct view *w, compat_compare *compare, uint32_t *list, uint32_t n, struct arena *a)
+static enum profd_status list_merge(struct view *w, compat_compare *compare, uint32_t *list, uint32_t n,
+                                    struct arena *a)
 {
     uint32_t *scratch = ARENA_ARRAY(a, n, uint32_t);
     if (scratch == NULL)
@@ -97,8 +98,8 @@ enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat
     return PROFD_OK;
 }
 
-enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list, uint32_t n,
-                                    struct arena *a)
+enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list,
+                                    uint32_t n, struct arena *a)
 {
     struct view w = {g, s};
     if (!g->orderly)

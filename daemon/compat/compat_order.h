@@ -9,12 +9,13 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* Fills g->listing, the order of the call graph: by time with callees, and where that is the same cycles first, names with '_' last,
- * then by calls and name. by_name is there. Linear, by radix, but for times that are no numbers. NO_MEMORY. */
+/* Fills g->listing, the order of the call graph: by time with callees, and where that is the same cycles first, names
+ * with '_' last, then by calls and name. by_name is there. Linear, by radix, but for times that are no numbers.
+ * NO_MEMORY. */
 enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat_symbols *s, struct arena *a);
 
 /* Orders n symbols, which ascend, as the flat profile does: by own time, calls, name. NO_MEMORY. Linear likewise. */
-enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list, uint32_t n,
-                                    struct arena *a);
+enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list,
+                                    uint32_t n, struct arena *a);
 
 #endif

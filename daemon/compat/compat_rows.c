@@ -23,12 +23,15 @@ enum profd_status compat_rows_init(struct compat_rows *r, const struct compat_ru
 {
     size_t n = longest_list(&run->arcs, run->graph.symbols);
     *r = (struct compat_rows){ARENA_ARRAY(a, n, struct compat_row), ARENA_ARRAY(a, n, struct compat_row_key),
-                              ARENA_ARRAY(a, n, struct compat_row_key), ARENA_ARRAY(a, n, uint32_t), ARENA_ARRAY(a, n, uint32_t)};
-    return r->rows == NULL || r->keys == NULL || r->scratch == NULL || r->list == NULL || r->list_scratch == NULL ? PROFD_NO_MEMORY
-                                                                                                               : PROFD_OK;
+                              ARENA_ARRAY(a, n, struct compat_row_key), ARENA_ARRAY(a, n, uint32_t),
+                              ARENA_ARRAY(a, n, uint32_t)};
+    return r->rows == NULL || r->keys == NULL || r->scratch == NULL || r->list == NULL || r->list_scratch == NULL
+               ? PROFD_NO_MEMORY
+               : PROFD_OK;
 }
 
-static struct compat_row row_make(const struct compat_run *run, uint32_t parent, uint32_t child, uint64_t calls, uint32_t other)
+static struct compat_row row_make(const struct compat_run *run, uint32_t parent, uint32_t child, uint64_t calls,
+                                  uint32_t other)
 {
     struct compat_row row = {.other = other, .calls = calls, .rank = COMPAT_RANK_OTHER};
     uint32_t cycle = run->cycles.number[parent];
@@ -49,7 +52,8 @@ static bool key_less(const struct compat_row_key *x, const struct compat_row_key
 /* What is sorted by ascends with the row; a list has one self arc at most. Times are not negative. */
 static struct compat_row_key key_make(const struct compat_row *row, uint32_t number)
 {
-    uint64_t first = row->rank == COMPAT_RANK_OTHER ? sort_key_double(row->flow.self + row->flow.child + 0.0) : (uint64_t)row->rank;
+    uint64_t first =
+        row->rank == COMPAT_RANK_OTHER ? sort_key_double(row->flow.self + row->flow.child + 0.0) : (uint64_t)row->rank;
     return (struct compat_row_key){first, row->calls, number, 0};
 }
 
@@ -65,7 +69,8 @@ static void keys_insert(struct compat_row_key *keys, uint32_t n)
 }
 
 /* Merges from[low, middle) and from[middle, high). */
-static void keys_merge(const struct compat_row_key *from, struct compat_row_key *to, size_t low, size_t middle, size_t high)
+static void keys_merge(const struct compat_row_key *from, struct compat_row_key *to, size_t low, size_t middle,
+                       size_t high)
 {
     size_t i = low, j = middle;
     for (size_t k = low; k < high; k++)

@@ -33,8 +33,9 @@ struct compat_rows {
 
 enum profd_status compat_rows_init(struct compat_rows *r, const struct compat_run *run, struct arena *a);
 
-/* The rows of v's callers: self arc, arcs inside the cycle by calls, the others by time and calls, least first; of its callees the same
- * the other way round. Equal ones stand oldest first in both. Row i of the n is rows[list[i]]. O(n log n). */
+/* The rows of v's callers: self arc, arcs inside the cycle by calls, the others by time and calls, least first; of its
+ * callees the same the other way round. Equal ones stand oldest first in both. Row i of the n is rows[list[i]]. O(n log
+ * n). */
 uint32_t compat_rows_parents(struct compat_rows *r, const struct compat_run *run, uint32_t v);
 uint32_t compat_rows_children(struct compat_rows *r, const struct compat_run *run, uint32_t v);
 

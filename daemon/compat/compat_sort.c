@@ -28,7 +28,8 @@ void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *c
         struct half *h = &stack[depth - 1];
         size_t middle = h->n / 2;
         if (h->n > 1 && h->done < 2) {
-            stack[depth++] = h->done++ == 0 ? (struct half){h->at, middle, 0} : (struct half){h->at + middle, h->n - middle, 0};
+            stack[depth++] =
+                h->done++ == 0 ? (struct half){h->at, middle, 0} : (struct half){h->at + middle, h->n - middle, 0};
             continue;
         }
         if (h->n > 1)

@@ -21,7 +21,8 @@ static void name_parse(const char *text, struct compat_pattern *p)
         p->name = text;
 }
 
-static enum profd_status file_parse(const char *file, const struct compat_symbols *s, struct arena *a, struct compat_pattern *p)
+static enum profd_status file_parse(const char *file, const struct compat_symbols *s, struct arena *a,
+                                    struct compat_pattern *p)
 {
     enum profd_status status = compat_symbols_source(s, file, a, &p->file);
     if (status != PROFD_NOT_FOUND)

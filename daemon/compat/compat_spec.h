@@ -11,17 +11,16 @@
 
 /* One side. NULL and 0 match everything. */
 struct compat_pattern {
-    const char *file;  /* whole path */
-    bool no_file;      /* names a file that no symbol comes from: matches nothing */
+    const char *file; /* whole path */
+    bool no_file;     /* names a file that no symbol comes from: matches nothing */
     uint32_t line;
-    const char *name;  /* as in the symbol table */
+    const char *name; /* as in the symbol table */
 };
 
-/* Splits at the last ':'; without one a '.' makes it a file, a digit in front a line. A file is the path whose last part is
- * the spec's, of several the one met last in the symbol table. O(symbols) with a file. NO_MEMORY. */
+/* Splits at the last ':'; without one a '.' makes it a file, a digit in front a line. A file is the path whose last
+ * part is the spec's, of several the one met last in the symbol table. O(symbols) with a file. NO_MEMORY. */
 enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
                                        struct compat_pattern *out);
-
 
 /* Addresses [low, high] of neighbouring symbols that match. high may lie below low: the last symbol owns nothing. */
 struct compat_range {

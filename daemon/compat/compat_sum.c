@@ -10,7 +10,8 @@ static void number_add(struct buffer *out, uint64_t value, unsigned width)
     buffer_add(out, bytes, width);
 }
 
-static void range_write(const struct compat_run *r, const struct compat_hist_range *h, unsigned pointer, struct buffer *out)
+static void range_write(const struct compat_run *r, const struct compat_hist_range *h, unsigned pointer,
+                        struct buffer *out)
 {
     buffer_add_char(out, 0);
     number_add(out, h->low, pointer);

@@ -5,9 +5,10 @@
 #include "compat/compat_run.h"
 #include "core/buffer.h"
 
-/* Appends the file, little-endian with pointers of 4 or 8 bytes: histograms by range, with bins cut to 16 bits, then arcs between
- * the beginnings of symbols with counts cut to 32. The 12 spare bytes of its header are 0; gprof's are whatever its stack holds.
- * blocks: an empty record of basic blocks ends the file. r has counted. The buffer fails by itself. O(bins + symbols + arcs). */
+/* Appends the file, little-endian with pointers of 4 or 8 bytes: histograms by range, with bins cut to 16 bits, then
+ * arcs between the beginnings of symbols with counts cut to 32. The 12 spare bytes of its header are 0; gprof's are
+ * whatever its stack holds. blocks: an empty record of basic blocks ends the file. r has counted. The buffer fails by
+ * itself. O(bins + symbols + arcs). */
 void compat_sum_write(const struct compat_run *r, unsigned pointer, bool blocks, struct buffer *out);
 
 #endif

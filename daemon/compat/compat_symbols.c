@@ -90,7 +90,8 @@ static int symbol_compare(const void *context, uint32_t a, uint32_t b)
 }
 
 /* S6: does the newcomer take the place of the one kept so far at its address? */
-static bool symbol_replaces(const struct choosing *c, const struct object_symbol *newcomer, const struct object_symbol *kept)
+static bool symbol_replaces(const struct choosing *c, const struct object_symbol *newcomer,
+                            const struct object_symbol *kept)
 {
     const struct object *o = c->object;
     if (is_static(newcomer) != is_static(kept))
@@ -142,7 +143,8 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
         s.name[i] = object_name(o, from->demangled);
         s.file[i] = object_name(o, from->file);
         s.line[i] = from->line;
-        s.flags[i] = (uint8_t)((is_function(from) ? COMPAT_SYMBOL_FUNCTION : 0) | (is_static(from) ? COMPAT_SYMBOL_STATIC : 0));
+        s.flags[i] =
+            (uint8_t)((is_function(from) ? COMPAT_SYMBOL_FUNCTION : 0) | (is_static(from) ? COMPAT_SYMBOL_STATIC : 0));
     }
     /* The table of -l is made from this one, and then leaves out what owns no address: that may be the last. */
     if (c->options->lines && n > 0 && s.end[n - 1] < s.address[n - 1])
@@ -151,8 +153,8 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
     return PROFD_OK;
 }
 
-enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options, struct arena *a,
-                                        struct compat_symbols *out, struct profd_error *e)
+enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options,
+                                        struct arena *a, struct compat_symbols *out, struct profd_error *e)
 {
     const struct object_range *text = NULL;
     for (uint32_t i = 0; i < object->range_count && text == NULL; i++)
@@ -182,7 +184,8 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
     if (symbols_fill(&c, list, n, text->high, a, &s) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", n);
     uint64_t end = s.count < n ? s.address[s.count] : text->high;
-    if (options->lines && object->line_count > 0 && compat_symbols_add_lines(&s, text->low, text->high, end, a) != PROFD_OK)
+    if (options->lines && object->line_count > 0 &&
+        compat_symbols_add_lines(&s, text->low, text->high, end, a) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u source lines", object->line_count);
     if (compat_symbols_stripe(&s, a) != PROFD_OK)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", s.count);

@@ -76,8 +76,8 @@ static void symbol_put(struct compat_symbols *to, const struct compat_symbols *f
     to->flags[i] = from->flags[k];
 }
 
-/* Does a symbol take the place of a line of the same address? Rule S6: a function stands in front of the line, a label in front
- * or behind. */
+/* Does a symbol take the place of a line of the same address? Rule S6: a function stands in front of the line, a label
+ * in front or behind. */
 static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struct entry *e)
 {
     if ((s->flags[k] & COMPAT_SYMBOL_STATIC) != e->local)
@@ -88,7 +88,8 @@ static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struc
     return line[0] == '_' && (label[0] != '_' || (label[1] != '_' && line[1] == '_'));
 }
 
-static void tables_merge(const struct compat_symbols *s, const struct entry *list, uint32_t n, struct compat_symbols *to)
+static void tables_merge(const struct compat_symbols *s, const struct entry *list, uint32_t n,
+                         struct compat_symbols *to)
 {
     uint32_t i = 0, k = 0;
     while (i < n || k < s->count) {
@@ -106,7 +107,8 @@ static void tables_merge(const struct compat_symbols *s, const struct entry *lis
     }
 }
 
-enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end, struct arena *a)
+enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end,
+                                           struct arena *a)
 {
     struct entry *list = ARENA_ARRAY(a, s->object->line_count, struct entry);
     size_t most = (size_t)s->count + s->object->line_count;

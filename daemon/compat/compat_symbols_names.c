@@ -19,7 +19,8 @@ enum profd_status compat_symbols_name(struct compat_symbols *s, const struct com
             continue;
         const char *file = options->full_paths ? s->file[i] : compat_symbols_file(s->file[i]);
         if (options->lines)
-            s->name[i] = arena_format(a, "%s (%s:%" PRIu32 " @ %" PRIx64 ")", s->name[i], file, s->line[i], s->address[i]);
+            s->name[i] =
+                arena_format(a, "%s (%s:%" PRIu32 " @ %" PRIx64 ")", s->name[i], file, s->line[i], s->address[i]);
         else
             s->name[i] = arena_format(a, "%s (%s:%" PRIu32 ")", s->name[i], file, s->line[i]);
         if (s->name[i] == NULL)
@@ -56,7 +57,8 @@ static bool path_meet(struct path_list *list, const char *path, const char *base
 }
 
 /* Symbols are met first, then (with -l) lines by address. */
-enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a, const char **out)
+enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a,
+                                        const char **out)
 {
     struct path_list list = {.paths = NULL};
     for (uint32_t i = 0; i < s->met_count; i++)

@@ -11,7 +11,8 @@
 #define ARENA_LINE ((size_t)64)
 #define ARENA_HUGE ((size_t)2 << 20) /* a large page */
 
-/* Bytes beyond dirty were never handed out since calloc gave them, so they are still zero (and perhaps not even mapped). */
+/* Bytes beyond dirty were never handed out since calloc gave them, so they are still zero (and perhaps not even
+ * mapped). */
 struct arena_block {
     struct arena_block *next;
     unsigned char *bytes;
@@ -66,7 +67,8 @@ static size_t arena_place(const struct arena_block *b, size_t size)
     return start <= b->size && size <= b->size - start ? start : SIZE_MAX;
 }
 
-/* Large blocks are filled soon: large pages save most of their page faults. Where the kernel has none, nothing changes. */
+/* Large blocks are filled soon: large pages save most of their page faults. Where the kernel has none, nothing changes.
+ */
 static void arena_advise(void *block, size_t size)
 {
     uintptr_t first = ((uintptr_t)block + ARENA_HUGE - 1) & ~(uintptr_t)(ARENA_HUGE - 1);

@@ -11,9 +11,9 @@
 typedef bool buffer_drain(void *context, const char *data, size_t n);
 
 struct buffer {
-    char *data;      /* owned, not NUL-terminated */
+    char *data; /* owned, not NUL-terminated */
     size_t size, capacity, limit;
-    bool failed;     /* out of memory, limit reached or not drained: what follows was dropped */
+    bool failed;         /* out of memory, limit reached or not drained: what follows was dropped */
     buffer_drain *drain; /* may be NULL */
     void *context;       /* its */
     uint64_t drained;    /* bytes that it took */
@@ -21,7 +21,8 @@ struct buffer {
 
 /* An empty buffer that refuses to grow beyond limit bytes. */
 void buffer_init(struct buffer *b, size_t limit);
-/* The same, but what fills a block goes to drain; the last bytes by buffer_flush. So output of any length needs one block. */
+/* The same, but what fills a block goes to drain; the last bytes by buffer_flush. So output of any length needs one
+ * block. */
 void buffer_init_drained(struct buffer *b, size_t block, buffer_drain *drain, void *context);
 /* Drains what is there. False, now and always after, if that failed. */
 bool buffer_flush(struct buffer *b);
@@ -33,7 +34,8 @@ void buffer_add_char(struct buffer *b, char c);
 void buffer_add_repeat(struct buffer *b, char c, size_t n);
 /* Adds n bytes for the caller to fill in at once; NULL (and failed) when there is no room. */
 char *buffer_room(struct buffer *b, size_t n);
-/* Room for n bytes or fewer, for code that writes by itself; NULL (and failed) when there is none. buffer_close ends it. */
+/* Room for n bytes or fewer, for code that writes by itself; NULL (and failed) when there is none. buffer_close ends
+ * it. */
 char *buffer_open(struct buffer *b, size_t n);
 /* end: behind the last byte written since buffer_open. */
 static inline void buffer_close(struct buffer *b, const char *end)

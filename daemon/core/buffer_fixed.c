@@ -6,10 +6,10 @@
 #include "core/buffer.h"
 #include "core/buffer_number.h"
 
-static const uint64_t fixed_power[10] = {1,      10,      100,      1000,      10000,
-                                         100000, 1000000, 10000000, 100000000, 1000000000};
+static const uint64_t fixed_power[10] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
 
-/* Digits of mantissa × 2^exponent, exponent ≥ 11: up to 309 of them, by dividing a large integer by 10^9 again and again. */
+/* Digits of mantissa × 2^exponent, exponent ≥ 11: up to 309 of them, by dividing a large integer by 10^9 again and
+ * again. */
 static char *fixed_digits_huge(char *end, struct buffer_parts p)
 {
     uint32_t limbs[34] = {0};

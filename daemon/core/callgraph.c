@@ -3,8 +3,8 @@
 #include "core/sum.h"
 
 /* Stable counting sort of the positions in `in` by one end of their arcs. first gets nodes + 1 starts. */
-static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in, uint32_t *out, uint32_t n, uint32_t nodes,
-                           uint32_t *first, bool by_from)
+static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in, uint32_t *out, uint32_t n,
+                           uint32_t nodes, uint32_t *first, bool by_from)
 {
     for (uint32_t v = 0; v <= nodes; v++)
         first[v] = 0;

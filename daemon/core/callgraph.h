@@ -20,11 +20,11 @@ struct callgraph_arc {
 
 struct callgraph {
     uint32_t node_count, arc_count;
-    uint32_t *from, *to;  /* ascending by (from, to), no pair twice */
-    uint64_t *calls;      /* summed; stopped at SUM_MAX */
-    uint8_t *flags;       /* OR of all */
-    uint32_t *out_first;  /* arcs out of v: out_first[v] … out_first[v + 1] */
-    uint32_t *in_first;   /* arcs into v: in_arc[in_first[v]] … in_arc[in_first[v + 1]], ascending by from */
+    uint32_t *from, *to; /* ascending by (from, to), no pair twice */
+    uint64_t *calls;     /* summed; stopped at SUM_MAX */
+    uint8_t *flags;      /* OR of all */
+    uint32_t *out_first; /* arcs out of v: out_first[v] … out_first[v + 1] */
+    uint32_t *in_first;  /* arcs into v: in_arc[in_first[v]] … in_arc[in_first[v + 1]], ascending by from */
     uint32_t *in_arc;
     bool saturated;
 };

@@ -1,5 +1,5 @@
-/* Coverage: how much of the processes' CPU time stands in functions, and what their collectors know was lost (proto/words.h). Always of
- * whole processes, also where a profile holds the samples of one build only. */
+/* Coverage: how much of the processes' CPU time stands in functions, and what their collectors know was lost
+ * (proto/words.h). Always of whole processes, also where a profile holds the samples of one build only. */
 #ifndef PROFD_CORE_COVERAGE_H
 #define PROFD_CORE_COVERAGE_H
 
@@ -18,12 +18,13 @@ struct coverage {
 /* Adds up the words of a profile. O(histograms). */
 void coverage_make(const struct profile *p, struct coverage *out);
 
-/* ns of ticks that functions have: (sampled + wall) − inside − blocked − dropped − outside; 0 where the losses are more, which
- * only words of a liar or of processes that were seen in part can say. */
+/* ns of ticks that functions have: (sampled + wall) − inside − blocked − dropped − outside; 0 where the losses are
+ * more, which only words of a liar or of processes that were seen in part can say. */
 uint64_t coverage_attributed(const struct coverage *c);
 
-/* attributed / CPU time. False, and *share untouched, where no CPU time is known, and where ticks counted waiting too (wall):
- * nobody knows then which of them were CPU time. Ticks are rounded to whole periods, so that the share may exceed 1. */
+/* attributed / CPU time. False, and *share untouched, where no CPU time is known, and where ticks counted waiting too
+ * (wall): nobody knows then which of them were CPU time. Ticks are rounded to whole periods, so that the share may
+ * exceed 1. */
 bool coverage_share(const struct coverage *c, double *share);
 
 #endif

@@ -25,11 +25,12 @@ static uint64_t increment_hash_arc(const void *context, uint32_t i)
 
 static bool increment_same_arc(const struct counts *c, uint32_t i, uint32_t k)
 {
-    return c->from[i] == c->from[k] && c->to[i] == c->to[k] && c->from_build[i] == c->from_build[k] && c->to_build[i] == c->to_build[k];
+    return c->from[i] == c->from[k] && c->to[i] == c->to[k] && c->from_build[i] == c->from_build[k] &&
+           c->to_build[i] == c->to_build[k];
 }
 
-/* Enters row `used` of out. known: where its key may stand already; the row is then not entered. *place: its row, or the first with
- * its key. False when memory is exhausted. */
+/* Enters row `used` of out. known: where its key may stand already; the row is then not entered. *place: its row, or
+ * the first with its key. False when memory is exhausted. */
 static bool increment_enter_arc(struct increment *x, bool known, uint32_t *place)
 {
     struct table *t = &x->arcs;
@@ -59,7 +60,8 @@ static void increment_copy_arcs(struct counts *out, const struct counts *c)
     memcpy(out->calls, c->calls, n * sizeof *c->calls);
 }
 
-static bool increment_add_arcs(struct increment *x, const struct counts *old, const struct counts *more, bool *saturated)
+static bool increment_add_arcs(struct increment *x, const struct counts *old, const struct counts *more,
+                               bool *saturated)
 {
     struct counts *out = x->out;
     uint32_t place;
@@ -127,7 +129,8 @@ static uint32_t increment_count_bins(const uint32_t *a, uint32_t n, const uint32
     return n + m - common;
 }
 
-/* Adds one of more's histograms to the last of out, behind which there is room: from the end, so that nothing is overwritten. */
+/* Adds one of more's histograms to the last of out, behind which there is room: from the end, so that nothing is
+ * overwritten. */
 static void increment_add_bins(struct counts *out, struct counts_histogram *h, const struct counts *more,
                                const struct counts_histogram *part, bool *saturated)
 {
@@ -155,9 +158,10 @@ static void increment_add_bins(struct counts *out, struct counts_histogram *h, c
     }
 }
 
-/* head[i], next: chain of more's histograms that belong to row i of out. Its rows are those of old and then the new ones, still without bins. */
-static void increment_fill_bins(struct counts *out, const struct counts *old, const struct counts *more, const uint32_t *head,
-                                const uint32_t *next, bool *saturated)
+/* head[i], next: chain of more's histograms that belong to row i of out. Its rows are those of old and then the new
+ * ones, still without bins. */
+static void increment_fill_bins(struct counts *out, const struct counts *old, const struct counts *more,
+                                const uint32_t *head, const uint32_t *next, bool *saturated)
 {
     uint32_t n = 0;
     bool full = false;
@@ -178,7 +182,8 @@ static void increment_fill_bins(struct counts *out, const struct counts *old, co
     out->bin_count = n;
 }
 
-static bool increment_add_histograms(struct increment *x, const struct counts *old, const struct counts *more, bool *saturated)
+static bool increment_add_histograms(struct increment *x, const struct counts *old, const struct counts *more,
+                                     bool *saturated)
 {
     struct counts *out = x->out;
     uint32_t n = old->histogram_count, most = n + more->histogram_count, place;
@@ -204,13 +209,13 @@ static bool increment_add_histograms(struct increment *x, const struct counts *o
     return true;
 }
 
-enum profd_status increment_add(struct arena *scratch, const struct counts *old, const struct counts *more, struct counts *out,
-                                bool *saturated, struct profd_error *e)
+enum profd_status increment_add(struct arena *scratch, const struct counts *old, const struct counts *more,
+                                struct counts *out, bool *saturated, struct profd_error *e)
 {
     struct counts sum;
     arena_reset(scratch);
-    enum profd_status status = counts_init(&sum, old->histogram_count + more->histogram_count, old->bin_count + more->bin_count,
-                                           old->arc_count + more->arc_count, e);
+    enum profd_status status = counts_init(&sum, old->histogram_count + more->histogram_count,
+                                           old->bin_count + more->bin_count, old->arc_count + more->arc_count, e);
     if (status != PROFD_OK)
         return status;
     struct increment x = {.out = &sum, .arena = scratch, .seed = table_mix((uintptr_t)scratch, (uintptr_t)sum.block)};

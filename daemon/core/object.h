@@ -1,5 +1,6 @@
-/* What an ELF object says about itself: symbols, executable ranges, static arcs. Made by the sandboxed worker, stored per
- * (build, variant), and believed only after object_decode has validated it: the worker may be owned by the file it read. */
+/* What an ELF object says about itself: symbols, executable ranges, static arcs. Made by the sandboxed worker, stored
+ * per (build, variant), and believed only after object_decode has validated it: the worker may be owned by the file it
+ * read. */
 #ifndef PROFD_CORE_OBJECT_H
 #define PROFD_CORE_OBJECT_H
 
@@ -19,8 +20,8 @@ enum object_type { OBJECT_TYPE_NONE, OBJECT_TYPE_DATA, OBJECT_TYPE_FUNCTION, OBJ
 #define OBJECT_SYMBOL_DEBUG 4u      /* from the separate debug file */
 
 /* Symbols stand in the order of the symbol table. Left out: section and file symbols, undefined, common and absolute
- * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no data (gprof.md
- * S3); names of nothing; the assembler's marks $x, $d, $a, $t of ARM, AArch64 and RISC-V. */
+ * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no data
+ * (gprof.md S3); names of nothing; the assembler's marks $x, $d, $a, $t of ARM, AArch64 and RISC-V. */
 struct object_symbol {
     uint64_t address, size;
     uint32_t name;      /* offset into names */
@@ -42,8 +43,8 @@ struct object_range {
 enum object_arc_kind { OBJECT_ARC_CALL, OBJECT_ARC_TAIL };
 
 /* A direct call or tail jump to another function's entry. to is the entry's address in this object, or 0 and
- * import the name of the imported function when it goes through the PLT (or, -fno-plt, a GOT word) out of the object. from is
- * the branch instruction's own address. Ascending by from. */
+ * import the name of the imported function when it goes through the PLT (or, -fno-plt, a GOT word) out of the object.
+ * from is the branch instruction's own address. Ascending by from. */
 struct object_arc {
     uint64_t from, to;
     uint32_t import; /* offset into names, 0 if none */
@@ -71,13 +72,13 @@ struct object_line_function {
 
 struct object {
     struct buildid id;
-    char variant[65];      /* SHA-256 over symbols and text, hex: two contents under one id differ here */
-    uint16_t machine;      /* e_machine */
-    uint8_t bits;          /* 32 or 64 */
+    char variant[65]; /* SHA-256 over symbols and text, hex: two contents under one id differ here */
+    uint16_t machine; /* e_machine */
+    uint8_t bits;     /* 32 or 64 */
     bool big_endian;
-    bool position_independent; /* ET_DYN */
-    bool has_names;        /* at least one function symbol from .symtab, .dynsym or the debug file */
-    bool only_dynamic;     /* .symtab was missing, .dynsym was used */
+    bool position_independent;            /* ET_DYN */
+    bool has_names;                       /* at least one function symbol from .symtab, .dynsym or the debug file */
+    bool only_dynamic;                    /* .symtab was missing, .dynsym was used */
     bool has_executable_start, has_etext; /* the symbols that bound a gmon.out (DECISIONS 13) */
     uint64_t executable_start, etext;
     uint32_t symbol_count, range_count, arc_count, plt_count;
@@ -86,14 +87,14 @@ struct object {
     struct object_arc *arcs;
     struct object_plt *plt;
     uint32_t name_bytes;
-    const char *names;     /* NUL-terminated strings; offset 0 is the empty string */
-    const uint8_t *text;   /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
+    const char *names;   /* NUL-terminated strings; offset 0 is the empty string */
+    const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
     uint64_t text_address, text_size;
-    uint32_t line_count;   /* 0 unless asked for. Never encoded */
+    uint32_t line_count; /* 0 unless asked for. Never encoded */
     struct object_line *lines;
     uint32_t line_function_count; /* with lines; the first one stands for no function. Never encoded */
     struct object_line_function *line_functions;
-    const char *note;      /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
+    const char *note; /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
 };
 
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
@@ -101,7 +102,8 @@ enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *o
 
 /* Decodes and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum values, low ≤ high,
  * ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
-enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out, struct profd_error *e);
+enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
+                                struct profd_error *e);
 
 static inline const char *object_name(const struct object *o, uint32_t offset)
 {

@@ -17,8 +17,8 @@ struct object_reader {
 static enum profd_status object_fail(struct object_reader *r, const char *what, uint64_t value, const char *rule)
 {
     if (r->failed == PROFD_OK)
-        r->failed = profd_error_set(r->error, PROFD_MALFORMED, "object, byte %zu: %s %llu: %s", (size_t)(r->at - r->begin),
-                                    what, (unsigned long long)value, rule);
+        r->failed = profd_error_set(r->error, PROFD_MALFORMED, "object, byte %zu: %s %llu: %s",
+                                    (size_t)(r->at - r->begin), what, (unsigned long long)value, rule);
     return r->failed;
 }
 
@@ -207,7 +207,8 @@ static void object_get_plt(struct object_reader *r, struct object *o)
             object_fail(r, "PLT slot", i, "behind the last address");
         o->plt[i].address = last;
         o->plt[i].size = (uint32_t)object_get_up_to(r, UINT32_MAX, "size of a PLT slot");
-        o->plt[i].import = (uint32_t)object_get_up_to(r, o->name_bytes == 0 ? 0 : o->name_bytes - 1, "import at offset");
+        o->plt[i].import =
+            (uint32_t)object_get_up_to(r, o->name_bytes == 0 ? 0 : o->name_bytes - 1, "import at offset");
     }
 }
 
@@ -231,7 +232,8 @@ static void object_get_arcs(struct object_reader *r, struct object *o)
     }
 }
 
-enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out, struct profd_error *e)
+enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
+                                struct profd_error *e)
 {
     struct object_reader r = {.begin = in, .at = in, .end = in + n, .arena = a, .error = e, .failed = PROFD_OK};
     struct object *o = object_take(&r, 1, sizeof *o);

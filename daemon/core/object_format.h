@@ -1,9 +1,9 @@
 /* The stored form of an object. Varints (proto/varint.h) unless said otherwise:
  *   4 magic bytes; id, variant: length and bytes; machine; bits; flags; executable_start; etext; note; names;
- *   symbols: count, then per symbol address (zigzag difference to the one before), size, name (likewise), demangled − name
- *     (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags << 5;
- *   ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import;
- *   arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import. */
+ *   symbols: count, then per symbol address (zigzag difference to the one before), size, name (likewise), demangled −
+ * name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags << 5; ranges: count, then
+ * kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count, then from (difference),
+ * import << 1 | kind, and to − from (zigzag), or plain to if there is an import. */
 #ifndef PROFD_CORE_OBJECT_FORMAT_H
 #define PROFD_CORE_OBJECT_FORMAT_H
 

@@ -116,7 +116,8 @@ static struct profile_rows *profile_find_histogram(struct profile_sum *s, const 
     for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask)
         if (profile_same_geometry(&s->histograms[s->histogram_table.slots[at] - 1].head, key))
             return &s->histograms[s->histogram_table.slots[at] - 1];
-    void *rows = arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
+    void *rows =
+        arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
     if (rows == NULL)
         return NULL;
     s->histograms = rows;
@@ -132,8 +133,13 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
                                   uint64_t commit)
 {
     const struct counts_histogram *in = &c->histograms[i];
-    struct profile_histogram key = {.build = map[in->build], .bins = in->bins, .low = in->low, .high = in->high,
-                                    .rate = in->rate, .abbreviation = in->abbreviation, .order = {commit, i}};
+    struct profile_histogram key = {.build = map[in->build],
+                                    .bins = in->bins,
+                                    .low = in->low,
+                                    .high = in->high,
+                                    .rate = in->rate,
+                                    .abbreviation = in->abbreviation,
+                                    .order = {commit, i}};
     for (size_t k = 0; k + 1 < sizeof key.dimension && in->dimension[k] != '\0'; k++)
         key.dimension[k] = in->dimension[k];
     struct profile_rows *row = profile_find_histogram(s, &key);
@@ -201,7 +207,9 @@ enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c,
     for (uint32_t i = 0; i < c->arc_count; i++) {
         struct profile_arc key = {.from_build = profile_map_end(s, c->from_build[i], map, commit),
                                   .to_build = profile_map_end(s, c->to_build[i], map, commit),
-                                  .from = c->from[i], .to = c->to[i], .order = {commit, i}};
+                                  .from = c->from[i],
+                                  .to = c->to[i],
+                                  .order = {commit, i}};
         at++;
         if (at >= s->arc_count || !profile_same_arc(&s->arcs[at], &key))
             at = profile_find_arc(s, &key);

@@ -24,7 +24,7 @@ struct profile_histogram {
     uint32_t rate;
     char dimension[16];
     char abbreviation;
-    uint32_t used;            /* non-zero bins, ascending by index */
+    uint32_t used; /* non-zero bins, ascending by index */
     uint32_t *index;
     uint64_t *ticks;
     struct profile_order order;
@@ -34,21 +34,22 @@ struct profile_arc {
     uint32_t from_build, to_build; /* indices into the profile's builds, or COUNTS_NOWHERE */
     uint64_t from, to;
     uint64_t calls;
-    struct profile_order order;    /* minimum over all uploads that brought it */
+    struct profile_order order; /* minimum over all uploads that brought it */
 };
 
 /* A finished sum. Arcs ascend by (from_build, from, to_build, to); histograms by (build, low, high, bins, rate,
  * dimension, abbreviation). */
 struct profile {
     uint32_t build_count;
-    const char *const *builds;     /* build-id texts, in the order they were introduced */
-    const struct profile_order *build_orders; /* commit and place in it of the upload that brought each first: the load
-                                    * order, whatever the order of introduction. {UINT64_MAX, …}: none is known */
+    const char *const *builds; /* build-id texts, in the order they were introduced */
+    const struct profile_order
+        *build_orders; /* commit and place in it of the upload that brought each first: the load
+                        * order, whatever the order of introduction. {UINT64_MAX, …}: none is known */
     uint32_t histogram_count, arc_count;
     struct profile_histogram *histograms;
     struct profile_arc *arcs;
-    bool saturated;                /* a sum of ticks or calls stopped at 2^63−1; of the collector's words: core/coverage.h */
-    uint64_t ticks, calls;         /* totals, of all dimensions; the collector's words (proto/words.h) are no ticks */
+    bool saturated;        /* a sum of ticks or calls stopped at 2^63−1; of the collector's words: core/coverage.h */
+    uint64_t ticks, calls; /* totals, of all dimensions; the collector's words (proto/words.h) are no ticks */
 };
 
 /* A sum in the making; lives in its arena. */
@@ -58,10 +59,12 @@ struct profile_sum;
 struct profile_sum *profile_sum_new(struct arena *a);
 /* Index of a build in this sum, introduced if new. O(1). NO_MEMORY or OK. */
 enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index);
-/* Tells the load order of an upload's builds, those without counts included; profile_sum_add alone learns only of builds
- * that have some. Optional: it decides which library a by-name arc goes to, and the order of builds in a report. O(builds). */
+/* Tells the load order of an upload's builds, those without counts included; profile_sum_add alone learns only of
+ * builds that have some. Optional: it decides which library a by-name arc goes to, and the order of builds in a report.
+ * O(builds). */
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit);
-/* Tells of one build (index) that an upload brought it so early. For sums whose uploads are not at hand any more. O(1). */
+/* Tells of one build (index) that an upload brought it so early. For sums whose uploads are not at hand any more. O(1).
+ */
 void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profile_order order);
 /* Adds an upload. map[i] is this sum's index of the upload's i-th build. arcs_only leaves histograms out
  * (for the arcs ever observed). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */

@@ -59,8 +59,8 @@ static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint3
     return b->used - 1;
 }
 
-bool profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks, uint32_t used,
-                      bool *saturated)
+bool profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks,
+                      uint32_t used, bool *saturated)
 {
     uint32_t most = b->used > used ? b->used : used;
     if (b->dense == NULL && (b->bins <= PROFILE_BINS_SMALL || b->bins / PROFILE_BINS_SPARSE <= most))
@@ -103,7 +103,8 @@ static bool profile_bins_finish_dense(const struct profile_bins *b, struct arena
     return true;
 }
 
-bool profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks, uint32_t *used)
+bool profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
+                         uint32_t *used)
 {
     if (b->dense != NULL)
         return profile_bins_finish_dense(b, a, index, ticks, used);

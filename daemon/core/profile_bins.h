@@ -10,9 +10,9 @@
 #include "proto/counts.h"
 
 struct profile_bins {
-    uint32_t bins;     /* of the geometry */
-    uint64_t *dense;   /* ticks by bin, or NULL */
-    uint32_t *index;   /* else: bins in order of arrival, and their ticks */
+    uint32_t bins;   /* of the geometry */
+    uint64_t *dense; /* ticks by bin, or NULL */
+    uint32_t *index; /* else: bins in order of arrival, and their ticks */
     uint64_t *ticks;
     uint32_t used, capacity;
     struct table table;
@@ -20,10 +20,11 @@ struct profile_bins {
 };
 
 /* Adds the non-zero bins of one histogram of an upload. O(used) expected. False when memory is exhausted. */
-bool profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks, uint32_t used,
-                      bool *saturated);
+bool profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks,
+                      uint32_t used, bool *saturated);
 
 /* The non-zero bins, ascending, in new arrays of the arena. O(bins) when dense, else O(used). */
-bool profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks, uint32_t *used);
+bool profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
+                         uint32_t *used);
 
 #endif

@@ -13,12 +13,13 @@ static bool propagate_take(struct propagate *p, struct arena *a, const struct ca
     p->node_self = ARENA_ARRAY(a, g->node_count, uint64_t);
     p->component_outside = ARENA_ARRAY(a, s->count, uint64_t);
     p->component_inside = ARENA_ARRAY(a, s->count, uint64_t);
-    return p->node_children != NULL && p->component_children != NULL && p->arc_self != NULL && p->arc_children != NULL &&
-           p->node_outside != NULL && p->node_inside != NULL && p->node_self != NULL && p->component_outside != NULL &&
-           p->component_inside != NULL;
+    return p->node_children != NULL && p->component_children != NULL && p->arc_self != NULL &&
+           p->arc_children != NULL && p->node_outside != NULL && p->node_inside != NULL && p->node_self != NULL &&
+           p->component_outside != NULL && p->component_inside != NULL;
 }
 
-/* shares[c]: calls into c from outside as a double, which does not stop at SUM_MAX: shares must add up to 1 even then. */
+/* shares[c]: calls into c from outside as a double, which does not stop at SUM_MAX: shares must add up to 1 even then.
+ */
 static void propagate_count(struct propagate *p, const struct callgraph *g, const struct scc *s, double *shares)
 {
     for (uint32_t i = 0; i < g->arc_count; i++) {
@@ -36,8 +37,8 @@ static void propagate_count(struct propagate *p, const struct callgraph *g, cons
     }
 }
 
-enum profd_status propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s, const double *component_self,
-                                struct propagate **out, struct profd_error *e)
+enum profd_status propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
+                                const double *component_self, struct propagate **out, struct profd_error *e)
 {
     struct propagate *p = ARENA_NEW(a, struct propagate);
     double *shares = ARENA_ARRAY(a, s->count, double);

@@ -17,7 +17,8 @@ static bool report_list_builds(struct arena *a, const struct report_request *req
                                struct report *r)
 {
     uint32_t n = g->builds.count;
-    const char **ids = ARENA_ARRAY(a, (size_t)n + 1, const char *), **names = ARENA_ARRAY(a, (size_t)n + 1, const char *);
+    const char **ids = ARENA_ARRAY(a, (size_t)n + 1, const char *),
+               **names = ARENA_ARRAY(a, (size_t)n + 1, const char *);
     bool *shown = ARENA_ARRAY(a, (size_t)n + 1, bool);
     if (ids == NULL || names == NULL || shown == NULL)
         return false;

@@ -24,15 +24,15 @@ enum report_kind {
 
 /* What to compute. */
 struct report_request {
-    const struct profile *profile;        /* counts of the window */
-    const struct profile *ever;           /* arcs of all stored time; they shape the cycles. NULL: same as profile */
-    const struct object *const *objects;  /* one per build of profile, in its order; NULL where unknown. ever's builds
-                                           * are found by id; builds only in ever are left out */
-    const char *const *names;             /* name of each build of profile (may be NULL entries) */
-    bool static_arcs;                     /* the 1982 mode: static arcs close cycles; else rows of count 0 only */
-    bool fold_clones;                     /* .part .isra .constprop into their function (.cold always is) */
-    const char *dimension;                /* of the samples to take; NULL: "seconds" if there is any, else the first in byte order */
-    bool dimension_may_lack;              /* with one given: where only other samples are, there are none */
+    const struct profile *profile;       /* counts of the window */
+    const struct profile *ever;          /* arcs of all stored time; they shape the cycles. NULL: same as profile */
+    const struct object *const *objects; /* one per build of profile, in its order; NULL where unknown. ever's builds
+                                          * are found by id; builds only in ever are left out */
+    const char *const *names;            /* name of each build of profile (may be NULL entries) */
+    bool static_arcs;                    /* the 1982 mode: static arcs close cycles; else rows of count 0 only */
+    bool fold_clones;                    /* .part .isra .constprop into their function (.cold always is) */
+    const char *dimension;   /* of the samples to take; NULL: "seconds" if there is any, else the first in byte order */
+    bool dimension_may_lack; /* with one given: where only other samples are, there are none */
 };
 
 /* A kind of samples, and how many there are. */
@@ -41,37 +41,37 @@ struct report_dimension {
     uint64_t ticks;
 };
 
-/* A row under or above an entry. Callers ascend and callees descend as gprof lists them: the self arc is least, then arcs inside
- * the cycle by calls, then the others by time and calls; ties ascend by position of the other end. */
+/* A row under or above an entry. Callers ascend and callees descend as gprof lists them: the self arc is least, then
+ * arcs inside the cycle by calls, then the others by time and calls; ties ascend by position of the other end. */
 struct report_arc {
-    uint32_t other;        /* position in functions of the other end; always a function, also where it is in a cycle */
-    uint64_t calls;        /* along this arc; 0 for a static arc */
-    uint64_t of_calls;     /* calls of the callee (of its cycle, from outside) that share the time; 0 when no time flows */
+    uint32_t other;    /* position in functions of the other end; always a function, also where it is in a cycle */
+    uint64_t calls;    /* along this arc; 0 for a static arc */
+    uint64_t of_calls; /* calls of the callee (of its cycle, from outside) that share the time; 0 when no time flows */
     double self, children; /* seconds that flow along it */
     bool inside;           /* both ends in one cycle, or a self arc: carries no time */
     bool by_name;          /* a static arc through the PLT, resolved by import name */
 };
 #define REPORT_SPONTANEOUS UINT32_MAX /* for renderers; report_build makes no such row, see `spontaneous` */
 
-/* One function with its entry. Seconds are Σ ticks/rate by ascending rate. A function is an entry if it has samples, or calls
- * in or out, in the window. Others are here only because an entry's static row or a cycle refers to them. */
+/* One function with its entry. Seconds are Σ ticks/rate by ascending rate. A function is an entry if it has samples, or
+ * calls in or out, in the window. Others are here only because an entry's static row or a cycle refers to them. */
 struct report_function {
-    uint32_t index;                   /* 1… in gprof's order, cycles counted in between; 0: not an entry, not in order */
+    uint32_t index; /* 1… in gprof's order, cycles counted in between; 0: not an entry, not in order */
     enum report_kind kind;
-    const char *name;                 /* demangled */
-    const char *raw;                  /* as in the symbol table */
-    const char *const *aliases;       /* other raw names at its address, strcmp order */
+    const char *name;           /* demangled */
+    const char *raw;            /* as in the symbol table */
+    const char *const *aliases; /* other raw names at its address, strcmp order */
     uint32_t alias_count;
-    uint32_t build;                   /* index into the report's builds; build_count for "[outside]" */
-    uint64_t address, size;           /* link-time; "[gap]", "[unknown …]" and "[outside]" have address 0 */
-    const char *file;                 /* "" if unknown */
-    uint64_t ticks_total;             /* whole ticks of its bins where one rate is used, rounded; else 0 */
-    double self, children, percent;   /* percent of the report's total */
-    uint64_t calls;                   /* from others, inside and outside its cycle */
+    uint32_t build;                       /* index into the report's builds; build_count for "[outside]" */
+    uint64_t address, size;               /* link-time; "[gap]", "[unknown …]" and "[outside]" have address 0 */
+    const char *file;                     /* "" if unknown */
+    uint64_t ticks_total;                 /* whole ticks of its bins where one rate is used, rounded; else 0 */
+    double self, children, percent;       /* percent of the report's total */
+    uint64_t calls;                       /* from others, inside and outside its cycle */
     uint64_t calls_outside, calls_inside; /* of its cycle; equal to calls and 0 when it is in none */
-    uint64_t self_calls;              /* direct recursion */
-    uint32_t cycle;                   /* number, 0 if none */
-    bool spontaneous;                 /* no call from another function in the window */
+    uint64_t self_calls;                  /* direct recursion */
+    uint32_t cycle;                       /* number, 0 if none */
+    bool spontaneous;                     /* no call from another function in the window */
     uint32_t caller_count, callee_count;
     const struct report_arc *callers; /* least first, as gprof lists them above the entry */
     const struct report_arc *callees; /* most first */
@@ -82,14 +82,16 @@ struct report_function {
     uint32_t static_caller_count;
 };
 
-/* A cycle as a whole, shown if at least one member is an entry. Rows of callers have the cycle as callee: other = function
- * outside. members holds all of them, largest time first, those without counts in the window (index 0) included. */
+/* A cycle as a whole, shown if at least one member is an entry. Rows of callers have the cycle as callee: other =
+ * function outside. members holds all of them, largest time first, those without counts in the window (index 0)
+ * included. */
 struct report_cycle {
     uint32_t index, number;
     double self, children, percent;
     uint64_t calls_outside, calls_inside;
     uint32_t member_count, caller_count, callee_count;
-    const struct report_arc *members; /* other = member, calls = its calls from members; of_calls 0; self, children its own */
+    const struct report_arc
+        *members; /* other = member, calls = its calls from members; of_calls 0; self, children its own */
     const struct report_arc *callers; /* functions outside, summed over members */
     const struct report_arc *callees; /* functions outside that members called */
 };
@@ -98,30 +100,32 @@ struct report {
     uint32_t function_count, cycle_count;
     const struct report_function *functions; /* by (build, address): stable positions; "[outside]" last */
     const struct report_cycle *cycles;       /* by number: ascending by first member */
-    const uint32_t *order;      /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
-    uint32_t order_count;       /* entries and cycles; at most function_count + cycle_count */
-    double total;               /* seconds of all samples, as everything called seconds here: ticks/rate in the unit of the dimension */
+    const uint32_t *order; /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
+    uint32_t order_count;  /* entries and cycles; at most function_count + cycle_count */
+    double
+        total; /* seconds of all samples, as everything called seconds here: ticks/rate in the unit of the dimension */
     uint64_t ticks, calls;
-    uint32_t rate_count;        /* distinct rates among the histograms */
-    const uint32_t *rates;      /* ascending */
-    const char *const *builds;  /* ids of the profile's builds, in load order (not in the profile's order of introduction,
-                                 * which depends on arrival); one more entry, "", at build_count for what is outside */
+    uint32_t rate_count;   /* distinct rates among the histograms */
+    const uint32_t *rates; /* ascending */
+    const char *const
+        *builds; /* ids of the profile's builds, in load order (not in the profile's order of introduction,
+                  * which depends on arrival); one more entry, "", at build_count for what is outside */
     const char *const *build_names; /* likewise; "" where none is known */
     uint32_t build_count;
-    uint32_t unnamed_builds;    /* builds with entries whose names are missing */
+    uint32_t unnamed_builds; /* builds with entries whose names are missing */
     bool static_arcs;
     bool saturated;
-    const char *dimension;      /* of the samples: "seconds" */
-    bool in_seconds;            /* it is time: "seconds" of a CPU, or "wall", waiting included */
+    const char *dimension; /* of the samples: "seconds" */
+    bool in_seconds;       /* it is time: "seconds" of a CPU, or "wall", waiting included */
     uint32_t other_dimension_count;
     const struct report_dimension *other_dimensions; /* in the profile and left out here, in byte order */
 };
 #define REPORT_CYCLE 0x80000000u
 
 /* Computes the report in the arena: symbolize O((bins + arcs) log n) or better, the rest O(n + m) and sorts;
- * no recursion. Same input, same bytes, whatever the order in which uploads arrived. Profile and objects must outlive the
- * report. BAD_QUERY naming the dimensions of the samples if there are some and none of the request's; LIMIT beyond 2^31
- * functions; NO_MEMORY. */
+ * no recursion. Same input, same bytes, whatever the order in which uploads arrived. Profile and objects must outlive
+ * the report. BAD_QUERY naming the dimensions of the samples if there are some and none of the request's; LIMIT beyond
+ * 2^31 functions; NO_MEMORY. */
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
                                struct profd_error *e);
 

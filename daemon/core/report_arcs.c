@@ -110,8 +110,8 @@ static bool arcs_static_callee(struct arcs_work *w, uint32_t build, const struct
     return true;
 }
 
-/* In the 1982 mode all static arcs shape the graph; else those at entries become rows. seen is as the window left it: an
- * owner becomes an entry only by counts. */
+/* In the 1982 mode all static arcs shape the graph; else those at entries become rows. seen is as the window left it:
+ * an owner becomes an entry only by counts. */
 static bool arcs_add_static(struct arcs_work *w, uint32_t build)
 {
     const struct symtab *t = w->builds->tables[build];
@@ -134,8 +134,8 @@ static bool arcs_add_static(struct arcs_work *w, uint32_t build)
     return true;
 }
 
-enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request, const struct report_builds *b,
-                                      struct report_arcs *out, struct profd_error *e)
+enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
+                                      const struct report_builds *b, struct report_arcs *out, struct profd_error *e)
 {
     struct arcs_work w = {.arena = a, .request = request, .builds = b, .out = out};
     bool done = arcs_add_profile(&w, request->profile, false);

@@ -16,12 +16,13 @@
 struct report_arcs {
     struct callgraph_arc *rows; /* ends are owners as report_builds numbers them; pairs may repeat */
     uint32_t count, capacity;
-    uint8_t *seen;              /* of each owner; samples must have been marked before */
+    uint8_t *seen; /* of each owner; samples must have been marked before */
 };
 
-/* A call into a PLT slot goes to the function of that name where the report knows it. Static arcs: all of them if the request
- * wants them in the graph, else those with an entry at one end. O(arcs) expected, with a search where addresses jump. */
-enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request, const struct report_builds *b,
-                                      struct report_arcs *out, struct profd_error *e);
+/* A call into a PLT slot goes to the function of that name where the report knows it. Static arcs: all of them if the
+ * request wants them in the graph, else those with an entry at one end. O(arcs) expected, with a search where addresses
+ * jump. */
+enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
+                                      const struct report_builds *b, struct report_arcs *out, struct profd_error *e);
 
 #endif

@@ -76,7 +76,8 @@ static bool report_builds_map_ever(struct arena *a, const struct report_request 
     return true;
 }
 
-static const struct object *report_builds_object(const struct report_request *r, const struct report_builds *b, uint32_t i)
+static const struct object *report_builds_object(const struct report_request *r, const struct report_builds *b,
+                                                 uint32_t i)
 {
     return r->objects == NULL ? NULL : r->objects[b->origin[i]];
 }
@@ -153,13 +154,15 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
     uint32_t *start = NULL;
     if (!report_builds_order(a, request->profile, out) || !report_builds_map_ever(a, request, out) ||
         !report_builds_entries(a, request, out, &entries, &start))
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the report's %u builds", request->profile->build_count);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the report's %u builds",
+                               request->profile->build_count);
     uint64_t owners = 0;
     for (uint32_t i = 0; i <= out->count; i++) {
         bool outside = i == out->count;
         struct symtab_request table = {.object = outside ? NULL : report_builds_object(request, out, i),
                                        .build_id = outside ? NULL : request->profile->builds[out->origin[i]],
-                                       .entries = entries + start[i], .entry_count = start[i + 1] - start[i],
+                                       .entries = entries + start[i],
+                                       .entry_count = start[i + 1] - start[i],
                                        .fold_clones = request->fold_clones};
         enum profd_status status = symtab_build(a, &table, &out->tables[i], e);
         if (status != PROFD_OK)
@@ -167,7 +170,8 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
         out->first[i] = (uint32_t)owners;
         owners += out->tables[i]->owner_count;
         if (owners >= REPORT_CYCLE)
-            return profd_error_set(e, PROFD_LIMIT, "%llu functions in the report's builds: at most %u can be told apart",
+            return profd_error_set(e, PROFD_LIMIT,
+                                   "%llu functions in the report's builds: at most %u can be told apart",
                                    (unsigned long long)owners, REPORT_CYCLE - 1);
     }
     out->first[out->count + 1] = (uint32_t)owners;

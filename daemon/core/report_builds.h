@@ -1,5 +1,5 @@
-/* The builds of a report in an order that does not depend on how uploads arrived, with their tables of owners. Owners of all
- * builds are numbered through: those of build b are first[b] … first[b + 1] − 1. */
+/* The builds of a report in an order that does not depend on how uploads arrived, with their tables of owners. Owners
+ * of all builds are numbered through: those of build b are first[b] … first[b + 1] − 1. */
 #ifndef PROFD_CORE_REPORT_BUILDS_H
 #define PROFD_CORE_REPORT_BUILDS_H
 
@@ -13,17 +13,17 @@
 #define REPORT_BUILDS_ABSENT UINT32_MAX
 
 struct report_builds {
-    uint32_t count;         /* builds; tables[count] is what lies outside all of them */
-    uint32_t *origin;       /* of each build: its index in the profile */
-    uint32_t *rank;         /* of each index of the profile: the build here; rank[profile builds] = count */
-    uint32_t *ever_rank;    /* likewise for the profile `ever`; REPORT_BUILDS_ABSENT for builds only in it */
+    uint32_t count;      /* builds; tables[count] is what lies outside all of them */
+    uint32_t *origin;    /* of each build: its index in the profile */
+    uint32_t *rank;      /* of each index of the profile: the build here; rank[profile builds] = count */
+    uint32_t *ever_rank; /* likewise for the profile `ever`; REPORT_BUILDS_ABSENT for builds only in it */
     uint32_t ever_count;
     struct symtab **tables; /* count + 1 */
     uint32_t *first;        /* count + 2 */
 };
 
-/* Order: load order (profile.build_orders), then build-id; without load order, the profile's. Builds without names get an
- * owner wherever an arc of the window or of `ever` goes. O((symbols + arcs) log n). */
+/* Order: load order (profile.build_orders), then build-id; without load order, the profile's. Builds without names get
+ * an owner wherever an arc of the window or of `ever` goes. O((symbols + arcs) log n). */
 enum profd_status report_builds_make(struct arena *a, const struct report_request *request, struct report_builds *out,
                                      struct profd_error *e);
 

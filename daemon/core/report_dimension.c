@@ -18,7 +18,8 @@ static int dimension_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(p->histograms[x].dimension, p->histograms[y].dimension);
 }
 
-/* Every dimension of the samples with its ticks, in byte order. list has room for all histograms, order for twice as many. */
+/* Every dimension of the samples with its ticks, in byte order. list has room for all histograms, order for twice as
+ * many. */
 static uint32_t dimension_list(const struct profile *p, uint32_t *order, struct report_dimension *list)
 {
     uint32_t used = 0, n = 0;
@@ -52,14 +53,15 @@ static enum profd_status dimension_refuse(const struct report_dimension *list, u
     buffer_init(&b, 200);
     for (uint32_t i = 0; i < n && !b.failed; i++)
         buffer_add_format(&b, "%s%s", i > 0 ? ", " : "", list[i].name);
-    enum profd_status status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples of this sum are of %.*s%s", asked,
-                                               (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
+    enum profd_status status =
+        profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples of this sum are of %.*s%s", asked, (int)b.size,
+                        b.size > 0 ? b.data : "", b.failed ? " and others" : "");
     buffer_done(&b);
     return status;
 }
 
-enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked, bool may_lack, uint32_t *at,
-                                        struct profd_error *e)
+enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked,
+                                        bool may_lack, uint32_t *at, struct profd_error *e)
 {
     uint32_t found = dimension_find(list, n, asked != NULL ? asked : REPORT_DIMENSION_USUAL);
     if (found == n && asked != NULL && n > 0 && !may_lack)
@@ -69,7 +71,8 @@ enum profd_status report_dimension_pick(const struct report_dimension *list, uin
 }
 
 enum profd_status report_dimension_choose(struct arena *a, const struct profile *p, const char *asked, bool may_lack,
-                                          const char **chosen, struct report_dimension **others, uint32_t *count, struct profd_error *e)
+                                          const char **chosen, struct report_dimension **others, uint32_t *count,
+                                          struct profd_error *e)
 {
     struct report_dimension *list = ARENA_ARRAY(a, p->histogram_count, struct report_dimension);
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);

@@ -11,7 +11,8 @@ static enum profd_status graph_no_memory(const struct report_graph *g, struct pr
 }
 
 /* Numbers the owners that occur, and moves the arcs' ends to these numbers. */
-static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct report_arcs *arcs, uint32_t *node_of_owner)
+static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct report_arcs *arcs,
+                               uint32_t *node_of_owner)
 {
     uint32_t owners = g->builds.first[g->builds.count + 1];
     for (uint32_t i = 0; i < owners; i++)
@@ -132,7 +133,8 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     *g = (struct report_graph){0};
     enum profd_status status = report_builds_make(a, request, &g->builds, e);
     if (status == PROFD_OK)
-        status = report_ticks_collect(a, request->profile, &g->builds, request->dimension, request->dimension_may_lack, &g->ticks, e);
+        status = report_ticks_collect(a, request->profile, &g->builds, request->dimension, request->dimension_may_lack,
+                                      &g->ticks, e);
     if (status != PROFD_OK)
         return status;
     uint32_t owners = g->builds.first[g->builds.count + 1];

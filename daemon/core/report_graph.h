@@ -1,5 +1,5 @@
-/* Everything a report is made from, computed but not yet in rows. Nodes are the owners that occur, ascending: that is the
- * order (build, address) in which all sums run and ties fall. */
+/* Everything a report is made from, computed but not yet in rows. Nodes are the owners that occur, ascending: that is
+ * the order (build, address) in which all sums run and ties fall. */
 #ifndef PROFD_CORE_REPORT_GRAPH_H
 #define PROFD_CORE_REPORT_GRAPH_H
 
@@ -21,21 +21,21 @@ struct report_graph {
     struct report_builds builds;
     struct report_ticks ticks;
     uint32_t node_count;
-    uint32_t *owner;           /* of each node, as builds numbers them */
-    bool *entry;               /* of each node: has samples or calls in the window */
+    uint32_t *owner; /* of each node, as builds numbers them */
+    bool *entry;     /* of each node: has samples or calls in the window */
     struct callgraph *graph;
     struct scc *scc;
     struct propagate *flow;
-    double *node_seconds;      /* self */
+    double *node_seconds; /* self */
     double *component_seconds;
-    uint64_t *node_ticks;      /* rounded, where there is one rate */
+    uint64_t *node_ticks; /* rounded, where there is one rate */
     double total;
-    uint32_t *cycle;           /* of each component: its cycle's number, 0 if it is none or has no entry */
+    uint32_t *cycle; /* of each component: its cycle's number, 0 if it is none or has no entry */
     uint32_t cycle_count;
     uint32_t *cycle_component; /* of cycle number − 1 */
     uint32_t function_count;
-    uint32_t *position;        /* of each node in the report's functions; REPORT_NOWHERE if it is not shown */
-    uint32_t *node_of;         /* node of each position */
+    uint32_t *position; /* of each node in the report's functions; REPORT_NOWHERE if it is not shown */
+    uint32_t *node_of;  /* node of each position */
 };
 
 enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,

@@ -17,7 +17,8 @@ struct report_imports {
 /* Collects the global and weak function symbols of all builds. False when memory is exhausted. O(symbols) expected. */
 bool report_imports_make(struct arena *a, const struct report_builds *b, struct report_imports *out);
 
-/* Owner of the name, a version behind '@' left out; SYMTAB_NONE if no build of the report exports it. O(length) expected. */
+/* Owner of the name, a version behind '@' left out; SYMTAB_NONE if no build of the report exports it. O(length)
+ * expected. */
 uint32_t report_imports_find(const struct report_imports *imports, const char *name);
 
 #endif

@@ -11,7 +11,8 @@ static int names_compare(const void *context, uint32_t x, uint32_t y)
 }
 
 /* The other names at the owner's address, each once. */
-static bool names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner, struct report_function *f)
+static bool names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner,
+                          struct report_function *f)
 {
     if (owner->count <= 1)
         return true;
@@ -23,8 +24,8 @@ static bool names_aliases(struct arena *a, const struct symtab *t, const struct 
     sort_merge(symbols, symbols + owner->count, owner->count, names_compare, t->object);
     for (uint32_t i = 0; i < owner->count; i++) {
         const char *name = object_name(t->object, t->object->symbols[symbols[i]].name);
-        bool known = strcmp(name, f->raw) == 0 ||
-                     (f->alias_count > 0 && strcmp(name, aliases[f->alias_count - 1]) == 0);
+        bool known =
+            strcmp(name, f->raw) == 0 || (f->alias_count > 0 && strcmp(name, aliases[f->alias_count - 1]) == 0);
         if (!known)
             aliases[f->alias_count++] = name;
     }

@@ -1,5 +1,5 @@
-/* gprof's order of entries: time with descendants, largest first; of equals cycles, then names without a leading underscore,
- * then the most called, then strcmp of raw names, then (build, address). */
+/* gprof's order of entries: time with descendants, largest first; of equals cycles, then names without a leading
+ * underscore, then the most called, then strcmp of raw names, then (build, address). */
 #ifndef PROFD_CORE_REPORT_ORDER_H
 #define PROFD_CORE_REPORT_ORDER_H
 

@@ -1,5 +1,5 @@
-/* Items in order of time, then calls; ties keep their order. Keys are gathered once, because comparing would look the same numbers up
- * again and again. */
+/* Items in order of time, then calls; ties keep their order. Keys are gathered once, because comparing would look the
+ * same numbers up again and again. */
 #ifndef PROFD_CORE_REPORT_PLACE_H
 #define PROFD_CORE_REPORT_PLACE_H
 
@@ -24,7 +24,8 @@ struct report_places {
 /* Room for up to n places. False when memory is exhausted. */
 bool report_places_take(struct report_places *p, struct arena *a, uint32_t n);
 
-/* Keys of an item; `down` turns the order round. rank 0, 1: below every time (self arcs, arcs inside a cycle); 2: by time. */
+/* Keys of an item; `down` turns the order round. rank 0, 1: below every time (self arcs, arcs inside a cycle); 2: by
+ * time. */
 static inline void report_place_set(struct report_place *place, unsigned rank, double time, uint64_t calls, bool down)
 {
     uint64_t key = rank < 2 ? rank : sort_key_double(time);

@@ -4,10 +4,10 @@
 
 struct rows_work {
     const struct report_graph *g;
-    struct report_arc *rows;        /* all rows of all functions */
+    struct report_arc *rows; /* all rows of all functions */
     size_t used;
-    struct report_places places;    /* arcs with calls of one list */
-    uint32_t *statics;              /* arcs without, of the same list */
+    struct report_places places; /* arcs with calls of one list */
+    uint32_t *statics;           /* arcs without, of the same list */
     uint32_t place_count, static_count;
 };
 
@@ -106,8 +106,8 @@ bool report_rows_functions(struct arena *a, const struct report_graph *g, struct
         widest = out > widest ? out : widest;
         widest = in > widest ? in : widest;
     }
-    struct rows_work w = {.g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc),
-                          .statics = ARENA_ARRAY(a, widest, uint32_t)};
+    struct rows_work w = {
+        .g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
     if (w.rows == NULL || w.statics == NULL || !report_places_take(&w.places, a, widest))
         return false;
     for (uint32_t i = 0; i < g->function_count; i++) {

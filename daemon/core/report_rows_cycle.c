@@ -9,7 +9,7 @@ struct cycle_work {
     const struct report_function *functions;
     struct sort_item *arcs, *scratch; /* key: position of the function outside; value: arc */
     struct report_places places;
-    struct report_arc *unordered;     /* rows of one list before they are put in order */
+    struct report_arc *unordered; /* rows of one list before they are put in order */
 };
 
 static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t component, struct report_cycle *cycle)
@@ -31,8 +31,11 @@ static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
     const struct report_place *places = report_places_sort(&w->places, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct report_function *f = &w->functions[places[i].item];
-        rows[i] = (struct report_arc){.other = places[i].item, .calls = f->calls_inside, .self = f->self,
-                                      .children = f->children, .inside = true};
+        rows[i] = (struct report_arc){.other = places[i].item,
+                                      .calls = f->calls_inside,
+                                      .self = f->self,
+                                      .children = f->children,
+                                      .inside = true};
     }
     cycle->members = rows;
     cycle->member_count = n;
@@ -67,8 +70,9 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
     for (uint32_t i = 0; i < arcs; i++) {
         uint32_t arc = w->arcs[i].value;
         if (n == 0 || w->unordered[n - 1].other != w->arcs[i].key)
-            w->unordered[n++] = (struct report_arc){.other = (uint32_t)w->arcs[i].key,
-                .of_calls = g->flow->component_outside[g->scc->component[g->graph->to[arc]]]};
+            w->unordered[n++] =
+                (struct report_arc){.other = (uint32_t)w->arcs[i].key,
+                                    .of_calls = g->flow->component_outside[g->scc->component[g->graph->to[arc]]]};
         struct report_arc *row = &w->unordered[n - 1];
         sum_add(&row->calls, g->graph->calls[arc], &saturated);
         row->self += g->flow->arc_self[arc];
@@ -115,7 +119,8 @@ bool report_rows_cycles(struct arena *a, const struct report_graph *g, const str
         uint32_t room = cycle_most(g, g->cycle_component[i]);
         most = room > most ? room : most;
     }
-    struct cycle_work w = {.g = g, .functions = functions,
+    struct cycle_work w = {.g = g,
+                           .functions = functions,
                            .arcs = ARENA_ARRAY(a, most, struct sort_item),
                            .scratch = ARENA_ARRAY(a, most, struct sort_item),
                            .unordered = ARENA_ARRAY(a, most, struct report_arc)};

@@ -11,7 +11,7 @@ __extension__ typedef unsigned __int128 report_u128;
 struct ticks_work {
     const struct profile *profile;
     const struct report_builds *builds;
-    uint64_t *whole;       /* of each owner, for the rate at hand */
+    uint64_t *whole; /* of each owner, for the rate at hand */
     double *part;
     struct sort_item *touched; /* owners with ticks at this rate; room for all of them twice */
     uint32_t touched_count;
@@ -113,7 +113,8 @@ static void ticks_add_histogram(struct ticks_work *w, const struct profile_histo
     for (uint32_t i = 0; i < h->used; i++) {
         uint32_t bin = h->index[i];
         uint64_t low = h->low + (even ? step * bin : (uint64_t)(width * bin / h->bins));
-        uint64_t high = even ? low + step : h->low + (uint64_t)((width * ((report_u128)bin + 1) + h->bins - 1) / h->bins);
+        uint64_t high =
+            even ? low + step : h->low + (uint64_t)((width * ((report_u128)bin + 1) + h->bins - 1) / h->bins);
         uint32_t owner = symtab_find_next(t, low, &span);
         if (span + 1 == t->span_count || high <= t->span_low[span + 1] || high - low <= 1) {
             ticks_add_whole(w, base + owner, h->ticks[i]);
@@ -149,7 +150,8 @@ static bool ticks_close_rate(struct ticks_work *w, struct arena *a, struct repor
 }
 
 /* The histograms of the dimension, ascending by rate. False when memory is exhausted. */
-static bool ticks_order(struct arena *a, const struct ticks_work *w, const char *dimension, uint32_t **out, uint32_t *count)
+static bool ticks_order(struct arena *a, const struct ticks_work *w, const char *dimension, uint32_t **out,
+                        uint32_t *count)
 {
     const struct profile *p = w->profile;
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), n = 0;
@@ -165,12 +167,14 @@ static bool ticks_order(struct arena *a, const struct ticks_work *w, const char 
 }
 
 enum profd_status report_ticks_collect(struct arena *a, const struct profile *p, const struct report_builds *b,
-                                       const char *dimension, bool may_lack, struct report_ticks *out, struct profd_error *e)
+                                       const char *dimension, bool may_lack, struct report_ticks *out,
+                                       struct profd_error *e)
 {
     struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1]};
     uint32_t n = 0, capacity = 0, *order = NULL;
     *out = (struct report_ticks){0};
-    enum profd_status status = report_dimension_choose(a, p, dimension, may_lack, &out->dimension, &out->others, &out->other_count, e);
+    enum profd_status status =
+        report_dimension_choose(a, p, dimension, may_lack, &out->dimension, &out->others, &out->other_count, e);
     if (status != PROFD_OK)
         return status;
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);

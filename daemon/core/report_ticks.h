@@ -20,8 +20,8 @@ struct report_tick {
 
 struct report_ticks {
     uint32_t rate_count;
-    uint32_t *rates;          /* ascending */
-    uint64_t *totals;         /* ticks at each rate */
+    uint32_t *rates;  /* ascending */
+    uint64_t *totals; /* ticks at each rate */
     uint32_t count;
     struct report_tick *rows; /* ascending by (rate, owner) */
     uint64_t ticks;           /* Σ totals, stopping at 2^63−1 */
@@ -32,9 +32,11 @@ struct report_ticks {
 
 /* A bin over several functions is shared by overlap in bytes; [gap] gets only bins that touch nothing else, because
  * padding is not executed. Samples of one dimension, as report_build says; never the collector's words.
- * O(bins + functions under shared bins). BAD_QUERY: there are samples, and none of that dimension, which may not lack. */
+ * O(bins + functions under shared bins). BAD_QUERY: there are samples, and none of that dimension, which may not lack.
+ */
 enum profd_status report_ticks_collect(struct arena *a, const struct profile *p, const struct report_builds *b,
-                                       const char *dimension, bool may_lack, struct report_ticks *out, struct profd_error *e);
+                                       const char *dimension, bool may_lack, struct report_ticks *out,
+                                       struct profd_error *e);
 
 /* Seconds: Σ (whole + part) / rate must be added by ascending rate. */
 static inline double report_tick_seconds(const struct report_ticks *t, uint64_t whole, double part, uint32_t rate)

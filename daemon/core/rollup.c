@@ -9,8 +9,8 @@
 
 #define ROLLUP_SMALL 2048u /* rows; a larger upload is cheaper to sort and merge than to add up by key */
 
-/* Uploads are gathered by group, without spread: small ones are added up as any profile is, and become a run at the end; large
- * ones are sorted. Rollups are runs already. */
+/* Uploads are gathered by group, without spread: small ones are added up as any profile is, and become a run at the
+ * end; large ones are sorted. Rollups are runs already. */
 struct rollup_sum {
     struct rollup_runs plain, spread;
     struct rollup_stack groups[ROLLUP_GROUPS], sums;
@@ -85,7 +85,8 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
     if (g >= ROLLUP_GROUPS)
         return profd_error_set(e, PROFD_REFUSED, "an upload of group %u: there are %u", group, ROLLUP_GROUPS);
     if (builds > LIMIT_BUILDS)
-        return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds, LIMIT_BUILDS);
+        return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds,
+                               LIMIT_BUILDS);
     if ((uint64_t)c->arc_count + c->bin_count <= ROLLUP_SMALL || rollup_run_repeats(c))
         return sum_add_small(s, c, (uint32_t)builds, commit, g, e);
     struct rollup_run *run = rollup_run_sort(&s->plain, c, commit);
@@ -101,7 +102,8 @@ enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, c
     if (s->spread.spread)
         run.s = *spread;
     if (!rollup_stack_push(&s->sums, &s->spread, &run, false))
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count, r->arc_count);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count,
+                               r->arc_count);
     return PROFD_OK;
 }
 
@@ -113,12 +115,13 @@ enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct prof
     return PROFD_OK;
 }
 
-enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map, uint32_t builds,
-                                        bool alone, struct profd_error *e)
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,
+                                        uint32_t builds, bool alone, struct profd_error *e)
 {
     const struct rollup_map m = {map, builds, alone};
     if (!rollup_map_push(&m, &s->spread, &s->sums, r))
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count, r->arc_count);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count,
+                               r->arc_count);
     return PROFD_OK;
 }
 

@@ -1,6 +1,6 @@
-/* A rollup: the sum of many uploads of one series, kept sorted by key so that rollups merge without hashing, together with its
- * spread: the same counts in 16 columns, one per random group of processes (DECISIONS 28, 29). Sums lose
- * time resolution, never a count: adding is associative and commutative down to the bytes, first-arrival order included. */
+/* A rollup: the sum of many uploads of one series, kept sorted by key so that rollups merge without hashing, together
+ * with its spread: the same counts in 16 columns, one per random group of processes (DECISIONS 28, 29). Sums lose time
+ * resolution, never a count: adding is associative and commutative down to the bytes, first-arrival order included. */
 #ifndef PROFD_CORE_ROLLUP_H
 #define PROFD_CORE_ROLLUP_H
 
@@ -26,8 +26,8 @@ struct rollup_histogram {
     struct profile_order order;
 };
 
-/* Histograms ascend by (build, low, high, bins, rate, dimension, abbreviation); arcs by (from_build, from, to_build, to),
- * COUNTS_NOWHERE last; no key twice. Arrays live in an arena. */
+/* Histograms ascend by (build, low, high, bins, rate, dimension, abbreviation); arcs by (from_build, from, to_build,
+ * to), COUNTS_NOWHERE last; no key twice. Arrays live in an arena. */
 struct rollup {
     uint32_t histogram_count, bin_count, arc_count;
     struct rollup_histogram *histograms;
@@ -37,11 +37,11 @@ struct rollup {
     uint64_t *from, *to, *calls;
     uint64_t *commit; /* of the arc's first arrival */
     uint32_t *rank;
-    bool saturated;   /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
+    bool saturated; /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
 };
 
-/* Counts by group, row by row beside a rollup's bins, then its arcs: row i, group g at [i·ROLLUP_GROUPS + g]. The row's sum is the
- * rollup's number (saturating). */
+/* Counts by group, row by row beside a rollup's bins, then its arcs: row i, group g at [i·ROLLUP_GROUPS + g]. The row's
+ * sum is the rollup's number (saturating). */
 struct rollup_spread {
     uint64_t *bins, *arcs;
 };
@@ -55,32 +55,37 @@ struct rollup_sum *rollup_sum_new_plain(struct arena *a);
  * (< ROLLUP_GROUPS). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
                                         struct profd_error *e);
-/* Adds a rollup with its spread; neither is looked at after the call. Sorted runs of like size are merged two by two, so that
- * n rollups of m rows cost O(n·m) if their keys are the same, O(n·m log n) if all differ; both kinds may be mixed. */
+/* Adds a rollup with its spread; neither is looked at after the call. Sorted runs of like size are merged two by two,
+ * so that n rollups of m rows cost O(n·m) if their keys are the same, O(n·m log n) if all differ; both kinds may be
+ * mixed. */
 enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, const struct rollup_spread *spread,
                                  struct profd_error *e);
 /* To a plain sum only. A finished profile: */
 enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
-/* A rollup over a set of so many builds, which are renumbered: map[i] is the sum's number of build i. alone: a build whose number is
- * COUNTS_NOWHERE is left out: its histograms, the arcs with no other end, and the addresses of ends in it (as of those outside every
- * build), so that such arcs add up; the collector's words, which are of whole processes, stay with the first build that does. O(n) if
- * the map ascends and all builds stay, else O(n log n). */
-enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map, uint32_t builds,
-                                        bool alone, struct profd_error *e);
-/* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted. */
+/* A rollup over a set of so many builds, which are renumbered: map[i] is the sum's number of build i. alone: a build
+ * whose number is COUNTS_NOWHERE is left out: its histograms, the arcs with no other end, and the addresses of ends in
+ * it (as of those outside every build), so that such arcs add up; the collector's words, which are of whole processes,
+ * stay with the first build that does. O(n) if the map ascends and all builds stay, else O(n log n). */
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,
+                                        uint32_t builds, bool alone, struct profd_error *e);
+/* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted.
+ */
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, struct rollup_spread *spread,
                                     struct profd_error *e);
 
 /* Histograms, arcs, totals and saturated of a profile, all the rest of which stays as it is. O(n). */
-enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, struct profile *p, struct profd_error *e);
+enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, struct profile *p,
+                                      struct profd_error *e);
 
-/* Stored encodings, in new blocks that the caller frees. counts holds the totals: all that a report reads, arcs apart from bins.
- * spread holds what the totals do not say already (nothing more for a row that one group alone has). Both carry a checksum. */
+/* Stored encodings, in new blocks that the caller frees. counts holds the totals: all that a report reads, arcs apart
+ * from bins. spread holds what the totals do not say already (nothing more for a row that one group alone has). Both
+ * carry a checksum. */
 enum profd_status rollup_encode(const struct rollup *r, uint8_t **out, size_t *out_size, struct profd_error *e);
 enum profd_status rollup_encode_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
                                        size_t *out_size, struct profd_error *e);
-/* Decodes into the arena and validates everything the rules above say; builds is the size of the series' set. arcs_only leaves
- * histograms and bins empty without unpacking them. DAMAGED with the rule and the value; nothing is believed. O(bytes). */
+/* Decodes into the arena and validates everything the rules above say; builds is the size of the series' set. arcs_only
+ * leaves histograms and bins empty without unpacking them. DAMAGED with the rule and the value; nothing is believed.
+ * O(bytes). */
 enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,
                                 struct rollup *out, struct profd_error *e);
 enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,

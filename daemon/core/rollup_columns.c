@@ -47,7 +47,8 @@ static void column_unpack(const uint8_t *p, unsigned width, uint64_t *out, size_
         return;
     default:
         for (size_t i = 0; i < n; i++)
-            out[i] = (uint64_t)p[i] | (uint64_t)p[n + i] << 8 | (uint64_t)p[2 * n + i] << 16 | (uint64_t)p[3 * n + i] << 24;
+            out[i] =
+                (uint64_t)p[i] | (uint64_t)p[n + i] << 8 | (uint64_t)p[2 * n + i] << 16 | (uint64_t)p[3 * n + i] << 24;
         for (unsigned plane = 4; plane < width; plane++)
             for (size_t i = 0; i < n; i++)
                 out[i] |= (uint64_t)p[plane * n + i] << 8 * plane;

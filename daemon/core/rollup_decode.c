@@ -37,7 +37,8 @@ static enum profd_status decode_short(const char *what, struct profd_error *e)
 }
 
 /* Takes memory for rows only when the section can hold them: every row needs a byte of it at least. */
-static enum profd_status decode_judge_rows(const char *what, uint64_t rows, const struct reader *r, struct profd_error *e)
+static enum profd_status decode_judge_rows(const char *what, uint64_t rows, const struct reader *r,
+                                           struct profd_error *e)
 {
     if (rows > (uint64_t)(r->end - r->at))
         return profd_error_set(e, PROFD_DAMAGED, "a sum of %llu %s in %zu bytes", (unsigned long long)rows, what,
@@ -46,17 +47,19 @@ static enum profd_status decode_judge_rows(const char *what, uint64_t rows, cons
 }
 
 /* Runs of equal builds, ascending; the first address of each is left in addresses, 0 elsewhere. */
-static enum profd_status decode_runs(struct reader *r, uint64_t runs, uint32_t builds, uint32_t *build, uint64_t *addresses,
-                                     uint32_t n, struct profd_error *e)
+static enum profd_status decode_runs(struct reader *r, uint64_t runs, uint32_t builds, uint32_t *build,
+                                     uint64_t *addresses, uint32_t n, struct profd_error *e)
 {
     uint32_t i = 0;
     uint64_t least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
     for (uint64_t run = 0; run < runs; run++) {
         uint64_t length, end, address;
-        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &end) || !varint_get(&r->at, r->end, &address))
+        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &end) ||
+            !varint_get(&r->at, r->end, &address))
             return decode_short("the builds of arcs", e);
         if (length < 1 || length > n - i)
-            return profd_error_set(e, PROFD_DAMAGED, "a run of %llu arcs where %u are left", (unsigned long long)length, n - i);
+            return profd_error_set(e, PROFD_DAMAGED, "a run of %llu arcs where %u are left", (unsigned long long)length,
+                                   n - i);
         uint64_t value = end == 0 ? COUNTS_NOWHERE : end - 1;
         if ((end != 0 && value >= builds) || value < least)
             return profd_error_set(e, PROFD_DAMAGED, "an arc of build %llu: out of order, or not one of %u",
@@ -69,7 +72,8 @@ static enum profd_status decode_runs(struct reader *r, uint64_t runs, uint32_t b
     return i == n ? PROFD_OK : profd_error_set(e, PROFD_DAMAGED, "runs of builds hold %u rows of %u", i, n);
 }
 
-/* gaps become addresses in place; firsts has the first address of each run. strict: a gap of 0 within a run is refused. */
+/* gaps become addresses in place; firsts has the first address of each run. strict: a gap of 0 within a run is refused.
+ */
 static bool decode_addresses(const uint32_t *build, const uint64_t *firsts, uint64_t *gaps, uint32_t n, bool strict)
 {
     bool bad = false;
@@ -109,8 +113,8 @@ struct callees {
     uint64_t *address;
 };
 
-static enum profd_status decode_callees(struct reader *r, const struct arc_sizes *sizes, uint32_t builds, uint64_t *firsts,
-                                        struct callees *c, struct profd_error *e)
+static enum profd_status decode_callees(struct reader *r, const struct arc_sizes *sizes, uint32_t builds,
+                                        uint64_t *firsts, struct callees *c, struct profd_error *e)
 {
     enum profd_status status = decode_runs(r, sizes->to_runs, builds, c->build, firsts, c->count, e);
     if (status != PROFD_OK)
@@ -133,8 +137,8 @@ static enum profd_status decode_pairs(const struct callees *c, struct rollup *ou
         out->rank[i] = (uint32_t)out->to[i];
     }
     if (beyond || disorder)
-        return profd_error_set(e, PROFD_DAMAGED, beyond ? "an arc's callee is not one of %u" : "arcs of a sum do not ascend",
-                               c->count);
+        return profd_error_set(e, PROFD_DAMAGED,
+                               beyond ? "an arc's callee is not one of %u" : "arcs of a sum do not ascend", c->count);
     for (uint32_t i = 0; i < out->arc_count; i++) {
         out->to_build[i] = c->build[out->rank[i]];
         out->to[i] = c->address[out->rank[i]];
@@ -164,8 +168,8 @@ static enum profd_status decode_orders(struct reader *r, struct rollup *out, str
     return bad ? profd_error_set(e, PROFD_DAMAGED, "a commit, rank or count of an arc is out of range") : PROFD_OK;
 }
 
-static enum profd_status decode_arc_columns(struct reader *r, const struct arc_sizes *sizes, uint32_t builds, struct arena *a,
-                                            struct rollup *out, struct profd_error *e)
+static enum profd_status decode_arc_columns(struct reader *r, const struct arc_sizes *sizes, uint32_t builds,
+                                            struct arena *a, struct rollup *out, struct profd_error *e)
 {
     struct callees c = {(uint32_t)sizes->callees, ARENA_ARRAY(a, sizes->callees, uint32_t),
                         ARENA_ARRAY(a, sizes->callees, uint64_t)};
@@ -225,22 +229,28 @@ static enum profd_status decode_head(struct reader *r, uint32_t at, uint32_t bui
                                      struct profd_error *e)
 {
     uint64_t build, bins, span, rate, used, rank;
-    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) || !varint_get(&r->at, r->end, &h->low) ||
-        !varint_get(&r->at, r->end, &span) || !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) ||
-        !varint_get(&r->at, r->end, &used) || !varint_get(&r->at, r->end, &h->order.commit) ||
-        !varint_get(&r->at, r->end, &rank))
+    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
+        !varint_get(&r->at, r->end, &h->low) || !varint_get(&r->at, r->end, &span) ||
+        !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used) ||
+        !varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank))
         return decode_short("a histogram", e);
     if (build >= builds || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX)
-        return profd_error_set(e, PROFD_DAMAGED, "histogram %u: build %llu is not one of %u, or a number needs more than 32 bits",
-                               at, (unsigned long long)build, builds);
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "histogram %u: build %llu is not one of %u, or a number needs more than 32 bits", at,
+                               (unsigned long long)build, builds);
     h->build = (uint32_t)build;
     h->bins = (uint32_t)bins;
     h->high = h->low + span;
     h->rate = (uint32_t)rate;
     h->used = (uint32_t)used;
     h->order.rank = (uint32_t)rank;
-    struct counts_histogram same = {.build = h->build, .bins = h->bins, .low = h->low, .high = h->high, .rate = h->rate,
-                                    .abbreviation = h->abbreviation, .used = h->used};
+    struct counts_histogram same = {.build = h->build,
+                                    .bins = h->bins,
+                                    .low = h->low,
+                                    .high = h->high,
+                                    .rate = h->rate,
+                                    .abbreviation = h->abbreviation,
+                                    .used = h->used};
     memcpy(same.dimension, h->dimension, sizeof same.dimension);
     return counts_judge_histogram(&same, at, e) == PROFD_OK ? PROFD_OK : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
 }
@@ -332,15 +342,15 @@ struct envelope {
 static enum profd_status decode_envelope(struct reader *r, struct envelope *v, struct profd_error *e)
 {
     if (r->at == r->end || *r->at != ROLLUP_FORMAT)
-        return profd_error_set(e, PROFD_DAMAGED, "a sum of %zu bytes in format %u: only %d is known", (size_t)(r->end - r->at),
-                               r->at == r->end ? 0u : *r->at, ROLLUP_FORMAT);
+        return profd_error_set(e, PROFD_DAMAGED, "a sum of %zu bytes in format %u: only %d is known",
+                               (size_t)(r->end - r->at), r->at == r->end ? 0u : *r->at, ROLLUP_FORMAT);
     r->at++;
     if (!varint_get(&r->at, r->end, &v->arcs_raw) || !varint_get(&r->at, r->end, &v->arcs_size) ||
         !varint_get(&r->at, r->end, &v->raw))
         return decode_short("its sizes", e);
     if (v->arcs_size > (uint64_t)(r->end - r->at))
-        return profd_error_set(e, PROFD_DAMAGED, "%llu bytes of arcs in a sum that has %zu left", (unsigned long long)v->arcs_size,
-                               (size_t)(r->end - r->at));
+        return profd_error_set(e, PROFD_DAMAGED, "%llu bytes of arcs in a sum that has %zu left",
+                               (unsigned long long)v->arcs_size, (size_t)(r->end - r->at));
     return PROFD_OK;
 }
 

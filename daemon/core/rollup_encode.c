@@ -9,7 +9,8 @@
 #include "proto/limits.h"
 #include "proto/varint.h"
 
-enum profd_status rollup_pack(const uint8_t *raw, size_t n, size_t skip, uint8_t **out, size_t *size, struct profd_error *e)
+enum profd_status rollup_pack(const uint8_t *raw, size_t n, size_t skip, uint8_t **out, size_t *size,
+                              struct profd_error *e)
 {
     if (n > LIMIT_COUNTS_RAW)
         return profd_error_set(e, PROFD_TOO_LARGE, "a sum of %zu bytes, at most %u", n, LIMIT_COUNTS_RAW);
@@ -50,7 +51,8 @@ static uint8_t *encode_runs(const uint32_t *builds, const uint64_t *addresses, u
 }
 
 /* Addresses ascend within a run of equal builds. */
-static uint8_t *encode_gaps(const uint32_t *builds, const uint64_t *addresses, uint32_t n, uint64_t *scratch, uint8_t *p)
+static uint8_t *encode_gaps(const uint32_t *builds, const uint64_t *addresses, uint32_t n, uint64_t *scratch,
+                            uint8_t *p)
 {
     for (uint32_t i = 0; i < n; i++)
         scratch[i] = i == 0 || builds[i] != builds[i - 1] ? 0 : addresses[i] - addresses[i - 1];
@@ -123,8 +125,8 @@ static uint8_t *encode_arcs(const struct rollup *r, const struct callees *c, uin
     return rollup_column_put(p, r->calls, r->arc_count);
 }
 
-static enum profd_status encode_arc_section(const struct rollup *r, size_t skip, uint8_t **out, size_t *raw_size, size_t *size,
-                                            struct profd_error *e)
+static enum profd_status encode_arc_section(const struct rollup *r, size_t skip, uint8_t **out, size_t *raw_size,
+                                            size_t *size, struct profd_error *e)
 {
     struct arena *a = arena_new(0);
     struct callees callees;

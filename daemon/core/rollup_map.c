@@ -11,7 +11,8 @@ static uint32_t map_build(const struct rollup_map *m, uint32_t build)
     return build == COUNTS_NOWHERE ? COUNTS_NOWHERE : m->map[build];
 }
 
-/* Where a histogram goes; COUNTS_NOWHERE if it is left out. The collector's words are of whole processes: they stay with who stays. */
+/* Where a histogram goes; COUNTS_NOWHERE if it is left out. The collector's words are of whole processes: they stay
+ * with who stays. */
 static uint32_t map_histogram(const struct rollup_map *m, const struct rollup_histogram *h)
 {
     uint32_t to = m->map[h->build];
@@ -117,7 +118,8 @@ static void append_arc(const struct rollup *r, uint32_t i, struct rollup *out)
     uint32_t n = out->arc_count;
     if (n > 0 && same_arc(out, n - 1, r, i)) {
         sum_add(&out->calls[n - 1], r->calls[i], &out->saturated);
-        if (r->commit[i] < out->commit[n - 1] || (r->commit[i] == out->commit[n - 1] && r->rank[i] < out->rank[n - 1])) {
+        if (r->commit[i] < out->commit[n - 1] ||
+            (r->commit[i] == out->commit[n - 1] && r->rank[i] < out->rank[n - 1])) {
             out->commit[n - 1] = r->commit[i];
             out->rank[n - 1] = r->rank[i];
         }
@@ -133,7 +135,8 @@ static void append_arc(const struct rollup *r, uint32_t i, struct rollup *out)
     out->arc_count++;
 }
 
-static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack, const struct rollup *r)
+static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+                      const struct rollup *r)
 {
     struct rollup_run *mapped = rollup_run_take(runs, 0, 0, r->arc_count);
     struct rollup_run *sorted = mapped != NULL ? rollup_run_take(runs, 0, 0, r->arc_count) : NULL;
@@ -155,7 +158,8 @@ static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, stru
     return rollup_stack_push(stack, runs, sorted, true);
 }
 
-bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack, const struct rollup *r)
+bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+                     const struct rollup *r)
 {
     if (map_ascends(m))
         return push_renumbered(m, runs, stack, r);

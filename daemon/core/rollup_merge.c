@@ -155,7 +155,8 @@ static void order_lower(struct profile_order *order, struct profile_order other)
         *order = other;
 }
 
-/* The bins of one histogram of the sum, which a, b or both (else NULL) have. Returns the number of rows planned so far. */
+/* The bins of one histogram of the sum, which a, b or both (else NULL) have. Returns the number of rows planned so far.
+ */
 static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, const struct rollup_histogram *x,
                           const struct rollup *b, const struct rollup_histogram *y, uint32_t n)
 {
@@ -175,8 +176,8 @@ static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, cons
 }
 
 /* Rows first to end of the plan. */
-static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t first,
-                       uint32_t end, bool *saturated)
+static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
+                       uint32_t first, uint32_t end, bool *saturated)
 {
     for (uint32_t k = first; k < end; k++) {
         uint32_t i = runs->left[k], j = runs->right[k];
@@ -192,13 +193,15 @@ static void merge_words(const struct rollup_runs *runs, const uint32_t *a, const
         out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
 }
 
-static void merge_addresses(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n)
+static void merge_addresses(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
+                            uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++)
         out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
 }
 
-static void merge_orders(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b, struct rollup *out)
+static void merge_orders(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
+                         struct rollup *out)
 {
     for (uint32_t k = 0; k < out->arc_count; k++) {
         uint32_t i = runs->left[k], j = runs->right[k];
@@ -211,12 +214,14 @@ static void merge_orders(const struct rollup_runs *runs, const struct rollup *a,
     }
 }
 
-static void merge_groups(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n)
+static void merge_groups(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
+                         uint32_t n)
 {
     bool saturated = false; /* the row's number says it */
     for (uint32_t k = 0; k < n; k++, out += ROLLUP_GROUPS) {
         uint32_t i = runs->left[k], j = runs->right[k];
-        memcpy(out, i != NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS, ROLLUP_GROUPS * sizeof *out);
+        memcpy(out, i != NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS,
+               ROLLUP_GROUPS * sizeof *out);
         for (uint32_t g = 0; i != NONE && j != NONE && g < ROLLUP_GROUPS; g++)
             sum_add(&out[g], b[(size_t)j * ROLLUP_GROUPS + g], &saturated);
     }
@@ -237,7 +242,8 @@ static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *
 }
 
 /* Ticks, and the collector's words, which may stop at 2^63−1 without a sum of ticks being wrong. */
-static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b, struct rollup *out)
+static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
+                        struct rollup *out)
 {
     uint32_t done = 0;
     for (uint32_t i = 0; i < out->histogram_count; i++) {
@@ -252,7 +258,8 @@ static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, 
     merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, out->bin_count, &out->saturated);
 }
 
-/* Histograms of out are planned in left and right of the heads; their bins take the plan over one by one, behind the heads. */
+/* Histograms of out are planned in left and right of the heads; their bins take the plan over one by one, behind the
+ * heads. */
 static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
                              struct rollup_run *out, uint32_t heads)
 {

@@ -9,7 +9,8 @@
 #include "core/rollup.h"
 #include "core/sort.h"
 
-/* A rollup with or without (NULL) its spread. Its arrays are taken from the arena and used again when it is given back. */
+/* A rollup with or without (NULL) its spread. Its arrays are taken from the arena and used again when it is given back.
+ */
 struct rollup_run {
     struct rollup r;
     struct rollup_spread s;
@@ -19,9 +20,9 @@ struct rollup_run {
 
 struct rollup_runs {
     struct arena *arena;
-    bool spread;             /* runs have one */
+    bool spread; /* runs have one */
     struct rollup_run *spare;
-    uint32_t *left, *right;  /* the plan of a merge */
+    uint32_t *left, *right; /* the plan of a merge */
     size_t plan_room;
     struct sort_item *items; /* for sorting an upload: twice item_room of them */
     size_t item_room;
@@ -36,7 +37,8 @@ void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run);
 /* A run of its own with the content of another; NULL when memory is exhausted. */
 struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup_run *from);
 
-/* The sum of two runs, which stay as they are. NULL when memory is exhausted or there are 2^32 rows. O(rows of both). */
+/* The sum of two runs, which stay as they are. NULL when memory is exhausted or there are 2^32 rows. O(rows of both).
+ */
 struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b);
 
 /* Runs that wait to be merged, each more than twice as long as the one above it, so that 34 would do. */
@@ -45,9 +47,9 @@ struct rollup_stack {
     uint32_t depth;
 };
 
-/* Puts a run on the stack, after those on top that are not more than twice as long were merged with it: runs of the same keys are
- * added up at once, runs of different keys pairwise by size. own: it may be given back; else it is copied. False when memory is
- * exhausted. */
+/* Puts a run on the stack, after those on top that are not more than twice as long were merged with it: runs of the
+ * same keys are added up at once, runs of different keys pairwise by size. own: it may be given back; else it is
+ * copied. False when memory is exhausted. */
 bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own);
 /* What is on the stack becomes one run, an empty one if there is nothing. False when memory is exhausted. */
 bool rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run **out);

@@ -14,9 +14,15 @@ static enum profd_status make_histograms(const struct rollup *r, struct arena *a
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *from = &r->histograms[i];
         struct profile_histogram *h = &p->histograms[i];
-        *h = (struct profile_histogram){.build = from->build, .bins = from->bins, .low = from->low, .high = from->high,
-                                        .rate = from->rate, .abbreviation = from->abbreviation, .used = from->used,
-                                        .index = r->bin_index + from->first, .ticks = r->bin_ticks + from->first,
+        *h = (struct profile_histogram){.build = from->build,
+                                        .bins = from->bins,
+                                        .low = from->low,
+                                        .high = from->high,
+                                        .rate = from->rate,
+                                        .abbreviation = from->abbreviation,
+                                        .used = from->used,
+                                        .index = r->bin_index + from->first,
+                                        .ticks = r->bin_ticks + from->first,
                                         .order = from->order};
         memcpy(h->dimension, from->dimension, sizeof h->dimension);
         for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++) {
@@ -40,8 +46,8 @@ enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, s
     if (p->arcs == NULL)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", r->arc_count);
     for (uint32_t i = 0; i < r->arc_count; i++) {
-        p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i], r->to[i], r->calls[i],
-                                          {r->commit[i], r->rank[i]}};
+        p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i],
+                                          r->to[i],         r->calls[i],    {r->commit[i], r->rank[i]}};
         stopped |= r->calls[i] == SUM_MAX;
         sum_add(&p->calls, r->calls[i], &p->saturated);
     }

@@ -9,8 +9,13 @@
 static struct rollup_histogram head_of_upload(const struct counts *c, uint32_t i, uint64_t commit)
 {
     const struct counts_histogram *from = &c->histograms[i];
-    struct rollup_histogram h = {.build = from->build, .bins = from->bins, .low = from->low, .high = from->high,
-                                 .rate = from->rate, .abbreviation = from->abbreviation, .order = {commit, i}};
+    struct rollup_histogram h = {.build = from->build,
+                                 .bins = from->bins,
+                                 .low = from->low,
+                                 .high = from->high,
+                                 .rate = from->rate,
+                                 .abbreviation = from->abbreviation,
+                                 .order = {commit, i}};
     for (size_t k = 0; k + 1 < sizeof h.dimension && from->dimension[k] != '\0'; k++)
         h.dimension[k] = from->dimension[k];
     return h;
@@ -85,8 +90,8 @@ static void fill_arcs(const struct counts *c, const struct sort_item *items, uin
     uint32_t n = 0;
     for (uint32_t k = 0; k < c->arc_count; k++) {
         uint32_t i = items[k].value;
-        if (n == 0 || r->from[n - 1] != c->from[i] || r->to[n - 1] != c->to[i] || r->from_build[n - 1] != c->from_build[i] ||
-            r->to_build[n - 1] != c->to_build[i]) {
+        if (n == 0 || r->from[n - 1] != c->from[i] || r->to[n - 1] != c->to[i] ||
+            r->from_build[n - 1] != c->from_build[i] || r->to_build[n - 1] != c->to_build[i]) {
             r->from_build[n] = c->from_build[i];
             r->to_build[n] = c->to_build[i];
             r->from[n] = c->from[i];
@@ -133,9 +138,15 @@ static void fill_profile_histograms(const struct profile *p, struct rollup *r)
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *from = &p->histograms[i];
         struct rollup_histogram *h = &r->histograms[i];
-        *h = (struct rollup_histogram){.build = from->build, .bins = from->bins, .low = from->low, .high = from->high,
-                                       .rate = from->rate, .abbreviation = from->abbreviation, .order = from->order,
-                                       .first = r->bin_count, .used = from->used};
+        *h = (struct rollup_histogram){.build = from->build,
+                                       .bins = from->bins,
+                                       .low = from->low,
+                                       .high = from->high,
+                                       .rate = from->rate,
+                                       .abbreviation = from->abbreviation,
+                                       .order = from->order,
+                                       .first = r->bin_count,
+                                       .used = from->used};
         memcpy(h->dimension, from->dimension, sizeof h->dimension);
         for (uint32_t k = 0; k < from->used; k++, r->bin_count++) {
             r->bin_index[r->bin_count] = from->index[k];

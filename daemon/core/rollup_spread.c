@@ -53,7 +53,8 @@ enum profd_status rollup_encode_spread(const struct rollup *r, const struct roll
 {
     uint8_t *block = NULL, head[1 + VARINT_MAX];
     size_t rows = (size_t)r->bin_count + r->arc_count, count = 0, size;
-    size_t most = count_stored(spread->bins, r->bin_ticks, r->bin_count) + count_stored(spread->arcs, r->calls, r->arc_count);
+    size_t most =
+        count_stored(spread->bins, r->bin_ticks, r->bin_count) + count_stored(spread->arcs, r->calls, r->arc_count);
     uint8_t *raw = malloc(2 * rollup_column_bound(rows) + rollup_column_bound(most));
     uint64_t *masks = calloc(rows + 1, sizeof *masks), *shares = calloc(most + 1, sizeof *shares);
     enum profd_status status = PROFD_OK;
@@ -85,7 +86,8 @@ struct reader {
     const uint8_t *at, *end;
 };
 
-/* A row from its mask and the shares at *next, of which there are enough. False where they cannot add up to the number. */
+/* A row from its mask and the shares at *next, of which there are enough. False where they cannot add up to the number.
+ */
 static bool decode_row(uint64_t mask, uint64_t number, const uint64_t **next, uint64_t *row)
 {
     bool saturated = false;
@@ -131,9 +133,11 @@ static enum profd_status decode_section(const struct rollup *r, struct reader in
 {
     size_t count = 0;
     uint64_t *arc_masks = masks + r->bin_count;
-    if (!rollup_column_get(&in.at, in.end, masks, r->bin_count) || !rollup_column_get(&in.at, in.end, arc_masks, r->arc_count))
+    if (!rollup_column_get(&in.at, in.end, masks, r->bin_count) ||
+        !rollup_column_get(&in.at, in.end, arc_masks, r->arc_count))
         return profd_error_set(e, PROFD_DAMAGED, "a spread ends inside its masks");
-    if (!count_shares(masks, r->bin_ticks, r->bin_count, &count) || !count_shares(arc_masks, r->calls, r->arc_count, &count))
+    if (!count_shares(masks, r->bin_ticks, r->bin_count, &count) ||
+        !count_shares(arc_masks, r->calls, r->arc_count, &count))
         return profd_error_set(e, PROFD_DAMAGED, "a spread speaks of a group that is not one of %u", ROLLUP_GROUPS);
     uint64_t *shares = calloc(count + 1, sizeof *shares);
     if (shares == NULL)
@@ -158,8 +162,8 @@ enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, 
     uint64_t size;
     size_t rows = (size_t)r->bin_count + r->arc_count;
     if (n < 1 || *reader.at++ != ROLLUP_FORMAT_SPREAD || !varint_get(&reader.at, reader.end, &size))
-        return profd_error_set(e, PROFD_DAMAGED, "a spread of %zu bytes in format %u: only %d is known", n, n < 1 ? 0u : in[0],
-                               ROLLUP_FORMAT_SPREAD);
+        return profd_error_set(e, PROFD_DAMAGED, "a spread of %zu bytes in format %u: only %d is known", n,
+                               n < 1 ? 0u : in[0], ROLLUP_FORMAT_SPREAD);
     enum profd_status status = rollup_unpack(reader.at, (size_t)(reader.end - reader.at), size, &raw, e);
     if (status != PROFD_OK)
         return status;

@@ -11,15 +11,15 @@
 /* One build as lists show it; strings belong to whoever made the row. Times: ns since the epoch, UTC. */
 struct build_row {
     struct buildid build_id;
-    const char *name;      /* as first delivered */
-    bool is_program;       /* was ever a process's main executable */
+    const char *name; /* as first delivered */
+    bool is_program;  /* was ever a process's main executable */
     int64_t first_seen, last_seen;
     uint64_t uploads, processes;
-    uint64_t nanoseconds;  /* Σ ticks/rate of its own histograms of dimension seconds */
-    uint64_t calls;        /* Σ calls into it */
-    uint32_t inexact;      /* message_inexact bits, 0 = exact */
+    uint64_t nanoseconds; /* Σ ticks/rate of its own histograms of dimension seconds */
+    uint64_t calls;       /* Σ calls into it */
+    uint32_t inexact;     /* message_inexact bits, 0 = exact */
     bool has_names;
-    const char *note;      /* sentence of the object worker, "" if none */
+    const char *note; /* sentence of the object worker, "" if none */
 };
 
 /* A label pair seen with a build. */
@@ -33,7 +33,7 @@ struct group_row {
     const char *const *values; /* one per label asked for; an absent label is "" */
     int64_t time, width;       /* ns: start and length of the step; width 0: there are none */
     uint64_t uploads, processes, hosts;
-    double seconds;            /* Σ ticks/rate in one dimension, as in a report's totals */
+    double seconds; /* Σ ticks/rate in one dimension, as in a report's totals */
     uint64_t calls;
     int64_t first, last;
     uint32_t inexact;
@@ -52,23 +52,23 @@ struct series_row {
 
 /* Functions of one name, joined over the programs that were asked for. */
 struct joined_row {
-    const char *name, *file;    /* file: of what its file alone can call; "" for what everybody can */
-    double self, total;         /* seconds; total is the sum of what each program's report says */
+    const char *name, *file; /* file: of what its file alone can call; "" for what everybody can */
+    double self, total;      /* seconds; total is the sum of what each program's report says */
     uint64_t calls, self_calls;
-    uint64_t programs, builds;  /* in whose reports, and in how many builds of code, it was found */
+    uint64_t programs, builds; /* in whose reports, and in how many builds of code, it was found */
 };
 
 /* What could not be joined by name, and of what everything is the sum. */
 struct joined_rest {
     uint64_t programs, uploads, processes;
     uint32_t inexact;
-    double seconds;             /* of all samples */
+    double seconds; /* of all samples */
     uint64_t calls;
-    uint64_t unnamed_builds, unnamed_functions;      /* nobody sent their names */
+    uint64_t unnamed_builds, unnamed_functions; /* nobody sent their names */
     double unnamed_seconds;
-    uint64_t ambiguous_names, ambiguous_functions;   /* several of one name in one build: which is whose in another? */
+    uint64_t ambiguous_names, ambiguous_functions; /* several of one name in one build: which is whose in another? */
     double ambiguous_seconds;
-    double other_seconds;       /* [plt], [gap] and the like */
+    double other_seconds; /* [plt], [gap] and the like */
 };
 
 /* A live process. Texts belong to whoever made the row; "" for what is not known yet. */
@@ -77,15 +77,15 @@ struct process_row {
     uint32_t uid, pid, pid_inside;    /* pid as the daemon sees it; as the process's own namespace does */
     const char *build_id, *name;
     size_t label_count;
-    const struct label_row *labels;   /* uploads means nothing */
-    int64_t started, now;             /* ns since the epoch */
+    const struct label_row *labels; /* uploads means nothing */
+    int64_t started, now;           /* ns since the epoch */
     const char *mode, *state, *why;
-    uint32_t rate, rate_asked;        /* ticks per second, as started and as asked for since; 0: not */
+    uint32_t rate, rate_asked; /* ticks per second, as started and as asked for since; 0: not */
     bool exact, calls_exact, ticks_exact;
     uint64_t calls, ticks, cpu_ns, bytes;
     double calls_per_second;
-    double overhead;                  /* part of the CPU time that counting takes, estimated */
-    int64_t harvested;                /* 0: not yet */
+    double overhead;   /* part of the CPU time that counting takes, estimated */
+    int64_t harvested; /* 0: not yet */
 };
 
 #endif

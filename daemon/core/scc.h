@@ -10,13 +10,13 @@
 
 struct scc {
     uint32_t count;
-    uint32_t *component;    /* of each node, 0 … count − 1: every arc that shapes goes to the same or a lower number */
-    uint32_t *first;        /* members of c: member[first[c]] … member[first[c + 1]], ascending */
+    uint32_t *component; /* of each node, 0 … count − 1: every arc that shapes goes to the same or a lower number */
+    uint32_t *first;     /* members of c: member[first[c]] … member[first[c + 1]], ascending */
     uint32_t *member;
 };
 
-/* Components over the arcs flagged CALLGRAPH_SHAPES. The same graph gives the same numbers. Iterative; O(nodes + arcs) time
- * and memory. NO_MEMORY or OK. */
+/* Components over the arcs flagged CALLGRAPH_SHAPES. The same graph gives the same numbers. Iterative; O(nodes + arcs)
+ * time and memory. NO_MEMORY or OK. */
 enum profd_status scc_find(struct arena *a, const struct callgraph *g, struct scc **out, struct profd_error *e);
 
 static inline uint32_t scc_size(const struct scc *s, uint32_t component)

@@ -19,7 +19,8 @@ static uint64_t to_nanoseconds(uint64_t ticks, uint32_t rate, bool *saturated)
     return whole;
 }
 
-static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, const char *dimension, uint32_t rate, bool *saturated)
+static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, const char *dimension, uint32_t rate,
+                     bool *saturated)
 {
     uint64_t sum = 0;
     if (words_are(dimension))
@@ -30,7 +31,8 @@ static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, con
         sum_add(&share->nanoseconds, to_nanoseconds(sum, rate, saturated), saturated);
 }
 
-static void add_calls(struct share *shares, const uint32_t *to_build, const uint64_t *calls, uint32_t n, bool *saturated)
+static void add_calls(struct share *shares, const uint32_t *to_build, const uint64_t *calls, uint32_t n,
+                      bool *saturated)
 {
     for (uint32_t i = 0; i < n; i++)
         if (to_build[i] != COUNTS_NOWHERE)

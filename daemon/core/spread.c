@@ -56,8 +56,8 @@ struct spread_estimate spread_difference(const double a[K], const double b[K], u
     return (struct spread_estimate){sum(a) - sum(b), between(d), groups};
 }
 
-bool spread_ratio_difference(const double a[K], const double c[K], const double b[K], const double d[K], unsigned groups,
-                             struct spread_estimate *out)
+bool spread_ratio_difference(const double a[K], const double c[K], const double b[K], const double d[K],
+                             unsigned groups, struct spread_estimate *out)
 {
     double first[K], second[K], x, y;
     if (!residuals(a, c, first, &x) || !residuals(b, d, second, &y))

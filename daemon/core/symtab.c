@@ -10,8 +10,8 @@
 static struct symtab_owner *symtab_add(struct symtab *t, uint64_t address, uint64_t size, enum symtab_kind kind)
 {
     struct symtab_owner *owner = &t->owners[t->owner_count];
-    *owner = (struct symtab_owner){.address = address, .size = size, .symbol = SYMTAB_NONE,
-                                   .folded_into = t->owner_count, .kind = (uint8_t)kind};
+    *owner = (struct symtab_owner){
+        .address = address, .size = size, .symbol = SYMTAB_NONE, .folded_into = t->owner_count, .kind = (uint8_t)kind};
     t->owner_count++;
     return owner;
 }
@@ -30,7 +30,8 @@ static bool symtab_plt_start(const struct object *o, uint64_t *start)
     return found;
 }
 
-/* An owner for every address where function symbols are: the best of them, with the longest size any of its class states. */
+/* An owner for every address where function symbols are: the best of them, with the longest size any of its class
+ * states. */
 static void symtab_add_symbols(struct symtab *t, uint32_t *next, uint64_t below)
 {
     const struct object *o = t->object;
@@ -59,9 +60,10 @@ static int symtab_compare_addresses(const void *context, uint32_t x, uint32_t y)
     return starts[x] < starts[y] ? -1 : starts[x] > starts[y];
 }
 
-/* Owners of a build without names: each known entry inside a range, and the start of each range but the PLT's. The PLT's
- * owner is put among them where has_plt. */
-static bool symtab_add_entries(struct symtab *t, struct arena *a, const struct symtab_request *r, bool has_plt, uint64_t plt)
+/* Owners of a build without names: each known entry inside a range, and the start of each range but the PLT's. The
+ * PLT's owner is put among them where has_plt. */
+static bool symtab_add_entries(struct symtab *t, struct arena *a, const struct symtab_request *r, bool has_plt,
+                               uint64_t plt)
 {
     const struct object *o = t->object;
     uint32_t n = 0, room = r->entry_count + o->range_count;

@@ -100,8 +100,8 @@ static bool fold_index(struct fold_names *names, struct arena *a)
     return true;
 }
 
-/* True if the position's owner may take in a part named by n bytes: an owner that is a part itself must have a shorter name,
- * so that no chain of parts can close. */
+/* True if the position's owner may take in a part named by n bytes: an owner that is a part itself must have a shorter
+ * name, so that no chain of parts can close. */
 static bool fold_may_own(const struct fold_names *names, uint32_t position, uint32_t part, size_t n)
 {
     const struct symtab *t = names->table;
@@ -113,8 +113,8 @@ static bool fold_may_own(const struct fold_names *names, uint32_t position, uint
     return length < n || fold_parent_length(winner, length, names->clones) == 0;
 }
 
-/* The owner of that name for a part cut from it. Local symbols of one file stand together, so the neighbours of the part
- * in the symbol table are the only candidates: the one of its file, else the nearer. */
+/* The owner of that name for a part cut from it. Local symbols of one file stand together, so the neighbours of the
+ * part in the symbol table are the only candidates: the one of its file, else the nearer. */
 static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, uint32_t part, size_t part_length)
 {
     const struct object_symbol *symbols = names->table->object->symbols;
@@ -134,8 +134,10 @@ static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, 
         if (!fold_may_own(names, names->by_name[i].value, part, part_length))
             continue;
         bool file = symbols[other].file != 0 && symbols[other].file == symbols[symbol].file;
-        if (best == SYMTAB_NONE || file || (other - symbol < symbol - (uint32_t)names->by_name[best].key &&
-            (symbols[names->by_name[best].key & UINT32_MAX].file != symbols[symbol].file || symbols[symbol].file == 0)))
+        if (best == SYMTAB_NONE || file ||
+            (other - symbol < symbol - (uint32_t)names->by_name[best].key &&
+             (symbols[names->by_name[best].key & UINT32_MAX].file != symbols[symbol].file ||
+              symbols[symbol].file == 0)))
             best = i;
     }
     return best == SYMTAB_NONE ? SYMTAB_NONE : names->owner[names->by_name[best].value];

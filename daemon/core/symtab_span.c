@@ -1,9 +1,9 @@
 #include "core/symtab_span.h"
 
-
 #include "core/symtab_rank.h"
 
-/* Claims that hold the current address, the best on top; those that have ended are dropped when they come to the top. */
+/* Claims that hold the current address, the best on top; those that have ended are dropped when they come to the top.
+ */
 struct span_heap {
     const struct symtab *table;
     const struct symtab_claim *claims;

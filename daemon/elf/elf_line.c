@@ -25,7 +25,7 @@ struct search {
     struct elf_units units; /* empty unless the compilation's folder is wanted */
     struct wanted *list;
     uint32_t count, cursor;
-    bool keep; /* all rows */
+    bool keep;     /* all rows */
     bool as_gprof; /* for gprof's own listings: BFD's reading where it differs from DWARF's */
     struct object_line *rows;
     uint32_t row_count, row_room;
@@ -145,9 +145,10 @@ static enum profd_status rows_finish(struct search *s, const struct elf_file *f,
     return elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
 }
 
-/* Reads one unit, whose version stands at offset, into *room (grown as needed) and runs it. start is its own in the section. */
-static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t offset, uint64_t size, uint8_t offset_size,
-                                   uint8_t **room, uint64_t *room_size, struct profd_error *e)
+/* Reads one unit, whose version stands at offset, into *room (grown as needed) and runs it. start is its own in the
+ * section. */
+static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t offset, uint64_t size,
+                                   uint8_t offset_size, uint8_t **room, uint64_t *room_size, struct profd_error *e)
 {
     if (size > *room_size) {
         uint8_t *more = realloc(*room, (size_t)size);
@@ -208,8 +209,8 @@ static bool has_compressed(const struct elf_file *f)
     return false;
 }
 
-enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
-                                bool all, bool table, struct profd_error *e)
+enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, bool all,
+                                bool table, struct profd_error *e)
 {
     const struct elf_file *from = f;
     const struct elf_section *lines = elf_file_find(f, ".debug_line");

@@ -70,8 +70,8 @@ static void text_at(const struct entry_section *s, uint64_t offset, struct entry
 }
 
 /* The number that stands at an index of a table. False beyond its end. */
-static bool table_number(const struct entry_file *d, const struct entry_section *s, uint64_t base, uint64_t index, unsigned size,
-                         uint64_t *out)
+static bool table_number(const struct entry_file *d, const struct entry_section *s, uint64_t base, uint64_t index,
+                         unsigned size, uint64_t *out)
 {
     if (s->bytes == NULL || base > s->size || index >= (s->size - base) / size)
         return false;
@@ -125,8 +125,8 @@ static void value_fixed(const struct entry_unit *u, uint64_t form, uint64_t numb
 }
 
 /* Texts and what stands in other sections. False if the form is none of these. */
-static bool value_elsewhere(const struct entry_file *d, const struct entry_unit *u, uint64_t form, struct line_cursor *c,
-                            struct entry_value *out)
+static bool value_elsewhere(const struct entry_file *d, const struct entry_unit *u, uint64_t form,
+                            struct line_cursor *c, struct entry_value *out)
 {
     static const uint8_t sizes[] = {1, 2, 3, 4}; /* of FORM_STRX1 and FORM_ADDRX1 and those behind */
     bool short_text = form >= FORM_STRX1 && form < FORM_STRX1 + 4;
@@ -139,14 +139,15 @@ static bool value_elsewhere(const struct entry_file *d, const struct entry_unit 
         text_at(&d->info, c->at, out);
         while (line_u8(c) != 0)
             continue;
-    } else if (form == FORM_STRX || form == FORM_ADDRX || form == FORM_RNGLISTX || form == FORM_LOCLISTX || short_text ||
-               (form >= FORM_ADDRX1 && form < FORM_ADDRX1 + 4)) {
+    } else if (form == FORM_STRX || form == FORM_ADDRX || form == FORM_RNGLISTX || form == FORM_LOCLISTX ||
+               short_text || (form >= FORM_ADDRX1 && form < FORM_ADDRX1 + 4)) {
         uint64_t index = 0, offset;
         if (form < FORM_STRX1)
             index = line_leb(c, false);
         else
             for (unsigned i = 0; i < sizes[(form - FORM_STRX1) % 4]; i++)
-                index |= (uint64_t)line_u8(c) << 8 * (d->file->big_endian ? sizes[(form - FORM_STRX1) % 4] - 1u - i : i);
+                index |= (uint64_t)line_u8(c)
+                         << 8 * (d->file->big_endian ? sizes[(form - FORM_STRX1) % 4] - 1u - i : i);
         if (form == FORM_STRX || short_text) {
             if (table_number(d, &d->string_offsets, u->strings, index, u->offset_size, &offset))
                 text_at(&d->strings, offset, out);

@@ -1,5 +1,5 @@
-/* The entries of .debug_info (DWARF 2 to 5), one after the other: enough of them to know where functions and their inlined
- * copies lie. For local verbs, which may hold whole sections; the worker never comes here. */
+/* The entries of .debug_info (DWARF 2 to 5), one after the other: enough of them to know where functions and their
+ * inlined copies lie. For local verbs, which may hold whole sections; the worker never comes here. */
 #ifndef PROFD_ELF_ELF_LINE_ENTRIES_H
 #define PROFD_ELF_ELF_LINE_ENTRIES_H
 
@@ -40,7 +40,7 @@ struct entry_unit {
     uint32_t kind_count;
     uint16_t version;
     uint8_t offset_size, address_size;
-    bool plain_names; /* its language's names are those of the symbol table */
+    bool plain_names;                  /* its language's names are those of the symbol table */
     uint64_t base, strings, addresses; /* low_pc, and where its parts of the tables of DWARF 5 begin */
 };
 
@@ -57,7 +57,13 @@ struct entry_file {
     uint64_t steps; /* left: damaged entries may ask for any work */
 };
 
-enum entry_value_kind { ENTRY_VALUE_OTHER, ENTRY_VALUE_ADDRESS, ENTRY_VALUE_NUMBER, ENTRY_VALUE_TEXT, ENTRY_VALUE_REFERENCE };
+enum entry_value_kind {
+    ENTRY_VALUE_OTHER,
+    ENTRY_VALUE_ADDRESS,
+    ENTRY_VALUE_NUMBER,
+    ENTRY_VALUE_TEXT,
+    ENTRY_VALUE_REFERENCE
+};
 
 /* A value: an address, a number, a NUL-terminated text, an offset in .debug_info. */
 struct entry_value {
@@ -74,14 +80,16 @@ struct entry {
     struct line_cursor values, attributes;
 };
 
-/* Loads the sections and reads the heads of all units. Nothing there, or damaged: no units. NO_MEMORY, IO. Work and memory are
- * O(sections). */
-enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, struct entry_file *out, struct profd_error *e);
+/* Loads the sections and reads the heads of all units. Nothing there, or damaged: no units. NO_MEMORY, IO. Work and
+ * memory are O(sections). */
+enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, struct entry_file *out,
+                                  struct profd_error *e);
 
 /* The unit that holds the offset, or NULL. O(log units). */
 const struct entry_unit *entry_file_unit(const struct entry_file *d, uint64_t at);
 
-/* Opens the entry at an offset. False for the mark that ends a list (values stands behind it), and for damage (values.failed). */
+/* Opens the entry at an offset. False for the mark that ends a list (values stands behind it), and for damage
+ * (values.failed). */
 bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t at, struct entry *out);
 
 /* Reads the next attribute. False behind the last; values then stands at the next entry, or has failed. */
@@ -90,8 +98,8 @@ bool entry_next(struct entry_file *d, struct entry *entry, uint64_t *name, struc
 /* The address a value means. False if it means none. */
 bool entry_address(const struct entry_file *d, const struct entry_unit *u, const struct entry_value *v, uint64_t *out);
 
-/* Calls each() for the ranges of AT_RANGES, in their order; for none of a list that is named by its number, which gprof passes
- * over. False if they are damaged, or each() says so. */
+/* Calls each() for the ranges of AT_RANGES, in their order; for none of a list that is named by its number, which gprof
+ * passes over. False if they are damaged, or each() says so. */
 bool entry_ranges(struct entry_file *d, const struct entry_unit *u, const struct entry_value *v,
                   bool (*each)(void *context, uint64_t low, uint64_t high), void *context);
 

@@ -9,8 +9,8 @@ enum { UNIT_COMPILE = 1, UNIT_TYPE, UNIT_PARTIAL, UNIT_SKELETON, UNIT_SPLIT };
 /* Damaged entries may be asked for again and again; healthy ones have less than this for each byte. */
 #define STEPS_PER_BYTE 32
 
-static enum profd_status section_load(const struct elf_file *f, const char *name, struct arena *a, struct entry_section *out,
-                                      struct profd_error *e)
+static enum profd_status section_load(const struct elf_file *f, const char *name, struct arena *a,
+                                      struct entry_section *out, struct profd_error *e)
 {
     const struct elf_section *s = elf_file_find(f, name);
     uint8_t *bytes;
@@ -27,17 +27,22 @@ static enum profd_status sections_load(struct entry_file *d, struct arena *a, st
     const struct {
         const char *name;
         struct entry_section *section;
-    } list[] = {{".debug_info", &d->info},          {".debug_abbrev", &d->kinds},
-                {".debug_str", &d->strings},        {".debug_line_str", &d->line_strings},
-                {".debug_str_offsets", &d->string_offsets}, {".debug_addr", &d->addresses},
-                {".debug_ranges", &d->old_ranges},  {".debug_rnglists", &d->ranges}};
+    } list[] = {{".debug_info", &d->info},
+                {".debug_abbrev", &d->kinds},
+                {".debug_str", &d->strings},
+                {".debug_line_str", &d->line_strings},
+                {".debug_str_offsets", &d->string_offsets},
+                {".debug_addr", &d->addresses},
+                {".debug_ranges", &d->old_ranges},
+                {".debug_rnglists", &d->ranges}};
     enum profd_status status = PROFD_OK;
     for (unsigned i = 0; i < sizeof list / sizeof *list && status == PROFD_OK; i++)
         status = section_load(d->file, list[i].name, a, list[i].section, e);
     return status;
 }
 
-/* The head of the unit at offset at, *next behind it. False if it is damaged; what is no unit of functions has no entries. */
+/* The head of the unit at offset at, *next behind it. False if it is damaged; what is no unit of functions has no
+ * entries. */
 static bool unit_head(const struct entry_file *d, uint64_t at, struct entry_unit *out, uint64_t *next)
 {
     struct line_cursor c = {.file = d->file, .bytes = d->info.bytes, .at = at, .end = d->info.size};
@@ -62,8 +67,8 @@ static bool unit_head(const struct entry_file *d, uint64_t at, struct entry_unit
     if (type == UNIT_SKELETON || type == UNIT_SPLIT)
         line_skip(&c, 8);
     u.entries = c.at;
-    if (c.failed || u.version < 2 || u.version > 5 || (u.address_size != 4 && u.address_size != 8) || type == UNIT_TYPE ||
-        type > UNIT_SPLIT)
+    if (c.failed || u.version < 2 || u.version > 5 || (u.address_size != 4 && u.address_size != 8) ||
+        type == UNIT_TYPE || type > UNIT_SPLIT)
         u.entries = u.end;
     *out = u;
     return true;
@@ -109,8 +114,8 @@ static int unit_compare(const void *x, const void *y)
     return (*a)->abbreviations < (*b)->abbreviations ? -1 : (*a)->abbreviations > (*b)->abbreviations;
 }
 
-/* Reads each unit's kinds; units that share them, too, get the same. Lists that begin inside others would cost their square:
- * their units have none. */
+/* Reads each unit's kinds; units that share them, too, get the same. Lists that begin inside others would cost their
+ * square: their units have none. */
 static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struct profd_error *e)
 {
     struct entry_unit **order = ARENA_ARRAY(a, d->unit_count, struct entry_unit *);
@@ -127,13 +132,17 @@ static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struc
             u->kinds = last->kinds;
             u->kind_count = last->kind_count;
         } else if (u->abbreviations >= end && u->abbreviations < d->kinds.size) {
-            struct line_cursor c = {
-                .file = d->file, .bytes = d->kinds.bytes, .at = u->abbreviations, .end = d->kinds.size}, again = c;
+            struct line_cursor c = {.file = d->file,
+                                    .bytes = d->kinds.bytes,
+                                    .at = u->abbreviations,
+                                    .end = d->kinds.size},
+                               again = c;
             u->kind_count = kinds_read(&c, NULL);
             end = c.at;
             struct entry_kind *kinds = ARENA_ARRAY(a, (size_t)u->kind_count + 1, struct entry_kind);
             if (kinds == NULL)
-                return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " kinds of entries", u->kind_count);
+                return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " kinds of entries",
+                                       u->kind_count);
             (void)kinds_read(&again, kinds);
             qsort(kinds, u->kind_count, sizeof *kinds, kind_compare);
             u->kinds = kinds;
@@ -147,16 +156,16 @@ static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struc
 static bool language_is_plain(uint64_t language)
 {
     switch (language) {
-    case 0x01: /* C89 */
-    case 0x02: /* C */
-    case 0x05: /* Cobol 74 */
-    case 0x06: /* Cobol 85 */
-    case 0x07: /* Fortran 77 */
-    case 0x09: /* Pascal */
-    case 0x0c: /* C99 */
-    case 0x0f: /* PL/I */
-    case 0x12: /* UPC */
-    case 0x1d: /* C11 */
+    case 0x01:   /* C89 */
+    case 0x02:   /* C */
+    case 0x05:   /* Cobol 74 */
+    case 0x06:   /* Cobol 85 */
+    case 0x07:   /* Fortran 77 */
+    case 0x09:   /* Pascal */
+    case 0x0c:   /* C99 */
+    case 0x0f:   /* PL/I */
+    case 0x12:   /* UPC */
+    case 0x1d:   /* C11 */
     case 0x8001: /* assembler */
         return true;
     default:
@@ -164,7 +173,8 @@ static bool language_is_plain(uint64_t language)
     }
 }
 
-/* What the first entry says of the whole unit. Twice, because an address may stand in front of where its table begins. */
+/* What the first entry says of the whole unit. Twice, because an address may stand in front of where its table begins.
+ */
 static void unit_describe(struct entry_file *d, struct entry_unit *u)
 {
     for (unsigned round = 0; round < 2 && u->entries < u->end; round++) {
@@ -188,7 +198,8 @@ static void unit_describe(struct entry_file *d, struct entry_unit *u)
     }
 }
 
-enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, struct entry_file *out, struct profd_error *e)
+enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, struct entry_file *out,
+                                  struct profd_error *e)
 {
     struct entry_file d = {.file = f};
     enum profd_status status = sections_load(&d, a, e);

@@ -23,7 +23,7 @@ struct painter {
     uint32_t owner_count, next_owner;
     struct owner *held; /* the symbol that was found last; BFD keeps to it up to its end, whatever else begins there */
     uint64_t low, high; /* of .text */
-    uint32_t *heap; /* spans that began; the shortest on top, perhaps ended */
+    uint32_t *heap;     /* spans that began; the shortest on top, perhaps ended */
     uint32_t heap_count, next_span;
 };
 
@@ -41,7 +41,8 @@ static uint64_t owner_end(const struct painter *p, const struct owner *owner)
     return s->address + (s->size > 0 ? s->size : 1);
 }
 
-/* Can a symbol name code? On AArch64 BFD asks for functions and untyped symbols that mark no mapping ($x, $d) and no tag. */
+/* Can a symbol name code? On AArch64 BFD asks for functions and untyped symbols that mark no mapping ($x, $d) and no
+ * tag. */
 static bool owner_possible(const struct elf_build *b, const struct object_symbol *s)
 {
     if (b->object->machine != EM_AARCH64)
@@ -65,7 +66,8 @@ static bool owners_find(struct painter *p)
     if (p->owners == NULL)
         return false;
     for (uint32_t i = 0; i < o->symbol_count; i++)
-        if (owner_possible(p->build, &o->symbols[i]) && o->symbols[i].address >= p->low && o->symbols[i].address < p->high)
+        if (owner_possible(p->build, &o->symbols[i]) && o->symbols[i].address >= p->low &&
+            o->symbols[i].address < p->high)
             p->owners[p->owner_count++] = (struct owner){o->symbols[i].address, i, 0};
     qsort(p->owners, p->owner_count, sizeof *p->owners, owner_compare);
     uint32_t kept = 0;
@@ -137,7 +139,8 @@ static bool copies_name(struct painter *p, uint64_t most)
         if (copy->name != text) {
             text = copy->name;
             size_t n = strlen(text);
-            /* Texts that end alike may share their bytes: many names of a damaged file would be longer than the file. */
+            /* Texts that end alike may share their bytes: many names of a damaged file would be longer than the file.
+             */
             s->damaged |= n > most;
             uint32_t name = n > most ? 0 : elf_build_name(p->build, text, n);
             most -= n > most ? 0 : n;
@@ -223,8 +226,8 @@ static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
 }
 
 /* Splits what l says of [low, high), low above all before, into pieces behind n others in out; NULL only counts. */
-static uint32_t line_split(struct painter *p, const struct object_line *l, uint64_t low, uint64_t high, struct object_line *last,
-                           struct object_line *out, uint32_t n)
+static uint32_t line_split(struct painter *p, const struct object_line *l, uint64_t low, uint64_t high,
+                           struct object_line *last, struct object_line *out, uint32_t n)
 {
     for (uint64_t at = low, end; at < high; at = end) {
         struct object_line piece = {.low = at, .file = l->file, .line = l->line};
@@ -285,8 +288,8 @@ static enum profd_status paint(struct painter *p, struct entry_file *d, struct p
     return PROFD_OK;
 }
 
-enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows, uint32_t count,
-                                         struct profd_error *e)
+enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows,
+                                         uint32_t count, struct profd_error *e)
 {
     struct painter p = {.build = b, .rows = rows, .row_count = count};
     struct entry_file d;

@@ -1,5 +1,6 @@
-/* Whose code an address is, for gprof's listings by line: of the function or the inlined copy that has the shortest range there,
- * by .debug_info; of the last entry where two are as short; and where .debug_info has none, of the nearest symbol in front. */
+/* Whose code an address is, for gprof's listings by line: of the function or the inlined copy that has the shortest
+ * range there, by .debug_info; of the last entry where two are as short; and where .debug_info has none, of the nearest
+ * symbol in front. */
 #ifndef PROFD_ELF_ELF_LINE_FUNCTIONS_H
 #define PROFD_ELF_ELF_LINE_FUNCTIONS_H
 
@@ -26,17 +27,17 @@ struct line_spans {
     struct line_copy *copies; /* malloc'd, in the order of the entries */
     struct line_span *spans;  /* malloc'd, ascending by low */
     uint32_t copy_count, copy_room, span_count, span_room;
-    bool damaged;             /* something was left out */
+    bool damaged; /* something was left out */
 };
 
 /* Finds all copies. NO_MEMORY. O(bytes + spans log spans); done() is wanted after a failure, too. */
 enum profd_status line_spans_find(struct entry_file *d, struct line_spans *out, struct profd_error *e);
 void line_spans_done(struct line_spans *s);
 
-/* Makes the object's lines of rows, whose functions are not known yet: those of .text, split where the function changes. Fills the
- * object's line_functions. Rows must ascend; where they overlap, the first one has the addresses. NO_MEMORY, IO.
- * O((rows + spans + symbols) log of them). */
-enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows, uint32_t count,
-                                         struct profd_error *e);
+/* Makes the object's lines of rows, whose functions are not known yet: those of .text, split where the function
+ * changes. Fills the object's line_functions. Rows must ascend; where they overlap, the first one has the addresses.
+ * NO_MEMORY, IO. O((rows + spans + symbols) log of them). */
+enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows,
+                                         uint32_t count, struct profd_error *e);
 
 #endif

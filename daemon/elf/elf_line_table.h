@@ -26,7 +26,8 @@ struct line_table {
     uint16_t version;
     uint8_t offset_size, address_size, minimum, line_range, opcode_base;
     int8_t line_base;
-    bool first_is_zero; /* rows before the first change of file are of entry 0: not what DWARF 5 says, but what BFD 2.40 does */
+    bool first_is_zero; /* rows before the first change of file are of entry 0: not what DWARF 5 says, but what BFD 2.40
+                           does */
     const uint8_t *operand_counts;
     const struct elf_section *line_strings, *strings; /* .debug_line_str and .debug_str, NULL if there are none */
     struct line_name *directories, *files;            /* malloc'd, kept from table to table */

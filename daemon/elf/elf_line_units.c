@@ -107,7 +107,8 @@ static bool entry_read(struct head *h, struct elf_unit *out)
 }
 
 /* One unit whose version stands at offset at. */
-static bool unit_read(const struct elf_file *f, struct head *h, uint64_t size, unsigned offset_size, struct elf_unit *out)
+static bool unit_read(const struct elf_file *f, struct head *h, uint64_t size, unsigned offset_size,
+                      struct elf_unit *out)
 {
     uint8_t bytes[HEAD_MAX];
     uint64_t n = size < sizeof bytes ? size : sizeof bytes;
@@ -156,7 +157,8 @@ static uint32_t units_walk(const struct elf_file *f, struct head *h, struct elf_
     return n;
 }
 
-enum profd_status elf_units_read(const struct elf_file *f, struct arena *a, struct elf_units *out, struct profd_error *e)
+enum profd_status elf_units_read(const struct elf_file *f, struct arena *a, struct elf_units *out,
+                                 struct profd_error *e)
 {
     struct head h = {.info = elf_file_find(f, ".debug_info"), .strings = elf_file_find(f, ".debug_str")};
     const struct elf_section *abbreviations = elf_file_find(f, ".debug_abbrev");

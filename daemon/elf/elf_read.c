@@ -146,7 +146,8 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     buffer_init(&b.note, NOTE_MAX);
     buffer_add_char(&b.names, '\0');
     struct elf_file *f;
-    enum profd_status status = b.names.failed ? elf_build_names_full(&b, e) : elf_file_open(executable, b.scratch, &f, e);
+    enum profd_status status =
+        b.names.failed ? elf_build_names_full(&b, e) : elf_file_open(executable, b.scratch, &f, e);
     if (status == PROFD_OK) {
         elf_build_limit(&b, f->size);
         b.object->machine = f->machine;
@@ -165,7 +166,8 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     return status;
 }
 
-enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count, struct profd_error *e)
+enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count,
+                                 struct profd_error *e)
 {
     struct elf_file *f;
     enum profd_status status = elf_file_open(executable, a, &f, e);

@@ -14,10 +14,10 @@ struct elf_read_options {
     bool demangle;
     bool lines; /* file and line of static functions, where there is DWARF (gprof's index shows them) */
     /* For local verbs: */
-    bool all_lines;  /* file and line of every function, not only static ones */
-    bool line_table; /* the object's lines */
-    bool text;       /* the bytes of .text */
-    bool long_names; /* names are not cut at LIMIT_SYMBOL_NAME */
+    bool all_lines;       /* file and line of every function, not only static ones */
+    bool line_table;      /* the object's lines */
+    bool text;            /* the bytes of .text */
+    bool long_names;      /* names are not cut at LIMIT_SYMBOL_NAME */
     bool no_rust, no_cxx; /* whose rules are not used to demangle */
 };
 
@@ -32,7 +32,8 @@ struct elf_load {
 };
 
 /* The PT_LOAD segments in the order of the table, in the arena. MALFORMED as elf_read. */
-enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count, struct profd_error *e);
+enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count,
+                                 struct profd_error *e);
 
 /* Build-id only, from the notes or by hashing; for clients. */
 enum profd_status elf_read_id(int executable, struct buildid *id, struct profd_error *e);

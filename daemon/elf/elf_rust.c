@@ -56,7 +56,8 @@ static size_t escape_undo(const char *text, size_t n, struct buffer *out)
     static const struct {
         const char name[5];
         char c;
-    } escapes[] = {{"SP$", '@'}, {"BP$", '*'}, {"RF$", '&'}, {"LT$", '<'}, {"GT$", '>'}, {"LP$", '('}, {"RP$", ')'}, {"C$", ','}};
+    } escapes[] = {{"SP$", '@'}, {"BP$", '*'}, {"RF$", '&'}, {"LT$", '<'},
+                   {"GT$", '>'}, {"LP$", '('}, {"RP$", ')'}, {"C$", ','}};
     for (unsigned i = 0; i < sizeof escapes / sizeof *escapes; i++) {
         size_t length = strlen(escapes[i].name);
         if (n > length && strncmp(text + 1, escapes[i].name, length) == 0) {

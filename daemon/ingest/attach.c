@@ -42,7 +42,8 @@ enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origi
         return status;
     memcpy(&h, page, sizeof h);
     if (memcmp(h.instance, nobody, UPLOAD_SENDER_SIZE) == 0)
-        return profd_error_set(e, PROFD_REFUSED, "the process's instance begins with %d zeros: it is not random", UPLOAD_SENDER_SIZE);
+        return profd_error_set(e, PROFD_REFUSED, "the process's instance begins with %d zeros: it is not random",
+                               UPLOAD_SENDER_SIZE);
     struct attach_process *p = calloc(1, sizeof *p);
     if (!p)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a process that counts");
@@ -82,7 +83,8 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
 {
     struct attach_snapshot s;
     if (generation == 0 && p->generation > 0 && !p->snapshot)
-        return profd_error_set(e, PROFD_DAMAGED, "the store has forgotten how far a process was counted, to generation %llu",
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "the store has forgotten how far a process was counted, to generation %llu",
                                (unsigned long long)p->generation);
     if (generation == 0) {
         p->generation = 0;

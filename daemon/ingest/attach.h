@@ -1,8 +1,10 @@
-/* Live processes: what one has counted since its last harvest becomes an upload (DECISIONS 23). The process counts into a sealed
- * memfd (proto/attach.h) that is read with pread only: nothing that its owner does can make a reader fault, wait or allocate.
+/* Live processes: what one has counted since its last harvest becomes an upload (DECISIONS 23). The process counts into
+ * a sealed memfd (proto/attach.h) that is read with pread only: nothing that its owner does can make a reader fault,
+ * wait or allocate.
  *
- * A harvest is the difference between two snapshots, made durable together with the newer one: counted exactly once whatever dies
- * in between. Used by one thread at a time for each process; no two harvests of one process are under way at a time. */
+ * A harvest is the difference between two snapshots, made durable together with the newer one: counted exactly once
+ * whatever dies in between. Used by one thread at a time for each process; no two harvests of one process are under way
+ * at a time. */
 #ifndef PROFD_INGEST_ATTACH_H
 #define PROFD_INGEST_ATTACH_H
 
@@ -20,15 +22,16 @@ struct attach_process;
 
 /* Where a process lives, so that a later daemon can tell whether it still does. */
 struct attach_origin {
-    uint32_t pid;            /* as the daemon sees it; 0: unknown */
-    uint64_t started;        /* field 22 of /proc/PID/stat; 0: unknown */
-    uint8_t boot[16];        /* boot_id of the machine */
-    char host[33];           /* machine-id, or "" */
+    uint32_t pid;     /* as the daemon sees it; 0: unknown */
+    uint64_t started; /* field 22 of /proc/PID/stat; 0: unknown */
+    uint8_t boot[16]; /* boot_id of the machine */
+    char host[33];    /* machine-id, or "" */
 };
 
-/* Judges a descriptor that a stranger sent, without reading through it what could block: seals SHRINK, GROW, FUTURE_WRITE and SEAL
- * (which only memory files can have), tmpfs, no huge pages, a regular file of a size within ATTACH_SIZE_…, then its first page. Takes
- * over the descriptor on OK; on failure it stays the caller's. REFUSED, MALFORMED, UNKNOWN_VERSION name rule and value. */
+/* Judges a descriptor that a stranger sent, without reading through it what could block: seals SHRINK, GROW,
+ * FUTURE_WRITE and SEAL (which only memory files can have), tmpfs, no huge pages, a regular file of a size within
+ * ATTACH_SIZE_…, then its first page. Takes over the descriptor on OK; on failure it stays the caller's. REFUSED,
+ * MALFORMED, UNKNOWN_VERSION name rule and value. */
 enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origin *origin, struct attach_process **out,
                               struct profd_error *e);
 /* Closes the descriptor. Accepts NULL. */
@@ -37,37 +40,39 @@ void attach_close(struct attach_process *p);
 /* The 16 bytes that name it. */
 const uint8_t *attach_get_instance(const struct attach_process *p);
 
-/* Begins from the durable snapshot (store_get_instance) instead of from nothing: before the first harvest, and when one was STALE.
- * Bytes that are none of ours: DAMAGED. generation 0: the store knows nothing of it, or has forgotten it since; then what was settled
- * here is still no news (DAMAGED if it was let go). */
+/* Begins from the durable snapshot (store_get_instance) instead of from nothing: before the first harvest, and when one
+ * was STALE. Bytes that are none of ours: DAMAGED. generation 0: the store knows nothing of it, or has forgotten it
+ * since; then what was settled here is still no news (DAMAGED if it was let go). */
 enum profd_status attach_resume(struct attach_process *p, uint64_t generation, const uint8_t *snapshot, size_t size,
                                 struct profd_error *e);
 
 /* One harvest on its way to the store. Zero at first. */
 struct attach_harvest {
-    struct store_harvest put;  /* for store_put_harvests; borrows from here and from the process */
-    bool any;                  /* false: nothing is new and nothing need be stored */
-    bool more;                 /* there was too much for one harvest: settle, then harvest again; put.ended is false till then */
-    uint64_t ticks, calls;     /* that are new */
-    size_t wanted_count;       /* builds whose executable should be asked for, as in struct ingest_item */
+    struct store_harvest put; /* for store_put_harvests; borrows from here and from the process */
+    bool any;                 /* false: nothing is new and nothing need be stored */
+    bool more; /* there was too much for one harvest: settle, then harvest again; put.ended is false till then */
+    uint64_t ticks, calls; /* that are new */
+    size_t wanted_count;   /* builds whose executable should be asked for, as in struct ingest_item */
     struct wanted_build *wanted;
     void *inside;
 };
 
 enum attach_end {
     ATTACH_LIVES,
-    ATTACH_ENDED,              /* the process is dead: this is its last harvest */
-    ATTACH_NOT_SEEN,           /* for attach_close_unseen */
+    ATTACH_ENDED,    /* the process is dead: this is its last harvest */
+    ATTACH_NOT_SEEN, /* for attach_close_unseen */
 };
 
-/* Reads the memory and makes the difference: builds in load order, labels, histograms of width 1 per build, arcs whose ends may lie
- * in different builds, and the collector's words (proto/words.h). Sampled pairs become arcs (INEXACT_SAMPLED) where the program's own
- * calls are not counted and neither are those of the callee's build: counted and sampled arcs of one callee would not add up.
- * Counts that went down are no news. checker and generation as in ingest_check: executables that are stored decide what is believed,
- * as for uploads. received: ns. Failures: MALFORMED, REFUSED, WRONG_BUILD, TOO_LARGE – this process is not to be believed any more,
- * nothing of it is stored; NO_MEMORY, IO and others – try again. O(slots). */
+/* Reads the memory and makes the difference: builds in load order, labels, histograms of width 1 per build, arcs whose
+ * ends may lie in different builds, and the collector's words (proto/words.h). Sampled pairs become arcs
+ * (INEXACT_SAMPLED) where the program's own calls are not counted and neither are those of the callee's build: counted
+ * and sampled arcs of one callee would not add up. Counts that went down are no news. checker and generation as in
+ * ingest_check: executables that are stored decide what is believed, as for uploads. received: ns. Failures: MALFORMED,
+ * REFUSED, WRONG_BUILD, TOO_LARGE – this process is not to be believed any more, nothing of it is stored; NO_MEMORY, IO
+ * and others – try again. O(slots). */
 enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker *checker, uint64_t generation,
-                                 int64_t received, enum attach_end end, struct attach_harvest *h, struct profd_error *e);
+                                 int64_t received, enum attach_end end, struct attach_harvest *h,
+                                 struct profd_error *e);
 /* After store_put_harvests said HARVESTED: the next difference is taken from here. */
 void attach_settle(struct attach_process *p, struct attach_harvest *h);
 /* Bytes of the snapshot that it keeps; and gives them up: attach_resume comes before the next harvest. */
@@ -76,32 +81,35 @@ void attach_let_go(struct attach_process *p);
 /* Frees, settled or not. */
 void attach_harvest_done(struct attach_harvest *h);
 
-/* Of an instance that the store knows and that nobody attached again: does its process still live on this machine, now booted as
- * boot? started_of gives field 22 of /proc/PID/stat, 0 if there is no such process. A snapshot that cannot be read, or of
- * another host or boot, does not live; a process whose number cannot be seen from here (another pid namespace) may, until the next
- * boot: to be told of its end too early would mean to count it again from nothing when it comes back. */
+/* Of an instance that the store knows and that nobody attached again: does its process still live on this machine, now
+ * booted as boot? started_of gives field 22 of /proc/PID/stat, 0 if there is no such process. A snapshot that cannot be
+ * read, or of another host or boot, does not live; a process whose number cannot be seen from here (another pid
+ * namespace) may, until the next boot: to be told of its end too early would mean to count it again from nothing when
+ * it comes back. */
 bool attach_still_lives(const uint8_t *snapshot, size_t size, const struct attach_origin *here,
                         uint64_t (*started_of)(uint32_t pid));
 /* Its end, which nobody saw: a harvest without counts but with the word END_NOT_SEEN and INEXACT_END_NOT_SEEN. */
 enum profd_status attach_close_unseen(const struct store_instance *i, int64_t received, struct attach_harvest *h,
                                       struct profd_error *e);
 
-/* What people ask about a live process, as of its latest harvest; texts are borrowed until the next one or attach_close. */
+/* What people ask about a live process, as of its latest harvest; texts are borrowed until the next one or
+ * attach_close. */
 struct attach_facts {
     uint8_t instance[ATTACH_INSTANCE_SIZE], parent[ATTACH_INSTANCE_SIZE];
-    uint32_t uid, pid;             /* as the daemon sees it; that of the process's own namespace: */
+    uint32_t uid, pid; /* as the daemon sees it; that of the process's own namespace: */
     uint32_t pid_inside;
-    const char *build_id, *name;   /* of its program; "" while unknown */
+    const char *build_id, *name; /* of its program; "" while unknown */
     size_t label_count;
     const struct store_label *labels;
-    int64_t start;                 /* ns since the epoch, by the process's word */
+    int64_t start; /* ns since the epoch, by the process's word */
     uint32_t rate;
     enum attach_mode mode;
     bool calls_exact, ticks_exact;
-    const char *why;               /* the word that says no first, "" if none does */
-    uint64_t calls, ticks, ticks_inside, cpu_ns, slots, bytes; /* totals since its start, ticks_inside in the collector; memory used */
-    uint64_t calls_before, ticks_before;         /* as of the harvest before, for rates */
-    int64_t harvested, harvested_before;         /* ns; 0: not yet */
+    const char *why; /* the word that says no first, "" if none does */
+    uint64_t calls, ticks, ticks_inside, cpu_ns, slots,
+        bytes;                           /* totals since its start, ticks_inside in the collector; memory used */
+    uint64_t calls_before, ticks_before; /* as of the harvest before, for rates */
+    int64_t harvested, harvested_before; /* ns; 0: not yet */
 };
 void attach_get_facts(const struct attach_process *p, struct attach_facts *out);
 

@@ -35,15 +35,16 @@ static const char *name_copy(struct arena *a, const struct attach_module *m)
 }
 
 /* Every module that has a row and a build-id. */
-static enum profd_status modules_read(const struct attach_image *image, struct named *named, uint32_t *count, uint64_t *nameless,
-                                      struct profd_error *e)
+static enum profd_status modules_read(const struct attach_image *image, struct named *named, uint32_t *count,
+                                      uint64_t *nameless, struct profd_error *e)
 {
     bool bad;
     for (uint32_t id = 1; id <= image->module_count; id++) {
         struct named *n = &named[*count];
         if (!attach_module_get(image, id, &n->module, &bad)) {
             if (bad)
-                return profd_error_set(e, PROFD_MALFORMED, "shared counts, module %u: its range, build-id or name can't be", id);
+                return profd_error_set(e, PROFD_MALFORMED,
+                                       "shared counts, module %u: its range, build-id or name can't be", id);
             continue;
         }
         n->number = id;

@@ -21,8 +21,13 @@ static void histogram_make(const struct attach_news *n, const struct attach_tick
     uint64_t low = b->low + (uint64_t)window_of(t) * LIMIT_HISTOGRAM_BINS, high = b->high;
     if (high - low > LIMIT_HISTOGRAM_BINS)
         high = low + LIMIT_HISTOGRAM_BINS;
-    *h = (struct counts_histogram){.build = t->build, .bins = (uint32_t)(high - low), .low = low, .high = high, .rate = n->rate,
-                                   .dimension = "seconds", .abbreviation = 's'};
+    *h = (struct counts_histogram){.build = t->build,
+                                   .bins = (uint32_t)(high - low),
+                                   .low = low,
+                                   .high = high,
+                                   .rate = n->rate,
+                                   .dimension = "seconds",
+                                   .abbreviation = 's'};
     if (n->wall) {
         memcpy(h->dimension, "wall", sizeof "wall");
         h->abbreviation = 'w';

@@ -29,7 +29,8 @@ static enum profd_status places_room(struct walk *w, struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
     if (p->count == LIMIT_ATTACH_SLOTS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count", LIMIT_ATTACH_SLOTS);
+        return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count",
+                               LIMIT_ATTACH_SLOTS);
     if (p->count == w->room) {
         uint32_t room = w->room ? 2 * w->room : w->before->count + PLACES_FIRST;
         void *slots = p->slots, *counts = p->counts;
@@ -66,7 +67,8 @@ static enum profd_status places_put(struct walk *w, uint32_t page, uint32_t slot
     return PROFD_OK;
 }
 
-/* Moves on to a place, and keeps what is passed over: a count that can't be seen now is not forgotten. *old: what the place had. */
+/* Moves on to a place, and keeps what is passed over: a count that can't be seen now is not forgotten. *old: what the
+ * place had. */
 static enum profd_status walk_to(struct walk *w, uint32_t page, uint32_t slot, uint64_t *old, struct profd_error *e)
 {
     const struct attach_places *b = w->before;
@@ -164,7 +166,8 @@ static enum profd_status walk_all(struct walk *w, struct profd_error *e)
 }
 
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
-                                         const struct attach_places *before, struct attach_difference *d, struct profd_error *e)
+                                         const struct attach_places *before, struct attach_difference *d,
+                                         struct profd_error *e)
 {
     struct attach_difference made = {.bad = 0};
     struct walk w = {.reading = r, .builds = builds, .before = before, .d = &made};

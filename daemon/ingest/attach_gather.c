@@ -99,7 +99,8 @@ enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_t
 static int compare_ticks(const void *a, const void *b)
 {
     const struct attach_tick *x = a, *y = b;
-    return x->build != y->build ? (x->build > y->build) - (x->build < y->build) : (x->index > y->index) - (x->index < y->index);
+    return x->build != y->build ? (x->build > y->build) - (x->build < y->build)
+                                : (x->index > y->index) - (x->index < y->index);
 }
 
 void attach_ticks_sort(struct attach_ticks *s)

@@ -50,7 +50,8 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
         if (n == LIMIT_LABELS)
             return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u labels", LIMIT_LABELS);
         if (!utf8_valid((const uint8_t *)name, size))
-            return profd_error_set(e, PROFD_REFUSED, "label number %zu of a process is not UTF-8: \"%.200s\"", n + 1, name);
+            return profd_error_set(e, PROFD_REFUSED, "label number %zu of a process is not UTF-8: \"%.200s\"", n + 1,
+                                   name);
         labels[n].name = arena_copy(w->in->arena, name, name_size);
         labels[n].value = arena_copy(w->in->arena, value, size - name_size - 1);
         if (!labels[n].name || !labels[n].value)
@@ -106,9 +107,10 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     attach_words_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, words);
     words[WORDS_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
     w->paused = words[WORDS_PAUSES] > 0;
-    w->lost = attach_words_lose(&w->after, &w->before) || d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0);
-    struct attach_news news = {.builds = &w->builds, .difference = d, .words = words, .rate = h->rate,
-                               .wall = h->mode == ATTACH_MODE_WALL};
+    w->lost =
+        attach_words_lose(&w->after, &w->before) || d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0);
+    struct attach_news news = {
+        .builds = &w->builds, .difference = d, .words = words, .rate = h->rate, .wall = h->mode == ATTACH_MODE_WALL};
     return attach_counts_make(&news, &w->counts, &w->any, &w->sampled, e);
 }
 
@@ -123,7 +125,8 @@ static enum profd_status believe(struct harvesting *w, struct known *known, enum
                                 .instance = w->after.instance,
                                 .host = w->p->origin.host,
                                 .first = w->first,
-                                .inexact = (w->lost ? (unsigned)INEXACT_LOST : 0u) | (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
+                                .inexact = (w->lost ? (unsigned)INEXACT_LOST : 0u) |
+                                           (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
                                            (w->paused ? (unsigned)INEXACT_PAUSED : 0u) |
                                            (end == ATTACH_NOT_SEEN ? (unsigned)INEXACT_END_NOT_SEEN : 0u),
                                 .build_count = w->builds.count,
@@ -164,8 +167,8 @@ static void facts_fill(struct harvesting *w)
 }
 
 /* Everything that can still fail, then everything that can't. */
-static enum profd_status deliver(struct harvesting *w, struct known *known, enum attach_end end, struct attach_harvest *h,
-                                 struct profd_error *e)
+static enum profd_status deliver(struct harvesting *w, struct known *known, enum attach_end end,
+                                 struct attach_harvest *h, struct profd_error *e)
 {
     struct attach_harvest made = {.any = true, .inside = w->in};
     struct store_upload *u = &made.put.upload;

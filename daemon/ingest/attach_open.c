@@ -10,12 +10,15 @@
 #include "ingest/attach_parts.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
-#define BLOCK 512u          /* of st_blocks */
+#define BLOCK 512u           /* of st_blocks */
 #define HUGE_PAGE (2u << 20) /* tmpfs may take one where a small page would do */
 
 static const char *seal_name(int seals)
 {
-    return !(seals & F_SEAL_SHRINK) ? "SHRINK" : !(seals & F_SEAL_GROW) ? "GROW" : !(seals & F_SEAL_SEAL) ? "SEAL" : "FUTURE_WRITE";
+    return !(seals & F_SEAL_SHRINK) ? "SHRINK"
+           : !(seals & F_SEAL_GROW) ? "GROW"
+           : !(seals & F_SEAL_SEAL) ? "SEAL"
+                                    : "FUTURE_WRITE";
 }
 
 /* Only memory files have seals: no pipe, device, directory or file of another's file system comes further. */
@@ -23,10 +26,11 @@ static enum profd_status judge_seals(int memfd, struct profd_error *e)
 {
     int seals = fcntl(memfd, F_GET_SEALS);
     if (seals < 0)
-        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a memory file that can be sealed: %s", strerror(errno));
+        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a memory file that can be sealed: %s",
+                               strerror(errno));
     if ((seals & SEALS) != SEALS)
-        return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)", seal_name(seals),
-                               (unsigned)seals, (unsigned)SEALS);
+        return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)",
+                               seal_name(seals), (unsigned)seals, (unsigned)SEALS);
     return PROFD_OK;
 }
 
@@ -38,11 +42,11 @@ static enum profd_status judge_size(int memfd, uint64_t *file_size, struct profd
     if (!S_ISREG(st.st_mode))
         return profd_error_set(e, PROFD_REFUSED, "the memory file has mode 0%o: no regular file", (unsigned)st.st_mode);
     if (st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX)
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u", (long long)st.st_size,
-                               ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u",
+                               (long long)st.st_size, ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
     if (st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK)
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u", (long long)st.st_size,
-                               (long long)st.st_blocks, BLOCK);
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u",
+                               (long long)st.st_size, (long long)st.st_blocks, BLOCK);
     *file_size = (uint64_t)st.st_size;
     return PROFD_OK;
 }
@@ -55,11 +59,12 @@ enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return profd_error_set(e, errno == EBADF ? PROFD_REFUSED : PROFD_IO, "shared counts can't be read at %llu: %s",
-                                   (unsigned long long)(at + done), strerror(errno));
+            return profd_error_set(e, errno == EBADF ? PROFD_REFUSED : PROFD_IO,
+                                   "shared counts can't be read at %llu: %s", (unsigned long long)(at + done),
+                                   strerror(errno));
         if (got == 0)
-            return profd_error_set(e, PROFD_REFUSED, "shared counts end at %llu, before byte %llu", (unsigned long long)(at + done),
-                                   (unsigned long long)(at + n));
+            return profd_error_set(e, PROFD_REFUSED, "shared counts end at %llu, before byte %llu",
+                                   (unsigned long long)(at + done), (unsigned long long)(at + n));
         done += (uint64_t)got;
     }
     return PROFD_OK;

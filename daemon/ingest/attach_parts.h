@@ -21,13 +21,14 @@ enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64
 /* n bytes at an offset. REFUSED: not to be read, or the file ends before; IO. */
 enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t at, struct profd_error *e);
 
-/* --- attach_reading.c: the memory, copied ---------------------------------------------------------------------------- */
+/* --- attach_reading.c: the memory, copied ----------------------------------------------------------------------------
+ */
 
 /* A copy of what is used, read once. Of a large file all but the tables; these come one at a time. */
 struct attach_reading {
     int memfd;
-    bool whole;       /* tables are there from the beginning */
-    uint8_t *bytes;   /* mapped */
+    bool whole;     /* tables are there from the beginning */
+    uint8_t *bytes; /* mapped */
     struct attach_image image;
 };
 enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct attach_reading *r, struct profd_error *e);
@@ -36,7 +37,8 @@ void attach_reading_drop(struct attach_reading *r, uint64_t at, uint64_t size);
 /* Accepts a zeroed struct. */
 void attach_reading_close(struct attach_reading *r);
 
-/* --- attach_builds.c: modules become builds ------------------------------------------------------------------------ */
+/* --- attach_builds.c: modules become builds ------------------------------------------------------------------------
+ */
 
 struct attach_build {
     struct buildid id;
@@ -45,13 +47,14 @@ struct attach_build {
     bool counted;       /* calls into it are counted, so sampled ones are left out */
 };
 struct attach_builds {
-    uint32_t count;             /* in load order, each id once; build 0 is the program */
+    uint32_t count; /* in load order, each id once; build 0 is the program */
     struct attach_build *build;
     uint32_t module_count;
-    uint32_t *of_module;        /* [module_count + 1]; COUNTS_NOWHERE for those without build-id */
+    uint32_t *of_module;         /* [module_count + 1]; COUNTS_NOWHERE for those without build-id */
     uint64_t nameless, unlisted; /* modules without build-id, and beyond LIMIT_BUILDS */
 };
-/* count is 0 as long as the program has no row. MALFORMED for impossible rows, REFUSED for a program without build-id. O(n log n). */
+/* count is 0 as long as the program has no row. MALFORMED for impossible rows, REFUSED for a program without build-id.
+ * O(n log n). */
 enum profd_status attach_builds_list(const struct attach_image *image, struct arena *a, struct attach_builds *out,
                                      struct profd_error *e);
 /* Which build, and COUNTS_NOWHERE for what lies outside. */
@@ -60,7 +63,8 @@ static inline uint32_t attach_builds_of(const struct attach_builds *b, uint32_t 
     return module <= b->module_count ? b->of_module[module] : COUNTS_NOWHERE;
 }
 
-/* --- attach_gather.c: sums by identity ------------------------------------------------------------------------------ */
+/* --- attach_gather.c: sums by identity ------------------------------------------------------------------------------
+ */
 
 struct attach_arc {
     uint32_t from_build, to_build;
@@ -89,36 +93,40 @@ enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_t
 void attach_ticks_sort(struct attach_ticks *s);
 void attach_ticks_done(struct attach_ticks *s);
 
-/* --- attach_difference.c --------------------------------------------------------------------------------------------- */
+/* --- attach_difference.c ---------------------------------------------------------------------------------------------
+ */
 
 /* What is new since a snapshot, and the next one's counts. */
 struct attach_difference {
     struct attach_arcs calls, pairs;
     struct attach_ticks ticks;
-    uint64_t outside;      /* ticks that are new, outside every build */
-    uint64_t calls_total;  /* since the process began */
-    uint64_t bad, not_yet; /* slots that cannot be believed; slots whose modules come with the next snapshot */
-    bool more;             /* LIMIT_ATTACH_NEWS was reached: the rest is new with the next harvest */
+    uint64_t outside;            /* ticks that are new, outside every build */
+    uint64_t calls_total;        /* since the process began */
+    uint64_t bad, not_yet;       /* slots that cannot be believed; slots whose modules come with the next snapshot */
+    bool more;                   /* LIMIT_ATTACH_NEWS was reached: the rest is new with the next harvest */
     struct attach_places places; /* the next snapshot's counts */
 };
 /* builds learn which of them are counted. O(slots). */
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
-                                         const struct attach_places *before, struct attach_difference *d, struct profd_error *e);
+                                         const struct attach_places *before, struct attach_difference *d,
+                                         struct profd_error *e);
 /* Accepts a zeroed struct. */
 void attach_difference_done(struct attach_difference *d);
 
-/* --- attach_words.c -------------------------------------------------------------------------------------------------- */
+/* --- attach_words.c --------------------------------------------------------------------------------------------------
+ */
 
 /* The words as a snapshot keeps them, clamped, never less than before. */
 void attach_words_take(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
                        const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_WORDS]);
 /* What is new of them, in proto/words.h's terms; first: the process is new, too. */
-void attach_words_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before, enum attach_mode mode,
-                           bool first, uint64_t out[WORDS_ROOM]);
+void attach_words_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
+                           enum attach_mode mode, bool first, uint64_t out[WORDS_ROOM]);
 /* Was something lost since, or is it still being lost? */
 bool attach_words_lose(const struct attach_snapshot *after, const struct attach_snapshot *before);
 
-/* --- attach_counts.c ------------------------------------------------------------------------------------------------- */
+/* --- attach_counts.c -------------------------------------------------------------------------------------------------
+ */
 
 struct attach_news {
     const struct attach_builds *builds;
@@ -127,11 +135,13 @@ struct attach_news {
     uint32_t rate;
     bool wall;
 };
-/* Everything as counts; sampled says whether pairs became arcs. any is false when there is nothing, and nothing to free. */
+/* Everything as counts; sampled says whether pairs became arcs. any is false when there is nothing, and nothing to
+ * free. */
 enum profd_status attach_counts_make(const struct attach_news *news, struct counts *c, bool *any, bool *sampled,
                                      struct profd_error *e);
 
-/* --- attach.c -------------------------------------------------------------------------------------------------------- */
+/* --- attach.c --------------------------------------------------------------------------------------------------------
+ */
 
 struct attach_process {
     int memfd;
@@ -142,7 +152,7 @@ struct attach_process {
     uint8_t *snapshot;   /* up to where all is counted; NULL: nothing is yet */
     size_t snapshot_size;
     struct attach_facts facts;
-    void *texts;         /* of facts */
+    void *texts; /* of facts */
 };
 
 /* A harvest's own memory. */
@@ -171,7 +181,7 @@ struct attach_delivery {
     size_t label_count;
     const struct store_label *labels;
 };
-enum profd_status attach_upload_believe(const struct attach_delivery *d, struct attach_inside *in, struct store_upload *u,
-                                        struct profd_error *e);
+enum profd_status attach_upload_believe(const struct attach_delivery *d, struct attach_inside *in,
+                                        struct store_upload *u, struct profd_error *e);
 
 #endif

@@ -8,11 +8,12 @@
 
 _Static_assert(ATTACH_LABEL_BYTES + sizeof(struct attach_chunk) <= NEEDED_PAGES * ATTACH_PAGE, "labels");
 _Static_assert(ATTACH_NAME_MAX + sizeof(struct attach_chunk) <= NEEDED_PAGES * ATTACH_PAGE, "a name");
-_Static_assert(64 + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row) <= NEEDED_PAGES * ATTACH_PAGE, "modules");
+_Static_assert(64 + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row) <= NEEDED_PAGES * ATTACH_PAGE,
+               "modules");
 
 /* The chunk at `at`, whose first page is in r: what else of it is needed. *next: behind it. */
-static enum profd_status chunk_copy(struct attach_reading *r, uint64_t at, uint64_t used, uint64_t *kept, uint64_t *next,
-                                    struct profd_error *e)
+static enum profd_status chunk_copy(struct attach_reading *r, uint64_t at, uint64_t used, uint64_t *kept,
+                                    uint64_t *next, struct profd_error *e)
 {
     struct attach_chunk c;
     memcpy(&c, r->bytes + at, sizeof c);
@@ -44,8 +45,10 @@ static enum profd_status outline_copy(struct attach_reading *r, uint64_t used, s
         memcpy(r->bytes + at, page, ATTACH_PAGE);
         status = chunk_copy(r, at, used, &kept, &next, e);
         if (status == PROFD_OK && kept > LIMIT_ATTACH_RESIDENT)
-            status = profd_error_set(e, PROFD_TOO_LARGE, "shared counts have chunks whose first pages, names and modules take more than %u bytes",
-                                     LIMIT_ATTACH_RESIDENT);
+            status = profd_error_set(
+                e, PROFD_TOO_LARGE,
+                "shared counts have chunks whose first pages, names and modules take more than %u bytes",
+                LIMIT_ATTACH_RESIDENT);
     }
     return status;
 }
@@ -64,7 +67,8 @@ enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct atta
     void *bytes = mmap(NULL, (size_t)used, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | (reading.whole ? MAP_POPULATE : MAP_NORESERVE), -1, 0);
     if (bytes == MAP_FAILED)
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %llu bytes of shared counts", (unsigned long long)used);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %llu bytes of shared counts",
+                               (unsigned long long)used);
     reading.bytes = bytes;
     reading.image.size = (size_t)used;
     memcpy(reading.bytes, page, ATTACH_PAGE);
@@ -84,7 +88,8 @@ enum profd_status attach_reading_load(struct attach_reading *r, uint64_t at, uin
     if (r->whole)
         return PROFD_OK;
     if (size > LIMIT_ATTACH_RESIDENT)
-        return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have a table of %llu bytes at %llu; at most %u are read",
+        return profd_error_set(e, PROFD_TOO_LARGE,
+                               "shared counts have a table of %llu bytes at %llu; at most %u are read",
                                (unsigned long long)size, (unsigned long long)at, LIMIT_ATTACH_RESIDENT);
     return attach_read_file(r->memfd, r->bytes + at + ATTACH_PAGE, size - ATTACH_PAGE, at + ATTACH_PAGE, e);
 }

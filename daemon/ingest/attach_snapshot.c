@@ -1,4 +1,5 @@
-/* A snapshot as bytes: strings and numbers as varints, then tables, then two columns. All of it in one checked zstd frame. */
+/* A snapshot as bytes: strings and numbers as varints, then tables, then two columns. All of it in one checked zstd
+ * frame. */
 #include "ingest/attach_snapshot.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "proto/varint.h"
 
 #define FORMAT 1
-#define PLACE_MAX (5 + VARINT_MAX)                            /* bytes of a slot's gap and its count */
+#define PLACE_MAX (5 + VARINT_MAX) /* bytes of a slot's gap and its count */
 #define TABLE_MAX (5 + 5)
 #define HEAD_MAX (64 + 33 + 16 * VARINT_MAX + ATTACH_SNAPSHOT_WORDS * VARINT_MAX)
 #define STRINGS_MAX (BUILDID_TEXT_SIZE + LIMIT_BUILD_NAME + LIMIT_LABEL_BYTES + LIMIT_LABELS * 4 + 16)
@@ -105,10 +106,12 @@ static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_
     return status;
 }
 
-enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size, struct profd_error *e)
+enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
+                                         struct profd_error *e)
 {
     if (s->places.count > LIMIT_ATTACH_SLOTS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", s->places.count, LIMIT_ATTACH_SLOTS);
+        return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", s->places.count,
+                               LIMIT_ATTACH_SLOTS);
     uint8_t *raw = malloc(raw_room(s));
     if (!raw)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", s->places.count);
@@ -118,7 +121,8 @@ enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_
     return status;
 }
 
-/* --- decoding: a reader that remembers that something was wrong ------------------------------------------------------ */
+/* --- decoding: a reader that remembers that something was wrong ------------------------------------------------------
+ */
 
 struct reader {
     const uint8_t *at, *end;
@@ -240,20 +244,24 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
         get_tables(&r, p);
         get_columns(&r, p);
     }
-    return r.bad ? profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts can't be read: wrong at byte %zu of %zu",
+    return r.bad ? profd_error_set(e, PROFD_DAMAGED,
+                                   "a snapshot of shared counts can't be read: wrong at byte %zu of %zu",
                                    (size_t)(r.at - m->block), m->raw)
                  : PROFD_OK;
 }
 
-enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct attach_snapshot *out, struct profd_error *e)
+enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct attach_snapshot *out,
+                                         struct profd_error *e)
 {
     const uint8_t *at = in + 1;
     uint64_t raw = 0;
     if (n < 2 || in[0] != FORMAT)
-        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts has format %u; known is %d", n ? in[0] : 0u, FORMAT);
+        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts has format %u; known is %d",
+                               n ? in[0] : 0u, FORMAT);
     size_t head = varint_get(&at, in + n, &raw) ? (size_t)(at - in) : n;
     if (raw == 0 || raw > RAW_MAX || raw > deflate_content_max(n - head))
-        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts says that its %zu bytes hold %llu", n, (unsigned long long)raw);
+        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts says that its %zu bytes hold %llu", n,
+                               (unsigned long long)raw);
     struct memory m = {malloc((size_t)raw), (size_t)raw};
     struct attach_snapshot s = {.block = m.block};
     if (!m.block)

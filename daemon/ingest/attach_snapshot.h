@@ -32,21 +32,23 @@ struct attach_places {
 struct attach_snapshot {
     uint8_t instance[ATTACH_INSTANCE_SIZE];
     struct attach_origin origin;
-    int64_t end;    /* ns: of the harvest that it belongs to; the next one begins there */
-    uint32_t rate;  /* of ticks */
+    int64_t end;   /* ns: of the harvest that it belongs to; the next one begins there */
+    uint32_t rate; /* of ticks */
     uint64_t words[ATTACH_SNAPSHOT_WORDS];
     const char *build_id, *name; /* of the program */
     size_t label_count;
     const struct store_label *labels;
     struct attach_places places;
-    void *block;    /* of a decoded one: owns everything */
+    void *block; /* of a decoded one: owns everything */
 };
 
-/* A new block that the caller frees: a format byte, the raw size, a zstd frame with checksum; about 4 bytes a slot. TOO_LARGE,
- * NO_MEMORY or OK. */
-enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size, struct profd_error *e);
+/* A new block that the caller frees: a format byte, the raw size, a zstd frame with checksum; about 4 bytes a slot.
+ * TOO_LARGE, NO_MEMORY or OK. */
+enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
+                                         struct profd_error *e);
 /* DAMAGED for bytes that are none of ours, NO_MEMORY. attach_snapshot_done frees. O(bytes). */
-enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct attach_snapshot *out, struct profd_error *e);
+enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct attach_snapshot *out,
+                                         struct profd_error *e);
 void attach_snapshot_done(struct attach_snapshot *s);
 
 #endif

@@ -19,8 +19,8 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a harvest");
 }
 
-enum profd_status attach_upload_believe(const struct attach_delivery *d, struct attach_inside *in, struct store_upload *u,
-                                        struct profd_error *e)
+enum profd_status attach_upload_believe(const struct attach_delivery *d, struct attach_inside *in,
+                                        struct store_upload *u, struct profd_error *e)
 {
     struct message_build *builds = ARENA_ARRAY(in->arena, d->build_count, struct message_build);
     struct message_label *labels = ARENA_ARRAY(in->arena, d->label_count + 1, struct message_label);

@@ -47,21 +47,29 @@ static uint64_t grown_ns(const struct pair *p, unsigned word)
     return to_ns(p->after->words[word], rate) - to_ns(p->before->words[word], rate);
 }
 
-void attach_words_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before, enum attach_mode mode,
-                           bool first, uint64_t out[WORDS_ROOM])
+void attach_words_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
+                           enum attach_mode mode, bool first, uint64_t out[WORDS_ROOM])
 {
     static const struct {
         unsigned word;
         unsigned char from, ns;
     } MAP[] = {
-        {WORDS_CPU_NS, ATTACH_WORD_CPU_NS, 0},           {WORDS_INSIDE_NS, ATTACH_WORD_TICKS_INSIDE, 1},
-        {WORDS_BLOCKED_NS, ATTACH_WORD_TICKS_BLOCKED, 1}, {WORDS_DROPPED_NS, ATTACH_WORD_TICKS_DROPPED, 1},
-        {WORDS_OUTSIDE_NS, ATTACH_SNAPSHOT_OUTSIDE, 1},  {WORDS_CALLS_LOST, ATTACH_WORD_CALLS_LOST, 0},
-        {WORDS_CALLS_JUNK, ATTACH_WORD_CALLS_JUNK, 0},   {WORDS_PAIRS_DROPPED, ATTACH_WORD_PAIRS_DROPPED, 0},
-        {WORDS_THREADS, ATTACH_WORD_THREADS, 0},         {WORDS_THREADS_UNTIMED, ATTACH_WORD_THREADS_UNTIMED, 0},
-        {WORDS_MODULES_LOST, ATTACH_WORD_MODULES_LOST, 0}, {WORDS_MODULES_NAMELESS, ATTACH_SNAPSHOT_NAMELESS, 0},
-        {WORDS_SIGPROF_FOREIGN, ATTACH_WORD_FOREIGN_SIGPROF, 0}, {WORDS_FORKS_UNSEEN, ATTACH_WORD_FORKS_UNSEEN, 0},
-        {WORDS_PAUSES, ATTACH_WORD_PAUSES, 0},           {WORDS_OVERLAPS, ATTACH_WORD_OVERLAPS, 0},
+        {WORDS_CPU_NS, ATTACH_WORD_CPU_NS, 0},
+        {WORDS_INSIDE_NS, ATTACH_WORD_TICKS_INSIDE, 1},
+        {WORDS_BLOCKED_NS, ATTACH_WORD_TICKS_BLOCKED, 1},
+        {WORDS_DROPPED_NS, ATTACH_WORD_TICKS_DROPPED, 1},
+        {WORDS_OUTSIDE_NS, ATTACH_SNAPSHOT_OUTSIDE, 1},
+        {WORDS_CALLS_LOST, ATTACH_WORD_CALLS_LOST, 0},
+        {WORDS_CALLS_JUNK, ATTACH_WORD_CALLS_JUNK, 0},
+        {WORDS_PAIRS_DROPPED, ATTACH_WORD_PAIRS_DROPPED, 0},
+        {WORDS_THREADS, ATTACH_WORD_THREADS, 0},
+        {WORDS_THREADS_UNTIMED, ATTACH_WORD_THREADS_UNTIMED, 0},
+        {WORDS_MODULES_LOST, ATTACH_WORD_MODULES_LOST, 0},
+        {WORDS_MODULES_NAMELESS, ATTACH_SNAPSHOT_NAMELESS, 0},
+        {WORDS_SIGPROF_FOREIGN, ATTACH_WORD_FOREIGN_SIGPROF, 0},
+        {WORDS_FORKS_UNSEEN, ATTACH_WORD_FORKS_UNSEEN, 0},
+        {WORDS_PAUSES, ATTACH_WORD_PAUSES, 0},
+        {WORDS_OVERLAPS, ATTACH_WORD_OVERLAPS, 0},
     };
     struct pair p = {after, before};
     bool saturated = false;
@@ -78,8 +86,9 @@ bool attach_words_lose(const struct attach_snapshot *after, const struct attach_
     /* Each of the first was a loss at that time; the others are states, and what goes on in them is lost, too. */
     static const unsigned char LOSSES[] = {ATTACH_WORD_CALLS_LOST, ATTACH_WORD_CALLS_JUNK, ATTACH_WORD_TICKS_DROPPED,
                                            ATTACH_WORD_TICKS_BLOCKED};
-    static const unsigned char STATES[] = {ATTACH_WORD_MODULES_LOST, ATTACH_WORD_FORKS_UNSEEN, ATTACH_WORD_OVERLAPS,
-                                           ATTACH_WORD_THREADS_UNTIMED, ATTACH_WORD_FOREIGN_SIGPROF, ATTACH_SNAPSHOT_UNLISTED};
+    static const unsigned char STATES[] = {ATTACH_WORD_MODULES_LOST,    ATTACH_WORD_FORKS_UNSEEN,
+                                           ATTACH_WORD_OVERLAPS,        ATTACH_WORD_THREADS_UNTIMED,
+                                           ATTACH_WORD_FOREIGN_SIGPROF, ATTACH_SNAPSHOT_UNLISTED};
     struct pair p = {after, before};
     for (unsigned i = 0; i < sizeof LOSSES; i++)
         if (grown(&p, LOSSES[i]) > 0)

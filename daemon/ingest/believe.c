@@ -16,7 +16,8 @@ static enum profd_status believe_id(const struct message_upload *m, struct store
 {
     static const uint8_t nobody[UPLOAD_SENDER_SIZE];
     if (m->sender.size != UPLOAD_SENDER_SIZE)
-        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size, UPLOAD_SENDER_SIZE);
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size,
+                               UPLOAD_SENDER_SIZE);
     if (memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0)
         return profd_error_set(e, PROFD_REFUSED, "the sender's id is all zeros, not random");
     if (m->sequence == 0)
@@ -35,14 +36,14 @@ static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-/* The random group of the upload's process (DECISIONS 29); after believe_id and believe_host. A sender who chooses his bytes only
- * spoils what is said of the error of his own numbers. */
+/* The random group of the upload's process (DECISIONS 29); after believe_id and believe_host. A sender who chooses his
+ * bytes only spoils what is said of the error of his own numbers. */
 static enum profd_status believe_process(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
 {
     uint64_t hash = mix_bytes(UINT64_C(0xcbf29ce484222325), u->host, strlen(u->host));
     if (m->process.size > LIMIT_PROCESS)
-        return profd_error_set(e, PROFD_TOO_LARGE, "a process is told apart by at most %u bytes, not %zu", LIMIT_PROCESS,
-                               m->process.size);
+        return profd_error_set(e, PROFD_TOO_LARGE, "a process is told apart by at most %u bytes, not %zu",
+                               LIMIT_PROCESS, m->process.size);
     hash = mix_bytes(hash, &u->uid, sizeof u->uid);
     if (m->process.size > 0) {
         hash = mix_bytes(hash, m->process.data, m->process.size);
@@ -73,7 +74,8 @@ static int compare_ids(const void *a, const void *b)
     return strcmp((*(const struct store_build *const *)a)->id.text, (*(const struct store_build *const *)b)->id.text);
 }
 
-static enum profd_status refuse_twins(const struct store_build *builds, size_t n, struct arena *a, struct profd_error *e)
+static enum profd_status refuse_twins(const struct store_build *builds, size_t n, struct arena *a,
+                                      struct profd_error *e)
 {
     const struct store_build **sorted = ARENA_ARRAY(a, n, const struct store_build *);
     if (!sorted)
@@ -94,8 +96,8 @@ static enum profd_status believe_builds(const struct message_upload *m, struct a
         return profd_error_set(e, m->build_count == 0 ? PROFD_REFUSED : PROFD_TOO_LARGE,
                                "an upload speaks of 1 to %u builds, this of %zu", LIMIT_BUILDS, m->build_count);
     if (m->program >= m->build_count)
-        return profd_error_set(e, PROFD_REFUSED, "the program is build number %" PRIu32 ", but there are only %zu", m->program,
-                               m->build_count);
+        return profd_error_set(e, PROFD_REFUSED, "the program is build number %" PRIu32 ", but there are only %zu",
+                               m->program, m->build_count);
     struct store_build *builds = ARENA_ARRAY(a, m->build_count, struct store_build);
     if (!builds)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
@@ -136,10 +138,11 @@ static enum profd_status check_label(const struct message_label *l, size_t *byte
                                LIMIT_LABEL_NAME);
     if (!is_label_name(l->name))
         return profd_error_set(e, PROFD_REFUSED,
-                               "\"%s\" is not a label name: letters, digits and _, no digit first, not __ first", l->name);
+                               "\"%s\" is not a label name: letters, digits and _, no digit first, not __ first",
+                               l->name);
     if (value > LIMIT_LABEL_VALUE)
-        return profd_error_set(e, PROFD_TOO_LARGE, "the value of label \"%s\" has %zu bytes; at most %u are allowed", l->name,
-                               value, LIMIT_LABEL_VALUE);
+        return profd_error_set(e, PROFD_TOO_LARGE, "the value of label \"%s\" has %zu bytes; at most %u are allowed",
+                               l->name, value, LIMIT_LABEL_VALUE);
     *bytes += name + value;
     return PROFD_OK;
 }
@@ -217,10 +220,12 @@ enum profd_status believe_upload(uint32_t uid, int64_t received, const struct me
     if (status != PROFD_OK)
         return status;
     if (m->inexact & ~(uint32_t)INEXACT_ALL)
-        return profd_error_set(e, PROFD_REFUSED, "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
+        return profd_error_set(e, PROFD_REFUSED,
+                               "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
                                m->inexact, (unsigned)INEXACT_ALL);
     if (m->processes_started > 1)
-        return profd_error_set(e, PROFD_REFUSED, "one process cannot have started %" PRIu32 " processes", m->processes_started);
+        return profd_error_set(e, PROFD_REFUSED, "one process cannot have started %" PRIu32 " processes",
+                               m->processes_started);
     judge_window(m, u);
     return PROFD_OK;
 }

@@ -22,26 +22,28 @@ struct belong_build {
 
 static enum profd_status wrong(struct profd_error *e, const struct store_build *b, const char *what, uint64_t value)
 {
-    return profd_error_set(e, PROFD_WRONG_BUILD, "%s 0x%llx lies outside the code of build %s (\"%s\"): not the executable that was profiled",
+    return profd_error_set(e, PROFD_WRONG_BUILD,
+                           "%s 0x%llx lies outside the code of build %s (\"%s\"): not the executable that was profiled",
                            what, (unsigned long long)value, b->id.text, b->name);
 }
 
-static enum profd_status check_marks(const struct counts_histogram *h, const struct store_build *b, struct belong_build *k,
-                                     struct profd_error *e)
+static enum profd_status check_marks(const struct counts_histogram *h, const struct store_build *b,
+                                     struct belong_build *k, struct profd_error *e)
 {
     uint64_t low = k->bounds->executable_start & ~UINT64_C(3), high = (k->bounds->etext + 3) & ~UINT64_C(3);
     if (h->low != low || h->high != high)
-        return profd_error_set(e, PROFD_WRONG_BUILD,
-                               "the histogram spans 0x%llx-0x%llx, but build %s (\"%s\") has __executable_start and etext for "
-                               "0x%llx-0x%llx: not the executable that was profiled",
-                               (unsigned long long)h->low, (unsigned long long)h->high, b->id.text, b->name,
-                               (unsigned long long)low, (unsigned long long)high);
+        return profd_error_set(
+            e, PROFD_WRONG_BUILD,
+            "the histogram spans 0x%llx-0x%llx, but build %s (\"%s\") has __executable_start and etext for "
+            "0x%llx-0x%llx: not the executable that was profiled",
+            (unsigned long long)h->low, (unsigned long long)h->high, b->id.text, b->name, (unsigned long long)low,
+            (unsigned long long)high);
     k->proven = true;
     return PROFD_OK;
 }
 
-static enum profd_status check_bins(const struct counts *c, const struct counts_histogram *h, const struct store_build *b,
-                                    struct belong_build *k, struct profd_error *e)
+static enum profd_status check_bins(const struct counts *c, const struct counts_histogram *h,
+                                    const struct store_build *b, struct belong_build *k, struct profd_error *e)
 {
     uint64_t span = h->high - h->low;
     if (!bounds_touch(k->bounds, h->low, h->high))
@@ -75,14 +77,15 @@ static enum profd_status check_arcs(const struct store_upload *u, const struct c
         uint32_t from = c->from_build[i], to = c->to_build[i];
         if (from != COUNTS_NOWHERE && builds[from].bounds && !caller_touches(&builds[from], c->from[i], imported))
             return wrong(e, &u->builds[from], "the caller of an arc at", c->from[i]);
-        if (to != COUNTS_NOWHERE && builds[to].bounds && !(imported && builds[to].proven) && !touches(&builds[to], c->to[i], 1))
+        if (to != COUNTS_NOWHERE && builds[to].bounds && !(imported && builds[to].proven) &&
+            !touches(&builds[to], c->to[i], 1))
             return wrong(e, &u->builds[to], "the callee of an arc at", c->to[i]);
     }
     return PROFD_OK;
 }
 
-static enum profd_status check_histograms(const struct store_upload *u, const struct counts *c, struct belong_build *builds,
-                                          struct profd_error *e)
+static enum profd_status check_histograms(const struct store_upload *u, const struct counts *c,
+                                          struct belong_build *builds, struct profd_error *e)
 {
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
@@ -90,8 +93,11 @@ static enum profd_status check_histograms(const struct store_upload *u, const st
         enum profd_status status = PROFD_OK;
         if (words_are(h->dimension)) {
             if (h->build != u->program)
-                return profd_error_set(e, PROFD_MALFORMED, "histogram %u of dimension " WORDS_DIMENSION " is of build number %u: it must be "
-                                       "of the program, number %u", i, h->build, u->program);
+                return profd_error_set(e, PROFD_MALFORMED,
+                                       "histogram %u of dimension " WORDS_DIMENSION
+                                       " is of build number %u: it must be "
+                                       "of the program, number %u",
+                                       i, h->build, u->program);
             continue; /* they are no samples */
         }
         if (!k->bounds)

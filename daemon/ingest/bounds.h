@@ -1,5 +1,5 @@
-/* Where an executable has code, in few bytes: what addresses of uploads are checked against on the writer thread, without
- * decoding the whole object. Kept beside the object in the store. */
+/* Where an executable has code, in few bytes: what addresses of uploads are checked against on the writer thread,
+ * without decoding the whole object. Kept beside the object in the store. */
 #ifndef PROFD_INGEST_BOUNDS_H
 #define PROFD_INGEST_BOUNDS_H
 
@@ -13,10 +13,10 @@
 
 /* A view of encoded bounds. */
 struct bounds {
-    bool has_marks;                      /* __executable_start and etext are known */
+    bool has_marks; /* __executable_start and etext are known */
     uint64_t executable_start, etext;
-    size_t count;                        /* of ranges, ascending, apart from each other */
-    const uint8_t *ranges;               /* pairs of 64-bit little-endian numbers: [low, high) */
+    size_t count;          /* of ranges, ascending, apart from each other */
+    const uint8_t *ranges; /* pairs of 64-bit little-endian numbers: [low, high) */
 };
 
 /* Encodes the union of the object's ranges. Lives in the arena. NO_MEMORY or OK. O(ranges log ranges). */

@@ -23,9 +23,10 @@ static void settle_item(struct store *s, struct batch *b, size_t i)
 {
     struct ingest_item *item = b->items[i];
     if (b->outcomes[i] == STORE_TOO_MANY_GAPS) {
-        item->status = profd_error_set(&item->error, PROFD_BUSY,
-                                       "upload %u of its sender would leave more than %u gaps before it; send what is missing first",
-                                       (unsigned)b->uploads[i].sequence, STORE_ID_RANGES);
+        item->status = profd_error_set(
+            &item->error, PROFD_BUSY,
+            "upload %u of its sender would leave more than %u gaps before it; send what is missing first",
+            (unsigned)b->uploads[i].sequence, STORE_ID_RANGES);
         return;
     }
     item->status = PROFD_OK;
@@ -39,7 +40,8 @@ static void settle_item(struct store *s, struct batch *b, size_t i)
 static void judge_repeat(struct store *s, struct ingest_item *item)
 {
     bool counted = false;
-    if (item->status == PROFD_WRONG_BUILD && store_has_upload(s, &item->believed->upload, &counted, NULL) == PROFD_OK && counted) {
+    if (item->status == PROFD_WRONG_BUILD && store_has_upload(s, &item->believed->upload, &counted, NULL) == PROFD_OK &&
+        counted) {
         item->duplicate = true;
         item->status = PROFD_OK;
         item->error.sentence[0] = 0;
@@ -57,7 +59,8 @@ static void run_batch(struct store *s, struct batch *b, struct ingest_item *cons
             judge_repeat(s, items[i]);
         }
     }
-    enum profd_status status = b->count == 0 ? PROFD_OK : store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
+    enum profd_status status =
+        b->count == 0 ? PROFD_OK : store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
     for (size_t i = 0; i < b->count; i++) {
         if (status == PROFD_OK) {
             settle_item(s, b, i);
@@ -101,7 +104,8 @@ void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n)
         run_batch(s, &b, items, n);
     } else {
         for (size_t i = 0; i < n; i++) {
-            items[i]->status = profd_error_set(&items[i]->error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
+            items[i]->status =
+                profd_error_set(&items[i]->error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
             ingest_believed_free(items[i]);
         }
     }
@@ -132,7 +136,8 @@ static enum profd_status store_failure(struct store *s, const struct ingest_obje
     return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
 }
 
-static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a, struct profd_error *e)
+static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a,
+                                      struct profd_error *e)
 {
     struct object *object;
     struct store_object stored = {.uid = o->uid,
@@ -150,8 +155,8 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
         if (status != PROFD_OK)
             return status;
         if (strcmp(asked.text, object->id.text) != 0)
-            return profd_error_set(e, PROFD_WRONG_BUILD, "asked for build %s, but \"%s\" is build %s", asked.text, o->name,
-                                   object->id.text);
+            return profd_error_set(e, PROFD_WRONG_BUILD, "asked for build %s, but \"%s\" is build %s", asked.text,
+                                   o->name, object->id.text);
     }
     stored.id = object->id;
     memcpy(stored.variant, object->variant, sizeof stored.variant);

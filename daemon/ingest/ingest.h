@@ -1,5 +1,5 @@
-/* Corridor 1: payload → decode → validate → profile → store. Synchronous. The first steps may run on another thread than the
- * writer's, while that one waits for the disk. */
+/* Corridor 1: payload → decode → validate → profile → store. Synchronous. The first steps may run on another thread
+ * than the writer's, while that one waits for the disk. */
 #ifndef PROFD_INGEST_INGEST_H
 #define PROFD_INGEST_INGEST_H
 
@@ -18,44 +18,46 @@ struct ingest_believed;
 
 /* One upload on its way. The first part is given, the second filled in; zero both at first. */
 struct ingest_item {
-    uint32_t uid;              /* of the peer, from the kernel */
-    int64_t received;          /* ns since the epoch */
-    const uint8_t *payload;    /* of an UPLOAD frame, inflated */
+    uint32_t uid;           /* of the peer, from the kernel */
+    int64_t received;       /* ns since the epoch */
+    const uint8_t *payload; /* of an UPLOAD frame, inflated */
     size_t size;
 
     struct ingest_believed *believed; /* of ingest_check, until ingest_batch or ingest_item_done */
-    enum profd_status status;  /* OK: acknowledge; else NACK with error */
-    uint32_t retry_after_ms;   /* of a NACK that knows it, else 0 */
+    enum profd_status status;         /* OK: acknowledge; else NACK with error */
+    uint32_t retry_after_ms;          /* of a NACK that knows it, else 0 */
     bool duplicate;
     struct profd_error error;
-    uint64_t ticks, calls;     /* of a stored upload */
-    size_t wanted_count;       /* builds whose executable should be asked for, with the names the upload gave */
+    uint64_t ticks, calls; /* of a stored upload */
+    size_t wanted_count;   /* builds whose executable should be asked for, with the names the upload gave */
     struct wanted_build {
         struct buildid id;
         char name[256];
-    } *wanted;                 /* freed by ingest_item_done */
+    } * wanted; /* freed by ingest_item_done */
 };
 
-/* Checks uploads ahead of the writer, with a reading handle or, in one thread, the writer's own. Used by one thread at a time. */
+/* Checks uploads ahead of the writer, with a reading handle or, in one thread, the writer's own. Used by one thread at
+ * a time. */
 enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **out, struct profd_error *e);
 /* Accepts NULL. */
 void ingest_checker_free(struct ingest_checker *c);
-/* Decodes and believes one item; generation is a number that has grown since the store last took or lost an executable. The payload is
- * borrowed until ingest_batch. The item's status is OK (believed is set then) or final, but for WRONG_BUILD, on which
- * ingest_batch has the last word. */
+/* Decodes and believes one item; generation is a number that has grown since the store last took or lost an executable.
+ * The payload is borrowed until ingest_batch. The item's status is OK (believed is set then) or final, but for
+ * WRONG_BUILD, on which ingest_batch has the last word. */
 void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_item *item);
 
-/* Stores all believed items in one transaction: when that fails each of them gets its status. Items that were not checked are checked
- * first. No item is lost without a status. */
+/* Stores all believed items in one transaction: when that fails each of them gets its status. Items that were not
+ * checked are checked first. No item is lost without a status. */
 void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n);
 void ingest_item_done(struct ingest_item *item);
 
-/* What the object worker said about an executable. answer is the worker's bytes (untrusted), or NULL and failure says why. */
+/* What the object worker said about an executable. answer is the worker's bytes (untrusted), or NULL and failure says
+ * why. */
 struct ingest_object {
     uint32_t uid;
-    bool trusted;              /* sender root, or a root-owned file nobody else may write */
+    bool trusted; /* sender root, or a root-owned file nobody else may write */
     int64_t received;
-    const char *build_id;      /* the id that was asked for, "" if nobody asked */
+    const char *build_id; /* the id that was asked for, "" if nobody asked */
     const char *name;
     const uint8_t *answer;
     size_t answer_size;

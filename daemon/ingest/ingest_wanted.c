@@ -39,8 +39,8 @@ void wanted_list(struct store *s, const struct store_upload *u, struct wanted_bu
     }
 }
 
-enum profd_status wanted_list_known(struct known *k, const struct store_upload *u, struct wanted_build **out, size_t *count,
-                                    struct profd_error *e)
+enum profd_status wanted_list_known(struct known *k, const struct store_upload *u, struct wanted_build **out,
+                                    size_t *count, struct profd_error *e)
 {
     struct wanted_build *list = NULL;
     size_t n = 0;

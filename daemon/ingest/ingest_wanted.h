@@ -11,11 +11,12 @@
 
 #define WANTED_MAX 64 /* builds one upload may ask executables for */
 
-/* Lists the builds of an upload whose executables the store does not have, at most WANTED_MAX; *out is a new block, NULL if there is
- * none. The upload is durable, so nothing here may fail it: what cannot be found out is asked for with the next one. */
+/* Lists the builds of an upload whose executables the store does not have, at most WANTED_MAX; *out is a new block,
+ * NULL if there is none. The upload is durable, so nothing here may fail it: what cannot be found out is asked for with
+ * the next one. */
 void wanted_list(struct store *s, const struct store_upload *u, struct wanted_build **out, size_t *count);
 /* The same by what is remembered, for who asks often. Fails like known_has_object. */
-enum profd_status wanted_list_known(struct known *k, const struct store_upload *u, struct wanted_build **out, size_t *count,
-                                    struct profd_error *e);
+enum profd_status wanted_list_known(struct known *k, const struct store_upload *u, struct wanted_build **out,
+                                    size_t *count, struct profd_error *e);
 
 #endif

@@ -15,11 +15,11 @@
 struct known_node {
     uint32_t uid;
     char id[BUILDID_TEXT_SIZE];
-    bool named;           /* by this uid before, or charged for */
-    bool asked;           /* bounds are those of the generation */
-    bool judged, has;     /* whether there is an object, as of judged_at */
+    bool named;       /* by this uid before, or charged for */
+    bool asked;       /* bounds are those of the generation */
+    bool judged, has; /* whether there is an object, as of judged_at */
     uint64_t generation, judged_at;
-    uint8_t *bytes;       /* NULL: no executable is known, or one without code */
+    uint8_t *bytes; /* NULL: no executable is known, or one without code */
     size_t size;
     struct bounds bounds;
 };
@@ -28,7 +28,7 @@ struct known_node {
 struct known_allowance {
     uint32_t uid;
     uint64_t left; /* HOUR for each build */
-    int64_t at; /* ns */
+    int64_t at;    /* ns */
 };
 
 struct known {
@@ -155,7 +155,8 @@ enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *b
     return PROFD_OK;
 }
 
-enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has, struct profd_error *e)
+enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has,
+                                   struct profd_error *e)
 {
     struct known_node *node = open_node(k, uid, build_id);
     if (!node)
@@ -222,8 +223,8 @@ static struct known_allowance *open_allowance(struct known *k, uint32_t uid, int
     return a;
 }
 
-enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, const struct store_build *builds, size_t n,
-                               uint32_t *retry_after_ms, struct profd_error *e)
+enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, const struct store_build *builds,
+                               size_t n, uint32_t *retry_after_ms, struct profd_error *e)
 {
     uint64_t cost = 0;
     struct known_node *node;
@@ -242,10 +243,10 @@ enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, 
         return no_memory(e);
     if (cost > a->left) {
         *retry_after_ms = (uint32_t)((cost - a->left) / LIMIT_BUILDS_PER_HOUR_PER_UID / 1000000u) + 1;
-        return profd_error_set(e, PROFD_BUSY,
-                               "user %u names %llu builds for the first time and may name %llu more now: %u an hour are taken", uid,
-                               (unsigned long long)(cost / HOUR), (unsigned long long)(a->left / HOUR),
-                               LIMIT_BUILDS_PER_HOUR_PER_UID);
+        return profd_error_set(
+            e, PROFD_BUSY,
+            "user %u names %llu builds for the first time and may name %llu more now: %u an hour are taken", uid,
+            (unsigned long long)(cost / HOUR), (unsigned long long)(a->left / HOUR), LIMIT_BUILDS_PER_HOUR_PER_UID);
     }
     a->left -= cost;
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,5 @@
-/* What is remembered of builds while uploads are checked: where their executables have code, and who has named them before. */
+/* What is remembered of builds while uploads are checked: where their executables have code, and who has named them
+ * before. */
 #ifndef PROFD_INGEST_KNOWN_H
 #define PROFD_INGEST_KNOWN_H
 
@@ -17,22 +18,23 @@ struct known *known_new(struct store *s);
 /* Accepts NULL. */
 void known_free(struct known *k);
 
-/* Begins with another upload: forgets what is too much, and every bound if the generation is another one. What was lent before is
- * gone. */
+/* Begins with another upload: forgets what is too much, and every bound if the generation is another one. What was lent
+ * before is gone. */
 void known_begin(struct known *k, uint64_t generation);
 
-/* Where the executable has code that the uid is believed to run (store_get_bounds); *bounds NULL: nothing is known. Lent until
- * known_begin. O(log builds remembered), or a question to the store. */
+/* Where the executable has code that the uid is believed to run (store_get_bounds); *bounds NULL: nothing is known.
+ * Lent until known_begin. O(log builds remembered), or a question to the store. */
 enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *build_id, const struct bounds **bounds,
                                     struct profd_error *e);
 
 /* store_has_object, remembered until the generation is another one. */
-enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has, struct profd_error *e);
+enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has,
+                                   struct profd_error *e);
 
-/* Charges the builds that this uid names for the first time to its allowance: LIMIT_BUILDS_PER_HOUR_PER_UID at once, coming back
- * evenly within an hour of `received` (ns). BUSY when it does not suffice: then none is charged, and *retry_after_ms says when it
- * would. The allowance is forgotten with the process. */
-enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, const struct store_build *builds, size_t n,
-                               uint32_t *retry_after_ms, struct profd_error *e);
+/* Charges the builds that this uid names for the first time to its allowance: LIMIT_BUILDS_PER_HOUR_PER_UID at once,
+ * coming back evenly within an hour of `received` (ns). BUSY when it does not suffice: then none is charged, and
+ * *retry_after_ms says when it would. The allowance is forgotten with the process. */
+enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, const struct store_build *builds,
+                               size_t n, uint32_t *retry_after_ms, struct profd_error *e);
 
 #endif

@@ -51,7 +51,7 @@ struct conn_handler {
 
 struct conn_config {
     struct event_base *base;
-    struct closer *closer; /* for descriptors that nobody takes; NULL: closed in place */
+    struct closer *closer;               /* for descriptors that nobody takes; NULL: closed in place */
     const struct conn_handler *handlers; /* of open connections; HELLO is answered here */
     size_t handler_count;
     const char *daemon; /* for WELCOME: "profd 0.1" */
@@ -65,9 +65,10 @@ struct conn_config {
 
     /* Limits; conn_config_init sets those of limits.h. Milliseconds and bytes. */
     unsigned hello_ms, header_ms, body_ms, write_ms;
-    size_t body_rate;   /* bytes per second beyond body_ms */
-    size_t budget;      /* of bodies, all connections; one user may hold half */
-    size_t output_high; /* bytes waiting to be written, answers in pieces included, above which a connection is not read */
+    size_t body_rate; /* bytes per second beyond body_ms */
+    size_t budget;    /* of bodies, all connections; one user may hold half */
+    size_t
+        output_high; /* bytes waiting to be written, answers in pieces included, above which a connection is not read */
     size_t answers_max_uid; /* bytes of answers in pieces that one user has not taken; see conn_judge_answers */
     size_t in_flight_max, connections_max, connections_max_uid;
 };
@@ -99,8 +100,8 @@ void *conn_get_user(const struct conn *c);
 
 /* The process at the other end (peer_open_process). */
 enum peer_process conn_open_process(const struct conn *c, int *pidfd);
-/* Reads what has arrived on connections of this user that wait for something to read, without waiting: what was sent before
- * now is heard before anything else is. Not from inside a handler. O(connections), one poll. */
+/* Reads what has arrived on connections of this user that wait for something to read, without waiting: what was sent
+ * before now is heard before anything else is. Not from inside a handler. O(connections), one poll. */
 void conn_group_listen(struct conn_group *g, uint32_t uid);
 
 /* Moves the body out of the frame; it must come back by conn_body_free. */
@@ -114,8 +115,9 @@ int conn_frame_take_fd(struct conn_frame *f, unsigned i);
 void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
 /* Sends the answer to one frame in flight. */
 void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
-/* Sends the answer with a descriptor: FD(1) is added to the flags. The descriptor is taken over and closed when its frame's first
- * byte has been sent, or with the connection. It must not belong to this connection's peer, whose close() might hang. */
+/* Sends the answer with a descriptor: FD(1) is added to the flags. The descriptor is taken over and closed when its
+ * frame's first byte has been sent, or with the connection. It must not belong to this connection's peer, whose close()
+ * might hang. */
 void conn_answer_fd(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd);
 /* Answers one frame in flight by NACK. retry_after_ms counts only for statuses that may be retried. */
 void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence, uint32_t retry_after_ms);

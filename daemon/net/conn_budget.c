@@ -1,6 +1,7 @@
 /* Memory for bodies: a budget for all connections, of which one user may hold half, so that nobody's half-sent frames
  * keep others from delivering. Small bodies may use the last eighth, large ones wait for the rest; and small ones of a
- * user whose large ones fill his half get an eighth more, or his own hanging client would keep him from saying HELLO. */
+ * user whose large ones fill his half get an eighth more, or his own hanging client would keep him from saying HELLO.
+ */
 #include <stdlib.h>
 
 #include "net/conn_inside.h"
@@ -16,8 +17,7 @@ static bool conn_budget_fits(const struct conn *c)
     /* A body above the limits of an empty budget is let through alone: waiting would never end. */
     if (!g->bodies)
         return true;
-    return n <= all && g->bodies <= all - n &&
-           (!c->tally->bytes || (n <= own && c->tally->bytes <= own - n));
+    return n <= all && g->bodies <= all - n && (!c->tally->bytes || (n <= own && c->tally->bytes <= own - n));
 }
 
 /* Gives the memory and starts the body's deadline. */

@@ -166,8 +166,8 @@ void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out)
 }
 
 /* Of at most n connections of this user from slot *at on, those that would be read if something came. */
-static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32_t *at, struct pollfd *polls, conn_id *ids,
-                                size_t n)
+static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32_t *at, struct pollfd *polls,
+                                conn_id *ids, size_t n)
 {
     size_t count = 0;
 

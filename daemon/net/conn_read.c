@@ -13,7 +13,8 @@
 bool conn_may_read(const struct conn *c)
 {
     return (c->state == CONN_GREETING || c->state == CONN_OPEN) && !c->failed && !c->broken && !c->waiting &&
-           c->in_flight < c->group->config.in_flight_max && c->output_bytes + c->source_bytes < c->group->config.output_high;
+           c->in_flight < c->group->config.in_flight_max &&
+           c->output_bytes + c->source_bytes < c->group->config.output_high;
 }
 
 static size_t conn_feed_header(struct conn *c, const uint8_t *bytes, size_t n)

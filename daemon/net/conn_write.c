@@ -115,8 +115,8 @@ static void conn_output_advance(struct conn *c, size_t n)
     }
 }
 
-/* The peer has gone, or reads no more. What it said before it went may lie unread: a process that hands over its memory and ends at
- * once is an example. Nothing more is said to it. */
+/* The peer has gone, or reads no more. What it said before it went may lie unread: a process that hands over its memory
+ * and ends at once is an example. Nothing more is said to it. */
 static void conn_output_give_up(struct conn *c)
 {
     for (const struct conn_source *s = c->source_first; s; s = s->next)
@@ -154,7 +154,8 @@ static bool conn_output_send(struct conn *c)
     if (first->fd >= 0)
         conn_output_attach(&m, &control, first->fd);
     /* A descriptor goes with the first byte of its own frame: such a frame begins a message. */
-    for (struct conn_output *o = first; o && m.msg_iovlen < BLOCKS_PER_WRITE && (o == first || o->fd < 0); o = o->next) {
+    for (struct conn_output *o = first; o && m.msg_iovlen < BLOCKS_PER_WRITE && (o == first || o->fd < 0);
+         o = o->next) {
         io[m.msg_iovlen].iov_base = o->block + o->sent;
         io[m.msg_iovlen++].iov_len = o->size - o->sent;
     }
@@ -292,6 +293,6 @@ enum profd_status conn_judge_answers(const struct conn *c, struct profd_error *e
 {
     if (c->tally->answers <= c->group->config.answers_max_uid)
         return PROFD_OK;
-    return profd_error_set(e, PROFD_BUSY, "user %u has left %zu bytes of answers unread; at most %zu may wait", c->peer.uid,
-                           c->tally->answers, c->group->config.answers_max_uid);
+    return profd_error_set(e, PROFD_BUSY, "user %u has left %zu bytes of answers unread; at most %zu may wait",
+                           c->peer.uid, c->tally->answers, c->group->config.answers_max_uid);
 }

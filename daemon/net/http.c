@@ -23,7 +23,8 @@ static void door_default(unsigned *value, unsigned otherwise)
         *value = otherwise;
 }
 
-struct http_door *http_door_new(struct event_base *base, const struct http_door_config *config, http_handler handler, void *context)
+struct http_door *http_door_new(struct event_base *base, const struct http_door_config *config, http_handler handler,
+                                void *context)
 {
     struct http_door *door = calloc(1, sizeof *door);
     if (door == NULL)

@@ -21,18 +21,18 @@ struct http_door_config {
     uint16_t port;            /* for the Host check */
     bool open;                /* --http-open */
     uint8_t token_sha256[32]; /* of the bearer token, when tcp and not open */
-    /* Paths (n bytes, no query) that need no token since they hold no data: a page that asks for the token must be shown
-     * without it. NULL: none. */
+    /* Paths (n bytes, no query) that need no token since they hold no data: a page that asks for the token must be
+     * shown without it. NULL: none. */
     bool (*is_public)(const char *path, size_t n);
-    /* The one other origin whose pages may ask here and read the answers (CORS): "https://grafana.example". Outlives the door.
-     * NULL: none. */
+    /* The one other origin whose pages may ask here and read the answers (CORS): "https://grafana.example". Outlives
+     * the door. NULL: none. */
     const char *origin;
-    size_t connections_max;   /* a new one then replaces the longest idle; 0 here and below: what limits.h says */
-    unsigned header_ms;       /* from a request's first byte to its last */
-    unsigned handle_ms;       /* from there to http_answer; then the door answers 504 itself */
-    unsigned write_ms;        /* a reader must take something in this time, and in all LIMIT_FRAME_RATE bytes a second more */
-    unsigned life_ms;         /* of a connection */
-    unsigned requests_max;    /* on one connection */
+    size_t connections_max; /* a new one then replaces the longest idle; 0 here and below: what limits.h says */
+    unsigned header_ms;     /* from a request's first byte to its last */
+    unsigned handle_ms;     /* from there to http_answer; then the door answers 504 itself */
+    unsigned write_ms; /* a reader must take something in this time, and in all LIMIT_FRAME_RATE bytes a second more */
+    unsigned life_ms;  /* of a connection */
+    unsigned requests_max; /* on one connection */
 };
 
 /* Kernel facts about the other end of a Unix connection; zero for TCP. */
@@ -46,8 +46,8 @@ struct http_request {
     const char *target;        /* origin-form, validated, still percent-encoded */
     const char *if_none_match; /* "" if absent */
     bool head;
-    enum coding coding;        /* of the answer, if it is worth coding; never NONE */
-    bool coded_only;           /* it may not be sent as it is */
+    enum coding coding; /* of the answer, if it is worth coding; never NONE */
+    bool coded_only;    /* it may not be sent as it is */
     struct http_peer peer;
     bool tcp;
 };
@@ -71,8 +71,8 @@ void http_door_get_counts(const struct http_door *door, struct http_door_counts 
 void http_door_stop(struct http_door *door);
 void http_door_free(struct http_door *door);
 
-/* The one answer. Takes over the body's memory (buffer is left empty). Large bodies go out chunked as the reader takes them.
- * If the client is gone meanwhile the answer is dropped. */
+/* The one answer. Takes over the body's memory (buffer is left empty). Large bodies go out chunked as the reader takes
+ * them. If the client is gone meanwhile the answer is dropped. */
 struct http_answer {
     int status;
     const char *content_type, *cache_control, *etag; /* etag may be "" */

@@ -20,7 +20,8 @@ static bool check_host(const struct http_door_config *config, const struct http_
 /* A page of another origin must not make a browser ask here. */
 static bool check_site(const struct http_head *h, const char *data, bool from_origin)
 {
-    return h->fetch_site.at == 0 || from_origin || check_is(data, h->fetch_site, "same-origin") || check_is(data, h->fetch_site, "none");
+    return h->fetch_site.at == 0 || from_origin || check_is(data, h->fetch_site, "same-origin") ||
+           check_is(data, h->fetch_site, "none");
 }
 
 static bool check_origin(const struct http_head *h, const char *data)
@@ -70,16 +71,19 @@ static bool check_public(const struct http_door_config *config, const struct htt
     return config->is_public != NULL && config->is_public(data + h->target.at, n);
 }
 
-static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data, struct http_span value)
+static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data,
+                         struct http_span value)
 {
     out->status = status;
     if (value.at == 0)
         profd_error_set(&out->error, PROFD_REFUSED, "%s", rule);
     else
-        profd_error_set(&out->error, PROFD_REFUSED, "%s: '%.*s'", rule, value.size > 100 ? 100 : value.size, data + value.at);
+        profd_error_set(&out->error, PROFD_REFUSED, "%s: '%.*s'", rule, value.size > 100 ? 100 : value.size,
+                        data + value.at);
 }
 
-void http_check(const struct http_door_config *config, const struct http_head *head, const char *data, struct http_refusal *out)
+void http_check(const struct http_door_config *config, const struct http_head *head, const char *data,
+                struct http_refusal *out)
 {
     static const struct http_span none = {0, 0};
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
@@ -87,14 +91,16 @@ void http_check(const struct http_door_config *config, const struct http_head *h
     if (!check_host(config, head, data))
         check_refuse(out, 421, "the Host is not one of this server's names", data, head->host);
     else if (!check_site(head, data, from_origin))
-        check_refuse(out, 403, "requests from pages of other sites are not answered; Sec-Fetch-Site", data, head->fetch_site);
+        check_refuse(out, 403, "requests from pages of other sites are not answered; Sec-Fetch-Site", data,
+                     head->fetch_site);
     else if (!from_origin && !check_origin(head, data))
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
     else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight)
         check_refuse(out, 405, "only GET and HEAD are answered here", data, none);
     else if (head->body != 0)
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    else if (config->tcp && !config->open && !preflight && !check_token(config, head, data) && !check_public(config, head, data))
+    else if (config->tcp && !config->open && !preflight && !check_token(config, head, data) &&
+             !check_public(config, head, data))
         check_refuse(out, 401, "the request has no valid bearer token in Authorization", data, none);
     else if (!preflight && coding_choose(&head->codings) == CODING_NONE)
         check_refuse(out, 406, "Accept-Encoding refuses all that is sent here: identity, gzip and zstd", data, none);

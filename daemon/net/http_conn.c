@@ -95,8 +95,10 @@ static void conn_start_writing(struct http_conn *c, int status)
 
 static struct http_manner conn_make_manner(const struct http_conn *c)
 {
-    return (struct http_manner){.head_only = c->parser.head.method == HTTP_METHOD_HEAD, .last = c->last,
-                                .origin = c->door->config.origin, .from_origin = c->from_origin,
+    return (struct http_manner){.head_only = c->parser.head.method == HTTP_METHOD_HEAD,
+                                .last = c->last,
+                                .origin = c->door->config.origin,
+                                .from_origin = c->from_origin,
                                 .preflight = c->parser.head.method == HTTP_METHOD_OPTIONS};
 }
 
@@ -141,8 +143,11 @@ static void conn_handle(struct http_conn *c)
     char *etag = conn_copy(c, h->target, x->text);
     conn_copy(c, h->if_none_match, etag);
     x->conn = c;
-    x->request = (struct http_request){.target = x->text, .if_none_match = etag, .head = h->method == HTTP_METHOD_HEAD,
-                                       .peer = c->peer, .tcp = c->door->config.tcp};
+    x->request = (struct http_request){.target = x->text,
+                                       .if_none_match = etag,
+                                       .head = h->method == HTTP_METHOD_HEAD,
+                                       .peer = c->peer,
+                                       .tcp = c->door->config.tcp};
     x->request.coding = coding_choose(&h->codings);
     x->request.coded_only = coding_refuses_identity(&h->codings);
     struct http_door *door = c->door;
@@ -286,7 +291,8 @@ struct http_conn *http_conn_new(struct http_door *door, int fd, const struct htt
     c->writable = event_new(door->base, fd, EV_WRITE, conn_on_writable, c);
     c->timer = evtimer_new(door->base, conn_on_timer, c);
     c->output = evbuffer_new();
-    if (c->readable != NULL && c->writable != NULL && c->timer != NULL && c->output != NULL && event_add(c->readable, NULL) == 0) {
+    if (c->readable != NULL && c->writable != NULL && c->timer != NULL && c->output != NULL &&
+        event_add(c->readable, NULL) == 0) {
         conn_arm(c, c->born + door->config.life_ms);
         return c;
     }

@@ -63,8 +63,10 @@ struct http_refusal {
 
 int64_t http_now_ms(void);
 
-/* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be answered 204. */
-void http_check(const struct http_door_config *config, const struct http_head *head, const char *data, struct http_refusal *out);
+/* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be
+ * answered 204. */
+void http_check(const struct http_door_config *config, const struct http_head *head, const char *data,
+                struct http_refusal *out);
 
 /* Is the request one of a page of the configured origin? */
 bool http_check_from_origin(const struct http_door_config *config, const struct http_head *head, const char *data);
@@ -75,8 +77,8 @@ struct http_manner {
     const char *origin; /* of the door, NULL: none */
     bool from_origin, preflight;
 };
-/* http_write.c: append a whole answer to out. False when out of memory (out is then unusable). The body's memory is taken
- * over in every case. A refusal is the last answer of its connection. */
+/* http_write.c: append a whole answer to out. False when out of memory (out is then unusable). The body's memory is
+ * taken over in every case. A refusal is the last answer of its connection. */
 bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, const struct http_manner *manner);
 bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, struct http_manner manner);
 

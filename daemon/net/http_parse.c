@@ -29,7 +29,8 @@ static size_t parse_token(const char *text, size_t n)
 
 static enum http_parse_result parse_version(struct http_parser *p, const char *text, size_t n)
 {
-    if (n != 8 || memcmp(text, "HTTP/", 5) != 0 || text[5] < '0' || text[5] > '9' || text[6] != '.' || text[7] < '0' || text[7] > '9')
+    if (n != 8 || memcmp(text, "HTTP/", 5) != 0 || text[5] < '0' || text[5] > '9' || text[6] != '.' || text[7] < '0' ||
+        text[7] > '9')
         return parse_refuse(p, 400, "the request line does not end in a version such as HTTP/1.1");
     if (text[5] != '1' || text[7] > '1')
         return parse_refuse(p, 505, "only HTTP/1.1 and HTTP/1.0 are spoken");
@@ -124,8 +125,8 @@ static bool parse_is(const char *name, size_t n, const char *wanted)
     return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
 }
 
-static enum http_parse_result parse_known(struct http_parser *p, const char *name, size_t name_size, const char *value, size_t n,
-                                          size_t at)
+static enum http_parse_result parse_known(struct http_parser *p, const char *name, size_t name_size, const char *value,
+                                          size_t n, size_t at)
 {
     if (parse_is(name, name_size, "transfer-encoding"))
         return parse_refuse(p, 400, "Transfer-Encoding is not accepted: requests have no body here");

@@ -1,5 +1,5 @@
-/* The head of one HTTP request (RFC 9112, a strict subset), byte by byte. Pure: no sockets, no memory taken. What is not
- * clearly a GET or HEAD of a well-behaved client is refused here, before anything acts on it. */
+/* The head of one HTTP request (RFC 9112, a strict subset), byte by byte. Pure: no sockets, no memory taken. What is
+ * not clearly a GET or HEAD of a well-behaved client is refused here, before anything acts on it. */
 #ifndef PROFD_NET_HTTP_PARSE_H
 #define PROFD_NET_HTTP_PARSE_H
 
@@ -25,8 +25,8 @@ struct http_head {
     unsigned minor; /* HTTP/1.minor: 0 or 1 */
     struct http_span target, host, origin, fetch_site, authorization, if_none_match, content_length;
     struct coding_wish codings;
-    uint64_t body;  /* value of Content-Length, 0 if absent */
-    bool close;     /* Connection: close, or version 1.0 */
+    uint64_t body; /* value of Content-Length, 0 if absent */
+    bool close;    /* Connection: close, or version 1.0 */
 };
 
 enum http_parse_result { HTTP_PARSE_MORE, HTTP_PARSE_DONE, HTTP_PARSE_BAD };

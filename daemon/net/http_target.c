@@ -41,7 +41,8 @@ static const char *target_judge_one(const char *text, size_t n, bool query, char
     if (*text != '%') {
         *byte = *text;
         *size = 1;
-        return target_allowed(*text, query) ? NULL : "a character that must be percent-encoded stands in the request target";
+        return target_allowed(*text, query) ? NULL
+                                            : "a character that must be percent-encoded stands in the request target";
     }
     int value = target_encoded(text, n);
     if (value < 0)

@@ -15,11 +15,28 @@ static const char *write_reason(int status)
         int status;
         const char *text;
     } reasons[] = {
-        {200, "OK"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"},
-        {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"}, {406, "Not Acceptable"}, {408, "Request Timeout"},
-        {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"}, {421, "Misdirected Request"},
-        {422, "Unprocessable Content"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-        {503, "Service Unavailable"}, {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},
+        {200, "OK"},
+        {204, "No Content"},
+        {304, "Not Modified"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {422, "Unprocessable Content"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+        {507, "Insufficient Storage"},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (reasons[i].status == status)
@@ -31,13 +48,14 @@ static const char *write_reason(int status)
 static void write_date(struct buffer *out)
 {
     static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t now = time(NULL);
     struct tm t;
     if (gmtime_r(&now, &t) == NULL)
         return;
-    buffer_add_format(out, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday, months[t.tm_mon],
-                      t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+    buffer_add_format(out, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday,
+                      months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
 /* A field, unless its value is empty or could break out of its line. */
@@ -64,7 +82,8 @@ static void write_number(struct buffer *out, const char *name, uint64_t value)
 
 static void write_security(struct buffer *out, const char *csp)
 {
-    write_field(out, "Content-Security-Policy", csp != NULL ? csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
+    write_field(out, "Content-Security-Policy",
+                csp != NULL ? csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
     buffer_add_text(out, "X-Content-Type-Options: nosniff\r\n"
                          "Cross-Origin-Resource-Policy: same-origin\r\n"
                          "Cross-Origin-Opener-Policy: same-origin\r\n"
@@ -79,8 +98,8 @@ static void write_by_status(struct buffer *out, int status, const struct http_ma
         write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
 }
 
-/* What the page of another origin may do, in the words of the Fetch standard. Where one was configured, every answer depends on who
- * asks. */
+/* What the page of another origin may do, in the words of the Fetch standard. Where one was configured, every answer
+ * depends on who asks. */
 static void write_origin(struct buffer *out, const struct http_manner *manner, bool negotiated)
 {
     if (manner->origin != NULL)
@@ -121,7 +140,8 @@ static bool write_body(struct evbuffer *out, struct buffer *body, bool wanted)
     return !wanted || size == 0;
 }
 
-static void write_head(struct buffer *out, const struct http_answer *answer, size_t size, const struct http_manner *manner)
+static void write_head(struct buffer *out, const struct http_answer *answer, size_t size,
+                       const struct http_manner *manner)
 {
     bool bodiless = answer->status == 304 || answer->status == 204;
     buffer_add_text(out, "HTTP/1.1 ");
@@ -218,7 +238,9 @@ bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal
         buffer_done(&body);
         return false;
     }
-    struct http_answer answer = {.status = refusal->status, .content_type = "application/problem+json", .body = &body,
+    struct http_answer answer = {.status = refusal->status,
+                                 .content_type = "application/problem+json",
+                                 .body = &body,
                                  .retry_after_ms = refusal->status == 503 ? 1000 : 0};
     manner.last = true;
     return http_write_answer(out, &answer, &manner);

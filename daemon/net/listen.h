@@ -39,11 +39,12 @@ struct listen_passed {
     int http;     /* "http": Unix */
     int http_tcp; /* "http-tcp": loopback */
     uint16_t http_port;
-    size_t kept_count; /* descriptors that this program gave to the manager to keep: LISTEN_KEPT… is their name's beginning */
+    size_t kept_count; /* descriptors that this program gave to the manager to keep: LISTEN_KEPT… is their name's
+                          beginning */
     struct listen_kept {
-        int fd;        /* close-on-exec; not looked at any further */
+        int fd; /* close-on-exec; not looked at any further */
         char name[LISTEN_NAME];
-    } *kept;
+    } * kept;
 };
 /* Descriptors and kept are the caller's. */
 enum profd_status listen_take_passed(struct listen_passed *out, struct profd_error *e);

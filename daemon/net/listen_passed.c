@@ -97,7 +97,8 @@ static enum profd_status listen_keep(struct listen_passed *p, int fd, const char
     return PROFD_OK;
 }
 
-static enum profd_status listen_read_names(struct listen_passed *p, unsigned long n, const char *names, struct profd_error *e)
+static enum profd_status listen_read_names(struct listen_passed *p, unsigned long n, const char *names,
+                                           struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     char name[LISTEN_NAME] = "";

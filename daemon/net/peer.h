@@ -26,9 +26,9 @@ enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_
 /* SO_PEERCRED and SO_PEERGROUPS of a connected Unix socket. IO if the kernel does not tell. */
 enum profd_status peer_read(int fd, const struct peer_policy *policy, struct peer *peer, struct profd_error *e);
 
-/* The process that connected: *pidfd becomes readable when it has ended (the caller closes it). UNKNOWN: no handle can be had, for
- * example because it lives in a process namespace that is not ours. DEAD: it has ended already. *pidfd is −1 for both. Kernels
- * before 6.5 find it by its number, which may be another's by then. pid: of struct peer. */
+/* The process that connected: *pidfd becomes readable when it has ended (the caller closes it). UNKNOWN: no handle can
+ * be had, for example because it lives in a process namespace that is not ours. DEAD: it has ended already. *pidfd is
+ * −1 for both. Kernels before 6.5 find it by its number, which may be another's by then. pid: of struct peer. */
 enum peer_process { PEER_UNKNOWN, PEER_LIVES, PEER_DEAD };
 enum peer_process peer_open_process(int fd, uint32_t pid, int *pidfd);
 /* The same by its number alone. */

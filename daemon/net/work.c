@@ -42,7 +42,8 @@ static size_t work_take_batch(struct work *w, struct work_item **batch)
 {
     if (w->config.prepare)
         return work_take_prepared(w, batch);
-    return work_turn(w) ? work_lanes_take_batch(&w->lanes, batch, w->config.batch_max, w->config.batch_weight, true) : 0;
+    return work_turn(w) ? work_lanes_take_batch(&w->lanes, batch, w->config.batch_max, w->config.batch_weight, true)
+                        : 0;
 }
 
 static void work_deliver_finished(struct work *w)
@@ -165,7 +166,8 @@ enum profd_status work_new(struct loop *l, const struct work_config *config, str
 {
     struct work *w;
 
-    if (!config->threads || config->threads > WORK_THREADS_MAX || !config->batch_max || config->batch_max > WORK_BATCH_MAX)
+    if (!config->threads || config->threads > WORK_THREADS_MAX || !config->batch_max ||
+        config->batch_max > WORK_BATCH_MAX)
         return profd_error_set(e, PROFD_INTERNAL, "%s: %u threads, batches of %zu: at most %d and %d", config->name,
                                config->threads, config->batch_max, WORK_THREADS_MAX, WORK_BATCH_MAX);
     if (config->prepare && config->threads != 1)
@@ -194,7 +196,8 @@ bool work_put(struct work *w, struct work_item *item)
     bool good;
 
     pthread_mutex_lock(&w->lock);
-    good = !w->stopping && w->lanes.waiting < w->config.queue_max && work_lanes_put(&w->lanes, item, w->config.queue_max_uid);
+    good = !w->stopping && w->lanes.waiting < w->config.queue_max &&
+           work_lanes_put(&w->lanes, item, w->config.queue_max_uid);
     if (good) {
         w->pending++;
         if (w->config.prepare && w->threads[0].running)

@@ -29,9 +29,9 @@ struct work_config {
     size_t batch_weight;
     unsigned threads_max_uid; /* threads that one user's items may occupy at a time, with batch_max 1; 0: all */
     int nice;                 /* added to the threads' niceness: they yield the processor to the others (0–19) */
-    /* With one thread only, may be NULL: called for every item before run, once, in the queue's order, never two calls at a time.
-     * While run is busy (it waits for a disk, say) a thread beside it prepares what will be in the next batch; what comes
-     * to an idle queue is prepared by the one that will run it. */
+    /* With one thread only, may be NULL: called for every item before run, once, in the queue's order, never two calls
+     * at a time. While run is busy (it waits for a disk, say) a thread beside it prepares what will be in the next
+     * batch; what comes to an idle queue is prepared by the one that will run it. */
     void (*prepare)(void *prepare_context, struct work_item *const *items, size_t n);
     void *prepare_context;
     /* On a worker thread. A batch is what is there, at least one item, in the queue's order. */

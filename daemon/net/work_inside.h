@@ -29,7 +29,7 @@ struct work {
     bool preparer_started;
     size_t pending; /* the loop's thread only */
 
-    pthread_mutex_t lock; /* guards everything below */
+    pthread_mutex_t lock;  /* guards everything below */
     pthread_cond_t filled; /* for the threads that run */
     pthread_cond_t spare;  /* for the one that prepares */
     struct work_lanes lanes;
@@ -48,6 +48,5 @@ size_t work_take_prepared(struct work *w, struct work_item **batch);
 struct work_item *work_take_ready(struct work *w);
 /* The thread beside. */
 void *work_preparer_main(void *argument);
-
 
 #endif

@@ -58,7 +58,8 @@ size_t work_lanes_take_batch(struct work_lanes *l, struct work_item **batch, siz
 {
     size_t n = 0, taken = 0;
 
-    while (l->waiting && n < max && ((any && !n) || (taken <= weight && l->ring_first->first->weight <= weight - taken))) {
+    while (l->waiting && n < max &&
+           ((any && !n) || (taken <= weight && l->ring_first->first->weight <= weight - taken))) {
         batch[n] = work_lanes_take(l);
         taken += batch[n]->weight;
         n++;

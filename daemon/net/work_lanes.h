@@ -1,5 +1,5 @@
-/* Waiting items, in lanes of users that stand in a ring: each gives one item in turn (DECISIONS 33). Private to work*. The
- * caller holds the lock. */
+/* Waiting items, in lanes of users that stand in a ring: each gives one item in turn (DECISIONS 33). Private to work*.
+ * The caller holds the lock. */
 #ifndef PROFD_NET_WORK_LANES_H
 #define PROFD_NET_WORK_LANES_H
 

@@ -1,5 +1,5 @@
-/* Items are prepared while the batch before them runs. Whoever finds the role free takes it: the thread beside, or, when nothing
- * runs, the one that would have to wait for it. */
+/* Items are prepared while the batch before them runs. Whoever finds the role free takes it: the thread beside, or,
+ * when nothing runs, the one that would have to wait for it. */
 #include "net/work_inside.h"
 
 #define CHUNK 16 /* prepared in one go: the one that waits for them does not wait for more */
@@ -50,7 +50,8 @@ size_t work_take_prepared(struct work *w, struct work_item **batch)
     size_t n = 0, weight = 0;
 
     if (!w->ready && !w->preparing)
-        return work_prepare_some(w, batch, w->config.batch_max < CHUNK ? w->config.batch_max : CHUNK, w->config.batch_weight, true);
+        return work_prepare_some(w, batch, w->config.batch_max < CHUNK ? w->config.batch_max : CHUNK,
+                                 w->config.batch_weight, true);
     while (w->ready && n < w->config.batch_max &&
            (!n || (weight <= w->config.batch_weight && w->ready_first->weight <= w->config.batch_weight - weight))) {
         weight += w->ready_first->weight;

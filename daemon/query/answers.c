@@ -18,8 +18,8 @@ struct entry {
     enum coding wanted;
     const char *target;
     uint64_t generation;
-    char tag[ETAG_SIZE];    /* uncoded */
-    bool has_body;          /* else only the tag is known */
+    char tag[ETAG_SIZE]; /* uncoded */
+    bool has_body;       /* else only the tag is known */
     const char *body;
     size_t body_size;
     struct query_answer as; /* without its body */
@@ -81,8 +81,8 @@ static void link_newest(struct query_answers *c, struct entry *e)
 
 static void remove_entry(struct query_answers *c, struct entry *e)
 {
-    const struct query_request key = {.target = e->target, .scope = e->scope, .http = e->http, .coding = e->wanted,
-                                      .coded_only = e->coded_only};
+    const struct query_request key = {
+        .target = e->target, .scope = e->scope, .http = e->http, .coding = e->wanted, .coded_only = e->coded_only};
     *find_slot(c, &key) = e->next;
     unlink_use(c, e);
     c->use.bytes -= e->bytes;
@@ -138,7 +138,8 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
     c->lock.take(c->lock.context);
     struct entry *e = *find_slot(c, r);
     if (e != NULL && e->generation == r->generation) {
-        if (r->if_none_match != NULL && r->if_none_match[0] != '\0' && etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
+        if (r->if_none_match != NULL && r->if_none_match[0] != '\0' &&
+            etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
             *answer = e->as;
             buffer_init(&answer->body, 0);
             answer->http_status = 304;
@@ -183,8 +184,16 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
         return NULL;
     }
     char *text = (char *)(e + 1);
-    *e = (struct entry){.bytes = bytes, .scope = r->scope, .http = r->http, .coded_only = r->coded_only, .wanted = r->coding,
-                        .target = text, .generation = r->generation, .has_body = keeps, .body = text + key, .body_size = body,
+    *e = (struct entry){.bytes = bytes,
+                        .scope = r->scope,
+                        .http = r->http,
+                        .coded_only = r->coded_only,
+                        .wanted = r->coding,
+                        .target = text,
+                        .generation = r->generation,
+                        .has_body = keeps,
+                        .body = text + key,
+                        .body_size = body,
                         .as = *answer};
     memcpy(text, r->target, key);
     memcpy(e->tag, tag, strlen(tag) + 1);
@@ -196,7 +205,8 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
     return e;
 }
 
-void answers_put(struct query_answers *c, const struct query_request *r, const char *tag, const struct query_answer *answer)
+void answers_put(struct query_answers *c, const struct query_request *r, const char *tag,
+                 const struct query_answer *answer)
 {
     struct entry *fresh = strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL, *old = NULL;
     if (fresh == NULL) {

@@ -6,9 +6,12 @@
 
 #include "query/query.h"
 
-/* Gives the answer that was made when the question had this tag (uncoded, not ""). Its generation becomes the request's. */
-bool answers_take(struct query_answers *answers, const struct query_request *request, const char *tag, struct query_answer *answer);
+/* Gives the answer that was made when the question had this tag (uncoded, not ""). Its generation becomes the
+ * request's. */
+bool answers_take(struct query_answers *answers, const struct query_request *request, const char *tag,
+                  struct query_answer *answer);
 /* Keeps a copy of a 200, or, of a 304, that the tag is the one of now. A failure is silent: nothing is kept. */
-void answers_put(struct query_answers *answers, const struct query_request *request, const char *tag, const struct query_answer *answer);
+void answers_put(struct query_answers *answers, const struct query_request *request, const char *tag,
+                 const struct query_answer *answer);
 
 #endif

@@ -6,10 +6,10 @@
 #define CACHE_SLOTS 4096u /* lists of entries by hash; an entry is worth thousands of steps */
 
 struct entry {
-    struct entry *next;            /* of the same slot */
-    struct entry *newer, *older;   /* by last use */
+    struct entry *next;          /* of the same slot */
+    struct entry *newer, *older; /* by last use */
     size_t bytes, key_size;
-    unsigned char *key;            /* in the same block, as the sum's arrays are */
+    unsigned char *key; /* in the same block, as the sum's arrays are */
     struct rollup r;
 };
 

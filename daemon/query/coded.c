@@ -11,7 +11,8 @@
 
 bool coded_suits(const char *content_type)
 {
-    return strncmp(content_type, "text/", 5) == 0 || strstr(content_type, "json") != NULL || strstr(content_type, "svg+xml") != NULL;
+    return strncmp(content_type, "text/", 5) == 0 || strstr(content_type, "json") != NULL ||
+           strstr(content_type, "svg+xml") != NULL;
 }
 
 static size_t code_gzip(int level, const struct buffer *body, char *out, size_t room)
@@ -25,7 +26,8 @@ static size_t code_gzip(int level, const struct buffer *body, char *out, size_t 
 static size_t code_zstd(const struct buffer *body, char *out, size_t room)
 {
     size_t n = 0;
-    return deflate_pack((const uint8_t *)body->data, body->size, true, (uint8_t *)out, room, &n, NULL) == PROFD_OK ? n : 0;
+    return deflate_pack((const uint8_t *)body->data, body->size, true, (uint8_t *)out, room, &n, NULL) == PROFD_OK ? n
+                                                                                                                   : 0;
 }
 
 bool coded_body(enum coding coding, bool hard, bool must, struct buffer *body)
@@ -37,7 +39,8 @@ bool coded_body(enum coding coding, bool hard, bool must, struct buffer *body)
     char *out = malloc(room);
     size_t n = 0;
     if (out != NULL) {
-        n = coding == CODING_GZIP ? code_gzip(hard ? GZIP_HARD : GZIP_QUICK, body, out, room) : code_zstd(body, out, room);
+        n = coding == CODING_GZIP ? code_gzip(hard ? GZIP_HARD : GZIP_QUICK, body, out, room)
+                                  : code_zstd(body, out, room);
     }
     if (n == 0 || (n >= body->size && !must)) {
         free(out);

@@ -10,8 +10,9 @@
 
 /* Text, JSON and SVG: what becomes much smaller. */
 bool coded_suits(const char *content_type);
-/* Puts the coded body (at the quickest level; hard: at gzip's best, for what is coded once and kept) in the place of body. False, and
- * body as it was: it would not become smaller, and need not be coded; or no memory. Same input, same bytes. O(n). */
+/* Puts the coded body (at the quickest level; hard: at gzip's best, for what is coded once and kept) in the place of
+ * body. False, and body as it was: it would not become smaller, and need not be coded; or no memory. Same input, same
+ * bytes. O(n). */
 bool coded_body(enum coding coding, bool hard, bool must, struct buffer *body);
 
 #endif

@@ -71,8 +71,8 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
         }
     }
     if (in.only == 0) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report",
-                               build, address);
+        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report", build,
+                               address);
     }
     return w.options.format->render(&in, job->arena, &job->answer->body, e);
 }

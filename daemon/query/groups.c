@@ -40,7 +40,8 @@ static enum profd_status parse_by(const struct params *p, struct groups_request 
     return PROFD_OK;
 }
 
-/* What a page ends with: the last row's time, width and values. Backslashes stand before backslashes and slashes of values. */
+/* What a page ends with: the last row's time, width and values. Backslashes stand before backslashes and slashes of
+ * values. */
 static const char *make_cursor(const struct group_row *row, size_t labels, struct arena *a)
 {
     size_t room = 64;
@@ -65,8 +66,8 @@ static const char *make_cursor(const struct group_row *row, size_t labels, struc
 }
 
 /* The first row behind the cursor's. Rows are few beside the uploads that were read for them. */
-static enum profd_status find_page(const struct job *job, const struct group_row *rows, size_t n, size_t labels, size_t *first,
-                                   struct profd_error *e)
+static enum profd_status find_page(const struct job *job, const struct group_row *rows, size_t n, size_t labels,
+                                   size_t *first, struct profd_error *e)
 {
     const char *cursor = params_find(job->params, "cursor");
     *first = 0;
@@ -80,13 +81,14 @@ static enum profd_status find_page(const struct job *job, const struct group_row
             return PROFD_OK;
         }
     }
-    return cursor == NULL ? PROFD_OK
-                          : profd_error_set(e, PROFD_BAD_QUERY,
-                                            "cursor=%s is not one that this list gave, or its row is gone: begin again", cursor);
+    return cursor == NULL
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_BAD_QUERY,
+                                 "cursor=%s is not one that this list gave, or its row is gone: begin again", cursor);
 }
 
-static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w, struct group_row **rows,
-                                size_t *n, const char **dimension, struct profd_error *e)
+static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w,
+                                struct group_row **rows, size_t *n, const char **dimension, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     bool moved = r->step == 0 || r->begin < r->end;
@@ -119,8 +121,9 @@ static enum profd_status show(struct job *job, const struct groups_request *r, s
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a page");
         }
     }
-    const struct render_groups groups = {r->labels, r->label_count, r->step, w->used_since, w->used_until,
-                                         count > 0 ? rows + first : NULL, count, next, dimension};
+    const struct render_groups groups = {r->labels,     r->label_count, r->step,
+                                         w->used_since, w->used_until,  count > 0 ? rows + first : NULL,
+                                         count,         next,           dimension};
     render_groups(&groups, &job->answer->body);
     return PROFD_OK;
 }
@@ -143,8 +146,9 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
         return status;
     }
     char kind[LIMIT_QUERY_BYTES + 600];
-    snprintf(kind, sizeof kind, "groups %llu %" PRId64 " %s %s %s %s", limit, r.step, r.label_count > 0 ? r.labels[0] : "",
-             r.label_count > 1 ? r.labels[1] : "", r.label_count > 2 ? r.labels[2] : "", cursor != NULL ? cursor : "");
+    snprintf(kind, sizeof kind, "groups %llu %" PRId64 " %s %s %s %s", limit, r.step,
+             r.label_count > 0 ? r.labels[0] : "", r.label_count > 1 ? r.labels[1] : "",
+             r.label_count > 2 ? r.labels[2] : "", cursor != NULL ? cursor : "");
     status = work_begin(job, kind, false, &w, &fresh, e);
     if (status == PROFD_OK && !fresh) {
         status = steps_find_span(&w, r.step, &r.begin, &r.end, e);

@@ -60,7 +60,8 @@ static void find_step(const struct adding *g, const struct store_row *row, int64
     *width = wide ? g->chunk_width : step;
 }
 
-static enum profd_status new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time, int64_t width)
+static enum profd_status new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time,
+                                   int64_t width)
 {
     const struct groups_request *r = g->request;
     struct group *groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *groups);
@@ -248,7 +249,8 @@ static enum profd_status ask_steps(struct adding *g, struct profd_error *e)
     const struct groups_request *r = g->request;
     enum profd_status status = PROFD_OK;
     g->chunk_width = r->step > HOUR ? r->step : HOUR;
-    for (g->chunk = r->begin - r->begin % g->chunk_width; status == PROFD_OK && g->chunk < r->end; g->chunk += g->chunk_width) {
+    for (g->chunk = r->begin - r->begin % g->chunk_width; status == PROFD_OK && g->chunk < r->end;
+         g->chunk += g->chunk_width) {
         int64_t since = g->chunk > r->filter.since ? g->chunk : r->filter.since;
         int64_t until = g->chunk + g->chunk_width;
         if (r->filter.until > 0 && r->filter.until < until) {
@@ -279,7 +281,8 @@ static const char *next_dimension(const struct adding *g, const char *behind)
     const char *least = NULL;
     for (uint32_t i = 0; i < g->keys.count; i++) {
         for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
-            if ((behind == NULL || strcmp(at->dimension, behind) > 0) && (least == NULL || strcmp(at->dimension, least) < 0)) {
+            if ((behind == NULL || strcmp(at->dimension, behind) > 0) &&
+                (least == NULL || strcmp(at->dimension, least) < 0)) {
                 least = at->dimension;
             }
         }
@@ -336,8 +339,8 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     return PROFD_OK;
 }
 
-enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows, size_t *count,
-                                const char **dimension, struct profd_error *e)
+enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows,
+                                size_t *count, const char **dimension, struct profd_error *e)
 {
     struct adding g = {.request = request, .arena = a, .scratch = arena_new(LIMIT_QUERY_MEMORY)};
     set_init(&g.keys, a);

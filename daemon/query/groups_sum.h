@@ -17,18 +17,19 @@ struct groups_request {
     struct store *store;
     struct store_scope scope;
     struct store_filter filter;
-    const char *dimension;      /* of the samples; NULL: the usual one, as for a report (core/report.h) */
-    bool alone;                 /* ticks and calls of the filter's build only, as in load.h */
+    const char *dimension; /* of the samples; NULL: the usual one, as for a report (core/report.h) */
+    bool alone;            /* ticks and calls of the filter's build only, as in load.h */
     const char *labels[GROUPS_LABELS];
     size_t label_count;
-    int64_t step;               /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */
-    int64_t begin, end;         /* with steps: where data can be; begin < end */
+    int64_t step;       /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */
+    int64_t begin, end; /* with steps: where data can be; begin < end */
 };
 
-/* Rows by ascending time and values, those without uploads left out. With steps shorter than an hour, what is a sum by now stands in a
- * row as wide as the sum, beginning at its hour. Everything lives in the arena. *dimension: that of all rows' seconds. LIMIT if
- * a label pattern could not be decided; BAD_QUERY naming the dimensions that there are if the one asked for is none of them. */
-enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows, size_t *count,
-                                const char **dimension, struct profd_error *e);
+/* Rows by ascending time and values, those without uploads left out. With steps shorter than an hour, what is a sum by
+ * now stands in a row as wide as the sum, beginning at its hour. Everything lives in the arena. *dimension: that of all
+ * rows' seconds. LIMIT if a label pattern could not be decided; BAD_QUERY naming the dimensions that there are if the
+ * one asked for is none of them. */
+enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows,
+                                size_t *count, const char **dimension, struct profd_error *e);
 
 #endif

@@ -20,18 +20,19 @@ struct job {
     struct store *store;
     const struct query_request *request;
     const struct params *params;
-    struct arena *arena;          /* everything the job computes */
-    struct query_answer *answer;  /* body, content type and ETag are the handler's */
+    struct arena *arena;           /* everything the job computes */
+    struct query_answer *answer;   /* body, content type and ETag are the handler's */
     struct query_answers *answers; /* NULL: the answer depends on the moment of asking, or none are kept */
-    char tag[ETAG_SIZE];          /* of the answer uncoded, "" while there is none */
-    bool kept;                    /* the answer was made before, for the same tag */
+    char tag[ETAG_SIZE];           /* of the answer uncoded, "" while there is none */
+    bool kept;                     /* the answer was made before, for the same tag */
 };
 
 /* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). */
 typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e);
 
-/* Sets the answer's ETag for a question that canonical (n bytes) states in full, on data of that epoch. True if the asker holds
- * this answer, and the status is 304, or if it was made before: nothing remains to be done. Version and visibility are added here. */
+/* Sets the answer's ETag for a question that canonical (n bytes) states in full, on data of that epoch. True if the
+ * asker holds this answer, and the status is 304, or if it was made before: nothing remains to be done. Version and
+ * visibility are added here. */
 bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epoch);
 /* The same for lists: the target itself is the question, the state that of all builds. */
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e);

@@ -37,7 +37,8 @@ static bool take_build(void *context, const struct build_row *row)
 {
     struct asking *q = context;
     const struct options *o = &q->options;
-    if (!row->is_program || (o->until > 0 && row->first_seen >= o->until) || (o->since > 0 && row->last_seen < o->since - INT64_C(3600000000000))) {
+    if (!row->is_program || (o->until > 0 && row->first_seen >= o->until) ||
+        (o->since > 0 && row->last_seen < o->since - INT64_C(3600000000000))) {
         return true;
     }
     struct program *grown = arena_extend(q->job->arena, q->programs, q->count, &q->capacity, sizeof *grown);
@@ -46,15 +47,22 @@ static bool take_build(void *context, const struct build_row *row)
         return false;
     }
     q->programs = grown;
-    grown[q->count++] = (struct program){.id = row->build_id, .name = job_copy(q->job, row->name, &q->failed), .first_seen = row->first_seen,
+    grown[q->count++] = (struct program){.id = row->build_id,
+                                         .name = job_copy(q->job, row->name, &q->failed),
+                                         .first_seen = row->first_seen,
                                          .last_seen = row->last_seen};
     return !q->failed;
 }
 
 static struct work work_of(const struct asking *q, const struct program *p)
 {
-    return (struct work){.options = q->options, .id = p->id, .name = p->name, .is_program = true, .first_seen = p->first_seen,
-                         .last_seen = p->last_seen, .scope = OPTIONS_SCOPE_PROGRAM};
+    return (struct work){.options = q->options,
+                         .id = p->id,
+                         .name = p->name,
+                         .is_program = true,
+                         .first_seen = p->first_seen,
+                         .last_seen = p->last_seen,
+                         .scope = OPTIONS_SCOPE_PROGRAM};
 }
 
 /* Where the window's edges come to lie depends on the program: each is part of the question. */
@@ -93,7 +101,8 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
         return status;
     }
     buffer_init(&b, 65536);
-    buffer_add_format(&b, "joined %llu %llu %zu %s ", q->limit, q->skip, q->name != NULL ? strlen(q->name) : 0, q->name != NULL ? q->name : "");
+    buffer_add_format(&b, "joined %llu %llu %zu %s ", q->limit, q->skip, q->name != NULL ? strlen(q->name) : 0,
+                      q->name != NULL ? q->name : "");
     options_add_canonical(&q->options, &b);
     buffer_add(&b, digest, sizeof digest);
     *fresh = !b.failed && job_set_etag(q->job, b.data, b.size, epoch);
@@ -107,7 +116,8 @@ static void widen(int64_t *since, int64_t *until, const struct work *w, bool fir
     *until = first || w->used_until > *until ? w->used_until : *until;
 }
 
-static enum profd_status add_programs(struct asking *q, struct part *part, struct joined *j, int64_t edges[2], struct profd_error *e)
+static enum profd_status add_programs(struct asking *q, struct part *part, struct joined *j, int64_t edges[2],
+                                      struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; status == PROFD_OK && i < q->count; i++) {
@@ -162,9 +172,15 @@ static void show(struct asking *q, struct joined *j, const int64_t edges[2])
     if (first + count < n) {
         snprintf(next, sizeof next, "%zu", first + count);
     }
-    const struct render_joined out = {.rows = count > 0 ? j->rows + first : NULL, .row_count = count, .names = n, .next = next[0] != '\0' ? next : NULL,
-                                      .sort = SORTS[q->options.sort], .dimension = part_dimension(&q->options), .rest = &j->rest,
-                                      .since = edges[0], .until = edges[1]};
+    const struct render_joined out = {.rows = count > 0 ? j->rows + first : NULL,
+                                      .row_count = count,
+                                      .names = n,
+                                      .next = next[0] != '\0' ? next : NULL,
+                                      .sort = SORTS[q->options.sort],
+                                      .dimension = part_dimension(&q->options),
+                                      .rest = &j->rest,
+                                      .since = edges[0],
+                                      .until = edges[1]};
     render_joined(&out, &q->job->answer->body);
 }
 

@@ -17,8 +17,8 @@ void joined_init(struct joined *j, struct arena *a)
 }
 
 /* name NUL file NUL, with a build's number in front if there is one. */
-static enum profd_status add_key(struct set *to, struct buffer *key, const struct report_function *f, const uint32_t *build, uint32_t *number,
-                                 bool *added)
+static enum profd_status add_key(struct set *to, struct buffer *key, const struct report_function *f,
+                                 const uint32_t *build, uint32_t *number, bool *added)
 {
     const char *file = f->file != NULL ? f->file : "";
     key->size = 0;
@@ -56,13 +56,15 @@ static enum profd_status new_row(struct joined *j, uint32_t number, const struct
         return PROFD_NO_MEMORY;
     }
     j->rows = rows;
-    rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)), .file = arena_copy(j->arena, file, strlen(file))};
+    rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
+                                       .file = arena_copy(j->arena, file, strlen(file))};
     return rows[number].name != NULL && rows[number].file != NULL ? PROFD_OK : PROFD_NO_MEMORY;
 }
 
-/* A function may stand in several builds of one report, as an inline function does in libraries: one program more, but once. */
-static enum profd_status add_named(struct joined *j, const struct report *r, const struct report_function *f, struct buffer *key,
-                                   struct set *seen)
+/* A function may stand in several builds of one report, as an inline function does in libraries: one program more, but
+ * once. */
+static enum profd_status add_named(struct joined *j, const struct report *r, const struct report_function *f,
+                                   struct buffer *key, struct set *seen)
 {
     uint32_t number, ignored;
     bool added, in_program, in_place;
@@ -106,7 +108,8 @@ static enum profd_status add_ambiguous(struct joined *j, const struct report_fun
 }
 
 /* How many functions of the report have each function's build, name and file. */
-static enum profd_status count_twins(const struct report *r, struct arena *scratch, struct buffer *key, uint32_t **place, uint32_t **counts)
+static enum profd_status count_twins(const struct report *r, struct arena *scratch, struct buffer *key,
+                                     uint32_t **place, uint32_t **counts)
 {
     struct set twins;
     bool added;
@@ -127,7 +130,8 @@ static enum profd_status count_twins(const struct report *r, struct arena *scrat
     return status;
 }
 
-static enum profd_status add_functions(struct joined *j, const struct report *r, struct arena *scratch, struct buffer *key)
+static enum profd_status add_functions(struct joined *j, const struct report *r, struct arena *scratch,
+                                       struct buffer *key)
 {
     uint32_t *place, *counts;
     struct set seen;

@@ -11,16 +11,16 @@
 #include "proto/status.h"
 #include "query/set.h"
 
-/* Two functions are the same if they have one demangled name and one file, where the symbol table names one, as it does for what a
- * file keeps to itself. If a build has two such, none of that name in it is joined. */
+/* Two functions are the same if they have one demangled name and one file, where the symbol table names one, as it does
+ * for what a file keeps to itself. If a build has two such, none of that name in it is joined. */
 struct joined {
     struct arena *arena;
-    struct set names;       /* name NUL file NUL */
+    struct set names; /* name NUL file NUL */
     struct joined_row *rows;
     uint32_t capacity;
-    struct set places;      /* (name, build): how many builds a name is of */
-    struct set unnamed;     /* builds without names */
-    struct set ambiguous;   /* names that were left out somewhere */
+    struct set places;    /* (name, build): how many builds a name is of */
+    struct set unnamed;   /* builds without names */
+    struct set ambiguous; /* names that were left out somewhere */
     struct joined_rest rest;
 };
 

@@ -29,7 +29,8 @@ static bool take_label(void *context, const struct label_row *row)
     if (page->after != NULL && strcmp(row->value, page->after) <= 0) {
         return true;
     }
-    struct label_row *rows = arena_extend(page->job->arena, page->rows, (uint32_t)page->count, &page->capacity, sizeof *rows);
+    struct label_row *rows =
+        arena_extend(page->job->arena, page->rows, (uint32_t)page->count, &page->capacity, sizeof *rows);
     if (rows == NULL) {
         page->failed = true;
         return false;
@@ -57,12 +58,16 @@ static bool is_narrowed(const struct params *p)
 
 static struct store_filter make_filter(const struct options *o, const char *id)
 {
-    return (struct store_filter){.build_id = id, .since = o->since, .until = o->until, .matcher_count = o->matcher_count,
+    return (struct store_filter){.build_id = id,
+                                 .since = o->since,
+                                 .until = o->until,
+                                 .matcher_count = o->matcher_count,
                                  .matchers = o->matchers};
 }
 
 /* The labels of the uploads that the options select. */
-static enum profd_status gather_some(struct label_page *page, const struct options *o, const char *id, struct profd_error *e)
+static enum profd_status gather_some(struct label_page *page, const struct options *o, const char *id,
+                                     struct profd_error *e)
 {
     struct label_row *rows = NULL;
     size_t n = 0;
@@ -73,8 +78,10 @@ static enum profd_status gather_some(struct label_page *page, const struct optio
     return status;
 }
 
-/* Validated by the state of all builds, the target, and the edges of a window; relative times are compared as they were meant. */
-static enum profd_status set_tag(struct job *job, const struct options *o, const char *id, bool *fresh, struct profd_error *e)
+/* Validated by the state of all builds, the target, and the edges of a window; relative times are compared as they were
+ * meant. */
+static enum profd_status set_tag(struct job *job, const struct options *o, const char *id, bool *fresh,
+                                 struct profd_error *e)
 {
     uint64_t epoch;
     struct buffer b;
@@ -108,15 +115,17 @@ static enum profd_status gather(struct label_page *page, bool *fresh, struct pro
     if (status == PROFD_OK && build != NULL) {
         status = store_find_build(job->store, &o.visible, build, &id, e);
     } else if (status == PROFD_OK && narrowed) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "labels of some uploads only are known for one build at a time: build_id= "
-                                                     "must name it");
+        status = profd_error_set(e, PROFD_BAD_QUERY,
+                                 "labels of some uploads only are known for one build at a time: build_id= "
+                                 "must name it");
     }
     if (status == PROFD_OK) {
         status = set_tag(job, &o, build != NULL ? id.text : NULL, fresh, e);
     }
     if (status == PROFD_OK && !*fresh) {
-        status = narrowed ? gather_some(page, &o, id.text, e)
-                          : store_each_label(job->store, &r->scope, build != NULL ? id.text : NULL, take_label, page, e);
+        status = narrowed
+                     ? gather_some(page, &o, id.text, e)
+                     : store_each_label(job->store, &r->scope, build != NULL ? id.text : NULL, take_label, page, e);
     }
     return status == PROFD_OK && page->failed ? profd_error_set(e, PROFD_NO_MEMORY, "no memory for the labels")
                                               : status;

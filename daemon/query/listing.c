@@ -49,12 +49,13 @@ static const char *find_quarrel(const struct profile_histogram *a, const struct 
 
 static void describe(const struct profile_histogram *h, uint32_t number, struct buffer *b)
 {
-    buffer_add_format(b, "%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s", number, h->low,
-                      h->high, h->bins, h->rate, strcmp(h->dimension, "seconds") == 0 ? "second" : h->dimension);
+    buffer_add_format(b, "%" PRIu32 ": 0x%" PRIx64 "-0x%" PRIx64 ", %" PRIu32 " bins, %" PRIu32 " ticks a %s", number,
+                      h->low, h->high, h->bins, h->rate,
+                      strcmp(h->dimension, "seconds") == 0 ? "second" : h->dimension);
 }
 
-static enum profd_status refuse_together(const struct profile_histogram *const *list, uint32_t count, const char *quarrel,
-                                         uint32_t one, uint32_t other, struct profd_error *e)
+static enum profd_status refuse_together(const struct profile_histogram *const *list, uint32_t count,
+                                         const char *quarrel, uint32_t one, uint32_t other, struct profd_error *e)
 {
     struct buffer b;
     buffer_init(&b, 4096);
@@ -62,14 +63,17 @@ static enum profd_status refuse_together(const struct profile_histogram *const *
     buffer_add_text(&b, "; ");
     describe(list[other], other + 1, &b);
     enum profd_status status =
-        profd_error_set(e, PROFD_CONFLICT, "gprof cannot add up the %" PRIu32 " geometries of this sum, %s (%.*s): geometry=N "
-                        "picks one", count, quarrel, (int)b.size, b.size > 0 ? b.data : "");
+        profd_error_set(e, PROFD_CONFLICT,
+                        "gprof cannot add up the %" PRIu32 " geometries of this sum, %s (%.*s): geometry=N "
+                        "picks one",
+                        count, quarrel, (int)b.size, b.size > 0 ? b.data : "");
     buffer_done(&b);
     return status;
 }
 
 /* The list ascends by range, so that an overlap is one of neighbours. */
-static enum profd_status check_together(const struct profile_histogram *const *list, uint32_t count, struct profd_error *e)
+static enum profd_status check_together(const struct profile_histogram *const *list, uint32_t count,
+                                        struct profd_error *e)
 {
     for (uint32_t i = 1; i < count; i++) {
         const char *quarrel = find_quarrel(list[0], list[i]);
@@ -113,8 +117,13 @@ static void copy_bins(const struct profile_histogram *const *list, struct counts
     uint32_t first = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct profile_histogram *h = list[i];
-        c->histograms[i] = (struct counts_histogram){.bins = h->bins, .low = h->low, .high = h->high, .rate = h->rate,
-                                                     .abbreviation = h->abbreviation, .first = first, .used = h->used};
+        c->histograms[i] = (struct counts_histogram){.bins = h->bins,
+                                                     .low = h->low,
+                                                     .high = h->high,
+                                                     .rate = h->rate,
+                                                     .abbreviation = h->abbreviation,
+                                                     .first = first,
+                                                     .used = h->used};
         memcpy(c->histograms[i].dimension, h->dimension, sizeof h->dimension);
         if (h->used > 0) {
             memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
@@ -127,7 +136,8 @@ static void copy_bins(const struct profile_histogram *const *list, struct counts
 static enum profd_status take_histograms(const struct profile *p, uint32_t build, uint32_t geometry, struct arena *a,
                                          struct counts *c, struct profd_error *e)
 {
-    const struct profile_histogram **list = ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
+    const struct profile_histogram **list =
+        ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
     uint64_t bins = 0;
     if (list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu32 " histograms", p->histogram_count);

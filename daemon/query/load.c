@@ -15,9 +15,9 @@ struct loading {
     struct profile_sum *sum;
     struct rolled *rolled;
     struct set series, hosts, users;
-    const uint32_t **maps;    /* per series: the sum's index of each build of its uploads */
+    const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
-    const char **names;       /* per build of the sum */
+    const char **names; /* per build of the sum */
     uint32_t name_capacity;
     struct provenance provenance;
 };

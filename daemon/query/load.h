@@ -15,7 +15,8 @@ struct load_request {
     struct store *store;
     struct store_scope scope;
     struct store_filter filter;
-    bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become COUNTS_NOWHERE */
+    bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become
+                       COUNTS_NOWHERE */
     bool arcs_only; /* for the arcs ever observed */
     struct query_cache *cache; /* of sums added up before; NULL: none */
 };
@@ -26,8 +27,9 @@ struct load {
     struct provenance provenance;
 };
 
-/* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if alone).
- * Everything lives in the arena. O(bins + arcs) of all rows. LIMIT if a label pattern of the filter could not be decided. */
+/* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if
+ * alone). Everything lives in the arena. O(bins + arcs) of all rows. LIMIT if a label pattern of the filter could not
+ * be decided. */
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
                                struct profd_error *e);
 

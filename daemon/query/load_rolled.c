@@ -11,8 +11,9 @@
 
 #define HOUR INT64_C(3600000000000)
 #define DAY (24 * HOUR)
-#define ROLLED_HOURS 6u /* this many hours, or days, aligned, are added up and kept together: a window that moves on finds most of */
-#define ROLLED_DAYS 8u  /* them again, and a new day or a late upload spoils one only */
+#define ROLLED_HOURS                                                                                                   \
+    6u /* this many hours, or days, aligned, are added up and kept together: a window that moves on finds most of */
+#define ROLLED_DAYS 8u                    /* them again, and a new day or a late upload spoils one only */
 #define ROLLED_WAITING ((size_t)64 << 20) /* encoded bytes that wait for the rest of their block */
 
 /* A row that waits for its block. */
@@ -33,7 +34,7 @@ struct group {
 };
 
 struct rolled {
-    struct arena *arena;           /* the load's */
+    struct arena *arena;                   /* the load's */
     struct arena *bytes, *scratch, *block; /* of waiting rows; of one that is decoded; of a block's sum */
     struct query_cache *cache;
     bool alone, arcs_only;
@@ -50,8 +51,13 @@ struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone
     if (r == NULL) {
         return NULL;
     }
-    *r = (struct rolled){.arena = a, .cache = cache, .alone = alone, .arcs_only = arcs_only, .bytes = arena_new(0),
-                         .scratch = arena_new(LIMIT_QUERY_MEMORY), .block = arena_new(LIMIT_QUERY_MEMORY)};
+    *r = (struct rolled){.arena = a,
+                         .cache = cache,
+                         .alone = alone,
+                         .arcs_only = arcs_only,
+                         .bytes = arena_new(0),
+                         .scratch = arena_new(LIMIT_QUERY_MEMORY),
+                         .block = arena_new(LIMIT_QUERY_MEMORY)};
     set_init(&r->maps, a);
     if (r->bytes == NULL || r->scratch == NULL || r->block == NULL) {
         rolled_done(r);
@@ -109,12 +115,13 @@ static uint64_t *make_key(struct rolled *r, const struct waiting *rows, uint32_t
     return key;
 }
 
-static enum profd_status add_decoded(struct rolled *r, const struct waiting *row, struct rollup_sum *sum, struct profd_error *e)
+static enum profd_status add_decoded(struct rolled *r, const struct waiting *row, struct rollup_sum *sum,
+                                     struct profd_error *e)
 {
     struct rollup decoded;
     arena_reset(r->scratch);
-    enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds, r->arcs_only,
-                                             &decoded, e);
+    enum profd_status status =
+        rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds, r->arcs_only, &decoded, e);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "stored sum %llu of upload %llu", (unsigned long long)row->id,
                                 (unsigned long long)row->commit);
@@ -158,8 +165,8 @@ static enum profd_status add_block(struct rolled *r, const struct waiting *rows,
     }
     for (int arcs_only = 0; status == PROFD_OK && !found && arcs_only <= (r->arcs_only ? 1 : 0); arcs_only++) {
         uint64_t *key = make_key(r, rows, n, arcs_only == 1);
-        status = key == NULL ? no_memory(e)
-                             : cache_add(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, sum, &found, e);
+        status =
+            key == NULL ? no_memory(e) : cache_add(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, sum, &found, e);
     }
     return status == PROFD_OK && !found ? add_fresh(r, rows, n, sum, e) : status;
 }
@@ -218,21 +225,29 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
     if (status != PROFD_OK) {
         return status;
     }
-    struct waiting *waiting = arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
+    struct waiting *waiting =
+        arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
     if (waiting == NULL || bytes == NULL) {
         return no_memory(e);
     }
     r->waiting = waiting;
-    waiting[r->waiting_count] = (struct waiting){.group = group, .sequence = r->waiting_count, .width = row->width,
-                                                 .block = find_block(row), .id = row->id, .version = row->version,
-                                                 .commit = row->commit, .bytes = bytes, .size = row->counts_size};
+    waiting[r->waiting_count] = (struct waiting){.group = group,
+                                                 .sequence = r->waiting_count,
+                                                 .width = row->width,
+                                                 .block = find_block(row),
+                                                 .id = row->id,
+                                                 .version = row->version,
+                                                 .commit = row->commit,
+                                                 .bytes = bytes,
+                                                 .size = row->counts_size};
     r->waiting_count++;
     return PROFD_OK;
 }
 
 /* When each build of the group came first, by what is left of its counts. */
-static enum profd_status note_orders(struct rolled *r, const struct group *g, struct profile_sum *sum, struct profd_error *e)
+static enum profd_status note_orders(struct rolled *r, const struct group *g, struct profile_sum *sum,
+                                     struct profd_error *e)
 {
     const struct rollup *t = &g->total;
     uint64_t *first = ARENA_ARRAY(r->arena, g->builds, uint64_t);

@@ -1,5 +1,5 @@
-/* The rolled part of a load: rows that are sums already. They are added up by key, several at a time, and what was added up is kept
- * in the cache for the next question. */
+/* The rolled part of a load: rows that are sums already. They are added up by key, several at a time, and what was
+ * added up is kept in the cache for the next question. */
 #ifndef PROFD_QUERY_LOAD_ROLLED_H
 #define PROFD_QUERY_LOAD_ROLLED_H
 
@@ -18,8 +18,8 @@ struct rolled;
 struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone, bool arcs_only);
 void rolled_done(struct rolled *r);
 
-/* Takes a rolled row. map as for profile_sum_add; where alone is said, COUNTS_NOWHERE stands for builds that are left out. It must live
- * as long as the load. DAMAGED naming the row. */
+/* Takes a rolled row. map as for profile_sum_add; where alone is said, COUNTS_NOWHERE stands for builds that are left
+ * out. It must live as long as the load. DAMAGED naming the row. */
 enum profd_status rolled_add(struct rolled *r, const struct store_row *row, const uint32_t *map, struct profd_error *e);
 
 /* No row is missing: adds up what is left, and tells the sum how early each build came. */

@@ -108,7 +108,8 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
         status = profd_error_set(e, PROFD_BAD_QUERY, "dimension= names nothing: seconds, say");
     }
     if (status == PROFD_OK && o->dimension != NULL && words_are(o->dimension)) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: those are no samples; every report shows them", o->dimension);
+        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: those are no samples; every report shows them",
+                                 o->dimension);
     }
     return status;
 }

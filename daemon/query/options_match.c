@@ -24,8 +24,8 @@ bool options_name_valid(const char *name)
     return n > 0 && n <= LIMIT_LABEL_NAME && name[n] == '\0';
 }
 
-/* The value between quotes, without the backslashes before quotes and backslashes; NULL if it does not end with a quote, or memory
- * did. In a pattern other backslashes are its own: "a\.b" and "a\\.b" are the same. */
+/* The value between quotes, without the backslashes before quotes and backslashes; NULL if it does not end with a
+ * quote, or memory did. In a pattern other backslashes are its own: "a\.b" and "a\\.b" are the same. */
 static char *unquote(const char *quoted, bool pattern, struct arena *a)
 {
     char *value = arena_take(a, strlen(quoted) + 1), *to = value;
@@ -50,7 +50,8 @@ static const char *read_operator(const char *op, enum store_match *match)
     static const struct {
         const char *text;
         enum store_match match;
-    } OPERATORS[] = {{"=~", STORE_MATCH_LIKE}, {"!~", STORE_MATCH_UNLIKE}, {"!=", STORE_MATCH_NOT_EQUAL}, {"=", STORE_MATCH_EQUAL}};
+    } OPERATORS[] = {
+        {"=~", STORE_MATCH_LIKE}, {"!~", STORE_MATCH_UNLIKE}, {"!=", STORE_MATCH_NOT_EQUAL}, {"=", STORE_MATCH_EQUAL}};
     for (size_t i = 0; i < sizeof OPERATORS / sizeof *OPERATORS; i++) {
         size_t n = strlen(OPERATORS[i].text);
         if (strncmp(op, OPERATORS[i].text, n) == 0) {
@@ -77,8 +78,8 @@ enum profd_status options_parse_match(const char *text, struct arena *a, struct 
     m.name = arena_copy(a, text, n);
     m.value = unquote(quoted, pattern, a);
     if (m.name == NULL || m.value == NULL) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must stand in double quotes, as in host=\"db1\"",
-                               text);
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "match=%s: the value must stand in double quotes, as in host=\"db1\"", text);
     }
     enum profd_status status = pattern ? store_pattern_compile(a, m.value, &m.pattern, e) : PROFD_OK;
     if (status == PROFD_OK) {

@@ -17,7 +17,8 @@ enum profd_status part_init(struct part *p, const struct job *job, struct profd_
     size_t half = (job->request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) / 2;
     *p = (struct part){.job = *job, .kept = arena_new(half)};
     p->job.arena = arena_new(half);
-    return p->kept != NULL && p->job.arena != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    return p->kept != NULL && p->job.arena != NULL ? PROFD_OK
+                                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
 }
 
 void part_done(struct part *p)
@@ -32,8 +33,9 @@ static enum profd_status judge_memory(const struct part *p, enum profd_status st
     if (status != PROFD_NO_MEMORY || (!arena_hit_limit(p->job.arena) && !arena_hit_limit(p->kept))) {
         return status;
     }
-    return profd_error_set(e, PROFD_LIMIT, "the answer needs more memory than one query may compute with: narrow it with since=, "
-                                           "until= or match=");
+    return profd_error_set(e, PROFD_LIMIT,
+                           "the answer needs more memory than one query may compute with: narrow it with since=, "
+                           "until= or match=");
 }
 
 static enum profd_status go_through(struct part *p, uint64_t n, struct profd_error *e)
@@ -42,8 +44,11 @@ static enum profd_status go_through(struct part *p, uint64_t n, struct profd_err
     if (p->gone_through <= LIMIT_WORK) {
         return PROFD_OK;
     }
-    return profd_error_set(e, PROFD_LIMIT, "the answer goes through more than %u bins, arcs and functions: ask with a longer step=, since= and "
-                                           "until= nearer, or match= for less", LIMIT_WORK);
+    return profd_error_set(
+        e, PROFD_LIMIT,
+        "the answer goes through more than %u bins, arcs and functions: ask with a longer step=, since= and "
+        "until= nearer, or match= for less",
+        LIMIT_WORK);
 }
 
 enum profd_status part_load(struct part *p, struct work *w, struct profd_error *e)
@@ -85,7 +90,8 @@ static enum profd_status see_users(struct part *p, const struct provenance *from
     return PROFD_OK;
 }
 
-static enum profd_status find_object(struct part *p, const struct work *w, const char *id, const struct object **out, struct profd_error *e)
+static enum profd_status find_object(struct part *p, const struct work *w, const char *id, const struct object **out,
+                                     struct profd_error *e)
 {
     for (uint32_t i = 0; i < p->object_count; i++) {
         if (strcmp(p->objects[i].id, id) == 0) {
@@ -113,7 +119,8 @@ static enum profd_status find_objects(struct part *p, struct work *w, struct pro
 {
     const struct profile *profile = w->load.profile;
     const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
-    enum profd_status status = objects != NULL ? see_users(p, &w->load.provenance, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    enum profd_status status = objects != NULL ? see_users(p, &w->load.provenance, e)
+                                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
     for (uint32_t i = 0; status == PROFD_OK && i < profile->build_count; i++) {
         status = find_object(p, w, profile->builds[i], &objects[i], e);
     }
@@ -128,8 +135,12 @@ const char *part_dimension(const struct options *o)
 
 static enum profd_status build_report(struct part *p, struct work *w, struct profd_error *e)
 {
-    struct report_request request = {.profile = w->load.profile, .objects = w->objects, .names = w->load.names, .ever = p->ever,
-                                     .static_arcs = w->options.static_arcs, .dimension = part_dimension(&w->options),
+    struct report_request request = {.profile = w->load.profile,
+                                     .objects = w->objects,
+                                     .names = w->load.names,
+                                     .ever = p->ever,
+                                     .static_arcs = w->options.static_arcs,
+                                     .dimension = part_dimension(&w->options),
                                      .dimension_may_lack = true};
     enum profd_status status = PROFD_OK;
     if (p->ever == NULL) {

@@ -1,4 +1,5 @@
-/* One of the many reports that a single question is made of: a step of time, or a program. Each is computed whole and forgotten. */
+/* One of the many reports that a single question is made of: a step of time, or a program. Each is computed whole and
+ * forgotten. */
 #ifndef PROFD_QUERY_PART_H
 #define PROFD_QUERY_PART_H
 
@@ -23,7 +24,7 @@ struct part {
     uint32_t *uids;
     uint32_t uid_count;
     bool any;
-    const struct profile *ever;  /* the caller's: arcs of all time; NULL: each report loads them */
+    const struct profile *ever; /* the caller's: arcs of all time; NULL: each report loads them */
     uint64_t gone_through;
 };
 
@@ -31,10 +32,12 @@ struct part {
 enum profd_status part_init(struct part *p, const struct job *job, struct profd_error *e);
 void part_done(struct part *p);
 
-/* Loads what w's options select of w's build. w->load, and what follows from it, live until the next call; w->load.provenance.uploads
- * is 0 where nothing was selected. LIMIT when all reports so far went through more than LIMIT_WORK, or need too much memory. */
+/* Loads what w's options select of w's build. w->load, and what follows from it, live until the next call;
+ * w->load.provenance.uploads is 0 where nothing was selected. LIMIT when all reports so far went through more than
+ * LIMIT_WORK, or need too much memory. */
 enum profd_status part_load(struct part *p, struct work *w, struct profd_error *e);
-/* What all the reports are of: the dimension that was asked for, else "seconds". Those without samples of it have none. */
+/* What all the reports are of: the dimension that was asked for, else "seconds". Those without samples of it have none.
+ */
 const char *part_dimension(const struct options *o);
 /* Computes the report of what was loaded. */
 enum profd_status part_report(struct part *p, struct work *w, struct profd_error *e);

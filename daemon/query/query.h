@@ -11,9 +11,9 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-/* Sums that were added up before, for all readers. It changes no answer: an entry is found by the exact versions of what it
- * is the sum of. Holds at most limit bytes (LIMIT_ROLLUP_CACHE); the least recently used goes first. The lock is held for as long as
- * one entry is copied or added up. NULL when out of memory. */
+/* Sums that were added up before, for all readers. It changes no answer: an entry is found by the exact versions of
+ * what it is the sum of. Holds at most limit bytes (LIMIT_ROLLUP_CACHE); the least recently used goes first. The lock
+ * is held for as long as one entry is copied or added up. NULL when out of memory. */
 struct query_lock {
     void (*take)(void *context);
     void (*give)(void *context);
@@ -29,42 +29,43 @@ struct query_cache_use {
 };
 struct query_cache_use query_cache_measure(struct query_cache *cache);
 
-/* Finished answers, for whoever asks the same again; by asker's scope, door, coding and target. Never stale: an answer is given again
- * only to a question that found the same ETag in the store, or while the caller's generation says that nothing was written since
- * before the answer was begun. Holds at most limit bytes (LIMIT_ANSWER_CACHE); the least recently used goes first. The lock is held
- * for as long as one answer is copied. NULL when out of memory. */
+/* Finished answers, for whoever asks the same again; by asker's scope, door, coding and target. Never stale: an answer
+ * is given again only to a question that found the same ETag in the store, or while the caller's generation says that
+ * nothing was written since before the answer was begun. Holds at most limit bytes (LIMIT_ANSWER_CACHE); the least
+ * recently used goes first. The lock is held for as long as one answer is copied. NULL when out of memory. */
 struct query_answers;
 struct query_answers *query_answers_new(size_t limit, const struct query_lock *lock);
 /* Accepts NULL. */
 void query_answers_free(struct query_answers *answers);
 struct query_answers_use {
-    uint64_t at_once, after_look, made; /* answers given: without asking the store, after asking it for the ETag, computed */
+    uint64_t at_once, after_look,
+        made; /* answers given: without asking the store, after asking it for the ETag, computed */
     uint64_t bytes, entries;
 };
 struct query_answers_use query_answers_measure(struct query_answers *answers);
 
 struct query_request {
-    const char *target;         /* origin-form: "/api/v1/builds?limit=5", percent-encoded */
-    const char *if_none_match;  /* "" if absent */
-    struct store_scope scope;   /* what the asker may see */
-    bool http;                  /* limits of HTTP apply (limit=1000 unless asked) */
-    int64_t now;                /* ns since the epoch; for "now-1h" */
-    struct query_cache *cache;  /* NULL: none */
-    enum coding coding;         /* of a body of LIMIT_CODING_LEAST bytes or more, where its type suits */
-    bool coded_only;            /* of every body */
+    const char *target;            /* origin-form: "/api/v1/builds?limit=5", percent-encoded */
+    const char *if_none_match;     /* "" if absent */
+    struct store_scope scope;      /* what the asker may see */
+    bool http;                     /* limits of HTTP apply (limit=1000 unless asked) */
+    int64_t now;                   /* ns since the epoch; for "now-1h" */
+    struct query_cache *cache;     /* NULL: none */
+    enum coding coding;            /* of a body of LIMIT_CODING_LEAST bytes or more, where its type suits */
+    bool coded_only;               /* of every body */
     struct query_answers *answers; /* NULL: none */
-    uint64_t generation;        /* of what is stored, read before query_run: differs after every write; odd during one */
+    uint64_t generation; /* of what is stored, read before query_run: differs after every write; odd during one */
 };
 
 struct query_answer {
-    enum profd_status status;   /* OK also for 304 */
+    enum profd_status status; /* OK also for 304 */
     int http_status;
-    const char *content_type;   /* static */
-    const char *cache_control;  /* static: "private, no-cache" for reports, else "no-store" */
-    char etag[80];              /* quoted, "" if none; of the body as it is coded */
-    enum coding coding;         /* of the body */
-    bool negotiated;            /* the asker's wish for a coding mattered */
-    struct buffer body;         /* empty for 304 */
+    const char *content_type;  /* static */
+    const char *cache_control; /* static: "private, no-cache" for reports, else "no-store" */
+    char etag[80];             /* quoted, "" if none; of the body as it is coded */
+    enum coding coding;        /* of the body */
+    bool negotiated;           /* the asker's wish for a coding mattered */
+    struct buffer body;        /* empty for 304 */
 };
 
 /* True for paths this corridor answers (/api/…, /openapi.json). */
@@ -72,9 +73,10 @@ bool query_owns(const char *target);
 /* Always fills in an answer: errors become problem documents. The caller ends it with query_answer_done. */
 void query_run(struct store *s, const struct query_request *request, struct query_answer *answer);
 void query_answer_done(struct query_answer *answer);
-/* Answers at once what is known to be still true: generation is that of now, and even. For the loop: takes no longer than to copy
- * LIMIT_ANSWER_AT_ONCE bytes. False, and answer untouched: ask query_run. */
-bool query_answers_find(struct query_answers *answers, const struct query_request *request, struct query_answer *answer);
+/* Answers at once what is known to be still true: generation is that of now, and even. For the loop: takes no longer
+ * than to copy LIMIT_ANSWER_AT_ONCE bytes. False, and answer untouched: ask query_run. */
+bool query_answers_find(struct query_answers *answers, const struct query_request *request,
+                        struct query_answer *answer);
 
 /* Codes an answer that was not made here, as query_run would: body and coding change, or nothing does. Takes time. */
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding);

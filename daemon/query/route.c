@@ -9,18 +9,18 @@ static const char *const NONE[] = {NULL};
 static const char *const PAGE[] = {"limit", "cursor", NULL};
 static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", NULL};
 static const char *const VALUES[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
-static const char *const REPORT[] = {"since", "until", "match", "label.*", "scope", "mode",   "static",
-                                     "focus", "sort",  "limit", "view",    "uid",   "format", "geometry",
-                                     "dimension", NULL};
+static const char *const REPORT[] = {"since", "until", "match", "label.*", "scope",  "mode",     "static",    "focus",
+                                     "sort",  "limit", "view",  "uid",     "format", "geometry", "dimension", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", NULL};
-static const char *const FUNCTION[] = {"since", "until", "match", "label.*", "scope", "static", "uid", "build_id", "dimension", NULL};
-static const char *const SERIES[] = {"step",  "since",  "until", "match",  "label.*", "scope",
-                                     "static", "uid", "build_id", "dimension", NULL};
-static const char *const JOINED[] = {"name", "since", "until", "match", "label.*", "static", "sort", "uid",
-                                     "limit", "cursor", "dimension", NULL};
-static const char *const SEARCH[] = {"name",  "since",  "until", "match",  "label.*", "scope",
+static const char *const FUNCTION[] = {"since",  "until", "match",    "label.*",   "scope",
+                                       "static", "uid",   "build_id", "dimension", NULL};
+static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
+                                     "static", "uid",   "build_id", "dimension", NULL};
+static const char *const JOINED[] = {"name", "since", "until", "match",  "label.*",   "static",
+                                     "sort", "uid",   "limit", "cursor", "dimension", NULL};
+static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
-static const char *const GROUPS[] = {"by",    "step", "since", "until", "match", "label.*",
+static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
                                      "scope", "uid",  "limit", "cursor", "dimension", NULL};
 
 static const struct route ROUTES[] = {

@@ -9,10 +9,10 @@
 #include "query/params.h"
 
 struct route {
-    const char *pattern;         /* "{}" stands for one segment */
+    const char *pattern; /* "{}" stands for one segment */
     job_handler handler;
-    const char *const *allowed;  /* parameters, ended by NULL */
-    bool report;                 /* made from uploads: may be kept by the asker and revalidated */
+    const char *const *allowed; /* parameters, ended by NULL */
+    bool report;                /* made from uploads: may be kept by the asker and revalidated */
 };
 
 /* NOT_FOUND, naming the path, if no route has it. */

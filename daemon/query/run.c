@@ -14,7 +14,8 @@
 bool query_owns(const char *target)
 {
     size_t n = strcspn(target, "?");
-    return strncmp(target, "/api/", 5) == 0 || (n == strlen("/openapi.json") && strncmp(target, "/openapi.json", n) == 0);
+    return strncmp(target, "/api/", 5) == 0 ||
+           (n == strlen("/openapi.json") && strncmp(target, "/openapi.json", n) == 0);
 }
 
 static void answer_problem(struct query_answer *answer, enum profd_status status, const char *sentence)
@@ -35,7 +36,8 @@ static bool is_of_now(const struct params *p)
     bool of_now = false;
     for (size_t i = 0; i < p->count; i++) {
         const struct param *item = &p->items[i];
-        of_now |= (strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0) && when_is_relative(item->value);
+        of_now |=
+            (strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0) && when_is_relative(item->value);
     }
     return of_now;
 }
@@ -98,8 +100,8 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
     status = route->handler(job, e);
     if (status == PROFD_OK && job->answer->body.failed) {
-        return profd_error_set(e, PROFD_LIMIT, "the answer is larger than %u bytes, or than memory: ask with limit=",
-                               LIMIT_REPORT_BYTES);
+        return profd_error_set(
+            e, PROFD_LIMIT, "the answer is larger than %u bytes, or than memory: ask with limit=", LIMIT_REPORT_BYTES);
     }
     return status;
 }
@@ -108,7 +110,8 @@ void query_run(struct store *s, const struct query_request *request, struct quer
 {
     struct params params;
     struct profd_error error = {""};
-    *answer = (struct query_answer){.http_status = 200, .content_type = "application/json", .cache_control = "no-store"};
+    *answer =
+        (struct query_answer){.http_status = 200, .content_type = "application/json", .cache_control = "no-store"};
     buffer_init(&answer->body, LIMIT_REPORT_BYTES);
     struct job job = {.store = s, .request = request, .params = &params, .answer = answer};
     job.arena = arena_new(request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN);
@@ -118,9 +121,11 @@ void query_run(struct store *s, const struct query_request *request, struct quer
         status = handle(&job, &params, &error);
     }
     if (status == PROFD_NO_MEMORY && job.arena != NULL && arena_hit_limit(job.arena)) {
-        status = profd_error_set(&error, PROFD_LIMIT, "the answer needs more than the %llu MiB one query may compute with: narrow it "
-                                                      "with since=, until= or match=",
-                                 (unsigned long long)((request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) >> 20));
+        status = profd_error_set(
+            &error, PROFD_LIMIT,
+            "the answer needs more than the %llu MiB one query may compute with: narrow it "
+            "with since=, until= or match=",
+            (unsigned long long)((request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) >> 20));
     }
     arena_free(job.arena);
     if (status != PROFD_OK) {

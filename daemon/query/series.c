@@ -49,8 +49,10 @@ static enum profd_status describe(struct series *s, const struct work *w, struct
     return PROFD_OK;
 }
 
-/* The report of [since, until), as far as the store can tell it from its surroundings: a row of *width from *time, if there is an upload. */
-static enum profd_status add_step(struct series *s, int64_t time, int64_t since, int64_t until, int64_t *used_until, struct profd_error *e)
+/* The report of [since, until), as far as the store can tell it from its surroundings: a row of *width from *time, if
+ * there is an upload. */
+static enum profd_status add_step(struct series *s, int64_t time, int64_t since, int64_t until, int64_t *used_until,
+                                  struct profd_error *e)
 {
     struct work w = *s->whole;
     w.options.since = since > 0 ? since : 1;
@@ -64,14 +66,19 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
     if (status != PROFD_OK) {
         return status;
     }
-    struct series_row row = {.time = time, .width = s->step, .uploads = w.load.provenance.uploads, .processes = w.load.provenance.processes,
-                             .inexact = w.load.provenance.inexact, .seconds = w.report->total};
+    struct series_row row = {.time = time,
+                             .width = s->step,
+                             .uploads = w.load.provenance.uploads,
+                             .processes = w.load.provenance.processes,
+                             .inexact = w.load.provenance.inexact,
+                             .seconds = w.report->total};
     if (w.used_until > time + s->step || w.used_since < time) { /* inside an hour that is one sum by now */
         row.time = w.used_since;
         row.width = w.used_until - w.used_since;
     }
     status = describe(s, &w, &row, e);
-    struct series_row *grown = status == PROFD_OK ? arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *grown) : NULL;
+    struct series_row *grown =
+        status == PROFD_OK ? arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *grown) : NULL;
     if (grown == NULL) {
         return status != PROFD_OK ? status : no_memory(e);
     }
@@ -100,7 +107,8 @@ static enum profd_status add_steps(struct series *s, struct profd_error *e)
     return status;
 }
 
-/* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted one upload. */
+/* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted one
+ * upload. */
 static enum profd_status add_up(struct series *s, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -129,7 +137,8 @@ static enum profd_status show(struct series *s, struct profd_error *e)
     }
     part_done(&s->part);
     if (status == PROFD_OK && s->count > 0 && s->head.name == NULL) {
-        status = profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports", s->build, s->address);
+        status = profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
+                                 s->build, s->address);
     }
     if (status != PROFD_OK) {
         return status;

@@ -12,14 +12,14 @@
 struct set {
     struct arena *arena;
     uint32_t count;
-    uint32_t slot_count;  /* a power of two */
-    uint32_t capacity;    /* of keys */
-    uint32_t *slots;      /* number + 1, 0: free */
+    uint32_t slot_count; /* a power of two */
+    uint32_t capacity;   /* of keys */
+    uint32_t *slots;     /* number + 1, 0: free */
     struct set_key {
         const void *bytes;
         size_t size;
         uint64_t hash;
-    } *keys;
+    } * keys;
 };
 
 void set_init(struct set *s, struct arena *a);

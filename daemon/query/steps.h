@@ -13,8 +13,9 @@
 /* step= in ns; usual (0 or one of them) when it is absent. BAD_QUERY naming those there are. */
 enum profd_status steps_parse(const struct params *p, int64_t usual, int64_t *step, struct profd_error *e);
 
-/* Where data of the build can be: its uploads' times, cut by the options' window; nothing when *begin ≥ *end. BAD_QUERY if it has more
- * than LIMIT_STEPS steps. step 0: any. */
-enum profd_status steps_find_span(const struct work *w, int64_t step, int64_t *begin, int64_t *end, struct profd_error *e);
+/* Where data of the build can be: its uploads' times, cut by the options' window; nothing when *begin ≥ *end. BAD_QUERY
+ * if it has more than LIMIT_STEPS steps. step 0: any. */
+enum profd_status steps_find_span(const struct work *w, int64_t step, int64_t *begin, int64_t *end,
+                                  struct profd_error *e);
 
 #endif

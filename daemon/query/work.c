@@ -96,7 +96,8 @@ static enum profd_status set_etag(struct job *job, const char *kind, const struc
     return PROFD_OK;
 }
 
-enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh, struct profd_error *e)
+enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh,
+                             struct profd_error *e)
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);

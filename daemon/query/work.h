@@ -18,25 +18,26 @@
 struct work {
     struct options options;
     struct buildid id;
-    const char *name;            /* of the build */
+    const char *name; /* of the build */
     bool is_program;
-    int64_t first_seen, last_seen; /* of the build: earliest start and latest end of an upload */
-    enum options_scope scope;    /* never the default */
+    int64_t first_seen, last_seen;  /* of the build: earliest start and latest end of an upload */
+    enum options_scope scope;       /* never the default */
     int64_t used_since, used_until; /* the edges as the store can tell them */
     struct load load;
     const struct object *const *objects; /* one per build of the profile, NULL where nobody sent it */
-    struct coverage coverage;    /* of the load */
+    struct coverage coverage;            /* of the load */
     struct report *report;
-    const bool *has_names;       /* one per build of the report, whose order is not the profile's */
+    const bool *has_names; /* one per build of the report, whose order is not the profile's */
 };
 
-/* Reads the options, finds the build and the edges of the window, and sets the ETag, which holds kind beside them. compat: as options_parse. *fresh: the asker has
- * the answer already, and nothing was loaded. */
-enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh, struct profd_error *e);
+/* Reads the options, finds the build and the edges of the window, and sets the ETag, which holds kind beside them.
+ * compat: as options_parse. *fresh: the asker has the answer already, and nothing was loaded. */
+enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh,
+                             struct profd_error *e);
 /* What the options select of the build. */
 struct store_filter work_make_filter(const struct work *w);
-/* What was loaded is told with its window, but uploads may have been rolled up meanwhile: looks for the edges again. moved: they lie
- * elsewhere now, and w says where; load again. They only move outward, and not for ever. */
+/* What was loaded is told with its window, but uploads may have been rolled up meanwhile: looks for the edges again.
+ * moved: they lie elsewhere now, and w says where; load again. They only move outward, and not for ever. */
 enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e);
 /* Loads the sum. alone: one build whatever the scope says. */
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
@@ -46,7 +47,8 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
                                    struct profd_error *e);
 /* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */
-enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever, struct profd_error *e);
+enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
+                                 struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
 /* What renderers are given. Points into w. */

@@ -1,6 +1,6 @@
-/* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for KCachegrind and
- * callgrind_annotate. Call counts are exact unless a line "desc: Calls:" says otherwise. Costs are nanoseconds, or what else was
- * sampled; arcs inside a cycle carry calls and no time. */
+/* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for
+ * KCachegrind and callgrind_annotate. Call counts are exact unless a line "desc: Calls:" says otherwise. Costs are
+ * nanoseconds, or what else was sampled; arcs inside a cycle carry calls and no time. */
 #include <math.h>
 #include <string.h>
 
@@ -47,8 +47,8 @@ static const char *build_name(const struct callgrind *c, uint32_t build)
     return safe != NULL ? safe : "?";
 }
 
-/* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own number, since
- * names alone would join functions of one name. */
+/* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own
+ * number, since names alone would join functions of one name. */
 static void add_position(struct callgrind *c, const char *prefix, uint32_t position)
 {
     const struct report_function *f = &c->report->functions[position];
@@ -113,7 +113,8 @@ enum profd_status callgrind_render_graph(const struct render_input *in, struct a
     const uint32_t inexact = in->provenance->inexact;
     buffer_add_format(out, "desc: Build: %s\n%spositions: line\n", in->build_id,
                       (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, not counted\n"
-                      : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n" : "");
+                      : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
+                                                       : "");
     add_event(out, r);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {

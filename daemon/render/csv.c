@@ -43,8 +43,9 @@ enum profd_status csv_render_functions(const struct render_input *in, struct are
     if (status != PROFD_OK) {
         return status;
     }
-    buffer_add_text(out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
-                         "calls,self_calls,calls_outside,calls_inside,cycle\r\n");
+    buffer_add_text(
+        out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
+             "calls,self_calls,calls_outside,calls_inside,cycle\r\n");
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (s.entries[i] & REPORT_CYCLE) {
             continue;

@@ -1,5 +1,5 @@
-/* format=dot: the call graph for Graphviz. Functions with most time, cycles as clusters, edges as wide as their time and labelled
- * with call counts. */
+/* format=dot: the call graph for Graphviz. Functions with most time, cycles as clusters, edges as wide as their time
+ * and labelled with call counts. */
 #include <math.h>
 #include <string.h>
 
@@ -81,8 +81,8 @@ static void add_node(const struct dot *d, uint32_t position)
 static void add_edge(const struct dot *d, uint32_t from, const struct report_arc *arc)
 {
     double seconds = arc->self + arc->children, share = d->report->total > 0 ? seconds / d->report->total : 0;
-    buffer_add_format(d->out, "  f%u -> f%u [label=\"%s%llu\", penwidth=%.2f, tooltip=\"%.6g ", from, arc->other, d->mark,
-                      (unsigned long long)arc->calls, 1 + 6 * share, seconds);
+    buffer_add_format(d->out, "  f%u -> f%u [label=\"%s%llu\", penwidth=%.2f, tooltip=\"%.6g ", from, arc->other,
+                      d->mark, (unsigned long long)arc->calls, 1 + 6 * share, seconds);
     add_quoted(d->out, d->unit);
     buffer_add_format(d->out, "\"%s];\n", arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
 }
@@ -97,7 +97,8 @@ static void add_cycles(const struct dot *d)
                 continue;
             }
             if (!open) {
-                buffer_add_format(d->out, "  subgraph cluster_%u { label=\"cycle %u: %.2f%%\"; style=\"rounded,dashed\"; ",
+                buffer_add_format(d->out,
+                                  "  subgraph cluster_%u { label=\"cycle %u: %.2f%%\"; style=\"rounded,dashed\"; ",
                                   c->number, c->number, c->percent);
                 open = true;
             }
@@ -124,7 +125,8 @@ enum profd_status dot_render_graph(const struct render_input *in, struct arena *
         return status;
     }
     const char *unit = r->in_seconds ? "s" : name_make_safe(a, r->dimension);
-    struct dot d = {r, &names, out, shown, unit != NULL ? unit : "", (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
+    struct dot d = {
+        r, &names, out, shown, unit != NULL ? unit : "", (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
     buffer_add_text(out, "digraph \"");
     const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
     add_quoted(out, title != NULL ? title : "");

@@ -1,6 +1,6 @@
-/* format=folded: one derived stack a line, root first, with its own time in microseconds, or what else was sampled (Brendan Gregg's
- * flamegraph.pl and everything that reads its input). The first frame says that the stacks are synthetic: the format has no
- * comments. */
+/* format=folded: one derived stack a line, root first, with its own time in microseconds, or what else was sampled
+ * (Brendan Gregg's flamegraph.pl and everything that reads its input). The first frame says that the stacks are
+ * synthetic: the format has no comments. */
 #include <math.h>
 
 #include "render/formats.h"

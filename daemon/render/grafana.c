@@ -1,5 +1,6 @@
-/* What Grafana's panels read through its Infinity data source: format=flamegraph (the nested set of the flame graph panel: rows
- * depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph panel). */
+/* What Grafana's panels read through its Infinity data source: format=flamegraph (the nested set of the flame graph
+ * panel: rows depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph
+ * panel). */
 #include "render/formats.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
@@ -43,7 +44,8 @@ enum profd_status flamegraph_render_rows(const struct render_input *in, struct a
     return status;
 }
 
-/* id, title, the two numbers in the circle, and the two arcs around it: a function's own part of its time, and the rest. */
+/* id, title, the two numbers in the circle, and the two arcs around it: a function's own part of its time, and the
+ * rest. */
 static void add_node(struct buffer *out, const struct report *r, const struct name_list *names, uint32_t position)
 {
     const struct report_function *f = &r->functions[position];
@@ -67,7 +69,8 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     JSON_ADD(out, "}");
 }
 
-static void add_edges(struct buffer *out, const struct report *r, uint32_t position, const bool *shown, const char **comma)
+static void add_edges(struct buffer *out, const struct report *r, uint32_t position, const bool *shown,
+                      const char **comma)
 {
     const struct report_function *f = &r->functions[position];
     for (uint32_t i = 0; i < f->callee_count && !out->failed; i++) {

@@ -148,7 +148,8 @@ static void add_not_called(struct buffer *out, const struct render_input *in, co
     JSON_ADD(out, ",\"not_called\":[");
     for (uint32_t i = 0; in->only == 0 && i < r->function_count && (in->limit == 0 || n < in->limit); i++) {
         const struct report_function *f = &r->functions[i];
-        if (f->index != 0 || (in->focus != NULL && strstr(f->name, in->focus) == NULL && strstr(f->raw, in->focus) == NULL)) {
+        if (f->index != 0 ||
+            (in->focus != NULL && strstr(f->name, in->focus) == NULL && strstr(f->raw, in->focus) == NULL)) {
             continue;
         }
         buffer_add_text(out, n++ > 0 ? ",{\"name\":" : "{\"name\":");

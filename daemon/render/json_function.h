@@ -26,8 +26,7 @@ void json_add_name(struct buffer *out, const struct json_names *names, uint32_t 
 /* One object: the function with its rows; rows false leaves these out. */
 void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
                        uint32_t position, bool rows);
-void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names,
-                    uint32_t position);
+void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position);
 /* Id of a build of the report, "" for what is outside all. */
 const char *json_find_build(const struct report *report, uint32_t build);
 

@@ -1,4 +1,5 @@
-/* Pieces of JSON written straight into a buffer: a tree of values costs more than the whole report. Internal to render. */
+/* Pieces of JSON written straight into a buffer: a tree of values costs more than the whole report. Internal to render.
+ */
 #ifndef PROFD_RENDER_JSON_WRITE_H
 #define PROFD_RENDER_JSON_WRITE_H
 

@@ -23,8 +23,8 @@ struct name_list {
     const uint32_t *length;
 };
 
-/* Safe names of all functions; those of the same name get " (FILE)", else " (BUILD)" when builds differ, and " [0xADDRESS]" where that
- * does not tell them apart either. O(total length). */
+/* Safe names of all functions; those of the same name get " (FILE)", else " (BUILD)" when builds differ, and "
+ * [0xADDRESS]" where that does not tell them apart either. O(total length). */
 enum profd_status name_list_make(const struct report *report, struct arena *a, struct name_list *out,
                                  struct profd_error *e);
 

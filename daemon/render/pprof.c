@@ -1,6 +1,7 @@
-/* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample types are
- * samples/count, cpu/nanoseconds (wall/nanoseconds, or DIMENSION/count for what is no time) and calls/count. Stacks are derived,
- * and a comment in the payload says so; call counts stand in samples of caller and callee alone, where they are as counted. */
+/* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample
+ * types are samples/count, cpu/nanoseconds (wall/nanoseconds, or DIMENSION/count for what is no time) and calls/count.
+ * Stacks are derived, and a comment in the payload says so; call counts stand in samples of caller and callee alone,
+ * where they are as counted. */
 #include <math.h>
 #include <string.h>
 
@@ -10,9 +11,18 @@
 #include "render/stacks.h"
 
 enum { /* field numbers of message Profile */
-    PPROF_SAMPLE_TYPE = 1, PPROF_SAMPLE = 2, PPROF_MAPPING = 3, PPROF_LOCATION = 4, PPROF_FUNCTION = 5, PPROF_STRING = 6,
-    PPROF_TIME_NANOS = 9, PPROF_DURATION_NANOS = 10, PPROF_PERIOD_TYPE = 11, PPROF_PERIOD = 12, PPROF_COMMENT = 13,
-    PPROF_DEFAULT_SAMPLE_TYPE = 14,
+       PPROF_SAMPLE_TYPE = 1,
+       PPROF_SAMPLE = 2,
+       PPROF_MAPPING = 3,
+       PPROF_LOCATION = 4,
+       PPROF_FUNCTION = 5,
+       PPROF_STRING = 6,
+       PPROF_TIME_NANOS = 9,
+       PPROF_DURATION_NANOS = 10,
+       PPROF_PERIOD_TYPE = 11,
+       PPROF_PERIOD = 12,
+       PPROF_COMMENT = 13,
+       PPROF_DEFAULT_SAMPLE_TYPE = 14,
 };
 
 struct pprof {
@@ -23,7 +33,7 @@ struct pprof {
     struct buffer *out;
     struct buffer strings; /* table of strings, each a whole field */
     uint64_t string_count;
-    bool *used;            /* functions, then cycles, then the cut frame: those that have a location */
+    bool *used; /* functions, then cycles, then the cut frame: those that have a location */
 };
 
 static void add_varint(struct buffer *b, uint64_t value)
@@ -71,8 +81,9 @@ static void add_value_type(struct pprof *p, struct buffer *message, unsigned fie
 static uint32_t location_of(const struct pprof *p, uint32_t frame)
 {
     const struct report *r = p->in->report;
-    return frame == STACKS_CUT ? r->function_count + r->cycle_count
-                               : frame & REPORT_CYCLE ? r->function_count + (frame & ~REPORT_CYCLE) : frame;
+    return frame == STACKS_CUT    ? r->function_count + r->cycle_count
+           : frame & REPORT_CYCLE ? r->function_count + (frame & ~REPORT_CYCLE)
+                                  : frame;
 }
 
 /* locations: leaf first. */
@@ -193,7 +204,8 @@ static void add_heading(struct pprof *p, struct buffer *message)
     const struct provenance *from = p->in->provenance;
     const char *dimension = strcmp(r->dimension, "seconds") == 0 ? "cpu" : name_make_safe(p->arena, r->dimension);
     add_string(p, "");
-    uint64_t samples = add_string(p, "samples"), count = add_string(p, "count"), cpu = add_string(p, dimension != NULL ? dimension : "?");
+    uint64_t samples = add_string(p, "samples"), count = add_string(p, "count"),
+             cpu = add_string(p, dimension != NULL ? dimension : "?");
     uint64_t nanoseconds = r->in_seconds ? add_string(p, "nanoseconds") : count, calls = add_string(p, "calls");
     add_value_type(p, message, PPROF_SAMPLE_TYPE, samples, count);
     add_value_type(p, message, PPROF_SAMPLE_TYPE, cpu, nanoseconds);
@@ -203,10 +215,11 @@ static void add_heading(struct pprof *p, struct buffer *message)
     add_number(p->out, PPROF_DEFAULT_SAMPLE_TYPE, cpu);
     add_number(p->out, PPROF_TIME_NANOS, (uint64_t)from->first);
     add_number(p->out, PPROF_DURATION_NANOS, (uint64_t)(from->last - from->first));
-    add_number(p->out, PPROF_COMMENT, add_string(p, "synthetic: stacks are derived from call counts, never observed; calls stand in samples"
-                                                    " of caller and callee alone"));
     add_number(p->out, PPROF_COMMENT,
-               add_string(p, (from->inexact & INEXACT_SAMPLED) != 0  ? "calls: sampled, where they were not counted"
+               add_string(p, "synthetic: stacks are derived from call counts, never observed; calls stand in samples"
+                             " of caller and callee alone"));
+    add_number(p->out, PPROF_COMMENT,
+               add_string(p, (from->inexact & INEXACT_SAMPLED) != 0 ? "calls: sampled, where they were not counted"
                              : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
                                                                     : "calls: counted, but not exact"));
     if (p->stacks.cut > 0) {
@@ -223,8 +236,8 @@ enum profd_status pprof_render_profile(const struct render_input *in, struct are
     uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
     struct buffer message;
     p.used = ARENA_ARRAY(a, locations, bool);
-    enum profd_status status =
-        p.used != NULL ? name_list_make(in->report, a, &names, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
+    enum profd_status status = p.used != NULL ? name_list_make(in->report, a, &names, e)
+                                              : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &p.stacks, e);
     }

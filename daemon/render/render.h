@@ -20,30 +20,30 @@ enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDE
 enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
 
 struct render_input {
-    const struct report *report;         /* NULL for formats that do not need it */
+    const struct report *report; /* NULL for formats that do not need it */
     const struct provenance *provenance;
-    const struct coverage *coverage;     /* NULL, or of nothing: no collector's words are in the sum */
-    const char *build_id, *build_name;   /* what was asked for */
-    const char *scope;                   /* "program" | "build" | "everywhere" */
-    int64_t since, until;                /* as asked, 0 if open */
-    int64_t used_since, used_until;      /* as used: an edge inside an hour that is one sum lies at the hour's border */
+    const struct coverage *coverage;   /* NULL, or of nothing: no collector's words are in the sum */
+    const char *build_id, *build_name; /* what was asked for */
+    const char *scope;                 /* "program" | "build" | "everywhere" */
+    int64_t since, until;              /* as asked, 0 if open */
+    int64_t used_since, used_until;    /* as used: an edge inside an hour that is one sum lies at the hour's border */
     enum render_sort sort;
     enum render_view view;
-    uint32_t limit;                      /* functions shown; 0: all. Indexes stay those of the whole report */
-    const char *focus;                   /* only functions whose name (or raw name) contains it; NULL: all */
-    const char *match;                   /* only uploads with such labels: K="V", joined by ", "; NULL: all */
-    uint32_t only;                       /* 1 + the one function to show (its position); 0: all */
-    const bool *has_names;               /* one per build of the report, in its order; NULL: as the functions' kinds tell */
+    uint32_t limit;        /* functions shown; 0: all. Indexes stay those of the whole report */
+    const char *focus;     /* only functions whose name (or raw name) contains it; NULL: all */
+    const char *match;     /* only uploads with such labels: K="V", joined by ", "; NULL: all */
+    uint32_t only;         /* 1 + the one function to show (its position); 0: all */
+    const bool *has_names; /* one per build of the report, in its order; NULL: as the functions' kinds tell */
     /* for format gprof only */
     const struct object *object;
     const struct counts *counts;
 };
 
 struct render_format {
-    const char *name;         /* "json" */
+    const char *name; /* "json" */
     const char *content_type;
-    bool wants_report;        /* true mode; else wants object and counts */
-    uint32_t functions;       /* shown when no limit was asked for: a picture of all is none; 0: as for every format */
+    bool wants_report;  /* true mode; else wants object and counts */
+    uint32_t functions; /* shown when no limit was asked for: a picture of all is none; 0: as for every format */
     enum profd_status (*render)(const struct render_input *in, struct arena *a, struct buffer *out,
                                 struct profd_error *e);
 };
@@ -65,7 +65,8 @@ void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
 void render_process(const struct process_row *row, struct buffer *out);
 /* Values of one label; next as above. */
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
-/* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used. */
+/* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used.
+ */
 struct render_groups {
     const char *const *labels;
     size_t label_count;
@@ -90,7 +91,7 @@ void render_series(const struct render_series *series, struct buffer *out);
 struct render_joined {
     const struct joined_row *rows;
     size_t row_count;
-    uint64_t names;     /* rows of all pages */
+    uint64_t names;                      /* rows of all pages */
     const char *next, *sort, *dimension; /* dimension of all samples */
     const struct joined_rest *rest;
     int64_t since, until;

@@ -129,8 +129,8 @@ enum profd_status selection_make(const struct render_input *in, struct arena *a,
     return PROFD_OK;
 }
 
-enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out, bool **shown,
-                                        struct profd_error *e)
+enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out,
+                                         bool **shown, struct profd_error *e)
 {
     struct render_input picture = *in;
     bool *among = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);

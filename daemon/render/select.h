@@ -20,10 +20,10 @@ struct selection {
 /* Applies focus, only, sort and limit. A cycle is shown when one of its members is: in its own place when
  * sorted by index, else before its first member. O(n log n). NO_MEMORY or OK. */
 enum profd_status selection_make(const struct render_input *in, struct arena *a, struct selection *out,
-                                struct profd_error *e);
-/* For a picture: those with most time, unless another order than the index was asked for. shown[i]: function i is among them; of the
- * arena. */
-enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out, bool **shown,
-                                        struct profd_error *e);
+                                 struct profd_error *e);
+/* For a picture: those with most time, unless another order than the index was asked for. shown[i]: function i is among
+ * them; of the arena. */
+enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out,
+                                         bool **shown, struct profd_error *e);
 
 #endif

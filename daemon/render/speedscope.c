@@ -11,7 +11,9 @@ struct frame_numbers {
 
 static uint32_t *frame_find(struct frame_numbers *f, uint32_t frame)
 {
-    return frame == STACKS_CUT ? &f->cut : frame & REPORT_CYCLE ? &f->cycles[frame & ~REPORT_CYCLE] : &f->functions[frame];
+    return frame == STACKS_CUT    ? &f->cut
+           : frame & REPORT_CYCLE ? &f->cycles[frame & ~REPORT_CYCLE]
+                                  : &f->functions[frame];
 }
 
 static void add_frames(struct buffer *out, const struct render_input *in, const struct stacks *s,
@@ -87,8 +89,9 @@ enum profd_status speedscope_render_stacks(const struct render_input *in, struct
     if (status != PROFD_OK) {
         return status;
     }
-    JSON_ADD(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"profd@" PROFD_VERSION
-                  "\",\"activeProfileIndex\":0");
+    JSON_ADD(out,
+             "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"profd@" PROFD_VERSION
+             "\",\"activeProfileIndex\":0");
     json_add_text(out, "name", in->build_name);
     JSON_ADD(out, ",\"shared\":{\"frames\":[");
     add_frames(out, in, &s, &names, &f, a);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALLEST 1e-6 /* of all time: a path with less is not worth a node */
+#define SMALLEST 1e-6               /* of all time: a path with less is not worth a node */
 #define ROOM (2 * STACKS_NODES + 2) /* every node may have a child for what was cut below it */
 
 struct growing_node {
@@ -15,7 +15,7 @@ struct growth {
     const struct report *report;
     struct growing_node *nodes;
     uint32_t count, cuts; /* nodes, and those that stand for what was cut */
-    uint32_t *heap; /* nodes not followed yet, most time first */
+    uint32_t *heap;       /* nodes not followed yet, most time first */
     uint32_t heap_count;
     uint32_t *cycle_node; /* child of the node being followed that stands for this cycle, valid if cycle_of says so */
     uint32_t *cycle_of;
@@ -69,7 +69,8 @@ static uint32_t heap_pop(struct growth *g)
 
 static bool growth_full(const struct growth *g, uint32_t parent)
 {
-    return g->count - g->cuts >= STACKS_NODES || (parent != STACKS_NONE && g->nodes[parent].node.depth + 2 >= STACKS_DEPTH);
+    return g->count - g->cuts >= STACKS_NODES ||
+           (parent != STACKS_NONE && g->nodes[parent].node.depth + 2 >= STACKS_DEPTH);
 }
 
 static uint32_t growth_add(struct growth *g, uint32_t parent, uint32_t frame, double total)
@@ -252,7 +253,8 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
     g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
     uint32_t *order = ARENA_ARRAY(a, ROOM, uint32_t);
     struct stack_node *nodes = ARENA_ARRAY(a, ROOM, struct stack_node);
-    if (g.nodes == NULL || g.heap == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL || nodes == NULL) {
+    if (g.nodes == NULL || g.heap == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL ||
+        nodes == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);
     }
     plant(&g);
@@ -268,7 +270,8 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
     return PROFD_OK;
 }
 
-const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame, struct arena *a)
+const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame,
+                              struct arena *a)
 {
     if (frame == STACKS_CUT) {
         return "[paths not followed]";

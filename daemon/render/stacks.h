@@ -1,6 +1,6 @@
-/* Stacks derived from arcs: a tree of callers and callees in which every time is divided as the report divides it. These stacks
- * were never observed: whoever prints them says "synthetic". Exact are the totals of functions, as far as paths were
- * followed, and of depth one and two. Internal to render. */
+/* Stacks derived from arcs: a tree of callers and callees in which every time is divided as the report divides it.
+ * These stacks were never observed: whoever prints them says "synthetic". Exact are the totals of functions, as far as
+ * paths were followed, and of depth one and two. Internal to render. */
 #ifndef PROFD_RENDER_STACKS_H
 #define PROFD_RENDER_STACKS_H
 
@@ -31,12 +31,13 @@ struct stacks {
     double cut;   /* seconds below paths that were not followed */
 };
 
-/* Follows the paths with most time first, until STACKS_NODES nodes or STACKS_DEPTH frames; what is below goes to nodes of frame
- * STACKS_CUT. A cycle is one frame, its members stand
- * below it. O(nodes · (log nodes + callees)). NO_MEMORY or OK. */
+/* Follows the paths with most time first, until STACKS_NODES nodes or STACKS_DEPTH frames; what is below goes to nodes
+ * of frame STACKS_CUT. A cycle is one frame, its members stand below it. O(nodes · (log nodes + callees)). NO_MEMORY or
+ * OK. */
 enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e);
 
 /* The text of a frame. */
-const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame, struct arena *a);
+const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame,
+                              struct arena *a);
 
 #endif

@@ -14,16 +14,19 @@ static const struct {
     {WORDS_CALLS_JUNK, "call from an address that is no code: counted for the callee, from nowhere",
      "calls from addresses that are no code: counted for the callees, from nowhere"},
     {WORDS_PAIRS_DROPPED, "sampled pair lost: no room for it", "sampled pairs lost: no room for them"},
-    {WORDS_THREADS_UNTIMED, "thread could not be given a timer: no ticks of it", "threads could not be given timers: no ticks of them"},
+    {WORDS_THREADS_UNTIMED, "thread could not be given a timer: no ticks of it",
+     "threads could not be given timers: no ticks of them"},
     {WORDS_MODULES_LOST, "object without room for it: its addresses stand as outside",
      "objects without room for them: their addresses stand as outside"},
     {WORDS_MODULES_NAMELESS, "object without a build-id: its addresses stand as outside",
      "objects without a build-id: their addresses stand as outside"},
-    {WORDS_SIGPROF_FOREIGN, "process uses SIGPROF itself: no ticks from then on", "processes use SIGPROF themselves: no ticks from then on"},
+    {WORDS_SIGPROF_FOREIGN, "process uses SIGPROF itself: no ticks from then on",
+     "processes use SIGPROF themselves: no ticks from then on"},
     {WORDS_FORKS_UNSEEN, "process had a child that counted in its place: made without fork()",
      "processes had a child that counted in their place: made without fork()"},
     {WORDS_PAUSES, "pause: counting was switched off meanwhile", "pauses: counting was switched off meanwhile"},
-    {WORDS_OVERLAPS, "pair of objects whose calls may stand as each other's", "pairs of objects whose calls may stand as each other's"},
+    {WORDS_OVERLAPS, "pair of objects whose calls may stand as each other's",
+     "pairs of objects whose calls may stand as each other's"},
     {WORDS_END_NOT_SEEN, "process ended while nobody could look: what it counted last is missing",
      "processes ended while nobody could look: what they counted last is missing"},
 };
@@ -53,12 +56,14 @@ static void add_share(struct buffer *out, const struct coverage *c)
         buffer_add_fixed(out, 100 * share, 0, 2);
         buffer_add_text(out, "% of the CPU time: ");
     } else {
-        buffer_add_text(out, w[WORDS_CPU_NS] == 0 ? "unknown, no CPU time was told: " : "unknown, ticks count waiting too: ");
+        buffer_add_text(out, w[WORDS_CPU_NS] == 0 ? "unknown, no CPU time was told: "
+                                                  : "unknown, ticks count waiting too: ");
     }
     add_seconds(out, coverage_attributed(c));
     buffer_add_text(out, " s in functions of ");
     add_seconds(out, w[WORDS_CPU_NS]);
-    buffer_add_format(out, " s in %" PRIu64 " %s\n", w[WORDS_PROCESSES], w[WORDS_PROCESSES] == 1 ? "process" : "processes");
+    buffer_add_format(out, " s in %" PRIu64 " %s\n", w[WORDS_PROCESSES],
+                      w[WORDS_PROCESSES] == 1 ? "process" : "processes");
 }
 
 static void add_sampled(struct buffer *out, const struct coverage *c)

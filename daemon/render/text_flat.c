@@ -5,8 +5,8 @@
 
 struct flat_layout {
     int cumulative, self, calls, per_call;
-    double scale;        /* calls of this many seconds are shown as 1 */
-    const char *unit;    /* "ms/call" */
+    double scale;     /* calls of this many seconds are shown as 1 */
+    const char *unit; /* "ms/call" */
     const char *dimension, *mark;
 };
 
@@ -40,7 +40,8 @@ static void flat_choose_unit(const struct text_parts *t, const uint32_t *list, u
         longest = each > longest ? each : longest;
     }
     size_t u = 0;
-    while (t->in->report->in_seconds && longest > 0 && longest * UNITS[u].scale < 1 && u + 1 < sizeof UNITS / sizeof *UNITS) {
+    while (t->in->report->in_seconds && longest > 0 && longest * UNITS[u].scale < 1 &&
+           u + 1 < sizeof UNITS / sizeof *UNITS) {
         u++;
     }
     l->scale = UNITS[u].scale;
@@ -58,7 +59,10 @@ static const char *flat_unit(const struct report *r, struct arena *a)
 
 static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
 {
-    struct flat_layout l = {.cumulative = 9, .self = 8, .calls = 8, .mark = text_calls_mark(t->in),
+    struct flat_layout l = {.cumulative = 9,
+                            .self = 8,
+                            .calls = 8,
+                            .mark = text_calls_mark(t->in),
                             .dimension = flat_unit(t->in->report, t->arena)};
     int seconds = text_width_seconds(t->in->report->total), name = (int)strlen(l.dimension);
     seconds = name > seconds ? name : seconds;
@@ -75,9 +79,10 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
 static void flat_add_header(struct buffer *out, const struct flat_layout *l)
 {
     buffer_add_format(out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l->cumulative + 1, "cumulative", l->self, "self  ",
-                      l->calls, "", l->per_call, "self  ", l->per_call - 1, "total"); /* each over its column, none ends in blanks */
-    buffer_add_format(out, "%5s %*s  %*s %*s%s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self, l->dimension,
-                      l->calls - 5, l->mark, "calls", l->per_call, l->unit, l->per_call, l->unit);
+                      l->calls, "", l->per_call, "self  ", l->per_call - 1,
+                      "total"); /* each over its column, none ends in blanks */
+    buffer_add_format(out, "%5s %*s  %*s %*s%s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self,
+                      l->dimension, l->calls - 5, l->mark, "calls", l->per_call, l->unit, l->per_call, l->unit);
 }
 
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)

@@ -44,8 +44,9 @@ static void graph_measure(struct graph *g)
     g->count = g->of = max_int(7, text_width_count(most));
 }
 
-/* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the functions themselves do
- * not fit a cache. "(0)" for one without an entry, as gprof puts what it does not list in round brackets. */
+/* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the
+ * functions themselves do not fit a cache. "(0)" for one without an entry, as gprof puts what it does not list in round
+ * brackets. */
 static void graph_make_labels(struct graph *g, const struct name_list *names, size_t *start)
 {
     const struct report *r = g->report;
@@ -84,8 +85,7 @@ static void add_spontaneous(const struct graph *g)
 }
 
 /* A row above or below an entry. of: calls of the callee among which the time is shared; 0 prints none. */
-static void add_row(const struct graph *g, const struct report_arc *arc, bool timed,
-                    bool counted, uint64_t of)
+static void add_row(const struct graph *g, const struct report_arc *arc, bool timed, bool counted, uint64_t of)
 {
     struct buffer *out = g->out;
     if (arc->other == REPORT_SPONTANEOUS) {
@@ -125,8 +125,7 @@ static uint64_t callee_calls(const struct report *r, uint32_t callee)
 }
 
 /* Rows; entry is the callee of all of them, or REPORT_SPONTANEOUS when the other end is. */
-static void add_rows(const struct graph *g, const struct report_arc *arcs,
-                     uint32_t count, uint32_t entry)
+static void add_rows(const struct graph *g, const struct report_arc *arcs, uint32_t count, uint32_t entry)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct report_arc *arc = &arcs[i];
@@ -139,8 +138,7 @@ static void add_rows(const struct graph *g, const struct report_arc *arcs,
 }
 
 /* The line of the entry itself, up to its name. */
-static void add_primary(const struct graph *g, uint32_t index, double percent,
-                        double self, double children)
+static void add_primary(const struct graph *g, uint32_t index, double percent, double self, double children)
 {
     struct buffer *out = g->out;
     int used = text_width_count(index) + 2;
@@ -156,8 +154,7 @@ static void add_primary(const struct graph *g, uint32_t index, double percent,
     buffer_add_char(out, ' ');
 }
 
-static void add_called(const struct graph *g, uint64_t outside, uint64_t inside,
-                       bool plus)
+static void add_called(const struct graph *g, uint64_t outside, uint64_t inside, bool plus)
 {
     if (outside == 0 && inside == 0) {
         buffer_add_repeat(g->out, ' ', (size_t)(g->count + g->of + 2));
@@ -199,7 +196,8 @@ static void add_function(const struct graph *g, uint32_t position)
     add_rows(g, f->static_callees, f->static_callee_count, REPORT_SPONTANEOUS);
 }
 
-/* gprof's entry for a cycle shows members only; ours has callers above and callees outside below, as the manual promised. */
+/* gprof's entry for a cycle shows members only; ours has callers above and callees outside below, as the manual
+ * promised. */
 static void add_cycle(const struct graph *g, uint32_t position)
 {
     const struct report_cycle *c = &g->report->cycles[position];
@@ -221,8 +219,8 @@ static void add_header(const struct graph *g, const struct render_input *in)
     const char *mark = text_calls_mark(in);
     buffer_add_text(g->out, in->view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
     buffer_add_text(g->out, "\t\t\tCall graph\n\n");
-    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s%*s\n", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
-                      "children", g->count - 3, mark, "called", g->of + 2, "name");
+    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s%*s\n", g->index + 1, "% time", g->self + 1, "self",
+                      g->children + 1, "children", g->count - 3, mark, "called", g->of + 2, "name");
 }
 
 static void add_entries(const struct graph *g, const struct selection *shown)
@@ -250,7 +248,8 @@ enum profd_status text_add_graph(const struct text_parts *t, struct profd_error 
         graph_make_labels(&g, t->names, start);
     }
     if (start == NULL || g.labels.failed) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", g.report->function_count);
+        status =
+            profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", g.report->function_count);
     } else {
         graph_measure(&g);
         add_header(&g, t->in);

@@ -63,13 +63,14 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
             separator = ", ";
         }
     }
-    buffer_add_text(out, inexact == 0 && covered           ? "Exact     yes: no call was lost on the way; of ticks see Coverage\n"
-                         : inexact == 0                    ? "Exact     yes: no tick or call was lost on the way\n"
+    buffer_add_text(out, inexact == 0 && covered ? "Exact     yes: no call was lost on the way; of ticks see Coverage\n"
+                         : inexact == 0          ? "Exact     yes: no tick or call was lost on the way\n"
                          : (inexact & INEXACT_CALLS) == 0 ? " (calls are exact, ticks are not)\n"
                          : (inexact & INEXACT_TICKS) == 0 ? " (ticks are exact, calls are not)\n"
                                                           : "\n");
     if ((inexact & INEXACT_SAMPLED) != 0) {
-        buffer_add_text(out, "~calls    sampled: where a program does not count its calls, a number of calls is how often a tick found the\n"
+        buffer_add_text(out, "~calls    sampled: where a program does not count its calls, a number of calls is how "
+                             "often a tick found the\n"
                              "          callee below its caller\n");
     }
 }
@@ -91,8 +92,11 @@ static void add_total(struct buffer *out, const struct report *r)
     for (uint32_t i = 0; i < r->rate_count; i++) {
         buffer_add_format(out, "%s%" PRIu32, i == 0 ? " at " : i + 1 < r->rate_count ? ", " : " and ", r->rates[i]);
     }
-    buffer_add_format(out, "%s, %" PRIu64 " calls%s\n", r->rate_count == 0 ? "" : r->in_seconds ? " a second" : " a unit", r->calls,
-                      r->saturated ? "; a sum reached 2^63-1 and is larger" : "");
+    buffer_add_format(out, "%s, %" PRIu64 " calls%s\n",
+                      r->rate_count == 0 ? ""
+                      : r->in_seconds    ? " a second"
+                                         : " a unit",
+                      r->calls, r->saturated ? "; a sum reached 2^63-1 and is larger" : "");
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
         buffer_add_text(out, i == 0 ? "Left out  " : ", ");
         name_add_safe(out, r->other_dimensions[i].name);
@@ -108,7 +112,8 @@ static void add_missing(const struct text_parts *t)
     const struct report *r = t->in->report;
     const struct selection *s = t->shown;
     if (r->unnamed_builds > 0) {
-        buffer_add_format(t->out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown; "
+        buffer_add_format(t->out,
+                          "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown; "
                           "`profctl symbols EXE` repairs it\n",
                           r->unnamed_builds, r->build_count, r->build_count == 1 ? "build" : "builds");
     }
@@ -128,7 +133,8 @@ static void add_missing(const struct text_parts *t)
 /* The edges that were used, and what was asked for if that is not the same. */
 static void add_window(struct buffer *out, const struct render_input *in)
 {
-    int64_t since = in->used_since != 0 ? in->used_since : in->since, until = in->used_until != 0 ? in->used_until : in->until;
+    int64_t since = in->used_since != 0 ? in->used_since : in->since,
+            until = in->used_until != 0 ? in->used_until : in->until;
     if (in->since == 0 && in->until == 0) {
         buffer_add_text(out, "Window    all stored time\n");
         return;

@@ -20,7 +20,8 @@ struct text_parts {
 void text_add_heading(const struct text_parts *t);
 /* How much of the CPU time is in functions, and what the collectors lost; nothing where there was none. */
 void text_add_collector(const struct text_parts *t);
-/* Below the flat profile: time inside the collector, its number so wide, behind so many blanks; nothing where there was none. */
+/* Below the flat profile: time inside the collector, its number so wide, behind so many blanks; nothing where there was
+ * none. */
 void text_add_inside(const struct text_parts *t, int before, int width);
 /* NO_MEMORY or OK, both. */
 enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e);

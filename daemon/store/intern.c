@@ -161,7 +161,6 @@ void *intern_next(const struct intern *t, size_t *position, const void **key, si
 
 size_t intern_value_size(const void *value)
 {
-    const struct intern_node *n =
-        (const void *)((const unsigned char *)value - offsetof(struct intern_node, bytes));
+    const struct intern_node *n = (const void *)((const unsigned char *)value - offsetof(struct intern_node, bytes));
     return n->value_size;
 }

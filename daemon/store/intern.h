@@ -26,8 +26,8 @@ void *intern_find(const struct intern *t, const void *key, size_t key_size);
 /* Adds a key that is not there, with a copy of the value. Returns the copy, or NULL when out of memory. */
 void *intern_put(struct intern *t, const void *key, size_t key_size, const void *value, size_t value_size);
 
-/* Steps through all entries in no order: begin with *position = 0. Returns the value, or NULL at the end. key, key_size and
- * value_size may be NULL. */
+/* Steps through all entries in no order: begin with *position = 0. Returns the value, or NULL at the end. key, key_size
+ * and value_size may be NULL. */
 void *intern_next(const struct intern *t, size_t *position, const void **key, size_t *key_size, size_t *value_size);
 /* Size of a value that find, put or next returned. */
 size_t intern_value_size(const void *value);

@@ -104,8 +104,9 @@ static int compare_rows(const void *a, const void *b)
     return names != 0 ? names : strcmp(x->key + strlen(x->key) + 1, y->key + strlen(y->key) + 1);
 }
 
-enum profd_status label_tally_each(const struct label_tally *t, bool (*each)(void *context, const struct label_row *row),
-                                   void *context, struct profd_error *e)
+enum profd_status label_tally_each(const struct label_tally *t,
+                                   bool (*each)(void *context, const struct label_row *row), void *context,
+                                   struct profd_error *e)
 {
     size_t n = 0, position = 0;
     struct tally_row *rows = calloc(t->pairs.count + 1, sizeof *rows);

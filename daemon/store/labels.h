@@ -17,8 +17,8 @@ void labels_encode(const struct store_label *labels, size_t n, struct buffer *ou
 /* Takes the next pair from [*text, end). False at the end (or where the text breaks off). */
 bool labels_next(const char **text, const char *end, struct store_label *pair);
 
-/* True if the labels satisfy every matcher. An absent label equals "". What a pattern could not decide within its limits counts as
- * false, and store_pattern_judge tells. */
+/* True if the labels satisfy every matcher. An absent label equals "". What a pattern could not decide within its
+ * limits counts as false, and store_pattern_judge tells. */
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
 
 /* labels_pattern.c: does the whole value match? */
@@ -33,7 +33,8 @@ void label_tally_done(struct label_tally *t);
 enum profd_status label_tally_add(struct label_tally *t, const char *text, size_t n, uint64_t uploads,
                                   struct profd_error *e);
 /* Pairs ascending by name and value. O(n log n). */
-enum profd_status label_tally_each(const struct label_tally *t, bool (*each)(void *context, const struct label_row *row),
-                                   void *context, struct profd_error *e);
+enum profd_status label_tally_each(const struct label_tally *t,
+                                   bool (*each)(void *context, const struct label_row *row), void *context,
+                                   struct profd_error *e);
 
 #endif

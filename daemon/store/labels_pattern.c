@@ -36,23 +36,25 @@ static const char *pattern_words(int error, char *words, size_t size)
     return pcre2_get_error_message(error, (PCRE2_UCHAR *)words, size) < 0 ? "unknown error" : words;
 }
 
-static enum profd_status pattern_compile_code(pcre2_compile_context *context, struct store_pattern *p, struct profd_error *e)
+static enum profd_status pattern_compile_code(pcre2_compile_context *context, struct store_pattern *p,
+                                              struct profd_error *e)
 {
     int error;
     char words[128];
     PCRE2_SIZE offset;
     p->code = pcre2_compile((PCRE2_SPTR)p->text, PCRE2_ZERO_TERMINATED,
-                            PCRE2_UTF | PCRE2_DOTALL | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, &error,
-                            &offset, context);
+                            PCRE2_UTF | PCRE2_DOTALL | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C,
+                            &error, &offset, context);
     if (p->code != NULL)
         return PROFD_OK;
     if (error == PCRE2_ERROR_NOMEMORY || error == PCRE2_ERROR_HEAP_FAILED)
         return pattern_no_memory(e);
-    return profd_error_set(e, PROFD_BAD_QUERY, "the regular expression \"%.200s\" is wrong at offset %zu: %s", p->text, offset,
-                           pattern_words(error, words, sizeof words));
+    return profd_error_set(e, PROFD_BAD_QUERY, "the regular expression \"%.200s\" is wrong at offset %zu: %s", p->text,
+                           offset, pattern_words(error, words, sizeof words));
 }
 
-enum profd_status store_pattern_compile(struct arena *a, const char *text, struct store_pattern **out, struct profd_error *e)
+enum profd_status store_pattern_compile(struct arena *a, const char *text, struct store_pattern **out,
+                                        struct profd_error *e)
 {
     size_t n = strlen(text);
     if (n > LIMIT_PATTERN)
@@ -95,7 +97,8 @@ enum profd_status store_pattern_judge(const struct store_filter *filter, struct 
     for (size_t i = 0; i < filter->matcher_count; i++) {
         const struct store_pattern *p = filter->matchers[i].pattern;
         if (p != NULL && p->failed != 0)
-            return profd_error_set(e, PROFD_LIMIT, "the regular expression \"%.200s\" cannot be tried on a value of label %s: %s",
+            return profd_error_set(e, PROFD_LIMIT,
+                                   "the regular expression \"%.200s\" cannot be tried on a value of label %s: %s",
                                    p->text, filter->matchers[i].name, pattern_words(p->failed, words, sizeof words));
     }
     return PROFD_OK;

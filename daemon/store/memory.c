@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size, struct profd_error *e)
+enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size,
+                                 struct profd_error *e)
 {
     if (count + n <= *capacity)
         return PROFD_OK;
@@ -91,9 +92,13 @@ static enum profd_status get_totals(struct store *base, struct store_totals *t, 
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
-    *t = (struct store_totals){.uploads = s->uploads_total, .ticks = s->ticks, .calls = s->calls,
-                                .retired_uploads = s->retired_uploads, .retired_ticks = s->retired_ticks,
-                                .retired_calls = s->retired_calls, .raw_uploads = s->upload_count};
+    *t = (struct store_totals){.uploads = s->uploads_total,
+                               .ticks = s->ticks,
+                               .calls = s->calls,
+                               .retired_uploads = s->retired_uploads,
+                               .retired_ticks = s->retired_ticks,
+                               .retired_calls = s->retired_calls,
+                               .raw_uploads = s->upload_count};
     for (size_t i = 0; i < s->upload_count; i++)
         t->raw_bytes += s->uploads[i].counts_size;
     for (size_t i = 0; i < s->build_count; i++) {

@@ -1,4 +1,5 @@
-/* The engine for tests' own names: the same answers as SQLite's, from plain arrays that are searched from end to end. */
+/* The engine for tests' own names: the same answers as SQLite's, from plain arrays that are searched from end to end.
+ */
 #ifndef PROFD_STORE_MEMORY_H
 #define PROFD_STORE_MEMORY_H
 
@@ -23,7 +24,7 @@ struct memory_upload {
     size_t build_count;
     struct store_label *label_list; /* into labels */
     size_t label_count;
-    bool gone;                  /* about to be removed */
+    bool gone; /* about to be removed */
     char *labels;
     size_t labels_size;
     uint8_t *counts;
@@ -111,11 +112,13 @@ static inline bool memory_visible(const struct store_scope *scope, uint32_t uid)
 }
 
 /* Makes room for n more elements; the array is unchanged on failure. */
-enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size, struct profd_error *e);
+enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size,
+                                 struct profd_error *e);
 /* The user's epoch, NULL if he has none. */
 struct memory_user *memory_find_user(struct memory_store *s, uint32_t uid);
 
-/* The object of a build that may name functions for these uids, as in sqlite_choose.c; object is −1 if there is none. */
+/* The object of a build that may name functions for these uids, as in sqlite_choose.c; object is −1 if there is none.
+ */
 struct memory_choice {
     ptrdiff_t object;
     const char *note;
@@ -127,7 +130,7 @@ struct memory_choice memory_choose_object(const struct memory_store *s, const ch
 struct memory_spares {
     struct memory_upload *copies;
     struct memory_sender **senders;
-    char **names;          /* one per build of all uploads */
+    char **names; /* one per build of all uploads */
     size_t name_count, n;
 };
 enum profd_status memory_spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
@@ -175,10 +178,10 @@ enum profd_status memory_each_label(struct store *s, const struct store_scope *s
 enum profd_status memory_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
                                         bool (*each)(void *context, const char *companion, const char *name),
                                         void *context, struct profd_error *e);
-enum profd_status memory_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                     enum profd_status (*each)(void *context, const struct store_row *row,
-                                                               struct profd_error *e),
-                                     void *context, struct profd_error *e);
+enum profd_status
+memory_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                   enum profd_status (*each)(void *context, const struct store_row *row, struct profd_error *e),
+                   void *context, struct profd_error *e);
 enum profd_status memory_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                    int64_t *since, int64_t *until, struct profd_error *e);
 enum profd_status memory_compact(struct store *s, const struct store_policy *policy, int64_t now,
@@ -187,10 +190,12 @@ enum profd_status memory_retire(struct store *s, const struct store_policy *poli
                                 struct store_progress *progress, struct profd_error *e);
 enum profd_status memory_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
                                       uint64_t *uploads, struct profd_error *e);
-enum profd_status memory_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+enum profd_status memory_shrink(struct store *s, uint64_t bytes, struct store_progress *progress,
+                                struct profd_error *e);
 enum profd_status memory_verify(struct store *s, struct store_cursor *cursor,
                                 void (*mismatch)(void *context, const char *sentence), void *context,
                                 uint64_t *uploads_checked, struct profd_error *e);
-enum profd_status memory_backup_begin(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
+enum profd_status memory_backup_begin(struct store *s, const char *path, struct store_backup **out,
+                                      struct profd_error *e);
 
 #endif

@@ -12,8 +12,8 @@
 
 /* What a harvest will change, made before anything is. */
 struct plan {
-    size_t instance;   /* NONE: a new one */
-    size_t upload;     /* that grows; NONE: a new one, or no counts */
+    size_t instance; /* NONE: a new one */
+    size_t upload;   /* that grows; NONE: a new one, or no counts */
     uint8_t *snapshot, *counts;
     size_t counts_size;
     uint64_t ticks, calls; /* that are new */
@@ -46,21 +46,23 @@ static size_t find_instance(const struct memory_store *s, uint32_t uid, const ui
 }
 
 /* The upload that the difference can go into. */
-static size_t find_growing(const struct memory_store *s, const struct memory_instance *i, const struct memory_upload *more)
+static size_t find_growing(const struct memory_store *s, const struct memory_instance *i,
+                           const struct memory_upload *more)
 {
     for (size_t k = 0; k < s->upload_count; k++) {
         const struct memory_upload *u = &s->uploads[k];
         if (u->number == i->upload)
-            return memory_same_series(u, more) && u->end / HOUR == more->end / HOUR && strcmp(u->host, more->host) == 0 &&
-                           u->group == more->group && u->counts_size <= STORE_GROWN_MOST
+            return memory_same_series(u, more) && u->end / HOUR == more->end / HOUR &&
+                           strcmp(u->host, more->host) == 0 && u->group == more->group &&
+                           u->counts_size <= STORE_GROWN_MOST
                        ? k
                        : NONE;
     }
     return NONE;
 }
 
-static enum profd_status add_counts(struct plan *p, struct arena *scratch, const struct counts *old, const struct counts *more,
-                                    struct profd_error *e)
+static enum profd_status add_counts(struct plan *p, struct arena *scratch, const struct counts *old,
+                                    const struct counts *more, struct profd_error *e)
 {
     struct counts sum;
     uint64_t ticks, calls;
@@ -103,7 +105,8 @@ static enum profd_status plan_growth(struct harvesting *x, struct plan *p, size_
     return status == PROFD_TOO_LARGE ? PROFD_OK : status;
 }
 
-static enum profd_status plan_harvest(struct harvesting *x, size_t i, enum store_harvest_outcome *outcome, struct profd_error *e)
+static enum profd_status plan_harvest(struct harvesting *x, size_t i, enum store_harvest_outcome *outcome,
+                                      struct profd_error *e)
 {
     struct plan *p = &x->plans[i];
     const struct store_harvest *h = &x->harvests[i];
@@ -262,7 +265,10 @@ enum profd_status memory_each_instance(struct store *base, bool (*each)(void *co
     const struct memory_store *s = memory_self(base);
     for (size_t k = 0; k < s->instance_count; k++) {
         const struct memory_instance *m = &s->instances[k];
-        struct store_instance i = {.uid = m->uid, .generation = m->generation, .seen = m->seen, .snapshot = m->snapshot,
+        struct store_instance i = {.uid = m->uid,
+                                   .generation = m->generation,
+                                   .seen = m->seen,
+                                   .snapshot = m->snapshot,
                                    .snapshot_size = m->snapshot_size};
         memcpy(i.instance, m->name, sizeof i.instance);
         if (!m->ended && !each(context, &i))

@@ -40,8 +40,10 @@ static void add_rows(struct memory_build *const *rows, size_t n, struct build_ro
 {
     bool saturated = false;
     uint64_t added = UINT64_MAX;
-    *r = (struct build_row){.build_id = rows[0]->id, .first_seen = rows[0]->sums.first_seen,
-                            .last_seen = rows[0]->sums.last_seen, .note = ""};
+    *r = (struct build_row){.build_id = rows[0]->id,
+                            .first_seen = rows[0]->sums.first_seen,
+                            .last_seen = rows[0]->sums.last_seen,
+                            .note = ""};
     for (size_t i = 0; i < n; i++) {
         const struct build_row *x = &rows[i]->sums;
         uids[i] = rows[i]->uid;
@@ -86,8 +88,8 @@ static enum profd_status make_row(const struct memory_store *s, struct memory_bu
     return PROFD_OK;
 }
 
-enum profd_status memory_find_builds(struct store *base, const struct store_scope *scope, const char *prefix, bool exact,
-                                     struct buildid found[2], size_t *count, struct profd_error *e)
+enum profd_status memory_find_builds(struct store *base, const struct store_scope *scope, const char *prefix,
+                                     bool exact, struct buildid found[2], size_t *count, struct profd_error *e)
 {
     struct memory_build **list;
     size_t n, hits = 0;
@@ -102,9 +104,9 @@ enum profd_status memory_find_builds(struct store *base, const struct store_scop
     return PROFD_OK;
 }
 
-enum profd_status memory_each_build(struct store *base, const struct store_scope *scope, const char *after, size_t limit,
-                                    bool (*each)(void *context, const struct build_row *row), void *context,
-                                    struct profd_error *e)
+enum profd_status memory_each_build(struct store *base, const struct store_scope *scope, const char *after,
+                                    size_t limit, bool (*each)(void *context, const struct build_row *row),
+                                    void *context, struct profd_error *e)
 {
     struct memory_build **list;
     size_t n;
@@ -184,7 +186,8 @@ static bool are_companions(const struct memory_store *s, uint32_t uid, const cha
 {
     uint32_t position;
     for (size_t i = 0; i < s->upload_count; i++)
-        if (s->uploads[i].uid == uid && upload_has(&s->uploads[i], a, &position) && upload_has(&s->uploads[i], b, &position))
+        if (s->uploads[i].uid == uid && upload_has(&s->uploads[i], a, &position) &&
+            upload_has(&s->uploads[i], b, &position))
             return true;
     return false;
 }
@@ -205,8 +208,8 @@ enum profd_status memory_each_companion(struct store *base, const struct store_s
         const struct memory_build *named = list[i];
         end = run_end(list, n, i);
         for (size_t k = i; k < end; k++) {
-            companion |= strcmp(list[k]->id.text, build_id) != 0 &&
-                         are_companions(s, list[k]->uid, list[k]->id.text, build_id);
+            companion |=
+                strcmp(list[k]->id.text, build_id) != 0 && are_companions(s, list[k]->uid, list[k]->id.text, build_id);
             if (list[k]->added < named->added)
                 named = list[k];
         }
@@ -222,13 +225,14 @@ static bool matches(const struct memory_upload *u, const struct store_scope *sco
     uint32_t position;
     return memory_visible(scope, u->uid) && upload_has(u, f->build_id, &position) &&
            (!f->as_program || position == u->program) && (f->since <= 0 || u->end >= f->since) &&
-           (f->until <= 0 || u->end < f->until) && labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
+           (f->until <= 0 || u->end < f->until) &&
+           labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
 }
 
-enum profd_status memory_each_upload(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
-                                     enum profd_status (*each)(void *context, const struct store_row *row,
-                                                               struct profd_error *e),
-                                     void *context, struct profd_error *e)
+enum profd_status
+memory_each_upload(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
+                   enum profd_status (*each)(void *context, const struct store_row *row, struct profd_error *e),
+                   void *context, struct profd_error *e)
 {
     const struct memory_store *s = memory_self(base);
     enum profd_status status = PROFD_OK;

@@ -193,7 +193,8 @@ enum profd_status memory_get_object(struct store *base, const uint32_t *uids, si
     const struct memory_store *s = memory_self(base);
     struct memory_choice choice = memory_choose_object(s, build_id, uids, uid_count);
     if (choice.object < 0)
-        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s", build_id);
+        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s",
+                               build_id);
     const struct memory_object *o = &s->objects[choice.object];
     uint8_t *block = malloc(o->encoded_size + 1);
     if (!block)

@@ -9,8 +9,9 @@
 
 #define DAY (24 * INT64_C(3600000000000))
 
-enum profd_status memory_get_range(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
-                                   int64_t *since, int64_t *until, struct profd_error *e)
+enum profd_status memory_get_range(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, int64_t *since, int64_t *until,
+                                   struct profd_error *e)
 {
     (void)base;
     (void)scope;
@@ -31,7 +32,8 @@ enum profd_status memory_compact(struct store *base, const struct store_policy *
     return PROFD_OK;
 }
 
-enum profd_status memory_shrink(struct store *base, uint64_t bytes, struct store_progress *progress, struct profd_error *e)
+enum profd_status memory_shrink(struct store *base, uint64_t bytes, struct store_progress *progress,
+                                struct profd_error *e)
 {
     (void)base;
     (void)bytes;
@@ -40,7 +42,8 @@ enum profd_status memory_shrink(struct store *base, uint64_t bytes, struct store
     return PROFD_OK;
 }
 
-enum profd_status memory_backup_begin(struct store *base, const char *path, struct store_backup **out, struct profd_error *e)
+enum profd_status memory_backup_begin(struct store *base, const char *path, struct store_backup **out,
+                                      struct profd_error *e)
 {
     (void)base;
     (void)out;
@@ -225,8 +228,9 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
             other = u;
     }
     if (!any && other)
-        return profd_error_set(e, PROFD_REFUSED, "build %s is not a program but a library of programs such as %s: delete these",
-                               build_id, other->builds[other->program].id.text);
+        return profd_error_set(e, PROFD_REFUSED,
+                               "build %s is not a program but a library of programs such as %s: delete these", build_id,
+                               other->builds[other->program].id.text);
     if (!any)
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     *uploads = remove_gone(s);
@@ -251,8 +255,8 @@ enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
         sum_add(&calls, s->uploads[i].calls, &saturated);
     }
     if (uploads != s->uploads_total || ticks != s->ticks || calls != s->calls) {
-        snprintf(sentence, sizeof sentence, "all: accepted %" PRIu64 " uploads, %" PRIu64 " are stored or retired", s->uploads_total,
-                 uploads);
+        snprintf(sentence, sizeof sentence, "all: accepted %" PRIu64 " uploads, %" PRIu64 " are stored or retired",
+                 s->uploads_total, uploads);
         mismatch(context, sentence);
     }
     *uploads_checked = s->upload_count;

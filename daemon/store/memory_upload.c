@@ -127,15 +127,17 @@ enum profd_status memory_spares_take(struct memory_store *s, const struct store_
     for (size_t i = 0; i < n; i++)
         builds += uploads[i].build_count;
     *p = (struct memory_spares){.copies = calloc(n, sizeof *p->copies),
-                         .senders = calloc(n, sizeof(struct memory_sender *)),
-                         .names = calloc(builds, sizeof(char *)),
-                         .name_count = builds,
-                         .n = n};
+                                .senders = calloc(n, sizeof(struct memory_sender *)),
+                                .names = calloc(builds, sizeof(char *)),
+                                .name_count = builds,
+                                .n = n};
     if (!p->copies || !p->senders || !p->names)
         return no_memory(e);
-    enum profd_status status = memory_reserve(&s->uploads, s->upload_count, &s->upload_capacity, n, sizeof *s->uploads, e);
+    enum profd_status status =
+        memory_reserve(&s->uploads, s->upload_count, &s->upload_capacity, n, sizeof *s->uploads, e);
     if (status == PROFD_OK)
-        status = memory_reserve(&s->senders, s->sender_count, &s->sender_capacity, n, sizeof(struct memory_sender *), e);
+        status =
+            memory_reserve(&s->senders, s->sender_count, &s->sender_capacity, n, sizeof(struct memory_sender *), e);
     if (status == PROFD_OK)
         status = memory_reserve(&s->builds, s->build_count, &s->build_capacity, builds, sizeof *s->builds, e);
     if (status == PROFD_OK)

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* First range whose end is not below sequence − 1: the only one that may hold it or that it may prolong to the right. */
+/* First range whose end is not below sequence − 1: the only one that may hold it or that it may prolong to the right.
+ */
 static uint32_t find_range(const struct sequence_set *set, uint32_t sequence)
 {
     uint32_t low = 0, high = set->count;

@@ -1,5 +1,5 @@
-/* Which of a sender's uploads were counted (DECISIONS 15): all up to a mark, and a short list of ranges above it, because
- * deliveries overtake each other and a spool may have lost some for good. */
+/* Which of a sender's uploads were counted (DECISIONS 15): all up to a mark, and a short list of ranges above it,
+ * because deliveries overtake each other and a spool may have lost some for good. */
 #ifndef PROFD_STORE_SEQUENCE_H
 #define PROFD_STORE_SEQUENCE_H
 

@@ -38,9 +38,9 @@ static void end_backup(struct store_backup *base)
 static enum profd_status fail(const struct sqlite_backup *b, int rc, struct profd_error *e)
 {
     enum profd_status status = sqlite_status_of(rc);
-    return status == PROFD_FULL
-               ? profd_error_set(e, status, "no space left for the copy \"%s\"", b->path)
-               : profd_error_set(e, status, "cannot copy the database to \"%s\": %s (SQLite error %d)", b->path, sqlite3_errstr(rc), rc);
+    return status == PROFD_FULL ? profd_error_set(e, status, "no space left for the copy \"%s\"", b->path)
+                                : profd_error_set(e, status, "cannot copy the database to \"%s\": %s (SQLite error %d)",
+                                                  b->path, sqlite3_errstr(rc), rc);
 }
 
 /* The whole copy gets its name, unless somebody else has taken it. */
@@ -107,8 +107,8 @@ static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *
     b->making = NULL; /* it is not ours */
     if (taken)
         return profd_error_set(e, PROFD_CANT_CREATE, "\"%s\" is there already", b->path);
-    return profd_error_set(e, error == ENOSPC ? PROFD_FULL : PROFD_CANT_CREATE, "cannot create the copy \"%s\": %s", b->path,
-                           strerror(error));
+    return profd_error_set(e, error == ENOSPC ? PROFD_FULL : PROFD_CANT_CREATE, "cannot create the copy \"%s\": %s",
+                           b->path, strerror(error));
 }
 
 static enum profd_status begin_copy(struct sqlite_backup *b, struct profd_error *e)
@@ -128,7 +128,8 @@ static enum profd_status begin_copy(struct sqlite_backup *b, struct profd_error 
     return b->copy ? PROFD_OK : fail(b, sqlite3_extended_errcode(b->to), e);
 }
 
-enum profd_status sqlite_backup_open(struct store *base, const char *path, struct store_backup **out, struct profd_error *e)
+enum profd_status sqlite_backup_open(struct store *base, const char *path, struct store_backup **out,
+                                     struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     int64_t page = 0;
@@ -138,7 +139,8 @@ enum profd_status sqlite_backup_open(struct store *base, const char *path, struc
     struct sqlite_backup *b = calloc(1, sizeof *b);
     if (!b)
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
-    *b = (struct sqlite_backup){.base = {.step = step_backup, .end = end_backup}, .s = s, .path = strdup(path), .page = (int)page};
+    *b = (struct sqlite_backup){
+        .base = {.step = step_backup, .end = end_backup}, .s = s, .path = strdup(path), .page = (int)page};
     if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
@@ -152,7 +154,8 @@ enum profd_status sqlite_backup_open(struct store *base, const char *path, struc
     return status;
 }
 
-enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store_progress *progress, struct profd_error *e)
+enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store_progress *progress,
+                                struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     char sql[64];

@@ -55,8 +55,9 @@ static void add_to_delta(struct sqlite_shown *x, const struct sqlite_sums *one, 
     x->last = one->last > x->last ? one->last : x->last;
 }
 
-static enum profd_status add_to_builds(struct sqlite_batch *b, const struct store_upload *u, const struct sqlite_series *series,
-                                       const struct sqlite_sums *one, struct profd_error *e)
+static enum profd_status add_to_builds(struct sqlite_batch *b, const struct store_upload *u,
+                                       const struct sqlite_series *series, const struct sqlite_sums *one,
+                                       struct profd_error *e)
 {
     for (uint32_t i = 0; i < series->build_count; i++) {
         struct build_key key = {.build = series->builds[i], .uid = u->uid};
@@ -74,8 +75,9 @@ static enum profd_status add_to_builds(struct sqlite_batch *b, const struct stor
     return PROFD_OK;
 }
 
-enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u, const struct sqlite_series *series,
-                                   const struct sqlite_sums *one, struct profd_error *e)
+enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,
+                                   const struct sqlite_series *series, const struct sqlite_sums *one,
+                                   struct profd_error *e)
 {
     bool saturated = false;
     struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
@@ -115,9 +117,9 @@ enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_up
     *number = sqlite_batch_number(b);
     enum profd_status status =
         sqlite_run(b->s, SQL_UPLOAD_ADD,
-                   VALUES(INTEGER(*number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host), INTEGER(u->start),
-                          INTEGER(u->end - u->start), INTEGER(u->inexact), INTEGER(u->processes_started), INTEGER(u->group),
-                          BLOB(u->counts, u->counts_size)),
+                   VALUES(INTEGER(*number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host),
+                          INTEGER(u->start), INTEGER(u->end - u->start), INTEGER(u->inexact),
+                          INTEGER(u->processes_started), INTEGER(u->group), BLOB(u->counts, u->counts_size)),
                    e);
     if (status != PROFD_OK)
         return status;
@@ -131,7 +133,8 @@ static enum profd_status add_stored(struct sqlite_batch *b, const struct build_k
 {
     sqlite3_stmt *q;
     bool row = false, saturated = false;
-    enum profd_status status = sqlite_start(b->s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
+    enum profd_status status =
+        sqlite_start(b->s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(b->s, q, &row, e);
     if (status != PROFD_OK || !row)
@@ -160,8 +163,8 @@ static enum profd_status flush_build(struct sqlite_batch *b, const struct build_
         status = sqlite_run(b->s, SQL_BUILD_USER_SET,
                             VALUES(INTEGER(key->build), INTEGER(key->uid), INTEGER(epoch), INTEGER(d->added),
                                    INTEGER(x->is_program), INTEGER(x->first), INTEGER(x->last), INTEGER(x->uploads),
-                                   INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls), INTEGER(x->inexact),
-                                   TEXT(d->name)),
+                                   INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls),
+                                   INTEGER(x->inexact), TEXT(d->name)),
                             e);
     if (status == PROFD_OK)
         status = sqlite_run(b->s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(epoch)), e);
@@ -177,8 +180,7 @@ enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error 
     const void *key;
     if (!b->changed)
         return PROFD_OK;
-    for (struct build_delta *d;
-         status == PROFD_OK && (d = intern_next(&b->builds, &position, &key, NULL, NULL));) {
+    for (struct build_delta *d; status == PROFD_OK && (d = intern_next(&b->builds, &position, &key, NULL, NULL));) {
         struct build_key copy; /* keys stand unaligned in the table */
         memcpy(&copy, key, sizeof copy);
         status = flush_build(b, &copy, d, e);

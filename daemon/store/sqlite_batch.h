@@ -18,10 +18,11 @@ int64_t sqlite_batch_number(struct sqlite_batch *b);
 /* Stores an upload as it is and adds it up; *number is its. series: its, interned. */
 enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_upload *u, int64_t host,
                                    const struct sqlite_series *series, int64_t *number, struct profd_error *e);
-/* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series, its builds, and
- * everything. Of u only uid, end, program and the builds' names are looked at. */
-enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u, const struct sqlite_series *series,
-                                   const struct sqlite_sums *one, struct profd_error *e);
+/* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series,
+ * its builds, and everything. Of u only uid, end, program and the builds' names are looked at. */
+enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,
+                                   const struct sqlite_series *series, const struct sqlite_sums *one,
+                                   struct profd_error *e);
 /* Writes all of it. */
 enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error *e);
 

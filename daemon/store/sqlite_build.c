@@ -8,8 +8,8 @@
 #include "proto/message.h"
 #include "store/sqlite.h"
 
-enum profd_status sqlite_find_builds(struct store *base, const struct store_scope *scope, const char *prefix, bool exact,
-                                     struct buildid found[2], size_t *count, struct profd_error *e)
+enum profd_status sqlite_find_builds(struct store *base, const struct store_scope *scope, const char *prefix,
+                                     bool exact, struct buildid found[2], size_t *count, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     enum sqlite_sql which = exact ? (scope->all ? SQL_FIND_EXACT_ALL : SQL_FIND_EXACT_UID)
@@ -36,8 +36,8 @@ struct building {
     int64_t row_id;
     struct build_row row;
     char *name;
-    int64_t added;   /* number of the upload that brought the name */
-    uint32_t *uids;  /* ascending */
+    int64_t added;  /* number of the upload that brought the name */
+    uint32_t *uids; /* ascending */
     size_t uid_count, uid_capacity;
 };
 
@@ -152,9 +152,9 @@ static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql whi
     return status;
 }
 
-enum profd_status sqlite_each_build(struct store *base, const struct store_scope *scope, const char *after, size_t limit,
-                                    bool (*each)(void *context, const struct build_row *row), void *context,
-                                    struct profd_error *e)
+enum profd_status sqlite_each_build(struct store *base, const struct store_scope *scope, const char *after,
+                                    size_t limit, bool (*each)(void *context, const struct build_row *row),
+                                    void *context, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     struct build_sink sink = {.each = each, .context = context, .left = limit};
@@ -204,8 +204,8 @@ static enum profd_status make_epoch(struct sqlite_store *s, int64_t number, uint
     return PROFD_OK;
 }
 
-enum profd_status sqlite_epoch(struct store *base, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
-                               struct profd_error *e)
+enum profd_status sqlite_epoch(struct store *base, const struct store_scope *scope, const char *build_id,
+                               uint64_t *epoch, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     int64_t number = 0;

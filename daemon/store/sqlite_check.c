@@ -3,8 +3,8 @@
 #include "store/sqlite.h"
 #include "store/store.h"
 
-enum profd_status store_sqlite_check(struct store *base, void (*fault)(void *context, const char *sentence), void *context,
-                                     struct profd_error *e)
+enum profd_status store_sqlite_check(struct store *base, void (*fault)(void *context, const char *sentence),
+                                     void *context, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q = NULL;

@@ -8,9 +8,9 @@
 struct candidate {
     int64_t object;
     bool readable, has_names, trusted;
-    size_t matched;     /* of the uids, how many sent it */
-    int64_t delivered;  /* latest delivery by a trusted sender or one of the uids */
-    char *note;         /* of that delivery */
+    size_t matched;    /* of the uids, how many sent it */
+    int64_t delivered; /* latest delivery by a trusted sender or one of the uids */
+    char *note;        /* of that delivery */
 };
 
 /* What is left when all senders of an object were seen: the better of it and the best so far. */

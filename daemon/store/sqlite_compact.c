@@ -14,7 +14,7 @@ struct rolling {
     struct sqlite_folding folding;
     uint64_t bytes;
     int64_t last_number;
-    bool all;                 /* no upload of the hour is left */
+    bool all; /* no upload of the hour is left */
 };
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -34,8 +34,8 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, size_t bui
     const uint8_t *bytes = sqlite_blob(q, 7, &n);
     enum profd_status status = counts_decode(bytes, n, (uint32_t)builds, &c, e);
     if (status != PROFD_OK)
-        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "database %s: upload %lld", r->s->path,
-                                (long long)number);
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "database %s: upload %lld",
+                                r->s->path, (long long)number);
     status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, (uint32_t)sqlite3_column_int(q, 6), e);
     counts_done(&c);
     out->uploads++;
@@ -81,9 +81,10 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
     uint64_t uploads = r->folding.out.uploads;
     struct sqlite_state *t = &r->s->state;
     enum profd_status status = sqlite_ledger_load(r->s, series->id, hour, series->build_count, &sums, &found, e);
-    if (status == PROFD_OK && (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes || t->raw_uploads < uploads ||
-                               t->raw_bytes < r->bytes))
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
+    if (status == PROFD_OK && (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes ||
+                               t->raw_uploads < uploads || t->raw_bytes < r->bytes))
+        status = profd_error_set(e, PROFD_DAMAGED,
+                                 "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
                                  r->s->path, (long long)series->id, (long long)hour);
     if (status != PROFD_OK)
         return status;
@@ -125,7 +126,8 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
     if (status == PROFD_OK)
         status = take_uploads(r, series, hour, budget, e);
     if (status == PROFD_OK && r->folding.out.uploads == 0)
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
+        status = profd_error_set(e, PROFD_DAMAGED,
+                                 "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
                                  r->s->path, (long long)series->id, (long long)hour);
     if (status == PROFD_OK)
         status = sqlite_folding_finish(&r->folding, e);
@@ -138,14 +140,15 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
 }
 
 /* The uploads are not looked for again until another one comes to their hour. */
-static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_state *before,
-                                   struct profd_error *e)
+static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64_t hour,
+                                   const struct sqlite_state *before, struct profd_error *e)
 {
     s->state = *before;
     enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
     if (status == PROFD_OK)
         status = sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e);
-    return status == PROFD_OK ? sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e) : status;
+    return status == PROFD_OK ? sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e)
+                              : status;
 }
 
 enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
@@ -163,7 +166,8 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
     }
     status = sqlite_series_identify(s, r.arena, series, &identity, &found, e);
     if (status == PROFD_OK && !found)
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has uploads but no row", s->path, (long long)series);
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has uploads but no row", s->path,
+                                 (long long)series);
     if (status == PROFD_OK)
         status = roll(&r, &identity, hour, budget, e);
     arena_free(r.arena);
@@ -177,8 +181,8 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
 }
 
 /* The next uploads that the policy wants rolled up. */
-static enum profd_status find_raw(struct sqlite_store *s, const struct store_policy *policy, int64_t now, int64_t *series,
-                                  int64_t *hour, bool *found, struct profd_error *e)
+static enum profd_status find_raw(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
+                                  int64_t *series, int64_t *hour, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -195,8 +199,8 @@ static enum profd_status find_raw(struct sqlite_store *s, const struct store_pol
     return status;
 }
 
-static enum profd_status find_open(struct sqlite_store *s, int level, int64_t before, int64_t *series, int64_t *at, bool *found,
-                                   struct profd_error *e)
+static enum profd_status find_open(struct sqlite_store *s, int level, int64_t before, int64_t *series, int64_t *at,
+                                   bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -212,16 +216,18 @@ static enum profd_status find_open(struct sqlite_store *s, int level, int64_t be
     return status;
 }
 
-/* Adds rows that are not folded yet, from at to last, as many as the budget allows; each is then in the sum. scratch is reset. */
-static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, const struct sqlite_identity *series, int level,
-                                int64_t at, int64_t last, const struct sqlite_budget *budget, struct sqlite_folding *f,
-                                struct profd_error *e)
+/* Adds rows that are not folded yet, from at to last, as many as the budget allows; each is then in the sum. scratch is
+ * reset. */
+static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, const struct sqlite_identity *series,
+                                int level, int64_t at, int64_t last, const struct sqlite_budget *budget,
+                                struct sqlite_folding *f, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget)); first = false) {
+    for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget));
+         first = false) {
         struct sqlite_rolled row;
-        status = sqlite_find(s, SQL_ROLLUP_OPEN_AT, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)), &at,
-                             &found, e);
+        status = sqlite_find(s, SQL_ROLLUP_OPEN_AT,
+                             VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e);
         if (status != PROFD_OK || !found)
             break;
         arena_reset(scratch);
@@ -245,7 +251,8 @@ static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct ar
     int64_t last = level == SQLITE_LEVEL_HOUR ? at / 24 * 24 + 23 : INT64_MAX;
     enum profd_status status = sqlite_series_identify(s, a, series, &identity, &found, e);
     if (status == PROFD_OK && !found)
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path, (long long)series);
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
+                                 (long long)series);
     if (status == PROFD_OK)
         status = sqlite_folding_begin(&f, a, e);
     if (status == PROFD_OK)
@@ -253,8 +260,9 @@ static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct ar
     if (status == PROFD_OK)
         status = sqlite_folding_finish(&f, e);
     if (status == PROFD_OK)
-        status = level == SQLITE_LEVEL_HOUR ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
-                                            : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
+        status = level == SQLITE_LEVEL_HOUR
+                     ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
+                     : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
     if (status == PROFD_OK && folded)
         status = sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
     return status;
@@ -285,7 +293,8 @@ static enum profd_status work_once(struct sqlite_store *s, const struct store_po
         return sqlite_roll_hour(s, series, at, budget, &readable, progress, e);
     if (s->no_folding)
         return PROFD_OK;
-    /* A day whose uploads could all have been rolled up by their age has all of its hours; what comes later is added. */
+    /* A day whose uploads could all have been rolled up by their age has all of its hours; what comes later is added.
+     */
     status = find_open(s, level, (now - policy->raw_age) / SQLITE_DAY * 24, &series, &at, found, e);
     if (status == PROFD_OK && !*found)
         status = find_open(s, level = SQLITE_LEVEL_DAY, INT64_MAX, &series, &at, found, e);

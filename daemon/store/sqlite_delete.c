@@ -8,20 +8,21 @@ static enum profd_status no_memory(struct profd_error *e)
 }
 
 /* Says why there is nothing to delete. */
-static enum profd_status refuse(struct sqlite_store *s, const struct store_scope *scope, const char *build_id, int64_t build,
-                                struct profd_error *e)
+static enum profd_status refuse(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
+                                int64_t build, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(
-        s, SQL_PROGRAM_OF_LIBRARY, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+    enum profd_status status = sqlite_start(s, SQL_PROGRAM_OF_LIBRARY,
+                                            VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, &row, e);
     if (status != PROFD_OK)
         return status;
     if (!row)
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-    status = profd_error_set(e, PROFD_REFUSED, "build %s is not a program but a library of programs such as %s (%s): delete these",
+    status = profd_error_set(e, PROFD_REFUSED,
+                             "build %s is not a program but a library of programs such as %s (%s): delete these",
                              build_id, sqlite_text(q, 0), sqlite_text(q, 1));
     sqlite_finish(q);
     return status;
@@ -57,8 +58,8 @@ static enum profd_status doom_program(struct sqlite_store *s, const struct store
     enum profd_status status = a ? PROFD_OK : no_memory(e);
     for (bool found = true; status == PROFD_OK && found;) {
         int64_t series = 0;
-        status = sqlite_find(s, SQL_SERIES_OF_PROGRAM, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &series,
-                             &found, e);
+        status = sqlite_find(s, SQL_SERIES_OF_PROGRAM, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)),
+                             &series, &found, e);
         if (status != PROFD_OK || !found)
             break;
         *any = true;

@@ -25,11 +25,13 @@ static enum profd_status judge_header(const char *path, const uint8_t *header, s
         return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: it does not begin as one", path);
     uint32_t application = get_u32(header + HEADER_APPLICATION), version = get_u32(header + HEADER_VERSION);
     if (application != SQLITE_APPLICATION_ID)
-        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08x, not 0x%08x",
-                               path, application, (unsigned)SQLITE_APPLICATION_ID);
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "\"%s\" is not a profd database: its application id is 0x%08x, not 0x%08x", path,
+                               application, (unsigned)SQLITE_APPLICATION_ID);
     if (version > SQLITE_SCHEMA_VERSION)
-        return profd_error_set(e, PROFD_NEWER, "\"%s\" has schema version %u, from a newer profd; this one knows up to %d",
-                               path, version, SQLITE_SCHEMA_VERSION);
+        return profd_error_set(e, PROFD_NEWER,
+                               "\"%s\" has schema version %u, from a newer profd; this one knows up to %d", path,
+                               version, SQLITE_SCHEMA_VERSION);
     return PROFD_OK;
 }
 
@@ -42,8 +44,8 @@ static enum profd_status judge_log(const char *path, struct profd_error *e)
     if (n < 0 || (size_t)n >= sizeof log)
         return profd_error_set(e, PROFD_CONFIG, "the database's path has more than %zu bytes", sizeof log - 5);
     if (stat(log, &st) == 0 && st.st_size > 0)
-        return profd_error_set(e, PROFD_CONFIG, "\"%s\" is there but its database is not: bring it back or remove the log",
-                               log);
+        return profd_error_set(e, PROFD_CONFIG,
+                               "\"%s\" is there but its database is not: bring it back or remove the log", log);
     return PROFD_OK;
 }
 
@@ -52,7 +54,8 @@ enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd
     struct stat st;
     if (stat(path, &st) != 0) {
         if (errno != ENOENT)
-            return profd_error_set(e, PROFD_CANT_CREATE, "cannot look at the database \"%s\": %s", path, strerror(errno));
+            return profd_error_set(e, PROFD_CANT_CREATE, "cannot look at the database \"%s\": %s", path,
+                                   strerror(errno));
         *exists = false;
         return judge_log(path, e);
     }

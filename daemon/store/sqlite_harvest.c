@@ -1,4 +1,5 @@
-/* Live processes: what they counted since their snapshot goes into their upload of the hour, and the new snapshot beside it. */
+/* Live processes: what they counted since their snapshot goes into their upload of the hour, and the new snapshot
+ * beside it. */
 #include <stdlib.h>
 
 #include "core/increment.h"
@@ -16,7 +17,7 @@ struct harvesting {
 struct instance {
     bool known;
     int64_t id;
-    uint64_t generation;       /* 0: not known */
+    uint64_t generation; /* 0: not known */
     bool has_upload;
     int64_t upload, series, hour;
 };
@@ -27,7 +28,7 @@ struct growing {
     uint32_t inexact, group;
     uint64_t started;
     int64_t host;
-    size_t size;               /* of its counts, encoded */
+    size_t size; /* of its counts, encoded */
     struct counts counts;
 };
 
@@ -58,34 +59,37 @@ static enum profd_status save_instance(struct sqlite_store *s, const struct stor
                                        struct profd_error *e)
 {
     enum profd_status status;
-    struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING, series = i->has_upload ? INTEGER(i->series) : NOTHING,
+    struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
+                        series = i->has_upload ? INTEGER(i->series) : NOTHING,
                         hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
     if (i->known) {
         status = sqlite_run(s, SQL_INSTANCE_SET,
-                            VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour, INTEGER(h->upload.received),
-                                   INTEGER(h->ended)),
+                            VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour,
+                                   INTEGER(h->upload.received), INTEGER(h->ended)),
                             e);
     } else {
         status = sqlite_run(s, SQL_INSTANCE_ADD,
-                            VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance), INTEGER(h->base + 1), upload,
-                                   series, hour, INTEGER(h->upload.received), INTEGER(h->ended)),
+                            VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance), INTEGER(h->base + 1),
+                                   upload, series, hour, INTEGER(h->upload.received), INTEGER(h->ended)),
                             e);
         i->id = sqlite3_last_insert_rowid(s->db);
     }
-    return status == PROFD_OK ? sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e)
-                              : status;
+    return status == PROFD_OK
+               ? sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e)
+               : status;
 }
 
 /* The upload of the instance that is of this hour and series, if it is still single and can be read. */
-static enum profd_status load_growing(struct sqlite_store *s, const struct instance *i, size_t builds, struct growing *g, bool *found,
-                                      struct profd_error *e)
+static enum profd_status load_growing(struct sqlite_store *s, const struct instance *i, size_t builds,
+                                      struct growing *g, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     size_t n;
     struct profd_error why;
     *found = false;
     enum profd_status status = sqlite_start(
-        s, SQL_UPLOAD_GROWING, VALUES(INTEGER(i->upload), INTEGER(i->series), INTEGER(i->hour), INTEGER(STORE_GROWN_MOST)), &q, e);
+        s, SQL_UPLOAD_GROWING,
+        VALUES(INTEGER(i->upload), INTEGER(i->series), INTEGER(i->hour), INTEGER(STORE_GROWN_MOST)), &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, found, e);
     if (!*found)
@@ -125,8 +129,9 @@ static void judge_gain(const struct counts *before, const struct counts *now, st
 }
 
 /* Writes the sum over the row, and adds what it gained to all sums. */
-static enum profd_status save_grown(struct harvesting *x, const struct store_upload *u, const struct sqlite_series *series,
-                                    const struct instance *i, const struct growing *g, const struct counts *sum, bool saturated,
+static enum profd_status save_grown(struct harvesting *x, const struct store_upload *u,
+                                    const struct sqlite_series *series, const struct instance *i,
+                                    const struct growing *g, const struct counts *sum, bool saturated,
                                     const uint8_t *bytes, size_t size, struct profd_error *e)
 {
     struct sqlite_sums one;
@@ -143,8 +148,8 @@ static enum profd_status save_grown(struct harvesting *x, const struct store_upl
     judge_gain(&g->counts, sum, &one);
     (void)sqlite_batch_number(&x->batch); /* no row has it: epochs go on */
     enum profd_status status = sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
-                                          VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start), INTEGER(one.inexact),
-                                                 INTEGER(started), BLOB(bytes, size)),
+                                          VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start),
+                                                 INTEGER(one.inexact), INTEGER(started), BLOB(bytes, size)),
                                           e);
     return status == PROFD_OK ? sqlite_batch_add(&x->batch, u, series, &one, e) : status;
 }
@@ -160,7 +165,8 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
     bool saturated = false;
     enum profd_status status = counts_decode(u->counts, u->counts_size, series->build_count, &more, &why);
     if (status != PROFD_OK)
-        return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s", why.sentence);
+        return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
+                               why.sentence);
     status = increment_add(x->scratch, &g->counts, &more, &sum, &saturated, &why);
     if (status == PROFD_OK)
         status = counts_encode(&sum, &bytes, &size, &why);
@@ -178,7 +184,8 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
 }
 
 /* Adds the difference to the instance's upload, or makes one; i then names it. */
-static enum profd_status put_counts(struct harvesting *x, const struct store_upload *u, struct instance *i, struct profd_error *e)
+static enum profd_status put_counts(struct harvesting *x, const struct store_upload *u, struct instance *i,
+                                    struct profd_error *e)
 {
     int64_t host = 0;
     const struct sqlite_series *series = NULL;
@@ -205,8 +212,8 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
     return sqlite_batch_put(&x->batch, u, host, series, &i->upload, e);
 }
 
-static enum profd_status put_harvest(struct harvesting *x, const struct store_harvest *h, enum store_harvest_outcome *outcome,
-                                     struct profd_error *e)
+static enum profd_status put_harvest(struct harvesting *x, const struct store_harvest *h,
+                                     enum store_harvest_outcome *outcome, struct profd_error *e)
 {
     struct instance i;
     enum profd_status status = load_instance(x->batch.s, h, &i, e);

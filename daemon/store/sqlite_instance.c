@@ -7,8 +7,8 @@
 #define FORGET_SLICE 2000 /* instances removed in one transaction */
 
 /* The row that SQL_SNAPSHOT_GET stands on. */
-static enum profd_status copy_snapshot(struct sqlite_store *s, sqlite3_stmt *q, uint32_t uid, uint64_t *generation, uint8_t **snapshot,
-                                       size_t *size, struct profd_error *e)
+static enum profd_status copy_snapshot(struct sqlite_store *s, sqlite3_stmt *q, uint32_t uid, uint64_t *generation,
+                                       uint8_t **snapshot, size_t *size, struct profd_error *e)
 {
     size_t n;
     if (sqlite3_column_type(q, 1) == SQLITE_NULL)
@@ -30,7 +30,8 @@ enum profd_status sqlite_get_instance(struct store *base, uint32_t uid, const ui
     struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_SNAPSHOT_GET, VALUES(INTEGER(uid), BLOB(instance, STORE_INSTANCE_SIZE)), &q, e);
+    enum profd_status status =
+        sqlite_start(s, SQL_SNAPSHOT_GET, VALUES(INTEGER(uid), BLOB(instance, STORE_INSTANCE_SIZE)), &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, &row, e);
     if (status != PROFD_OK)
@@ -73,5 +74,6 @@ enum profd_status sqlite_each_instance(struct store *base, bool (*each)(void *co
 enum profd_status sqlite_forget_instances(struct sqlite_store *s, int64_t before, struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_SNAPSHOT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
-    return status == PROFD_OK ? sqlite_run(s, SQL_INSTANCE_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e) : status;
+    return status == PROFD_OK ? sqlite_run(s, SQL_INSTANCE_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e)
+                              : status;
 }

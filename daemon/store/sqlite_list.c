@@ -11,8 +11,9 @@ static enum profd_status tally_labels(struct sqlite_store *s, const struct store
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status =
-        build_id ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), INTEGER(scope->uid), TEXT(build_id)), &q, e)
-                 : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+        build_id
+            ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), INTEGER(scope->uid), TEXT(build_id)), &q, e)
+            : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);
@@ -51,13 +52,14 @@ static enum profd_status collect_rows(struct sqlite_store *s, const struct store
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_COMPANION_SETS,
-                                            VALUES(INTEGER(scope->all), INTEGER(scope->uid), INTEGER(build)), &q, e);
+    enum profd_status status =
+        sqlite_start(s, SQL_COMPANION_SETS, VALUES(INTEGER(scope->all), INTEGER(scope->uid), INTEGER(build)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t n;
         const uint8_t *set = sqlite_blob(q, 0, &n);
         for (size_t i = 0; status == PROFD_OK && i + 4 <= n; i += 4) {
-            uint32_t id = (uint32_t)set[i] | (uint32_t)set[i + 1] << 8 | (uint32_t)set[i + 2] << 16 | (uint32_t)set[i + 3] << 24;
+            uint32_t id =
+                (uint32_t)set[i] | (uint32_t)set[i + 1] << 8 | (uint32_t)set[i + 2] << 16 | (uint32_t)set[i + 3] << 24;
             if (id != build && !intern_find(rows, &id, sizeof id) && !intern_put(rows, &id, sizeof id, NULL, 0))
                 status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
         }

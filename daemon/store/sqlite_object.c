@@ -36,8 +36,8 @@ static enum profd_status take_content(struct sqlite_store *s, sqlite3_stmt *q, u
 }
 
 /* The row with exactly these bytes under (build, variant), or 0. */
-static enum profd_status find_same(struct sqlite_store *s, int64_t build, const struct store_object *object, int64_t *id,
-                                   struct profd_error *e)
+static enum profd_status find_same(struct sqlite_store *s, int64_t build, const struct store_object *object,
+                                   int64_t *id, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false, same = false;
@@ -106,14 +106,14 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
         return sqlite_run(s, SQL_OBJECT_SENDER_SEEN, VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(o->received)), e);
     s->state.number++;
     return sqlite_run(s, SQL_OBJECT_SENDER_SET,
-                      VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number), TEXT(o->name),
-                             TEXT(o->note), INTEGER(o->received)),
+                      VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number),
+                             TEXT(o->name), TEXT(o->note), INTEGER(o->received)),
                       e);
 }
 
 /* Reports with this build, and lists of builds that show it, are new from here on. */
-static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, const struct store_object *o, bool everybody,
-                                      struct profd_error *e)
+static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, const struct store_object *o,
+                                      bool everybody, struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
     enum profd_status status = PROFD_OK;
@@ -172,8 +172,8 @@ static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const 
 }
 
 /* A new entry for what is known of the build, from the tables. */
-static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const char *build_id, struct sqlite_known **out,
-                                    size_t *out_size, struct profd_error *e)
+static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
+                                    struct sqlite_known **out, size_t *out_size, struct profd_error *e)
 {
     bool known = false, row = false;
     int64_t object = 0;
@@ -203,8 +203,8 @@ static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const 
     return status;
 }
 
-/* The writer's memory of the build, filled when needed. A reader's knowledge would grow stale: it is made new each time and
- * lent until the next. */
+/* The writer's memory of the build, filled when needed. A reader's knowledge would grow stale: it is made new each time
+ * and lent until the next. */
 static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
                                     const struct sqlite_known **out, struct profd_error *e)
 {
@@ -260,8 +260,9 @@ enum profd_status sqlite_get_bounds(struct store *base, uint32_t uid, const char
     return status;
 }
 
-static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
-                                     uint8_t **bytes, size_t *size, int64_t *variants, struct profd_error *e)
+static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uids, size_t uid_count,
+                                     const char *build_id, uint8_t **bytes, size_t *size, int64_t *variants,
+                                     struct profd_error *e)
 {
     int64_t build = 0;
     bool found = false, row = false;
@@ -274,7 +275,8 @@ static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uid
     if (status != PROFD_OK)
         return status;
     if (choice.object == 0)
-        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s", build_id);
+        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s",
+                               build_id);
     status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build)), variants, &found, e);
     if (status == PROFD_OK)
         status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);

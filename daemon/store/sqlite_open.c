@@ -143,7 +143,8 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
     if (sqlite3_step(q) != SQLITE_ROW)
         status = sqlite_fail(s, e);
     else if (strcmp(sqlite_text(q, 0), "wal") != 0)
-        status = profd_error_set(e, PROFD_IO, "database \"%s\": no write-ahead log on this file system (journal_mode stays %s)",
+        status = profd_error_set(e, PROFD_IO,
+                                 "database \"%s\": no write-ahead log on this file system (journal_mode stays %s)",
                                  s->path, sqlite_text(q, 0));
     /* The switch is committed only when the statement ends, and that may fail. */
     if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK)
@@ -176,9 +177,10 @@ static enum profd_status sync_log(const struct sqlite_store *s, struct profd_err
     return rc == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot sync \"%s-wal\": %s", s->path, strerror(error));
 }
 
-/* What a process wrote that died before its sync counts as committed when the log is read again, and repeats of it will be
- * acknowledged without another write: it must be durable first. The log is taken into the database, which writes anew what a sync
- * that had failed may have left in memory only. A full disk has no room for that; then the log is synced where it is. */
+/* What a process wrote that died before its sync counts as committed when the log is read again, and repeats of it will
+ * be acknowledged without another write: it must be durable first. The log is taken into the database, which writes
+ * anew what a sync that had failed may have left in memory only. A full disk has no room for that; then the log is
+ * synced where it is. */
 static enum profd_status make_durable(struct sqlite_store *s, struct profd_error *e)
 {
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

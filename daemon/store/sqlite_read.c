@@ -1,4 +1,5 @@
-/* What was stored is read back: the rows that a filter chooses are found by index and put in order; then row after row is read. */
+/* What was stored is read back: the rows that a filter chooses are found by index and put in order; then row after row
+ * is read. */
 #include <string.h>
 
 #include "store/sqlite_select.h"
@@ -63,8 +64,8 @@ static enum profd_status give_upload(struct reading *r, const struct row_ref *re
     return status == PROFD_OK ? each(context, &row, e) : status;
 }
 
-static enum profd_status name_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n, struct store_row *row,
-                                    struct profd_error *e)
+static enum profd_status name_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
+                                    struct store_row *row, struct profd_error *e)
 {
     const int64_t *ids;
     enum profd_status status = sqlite_hosts_decode(a, bytes, n, &ids, &row->host_count, e);
@@ -107,8 +108,9 @@ static enum profd_status read_rows(struct reading *r, upload_sink *each, void *c
         const struct row_ref *ref = &r->refs[i];
         sqlite3_stmt *q;
         bool row = false;
-        enum profd_status status = ref->id != 0 ? sqlite_start(r->s, SQL_ROLLUP_READ, VALUES(INTEGER(ref->id)), &q, e)
-                                                : sqlite_start(r->s, SQL_UPLOAD_GET, VALUES(INTEGER(ref->number)), &q, e);
+        enum profd_status status = ref->id != 0
+                                       ? sqlite_start(r->s, SQL_ROLLUP_READ, VALUES(INTEGER(ref->id)), &q, e)
+                                       : sqlite_start(r->s, SQL_UPLOAD_GET, VALUES(INTEGER(ref->number)), &q, e);
         if (status == PROFD_OK)
             status = sqlite_next(r->s, q, &row, e);
         if (row) {
@@ -121,8 +123,9 @@ static enum profd_status read_rows(struct reading *r, upload_sink *each, void *c
     return PROFD_OK;
 }
 
-enum profd_status sqlite_each_upload(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
-                                     upload_sink *each, void *context, struct profd_error *e)
+enum profd_status sqlite_each_upload(struct store *base, const struct store_scope *scope,
+                                     const struct store_filter *filter, upload_sink *each, void *context,
+                                     struct profd_error *e)
 {
     struct reading r;
     bool began = false;
@@ -143,8 +146,9 @@ enum profd_status sqlite_each_upload(struct store *base, const struct store_scop
     return status;
 }
 
-enum profd_status sqlite_get_range(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
-                                   int64_t *since, int64_t *until, struct profd_error *e)
+enum profd_status sqlite_get_range(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, int64_t *since, int64_t *until,
+                                   struct profd_error *e)
 {
     struct reading r;
     bool began = false;

@@ -4,8 +4,8 @@
 #include "core/sum.h"
 #include "store/sqlite_rollup.h"
 
-#define RAW_AT_ONCE 1000                    /* more single uploads of a day than this are rolled up before they go */
-#define OBJECT_PATIENCE (24 * SQLITE_HOUR)  /* symbols come before uploads */
+#define RAW_AT_ONCE 1000                   /* more single uploads of a day than this are rolled up before they go */
+#define OBJECT_PATIENCE (24 * SQLITE_HOUR) /* symbols come before uploads */
 
 static enum profd_status no_memory(struct profd_error *e)
 {
@@ -30,8 +30,8 @@ static enum profd_status remove_rows(struct sqlite_store *s, enum sqlite_sql whi
 }
 
 /* One slice of one table of a deleted series. *removed 0: nothing of the series is left. */
-static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, uint64_t *removed, struct store_progress *progress,
-                                       struct profd_error *e)
+static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, uint64_t *removed,
+                                       struct store_progress *progress, struct profd_error *e)
 {
     enum profd_status status = remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e);
     if (status != PROFD_OK || *removed > 0)
@@ -63,21 +63,25 @@ enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_bud
 }
 
 /* Everything of a series in these hours, both included, which make whole days. */
-static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_t from, int64_t to, struct profd_error *e)
+static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_t from, int64_t to,
+                                      struct profd_error *e)
 {
     struct sqlite_store *s = r->s;
     uint64_t hours = 0, days = 0, all = 0, ignored;
-    enum profd_status status =
-        remove_rows(s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
+    enum profd_status status = remove_rows(
+        s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
+    if (status == PROFD_OK)
+        status =
+            remove_rows(s, SQL_ROLLUP_REMOVE,
+                        VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_HOUR), INTEGER(from), INTEGER(to)), &hours, e);
     if (status == PROFD_OK)
         status = remove_rows(s, SQL_ROLLUP_REMOVE,
-                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_HOUR), INTEGER(from), INTEGER(to)), &hours, e);
-    if (status == PROFD_OK)
-        status = remove_rows(s, SQL_ROLLUP_REMOVE,
-                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_DAY), INTEGER(from / 24), INTEGER(to / 24)), &days, e);
+                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_DAY), INTEGER(from / 24), INTEGER(to / 24)),
+                             &days, e);
     /* The sum of all time is made anew from the days that stay: see sqlite_compact. */
     if (status == PROFD_OK && days > 0)
-        status = remove_rows(s, SQL_ROLLUP_REMOVE, VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ALL), INTEGER(0), INTEGER(0)), &all, e);
+        status = remove_rows(s, SQL_ROLLUP_REMOVE,
+                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ALL), INTEGER(0), INTEGER(0)), &all, e);
     if (status == PROFD_OK && all > 0)
         status = sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e);
     if (status == PROFD_OK)
@@ -100,7 +104,8 @@ static enum profd_status retire_sums(struct retiring *r, const struct sqlite_ide
     if (status == PROFD_OK && !sqlite_sums_subtract(&rest, gone))
         status = sqlite_ledger_sum(r->s, series->id, 0, INT64_MAX, series->build_count, &rest, e);
     if (status == PROFD_OK)
-        status = rest.uploads > 0 ? sqlite_series_save(r->s, series->id, &rest, e) : sqlite_series_remove(r->s, series, e);
+        status =
+            rest.uploads > 0 ? sqlite_series_save(r->s, series->id, &rest, e) : sqlite_series_remove(r->s, series, e);
     if (status == PROFD_OK)
         status = sqlite_withdraw(&r->withdrawal, series, gone, &rest, e);
     sqlite_retired_add(&r->s->state, gone);
@@ -119,15 +124,16 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     int64_t from = hour / 24 * 24, to = last * 24 + 23;
     enum profd_status status = sqlite_series_identify(r->s, a, id, &series, &found, e);
     if (status == PROFD_OK && !found)
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row", r->s->path,
-                                 (long long)id);
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row",
+                                 r->s->path, (long long)id);
     if (status == PROFD_OK)
         status = sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e);
     if (status != PROFD_OK)
         return status;
     int64_t many = hour;
     if (gone.raw_uploads > RAW_AT_ONCE)
-        status = sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e);
+        status =
+            sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e);
     if (status != PROFD_OK)
         return status;
     bool readable = false;
@@ -154,7 +160,8 @@ static enum profd_status content_bytes(struct sqlite_store *s, uint64_t *bytes, 
 
 enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, struct profd_error *e)
 {
-    static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_BUILD_UNNAMED, SQL_BUILD_FORGET};
+    static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_BUILD_UNNAMED,
+                                            SQL_BUILD_FORGET};
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++)
         status = sqlite_run(s, steps[i], VALUES(INTEGER(build)), e);
@@ -173,7 +180,8 @@ static enum profd_status remove_symbols(struct retiring *r, int64_t since, bool 
 }
 
 /* The oldest (series, hour) that is stored. */
-static enum profd_status find_oldest(struct sqlite_store *s, int64_t *hour, int64_t *series, bool *found, struct profd_error *e)
+static enum profd_status find_oldest(struct sqlite_store *s, int64_t *hour, int64_t *series, bool *found,
+                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -189,9 +197,10 @@ static enum profd_status find_oldest(struct sqlite_store *s, int64_t *hour, int6
     return status;
 }
 
-/* Decides that the day of the oldest upload must go for its size. Today stays: it will be smaller when it is rolled up. */
-static enum profd_status judge_size(struct retiring *r, const struct store_policy *policy, int64_t now, int64_t hour, bool *found,
-                                    struct profd_error *e)
+/* Decides that the day of the oldest upload must go for its size. Today stays: it will be smaller when it is rolled up.
+ */
+static enum profd_status judge_size(struct retiring *r, const struct store_policy *policy, int64_t now, int64_t hour,
+                                    bool *found, struct profd_error *e)
 {
     uint64_t bytes = 0;
     *found = false;

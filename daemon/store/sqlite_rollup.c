@@ -47,8 +47,8 @@ enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status st
     return sqlite_write_end(s, status, e);
 }
 
-enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts, size_t *count,
-                                      struct profd_error *e)
+enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
+                                      size_t *count, struct profd_error *e)
 {
     const uint8_t *end = in + n;
     size_t k = 0;
@@ -112,15 +112,17 @@ static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlit
                                   .inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT),
                                   .ticks = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 1),
                                   .calls = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 2)};
-    const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size), *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
+    const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size),
+                  *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
                   *spread = sqlite_blob(q, ROLLUP_AFTER, &spread_size);
     enum profd_status status = sqlite_hosts_decode(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
     if (status == PROFD_OK)
         status = rollup_decode(a, counts, counts_size, (uint32_t)builds, false, &out->counts, e);
     if (status == PROFD_OK)
         status = rollup_decode_spread(a, &out->counts, spread, spread_size, &out->spread, e);
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "database %s: row %lld of rollup", s->path,
-                                                          (long long)sqlite3_column_int64(q, ROLLUP_ID));
+    return status == PROFD_OK ? status
+                              : profd_error_wrap(e, status, "database %s: row %lld of rollup", s->path,
+                                                 (long long)sqlite3_column_int64(q, ROLLUP_ID));
 }
 
 enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
@@ -128,7 +130,8 @@ enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, in
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, e);
+    enum profd_status status =
+        sqlite_start(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, &row, e);
     *found = row;
@@ -156,7 +159,8 @@ enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqli
     out->first = row->first < out->first ? row->first : out->first;
     out->last = row->last > out->last ? row->last : out->last;
     out->inexact |= row->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    if (!sqlite_hosts_merge(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts, &out->host_count))
+    if (!sqlite_hosts_merge(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
+                            &out->host_count))
         return no_memory(e);
     return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
 }
@@ -184,10 +188,10 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
         s->state.version++;
         s->state.rollups += !exists;
         status = sqlite_run(s, exists ? SQL_ROLLUP_SET : SQL_ROLLUP_ADD,
-                            VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(s->state.version), INTEGER(row->number),
-                                   INTEGER(row->uploads), INTEGER(row->processes), INTEGER(ticks), INTEGER(calls),
-                                   INTEGER(row->first), INTEGER(row->last), INTEGER(row->inexact), BLOB(hosts, hosts_size),
-                                   BLOB(counts, counts_size), BLOB(spread, spread_size)),
+                            VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(s->state.version),
+                                   INTEGER(row->number), INTEGER(row->uploads), INTEGER(row->processes), INTEGER(ticks),
+                                   INTEGER(calls), INTEGER(row->first), INTEGER(row->last), INTEGER(row->inexact),
+                                   BLOB(hosts, hosts_size), BLOB(counts, counts_size), BLOB(spread, spread_size)),
                             e);
     }
     free(counts);
@@ -195,8 +199,9 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
     return status;
 }
 
-enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series, int level,
-                                    int64_t at, const struct sqlite_rolled *more, bool *folded, struct profd_error *e)
+enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+                                    int level, int64_t at, const struct sqlite_rolled *more, bool *folded,
+                                    struct profd_error *e)
 {
     struct sqlite_rolled row;
     struct sqlite_folding f;

@@ -14,7 +14,7 @@ struct sqlite_rolled {
     uint64_t uploads, processes;
     int64_t first, last;
     uint32_t inexact;
-    uint64_t ticks, calls;  /* as its columns say; not looked at when it is stored */
+    uint64_t ticks, calls; /* as its columns say; not looked at when it is stored */
     size_t host_count;
     const int64_t *hosts; /* row ids, ascending */
     struct rollup counts;
@@ -23,13 +23,22 @@ struct sqlite_rolled {
 
 /* Columns that both statements which read rows begin with. */
 enum {
-    ROLLUP_ID, ROLLUP_FOLDED, ROLLUP_NUMBER, ROLLUP_UPLOADS, ROLLUP_PROCESSES, ROLLUP_FIRST, ROLLUP_LAST, ROLLUP_INEXACT,
-    ROLLUP_HOSTS, ROLLUP_COUNTS, ROLLUP_AFTER
+    ROLLUP_ID,
+    ROLLUP_FOLDED,
+    ROLLUP_NUMBER,
+    ROLLUP_UPLOADS,
+    ROLLUP_PROCESSES,
+    ROLLUP_FIRST,
+    ROLLUP_LAST,
+    ROLLUP_INEXACT,
+    ROLLUP_HOSTS,
+    ROLLUP_COUNTS,
+    ROLLUP_AFTER
 };
 
 /* Row ids of hosts from their blob, in the arena. DAMAGED if they do not ascend. */
-enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts, size_t *count,
-                                      struct profd_error *e);
+enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
+                                      size_t *count, struct profd_error *e);
 /* Merges two ascending sets; false when out of memory. */
 bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int64_t *y, size_t ny, const int64_t **out,
                         size_t *count);
@@ -37,10 +46,11 @@ bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int6
 /* Reads a row with everything in it. */
 enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
                                      size_t builds, struct sqlite_rolled *out, bool *found, struct profd_error *e);
-/* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must get the same.
- * Inside a write transaction; the arena grows by what the row needs. */
-enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series, int level,
-                                    int64_t at, const struct sqlite_rolled *more, bool *folded, struct profd_error *e);
+/* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must
+ * get the same. Inside a write transaction; the arena grows by what the row needs. */
+enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+                                    int level, int64_t at, const struct sqlite_rolled *more, bool *folded,
+                                    struct profd_error *e);
 
 /* A sum of rows or uploads in the making. */
 struct sqlite_folding {
@@ -59,15 +69,15 @@ enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status st
 
 /* How much one transaction of upkeep does. */
 struct sqlite_budget {
-    int64_t deadline;  /* of the thread's own time, ns: a busy machine does not make slices useless */
-    uint64_t uploads;  /* left */
+    int64_t deadline; /* of the thread's own time, ns: a busy machine does not make slices useless */
+    uint64_t uploads; /* left */
 };
 struct sqlite_budget sqlite_budget_begin(void);
 bool sqlite_budget_spent(const struct sqlite_budget *b);
 
 /* Rolls up single uploads of a series and hour, as many as the budget allows but at least one; with them the rows above
- * that hold the hour. *readable is false, and nothing was changed, when something of them cannot be decoded: they are set aside,
- * stay as they are and are told of by verification. */
+ * that hold the hour. *readable is false, and nothing was changed, when something of them cannot be decoded: they are
+ * set aside, stay as they are and are told of by verification. */
 enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
                                    bool *readable, struct store_progress *progress, struct profd_error *e);
 
@@ -75,7 +85,8 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
 enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e);
 
-/* --- sqlite_withdraw.c: what lists say after something was removed --------------------------------------------------------- */
+/* --- sqlite_withdraw.c: what lists say after something was removed
+ * --------------------------------------------------------- */
 
 struct sqlite_withdrawal {
     struct intern parts; /* build, uid → what is gone of it */
@@ -85,7 +96,8 @@ void sqlite_withdrawal_init(struct sqlite_withdrawal *w);
 void sqlite_withdrawal_done(struct sqlite_withdrawal *w);
 /* Notes that gone was removed from a series of which rest is left (uploads 0: the series is gone). */
 enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqlite_identity *series,
-                                  const struct sqlite_sums *gone, const struct sqlite_sums *rest, struct profd_error *e);
+                                  const struct sqlite_sums *gone, const struct sqlite_sums *rest,
+                                  struct profd_error *e);
 /* Brings build_user, build and the epochs up to date, after the tables of series are. */
 enum profd_status sqlite_withdrawal_apply(struct sqlite_store *s, struct sqlite_withdrawal *w, struct profd_error *e);
 /* The totals: so much was removed. */
@@ -93,6 +105,7 @@ void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);
 /* Removes the symbols of a build, and its row if nothing names it. */
 enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, struct profd_error *e);
 /* Removes a series' row, and its set if no other series has it. */
-enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series, struct profd_error *e);
+enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series,
+                                       struct profd_error *e);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "store/sqlite.h"
 
-extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[], embed_schema_003_instance_sql[];
+extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[],
+    embed_schema_003_instance_sql[];
 
 /* One after the other they make an empty database of the newest version. The texts end with a NUL. */
 static const struct {
@@ -15,11 +16,11 @@ static const struct {
 static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {
     int rc = sqlite3_errcode(db) & 0xff;
-    enum profd_status status = rc == SQLITE_FULL                              ? PROFD_FULL
-                               : rc == SQLITE_NOMEM                           ? PROFD_NO_MEMORY
+    enum profd_status status = rc == SQLITE_FULL                             ? PROFD_FULL
+                               : rc == SQLITE_NOMEM                          ? PROFD_NO_MEMORY
                                : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB ? PROFD_DAMAGED
-                               : rc == SQLITE_BUSY                            ? PROFD_BUSY
-                                                                              : PROFD_IO;
+                               : rc == SQLITE_BUSY                           ? PROFD_BUSY
+                                                                             : PROFD_IO;
     return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db),
                            sqlite3_extended_errcode(db));
 }
@@ -34,7 +35,8 @@ enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *v
     if (rc == SQLITE_ROW)
         *value = sqlite3_column_int64(q, 0);
     else
-        status = rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql) : schema_fail(db, sql, e);
+        status =
+            rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql) : schema_fail(db, sql, e);
     sqlite3_finalize(q);
     return status;
 }
@@ -51,8 +53,9 @@ enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *ve
         return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08llx", path,
                                (unsigned long long)application);
     if (has > SQLITE_SCHEMA_VERSION)
-        return profd_error_set(e, PROFD_NEWER, "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d",
-                               path, (long long)has, SQLITE_SCHEMA_VERSION);
+        return profd_error_set(e, PROFD_NEWER,
+                               "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d", path,
+                               (long long)has, SQLITE_SCHEMA_VERSION);
     *version = has;
     return PROFD_OK;
 }
@@ -74,7 +77,8 @@ bool sqlite_schema_copies(int64_t version)
 static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *begin, struct profd_error *e)
 {
     char mark[128];
-    snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID, SQLITE_SCHEMA_VERSION);
+    snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID,
+             SQLITE_SCHEMA_VERSION);
     enum profd_status status = run(db, begin, "cannot begin the schema", e);
     for (int64_t i = version; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++)
         status = run(db, (const char *)steps[i].sql, "cannot make the schema", e);

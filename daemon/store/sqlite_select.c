@@ -146,7 +146,8 @@ static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, 
     if (*edge <= 0 || *edge % SQLITE_HOUR == 0)
         return PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++)
-        status = sqlite_find(r->s, SQL_ROLLUP_IS_HOUR, VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
+        status =
+            sqlite_find(r->s, SQL_ROLLUP_IS_HOUR, VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
     if (found)
         *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
     return status;
@@ -177,8 +178,8 @@ enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
 }
 
 /* Notes the rows that a statement finds: number, and id if they are sums. */
-static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqlite_sql which, const struct sqlite_value *values,
-                                   size_t count, bool sums, struct profd_error *e)
+static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqlite_sql which,
+                                   const struct sqlite_value *values, size_t count, bool sums, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -196,8 +197,8 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
     return status;
 }
 
-static enum profd_status take_sums(struct reading *r, uint32_t series, int level, bool open_only, int64_t from, int64_t to,
-                                   struct profd_error *e)
+static enum profd_status take_sums(struct reading *r, uint32_t series, int level, bool open_only, int64_t from,
+                                   int64_t to, struct profd_error *e)
 {
     if (from > to)
         return PROFD_OK;
@@ -224,7 +225,8 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
 {
     int64_t since = r->since > 0 ? r->since : 0;
     int64_t first = since / SQLITE_HOUR, last = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
-    int64_t from = since / SQLITE_DAY + (since % SQLITE_DAY != 0), to = r->until > 0 ? r->until / SQLITE_DAY : INT64_MAX / 24;
+    int64_t from = since / SQLITE_DAY + (since % SQLITE_DAY != 0),
+            to = r->until > 0 ? r->until / SQLITE_DAY : INT64_MAX / 24;
     enum profd_status status = PROFD_OK;
     if (r->until > 0 && r->until <= since)
         return PROFD_OK;

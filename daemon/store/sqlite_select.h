@@ -17,8 +17,8 @@ struct series_info {
 
 /* A row of table upload or rollup. */
 struct row_ref {
-    int64_t number; /* its place among the others */
-    int64_t id;     /* of a sum; 0: a single upload */
+    int64_t number;  /* its place among the others */
+    int64_t id;      /* of a sum; 0: a single upload */
     uint32_t series; /* index of the series_info */
 };
 

@@ -75,10 +75,10 @@ static enum profd_status find_slice(struct sqlite_store *s, const struct sqlite_
     sqlite3_stmt *q;
     bool row = false;
     int64_t n = 0;
-    enum profd_status status = sqlite_start(s, SQL_SENDER_SCAN,
-                                            VALUES(INTEGER(from->host), INTEGER(from->uid),
-                                                   BLOB(from->sender, sizeof from->sender), INTEGER(FORGET_SLICE)),
-                                            &q, e);
+    enum profd_status status = sqlite_start(
+        s, SQL_SENDER_SCAN,
+        VALUES(INTEGER(from->host), INTEGER(from->uid), BLOB(from->sender, sizeof from->sender), INTEGER(FORGET_SLICE)),
+        &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t size;
         const uint8_t *sender = sqlite_blob(q, 2, &size);

@@ -68,15 +68,14 @@ static enum profd_status find_series(struct sqlite_store *s, const struct store_
     bool found = false;
     enum profd_status status = labels.failed ? no_memory(e) : PROFD_OK;
     if (status == PROFD_OK)
-        status = sqlite_find(s, SQL_SERIES_FIND,
-                             VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]),
-                                    BLOB(labels.data, labels.size)),
-                             id, &found, e);
+        status = sqlite_find(
+            s, SQL_SERIES_FIND,
+            VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]), BLOB(labels.data, labels.size)), id,
+            &found, e);
     if (status == PROFD_OK && !found) {
-        status = sqlite_run(s, SQL_SERIES_ADD,
-                            VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]),
-                                   BLOB(labels.data, labels.size)),
-                            e);
+        status = sqlite_run(
+            s, SQL_SERIES_ADD,
+            VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]), BLOB(labels.data, labels.size)), e);
         *id = sqlite3_last_insert_rowid(s->db);
         if (status == PROFD_OK)
             status = sqlite_run(s, SQL_SET_USER_ADD, VALUES(INTEGER(set), INTEGER(u->uid)), e);

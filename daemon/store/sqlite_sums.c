@@ -99,14 +99,15 @@ enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size
     if (sqlite3_column_type(q, COLUMN_RAW_SINCE) != SQLITE_NULL)
         out->raw_since = sqlite3_column_int64(q, COLUMN_RAW_SINCE);
     if (!decode_shares(shares, n, out))
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: the %zu bytes of shares of %zu builds break their rules", s->path, n,
-                               builds);
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: the %zu bytes of shares of %zu builds break their rules",
+                               s->path, n, builds);
     return PROFD_OK;
 }
 
 /* At most one row of sums. */
 static enum profd_status load_one(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                                  size_t count, size_t builds, struct sqlite_sums *out, bool *found, struct profd_error *e)
+                                  size_t count, size_t builds, struct sqlite_sums *out, bool *found,
+                                  struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -139,9 +140,9 @@ enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int6
     uint8_t shares[SQLITE_SHARES_BYTES];
     size_t n = encode_shares(x, shares);
     return sqlite_run(s, SQL_LEDGER_ADD,
-                      VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks),
-                             INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact),
-                             INTEGER(x->raw_uploads), INTEGER(x->raw_bytes),
+                      VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
+                             INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
+                             INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes),
                              x->raw_since == INT64_MAX ? NOTHING : INTEGER(x->raw_since), BLOB(shares, n)),
                       e);
 }
@@ -152,9 +153,9 @@ enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int6
     uint8_t shares[SQLITE_SHARES_BYTES];
     size_t n = encode_shares(x, shares);
     return sqlite_run(s, SQL_LEDGER_SET,
-                      VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks),
-                             INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact),
-                             INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), BLOB(shares, n)),
+                      VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
+                             INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
+                             INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), BLOB(shares, n)),
                       e);
 }
 
@@ -164,9 +165,9 @@ enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, con
     uint8_t shares[SQLITE_SHARES_BYTES];
     size_t n = encode_shares(x, shares);
     return sqlite_run(s, SQL_SERIES_SET,
-                      VALUES(INTEGER(series), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks), INTEGER(x->calls),
-                             INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact), INTEGER(x->raw_uploads),
-                             INTEGER(x->raw_bytes), BLOB(shares, n)),
+                      VALUES(INTEGER(series), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks),
+                             INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact),
+                             INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), BLOB(shares, n)),
                       e);
 }
 
@@ -206,7 +207,8 @@ enum profd_status sqlite_series_identify(struct sqlite_store *s, struct arena *a
     if (!builds)
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a set of %zu builds", n / 4);
     else if (n / 4 > LIMIT_BUILDS)
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds; at most %u", s->path, n / 4, LIMIT_BUILDS);
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds; at most %u", s->path, n / 4,
+                                 LIMIT_BUILDS);
     for (size_t i = 0; status == PROFD_OK && i < n / 4; i++)
         builds[i] = sqlite_set_build(set, i);
     *out = (struct sqlite_identity){.id = series,

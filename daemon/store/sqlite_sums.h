@@ -14,7 +14,7 @@ struct sqlite_sums {
     int64_t first, last;
     uint32_t inexact;
     uint64_t raw_uploads, raw_bytes;
-    int64_t raw_since;  /* seconds; INT64_MAX: no raw uploads, or not known here */
+    int64_t raw_since; /* seconds; INT64_MAX: no raw uploads, or not known here */
     size_t build_count;
     struct share shares[LIMIT_BUILDS]; /* of the set's builds, in load order; only build_count are there */
 };
@@ -25,8 +25,8 @@ struct sqlite_sums {
 /* No uploads of so many builds. */
 void sqlite_sums_init(struct sqlite_sums *s, size_t builds);
 void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more);
-/* Takes a part away. False, and to is not usable, when the rest must be added up anew: a sum was at its end, or the part held
- * the earliest or latest time or all of a reason for inexactness. */
+/* Takes a part away. False, and to is not usable, when the rest must be added up anew: a sum was at its end, or the
+ * part held the earliest or latest time or all of a reason for inexactness. */
 bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part);
 
 /* A build as one user sees it in lists. Of no uploads, first is INT64_MAX and last INT64_MIN. */
@@ -42,7 +42,8 @@ void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, si
 /* A set's builds from its blob. */
 static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
 {
-    return (uint32_t)set[4 * i] | (uint32_t)set[4 * i + 1] << 8 | (uint32_t)set[4 * i + 2] << 16 | (uint32_t)set[4 * i + 3] << 24;
+    return (uint32_t)set[4 * i] | (uint32_t)set[4 * i + 1] << 8 | (uint32_t)set[4 * i + 2] << 16 |
+           (uint32_t)set[4 * i + 3] << 24;
 }
 
 /* Reads the sums that the current row of q begins with (SUM_COLUMNS, raw_since, shares). DAMAGED if they cannot be. */
@@ -52,10 +53,10 @@ enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size
 /* The ledger's row of a series and hour. */
 enum profd_status sqlite_ledger_load(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds,
                                      struct sqlite_sums *out, bool *found, struct profd_error *e);
-enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
-                                    struct profd_error *e);
-enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
-                                    struct profd_error *e);
+enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int64_t hour,
+                                    const struct sqlite_sums *sums, struct profd_error *e);
+enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int64_t hour,
+                                    const struct sqlite_sums *sums, struct profd_error *e);
 /* Σ of the ledger's rows of the series in these hours, both included. */
 enum profd_status sqlite_ledger_sum(struct sqlite_store *s, int64_t series, int64_t from, int64_t to, size_t builds,
                                     struct sqlite_sums *out, struct profd_error *e);

@@ -37,8 +37,8 @@ struct sqlite_sums *sqlite_tally_sums(struct sqlite_tally *t, int64_t series, in
 }
 
 /* Adds an hour's sums to the ledger and to those of its series. */
-static enum profd_status flush_hour(struct sqlite_store *s, struct sqlite_tally *t, const struct hour_key *key, const struct sqlite_sums *sums,
-                                    struct profd_error *e)
+static enum profd_status flush_hour(struct sqlite_store *s, struct sqlite_tally *t, const struct hour_key *key,
+                                    const struct sqlite_sums *sums, struct profd_error *e)
 {
     struct sqlite_sums stored;
     bool found;
@@ -58,7 +58,8 @@ static enum profd_status flush_hour(struct sqlite_store *s, struct sqlite_tally 
     return status;
 }
 
-static enum profd_status flush_series(struct sqlite_store *s, int64_t id, const struct sqlite_sums *sums, struct profd_error *e)
+static enum profd_status flush_series(struct sqlite_store *s, int64_t id, const struct sqlite_sums *sums,
+                                      struct profd_error *e)
 {
     struct sqlite_sums stored;
     bool found;

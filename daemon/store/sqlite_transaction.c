@@ -34,9 +34,9 @@ enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *
     const struct sqlite_state *t = &s->state;
     return sqlite_run(s, SQL_STATE_SET,
                       VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
-                             INTEGER(t->calls), INTEGER(t->version), INTEGER(t->retired_uploads), INTEGER(t->retired_ticks),
-                             INTEGER(t->retired_calls), INTEGER(t->raw_uploads), INTEGER(t->raw_bytes), INTEGER(t->rollups),
-                             INTEGER(t->retiring)),
+                             INTEGER(t->calls), INTEGER(t->version), INTEGER(t->retired_uploads),
+                             INTEGER(t->retired_ticks), INTEGER(t->retired_calls), INTEGER(t->raw_uploads),
+                             INTEGER(t->raw_bytes), INTEGER(t->rollups), INTEGER(t->retiring)),
                       e);
 }
 

@@ -1,6 +1,6 @@
-/* A database of version 1 is copied into a new one beside it, which then takes its name: until then nothing was changed, so
- * that a kill, a full disk or a damaged row leave what there was. The copy gives its free pages back (auto_vacuum), which the
- * old file could not. Needs as much space again while it runs. */
+/* A database of version 1 is copied into a new one beside it, which then takes its name: until then nothing was
+ * changed, so that a kill, a full disk or a damaged row leave what there was. The copy gives its free pages back
+ * (auto_vacuum), which the old file could not. Needs as much space again while it runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,18 +16,26 @@ static const char *const copy_v1[] = {
     "INSERT INTO main.build_set (id, builds) SELECT id, builds FROM old.build_set",
     "INSERT INTO main.build_set_member (build, build_set) SELECT build, build_set FROM old.build_set_member",
     "INSERT INTO main.build_set_user (build_set, uid) SELECT build_set, uid FROM old.build_set_user",
-    "INSERT INTO main.series (id, build_set, uid, program, labels, uploads, processes, ticks, calls, first, last, inexact, "
-    "raw_uploads, raw_bytes, shares) SELECT id, build_set, uid, program, labels, 0, 0, 0, 0, 0, 0, 0, 0, 0, x'' FROM old.series",
-    "INSERT INTO main.sender (host, uid, sender, mark, seen, above) SELECT host, uid, sender, mark, seen, above FROM old.sender",
-    "INSERT INTO main.build_user (build, uid, epoch, added, is_program, first, last, uploads, processes, nanoseconds, calls, "
-    "inexact, name) SELECT build, uid, epoch, added, is_program, first, last, uploads, processes, nanoseconds, calls, inexact, "
+    "INSERT INTO main.series (id, build_set, uid, program, labels, uploads, processes, ticks, calls, first, last, "
+    "inexact, "
+    "raw_uploads, raw_bytes, shares) SELECT id, build_set, uid, program, labels, 0, 0, 0, 0, 0, 0, 0, 0, 0, x'' FROM "
+    "old.series",
+    "INSERT INTO main.sender (host, uid, sender, mark, seen, above) SELECT host, uid, sender, mark, seen, above FROM "
+    "old.sender",
+    "INSERT INTO main.build_user (build, uid, epoch, added, is_program, first, last, uploads, processes, nanoseconds, "
+    "calls, "
+    "inexact, name) SELECT build, uid, epoch, added, is_program, first, last, uploads, processes, nanoseconds, calls, "
+    "inexact, "
     "name FROM old.build_user",
     "INSERT INTO main.user_epoch (uid, epoch) SELECT uid, epoch FROM old.user_epoch",
-    "INSERT INTO main.object (id, build, variant, has_names, size, compressed, bounds, encoded) SELECT id, build, variant, "
+    "INSERT INTO main.object (id, build, variant, has_names, size, compressed, bounds, encoded) SELECT id, build, "
+    "variant, "
     "has_names, size, compressed, bounds, encoded FROM old.object",
-    "INSERT INTO main.object_sender (object, uid, trusted, delivered, name, note, received) SELECT object, uid, trusted, "
+    "INSERT INTO main.object_sender (object, uid, trusted, delivered, name, note, received) SELECT object, uid, "
+    "trusted, "
     "delivered, name, note, unixepoch() * 1000000000 FROM old.object_sender",
-    "UPDATE main.state SET (number, list_epoch, salt, uploads, ticks, calls) = (SELECT number, list_epoch, salt, uploads, ticks, "
+    "UPDATE main.state SET (number, list_epoch, salt, uploads, ticks, calls) = (SELECT number, list_epoch, salt, "
+    "uploads, ticks, "
     "calls FROM old.state)",
 };
 
@@ -36,13 +44,16 @@ static enum profd_status run(struct sqlite_store *s, const char *sql, struct pro
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
 }
 
-/* Copies the upload in the current row of q and adds it to the sums. One that cannot be decoded is kept: verification tells. */
-static enum profd_status copy_upload(struct sqlite_store *s, struct sqlite_tally *t, sqlite3_stmt *q, struct profd_error *e)
+/* Copies the upload in the current row of q and adds it to the sums. One that cannot be decoded is kept: verification
+ * tells. */
+static enum profd_status copy_upload(struct sqlite_store *s, struct sqlite_tally *t, sqlite3_stmt *q,
+                                     struct profd_error *e)
 {
     struct counts c;
     size_t n, set_size;
     bool saturated = false;
-    int64_t number = sqlite3_column_int64(q, 0), series = sqlite3_column_int64(q, 1), start = sqlite3_column_int64(q, 3);
+    int64_t number = sqlite3_column_int64(q, 0), series = sqlite3_column_int64(q, 1),
+            start = sqlite3_column_int64(q, 3);
     int64_t end = start + sqlite3_column_int64(q, 4);
     const uint8_t *counts = sqlite_blob(q, 7, &n);
     (void)sqlite_blob(q, 8, &set_size);
@@ -72,17 +83,18 @@ static enum profd_status copy_upload(struct sqlite_store *s, struct sqlite_tally
     /* Its process is unknown: it stands for itself, in a group that its number chooses. */
     uint64_t group = (uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) >> 60;
     return sqlite_run(s, SQL_UPLOAD_ADD,
-                      VALUES(INTEGER(number), INTEGER(series), INTEGER(end / SQLITE_HOUR), INTEGER(sqlite3_column_int64(q, 2)),
-                             INTEGER(start), INTEGER(end - start), INTEGER(one.inexact), INTEGER(one.processes), INTEGER(group),
-                             BLOB(counts, n)),
+                      VALUES(INTEGER(number), INTEGER(series), INTEGER(end / SQLITE_HOUR),
+                             INTEGER(sqlite3_column_int64(q, 2)), INTEGER(start), INTEGER(end - start),
+                             INTEGER(one.inexact), INTEGER(one.processes), INTEGER(group), BLOB(counts, n)),
                       e);
 }
 
 static enum profd_status copy_uploads(struct sqlite_store *s, struct profd_error *e)
 {
-    static const char sql[] = "SELECT u.number, u.series, u.host, u.start, u.length, u.inexact, u.started, u.counts, t.builds "
-                              "FROM old.upload u CROSS JOIN old.series r ON r.id=u.series "
-                              "CROSS JOIN old.build_set t ON t.id=r.build_set ORDER BY u.number";
+    static const char sql[] =
+        "SELECT u.number, u.series, u.host, u.start, u.length, u.inexact, u.started, u.counts, t.builds "
+        "FROM old.upload u CROSS JOIN old.series r ON r.id=u.series "
+        "CROSS JOIN old.build_set t ON t.id=r.build_set ORDER BY u.number";
     struct sqlite_tally tally;
     sqlite3_stmt *q = NULL;
     enum profd_status status = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
@@ -159,10 +171,12 @@ static enum profd_status settle_log(const char *path, struct profd_error *e)
     s.path = name;
     enum profd_status status = PROFD_OK;
     if (sqlite3_open_v2(path, &s.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(s.db, "PRAGMA journal_mode=DELETE", -1, &q, NULL) != SQLITE_OK || sqlite3_step(q) != SQLITE_ROW)
+        sqlite3_prepare_v2(s.db, "PRAGMA journal_mode=DELETE", -1, &q, NULL) != SQLITE_OK ||
+        sqlite3_step(q) != SQLITE_ROW)
         status = s.db ? sqlite_fail(&s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
     else if (strcmp(sqlite_text(q, 0), "delete") != 0)
-        status = profd_error_set(e, PROFD_BUSY, "database \"%s\": somebody else has it open; its log cannot be closed", path);
+        status = profd_error_set(e, PROFD_BUSY, "database \"%s\": somebody else has it open; its log cannot be closed",
+                                 path);
     /* The switch is committed only when the statement ends, and that may fail. */
     if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK)
         status = sqlite_fail(&s, e);
@@ -178,7 +192,10 @@ enum profd_status sqlite_upgrade_file(const char *path, int64_t version, struct 
     enum profd_status status = settle_log(path, e);
     if (status == PROFD_OK)
         status = sqlite_create_file(path, fill_copy, name, e);
-    return status == PROFD_OK ? status
-                              : profd_error_wrap(e, status, "cannot bring \"%s\" from schema version %lld to %d (it needs its size "
-                                                            "again on the disk)", path, (long long)version, SQLITE_SCHEMA_VERSION);
+    return status == PROFD_OK
+               ? status
+               : profd_error_wrap(e, status,
+                                  "cannot bring \"%s\" from schema version %lld to %d (it needs its size "
+                                  "again on the disk)",
+                                  path, (long long)version, SQLITE_SCHEMA_VERSION);
 }

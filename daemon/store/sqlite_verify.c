@@ -22,21 +22,23 @@ void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...)
     v->mismatch(v->context, sentence);
 }
 
-void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one, uint64_t x,
-                         const char *in_other, uint64_t y)
+void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one,
+                         uint64_t x, const char *in_other, uint64_t y)
 {
     if (x != y)
-        sqlite_verify_tell(v, "%s: %s: %" PRIu64 " by the %s, %" PRIu64 " by the %s", where, name, x, in_one, y, in_other);
+        sqlite_verify_tell(v, "%s: %s: %" PRIu64 " by the %s, %" PRIu64 " by the %s", where, name, x, in_one, y,
+                           in_other);
 }
 
-enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level, int64_t at,
-                                     struct sqlite_rolled *row, bool *found, struct profd_error *e)
+enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
+                                     int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e)
 {
     struct profd_error why;
     enum profd_status status =
         sqlite_rollup_load(v->s, v->arena, series->id, level, at, series->build_count, row, found, &why);
     if (status == PROFD_DAMAGED && v->s->broken == PROFD_OK) {
-        sqlite_verify_tell(v, "series %" PRId64 ", level %d, number %" PRId64 ": %s", series->id, level, at, why.sentence);
+        sqlite_verify_tell(v, "series %" PRId64 ", level %d, number %" PRId64 ": %s", series->id, level, at,
+                           why.sentence);
         *found = false;
         return PROFD_OK;
     }
@@ -78,7 +80,8 @@ static enum profd_status add_raw(struct sqlite_verifying *v, sqlite3_stmt *q, si
             *e = why;
         return status;
     } else {
-        sqlite_verify_tell(v, "%s: upload %" PRId64 " cannot be read: %s", where, (int64_t)sqlite3_column_int64(q, 0), why.sentence);
+        sqlite_verify_tell(v, "%s: upload %" PRId64 " cannot be read: %s", where, (int64_t)sqlite3_column_int64(q, 0),
+                           why.sentence);
     }
     sqlite_sums_add(&h->sums, &one);
     v->uploads++;
@@ -151,15 +154,16 @@ static void compare_shares(struct sqlite_verifying *v, const struct found_hour *
         if (stored->nanoseconds >= SUM_MAX || stored->calls >= SUM_MAX)
             continue;
         if (stored->calls != said->calls)
-            sqlite_verify_tell(v, "%s: calls of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts", where, i,
-                               said->calls, stored->calls);
+            sqlite_verify_tell(v, "%s: calls of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts", where,
+                               i, said->calls, stored->calls);
         if (said->nanoseconds > stored->nanoseconds || stored->nanoseconds - said->nanoseconds > h->rounding)
-            sqlite_verify_tell(v, "%s: nanoseconds of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts", where, i,
-                               said->nanoseconds, stored->nanoseconds);
+            sqlite_verify_tell(v, "%s: nanoseconds of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts",
+                               where, i, said->nanoseconds, stored->nanoseconds);
     }
 }
 
-static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *l, const char *where)
+static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *l,
+                         const char *where)
 {
     static const char in_ledger[] = "ledger", in_rows[] = "stored rows";
     const struct sqlite_sums *x = &h->sums;
@@ -198,7 +202,8 @@ static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sq
 }
 
 /* The series' own sums are those of its hours. */
-static enum profd_status verify_series(struct sqlite_verifying *v, const struct sqlite_identity *series, struct profd_error *e)
+static enum profd_status verify_series(struct sqlite_verifying *v, const struct sqlite_identity *series,
+                                       struct profd_error *e)
 {
     static const char in_series[] = "series", in_ledger[] = "ledger";
     struct sqlite_sums said, sum;
@@ -217,7 +222,8 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     sqlite_verify_equal(v, where, "calls", in_series, said.calls, in_ledger, sum.calls);
     sqlite_verify_equal(v, where, "earliest start", in_series, (uint64_t)said.first, in_ledger, (uint64_t)sum.first);
     sqlite_verify_equal(v, where, "latest end", in_series, (uint64_t)said.last, in_ledger, (uint64_t)sum.last);
-    sqlite_verify_equal(v, where, "reasons for inexactness", in_series, said.inexact & mask, in_ledger, sum.inexact & mask);
+    sqlite_verify_equal(v, where, "reasons for inexactness", in_series, said.inexact & mask, in_ledger,
+                        sum.inexact & mask);
     sqlite_verify_equal(v, where, "single uploads", in_series, said.raw_uploads, in_ledger, sum.raw_uploads);
     sqlite_verify_equal(v, where, "bytes of single uploads", in_series, said.raw_bytes, in_ledger, sum.raw_bytes);
     if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0)
@@ -226,12 +232,13 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
 }
 
 /* The next hour of a series at which something is, and the day that ends before it; or the end of the series. */
-static enum profd_status verify_next(struct sqlite_verifying *v, const struct sqlite_identity *series, struct store_cursor *c,
-                                     struct profd_error *e)
+static enum profd_status verify_next(struct sqlite_verifying *v, const struct sqlite_identity *series,
+                                     struct store_cursor *c, struct profd_error *e)
 {
     int64_t hour = 0, next = 0;
     bool found = false, more = false;
-    enum profd_status status = sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &hour, &found, e);
+    enum profd_status status =
+        sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(c->hour)), &hour, &found, e);
     if (status == PROFD_OK && !found) {
         status = verify_series(v, series, e);
         c->series = (uint64_t)series->id + 1;

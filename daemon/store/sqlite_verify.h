@@ -6,25 +6,26 @@
 
 struct sqlite_verifying {
     struct sqlite_store *s;
-    struct arena *arena;   /* of one piece of work */
+    struct arena *arena; /* of one piece of work */
     void (*mismatch)(void *context, const char *sentence);
     void *context;
-    uint64_t uploads;      /* looked at */
+    uint64_t uploads; /* looked at */
 };
 
 /* Tells of a difference. */
 void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says that what is called name is x in one place and y in another, if it is. */
-void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one, uint64_t x,
-                         const char *in_other, uint64_t y);
+void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one,
+                         uint64_t x, const char *in_other, uint64_t y);
 /* A sum's row with everything in it. *found is false, and a mismatch told, if it cannot be read. */
-enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level, int64_t at,
-                                     struct sqlite_rolled *row, bool *found, struct profd_error *e);
+enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
+                                     int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e);
 
 /* The day's row is the sum of its folded hours; the row of all time that of the folded days. */
 enum profd_status sqlite_verify_day(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t day,
                                     struct profd_error *e);
-enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sqlite_identity *series, struct profd_error *e);
+enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sqlite_identity *series,
+                                    struct profd_error *e);
 /* Live processes and their snapshots. */
 enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct profd_error *e);
 /* The totals, the lists, the live processes, and rows that belong to nothing. */

@@ -15,15 +15,19 @@ static bool is_null(sqlite3_stmt *q, int column)
 /* Its upload may be gone, but must not be another's. */
 static void verify_upload(struct sqlite_verifying *v, sqlite3_stmt *q, int64_t last, const char *where)
 {
-    int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES), hour = sqlite3_column_int64(q, HOUR);
+    int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),
+            hour = sqlite3_column_int64(q, HOUR);
     if (is_null(q, UPLOAD) != is_null(q, SERIES) || is_null(q, UPLOAD) != is_null(q, HOUR))
         sqlite_verify_tell(v, "%s: of number, series and hour of its upload some are missing", where);
     else if (!is_null(q, UPLOAD) && (upload < 1 || upload > last))
-        sqlite_verify_tell(v, "%s: its upload is %" PRId64 ", a number that was never given; the last is %" PRId64, where, upload, last);
+        sqlite_verify_tell(v, "%s: its upload is %" PRId64 ", a number that was never given; the last is %" PRId64,
+                           where, upload, last);
     else if (!is_null(q, UPLOAD_SERIES) &&
              (sqlite3_column_int64(q, UPLOAD_SERIES) != series || sqlite3_column_int64(q, UPLOAD_HOUR) != hour))
-        sqlite_verify_tell(v, "%s: upload %" PRId64 " of series %" PRId64 ", hour %" PRId64 " is not its own of series %" PRId64
-                              ", hour %" PRId64, where, upload, (int64_t)sqlite3_column_int64(q, UPLOAD_SERIES),
+        sqlite_verify_tell(v,
+                           "%s: upload %" PRId64 " of series %" PRId64 ", hour %" PRId64
+                           " is not its own of series %" PRId64 ", hour %" PRId64,
+                           where, upload, (int64_t)sqlite3_column_int64(q, UPLOAD_SERIES),
                            (int64_t)sqlite3_column_int64(q, UPLOAD_HOUR), series, hour);
 }
 

@@ -7,7 +7,7 @@
 
 /* Names of what is compared: a row and those below it. */
 struct floor {
-    int level;      /* of the row */
+    int level; /* of the row */
     int64_t at;
     int64_t from, to; /* of the rows below */
     char where[80];
@@ -19,9 +19,10 @@ static bool same_histograms(const struct rollup *x, const struct rollup *y)
         return false;
     for (uint32_t i = 0; i < x->histogram_count; i++) {
         const struct rollup_histogram *a = &x->histograms[i], *b = &y->histograms[i];
-        if (a->build != b->build || a->bins != b->bins || a->low != b->low || a->high != b->high || a->rate != b->rate ||
-            strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation || a->first != b->first ||
-            a->used != b->used || a->order.commit != b->order.commit || a->order.rank != b->order.rank)
+        if (a->build != b->build || a->bins != b->bins || a->low != b->low || a->high != b->high ||
+            a->rate != b->rate || strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation ||
+            a->first != b->first || a->used != b->used || a->order.commit != b->order.commit ||
+            a->order.rank != b->order.rank)
             return false;
     }
     return true;
@@ -41,7 +42,8 @@ static bool same_counts(const struct rollup *x, const struct rollup *y)
            same_bytes(x->from_build, y->from_build, arcs * sizeof *x->from_build) &&
            same_bytes(x->to_build, y->to_build, arcs * sizeof *x->to_build) &&
            same_bytes(x->from, y->from, arcs * sizeof *x->from) && same_bytes(x->to, y->to, arcs * sizeof *x->to) &&
-           same_bytes(x->calls, y->calls, arcs * sizeof *x->calls) && same_bytes(x->commit, y->commit, arcs * sizeof *x->commit) &&
+           same_bytes(x->calls, y->calls, arcs * sizeof *x->calls) &&
+           same_bytes(x->commit, y->commit, arcs * sizeof *x->commit) &&
            same_bytes(x->rank, y->rank, arcs * sizeof *x->rank);
 }
 
@@ -63,14 +65,17 @@ static void compare_rows(struct sqlite_verifying *v, const char *where, const st
         sqlite_verify_tell(v, "%s: its hosts are not those of the rows below it", where);
     if (!same_counts(&row->counts, &sum->counts))
         sqlite_verify_tell(v, "%s: its counts are not those of the rows below it", where);
-    else if (!same_bytes(row->spread.bins, sum->spread.bins, (size_t)row->counts.bin_count * ROLLUP_GROUPS * sizeof(uint64_t)) ||
-             !same_bytes(row->spread.arcs, sum->spread.arcs, (size_t)row->counts.arc_count * ROLLUP_GROUPS * sizeof(uint64_t)))
+    else if (!same_bytes(row->spread.bins, sum->spread.bins,
+                         (size_t)row->counts.bin_count * ROLLUP_GROUPS * sizeof(uint64_t)) ||
+             !same_bytes(row->spread.arcs, sum->spread.arcs,
+                         (size_t)row->counts.arc_count * ROLLUP_GROUPS * sizeof(uint64_t)))
         sqlite_verify_tell(v, "%s: its groups are not those of the rows below it", where);
 }
 
 /* Adds up the folded rows below. *complete is false if one could not be read. */
-static enum profd_status add_below(struct sqlite_verifying *v, const struct sqlite_identity *series, const struct floor *fl,
-                                   struct sqlite_folding *f, bool *complete, struct profd_error *e)
+static enum profd_status add_below(struct sqlite_verifying *v, const struct sqlite_identity *series,
+                                   const struct floor *fl, struct sqlite_folding *f, bool *complete,
+                                   struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     struct arena *outer = v->arena, *scratch = arena_new(0);
@@ -81,7 +86,8 @@ static enum profd_status add_below(struct sqlite_verifying *v, const struct sqli
     for (bool found = true; status == PROFD_OK && found && at <= fl->to;) {
         struct sqlite_rolled row;
         status = sqlite_find(v->s, SQL_ROLLUP_FOLDED_AT,
-                             VALUES(INTEGER(series->id), INTEGER(fl->level - 1), INTEGER(at), INTEGER(fl->to)), &at, &found, e);
+                             VALUES(INTEGER(series->id), INTEGER(fl->level - 1), INTEGER(at), INTEGER(fl->to)), &at,
+                             &found, e);
         if (status != PROFD_OK || !found)
             break;
         v->arena = scratch;
@@ -98,8 +104,8 @@ static enum profd_status add_below(struct sqlite_verifying *v, const struct sqli
     return status;
 }
 
-static enum profd_status verify_floor(struct sqlite_verifying *v, const struct sqlite_identity *series, const struct floor *fl,
-                                      struct profd_error *e)
+static enum profd_status verify_floor(struct sqlite_verifying *v, const struct sqlite_identity *series,
+                                      const struct floor *fl, struct profd_error *e)
 {
     struct sqlite_rolled row;
     struct sqlite_folding f;
@@ -107,8 +113,8 @@ static enum profd_status verify_floor(struct sqlite_verifying *v, const struct s
     int64_t one;
     enum profd_status status = sqlite_folding_begin(&f, v->arena, e);
     if (status == PROFD_OK)
-        status = sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)), &one,
-                             &exists, e);
+        status = sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)),
+                             &one, &exists, e);
     if (status == PROFD_OK)
         status = add_below(v, series, fl, &f, &complete, e);
     if (status == PROFD_OK)
@@ -135,7 +141,8 @@ enum profd_status sqlite_verify_day(struct sqlite_verifying *v, const struct sql
     return verify_floor(v, series, &fl, e);
 }
 
-enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sqlite_identity *series, struct profd_error *e)
+enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sqlite_identity *series,
+                                    struct profd_error *e)
 {
     struct floor fl = {.level = SQLITE_LEVEL_ALL, .from = INT64_MIN, .to = INT64_MAX - 1};
     snprintf(fl.where, sizeof fl.where, "series %" PRId64 ", sum of all time", series->id);

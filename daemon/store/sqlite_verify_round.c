@@ -38,8 +38,10 @@ static enum profd_status add_series(struct round *r, sqlite3_stmt *q, struct pro
     sum_add(&r->raw_uploads, sums.raw_uploads, &saturated);
     sum_add(&r->raw_bytes, sums.raw_bytes, &saturated);
     for (size_t i = 0; status == PROFD_OK && i < n / 4; i++) {
-        struct part_key key = {.build = sqlite_set_build(set, i), .uid = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 2)};
-        struct sqlite_shown *x = intern_find(&r->shown, &key, sizeof key), none = {.first = INT64_MAX, .last = INT64_MIN};
+        struct part_key key = {.build = sqlite_set_build(set, i),
+                               .uid = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 2)};
+        struct sqlite_shown *x = intern_find(&r->shown, &key, sizeof key),
+                            none = {.first = INT64_MAX, .last = INT64_MIN};
         if (!x)
             x = intern_put(&r->shown, &key, sizeof key, &none, sizeof none);
         if (!x)
@@ -62,15 +64,20 @@ static void compare_shown(struct round *r, sqlite3_stmt *q)
         return;
     }
     static const char in_list[] = "list of builds", in_series[] = "series";
-    sqlite_verify_equal(r->v, where, "being a program", in_list, (uint64_t)sqlite3_column_int64(q, 2), in_series, x->is_program);
-    sqlite_verify_equal(r->v, where, "earliest start", in_list, (uint64_t)sqlite3_column_int64(q, 3), in_series, (uint64_t)x->first);
-    sqlite_verify_equal(r->v, where, "latest end", in_list, (uint64_t)sqlite3_column_int64(q, 4), in_series, (uint64_t)x->last);
+    sqlite_verify_equal(r->v, where, "being a program", in_list, (uint64_t)sqlite3_column_int64(q, 2), in_series,
+                        x->is_program);
+    sqlite_verify_equal(r->v, where, "earliest start", in_list, (uint64_t)sqlite3_column_int64(q, 3), in_series,
+                        (uint64_t)x->first);
+    sqlite_verify_equal(r->v, where, "latest end", in_list, (uint64_t)sqlite3_column_int64(q, 4), in_series,
+                        (uint64_t)x->last);
     sqlite_verify_equal(r->v, where, "uploads", in_list, (uint64_t)sqlite3_column_int64(q, 5), in_series, x->uploads);
-    sqlite_verify_equal(r->v, where, "processes", in_list, (uint64_t)sqlite3_column_int64(q, 6), in_series, x->processes);
-    sqlite_verify_equal(r->v, where, "nanoseconds", in_list, (uint64_t)sqlite3_column_int64(q, 7), in_series, x->nanoseconds);
+    sqlite_verify_equal(r->v, where, "processes", in_list, (uint64_t)sqlite3_column_int64(q, 6), in_series,
+                        x->processes);
+    sqlite_verify_equal(r->v, where, "nanoseconds", in_list, (uint64_t)sqlite3_column_int64(q, 7), in_series,
+                        x->nanoseconds);
     sqlite_verify_equal(r->v, where, "calls", in_list, (uint64_t)sqlite3_column_int64(q, 8), in_series, x->calls);
-    sqlite_verify_equal(r->v, where, "reasons for inexactness", in_list, (uint64_t)sqlite3_column_int64(q, 9) & mask, in_series,
-                        x->inexact & mask);
+    sqlite_verify_equal(r->v, where, "reasons for inexactness", in_list, (uint64_t)sqlite3_column_int64(q, 9) & mask,
+                        in_series, x->inexact & mask);
     x->uploads = 0; /* seen */
 }
 
@@ -98,8 +105,8 @@ static void compare_unlisted(struct round *r)
         struct part_key copy;
         memcpy(&copy, key, sizeof copy);
         if (x->uploads > 0)
-            sqlite_verify_tell(r->v, "build %" PRId64 " of user %" PRId64 " has %" PRIu64 " uploads and is in no list", copy.build,
-                               copy.uid, x->uploads);
+            sqlite_verify_tell(r->v, "build %" PRId64 " of user %" PRId64 " has %" PRIu64 " uploads and is in no list",
+                               copy.build, copy.uid, x->uploads);
     }
 }
 
@@ -139,14 +146,16 @@ static enum profd_status find_orphans(struct round *r, struct profd_error *e)
     static const struct {
         enum sqlite_sql which;
         const char *what;
-    } kinds[] = {{SQL_RAW_ORPHAN, "an upload"}, {SQL_ROLLUP_ORPHAN, "a sum"}, {SQL_LEDGER_ORPHAN, "a row of the ledger"}};
+    } kinds[] = {
+        {SQL_RAW_ORPHAN, "an upload"}, {SQL_ROLLUP_ORPHAN, "a sum"}, {SQL_LEDGER_ORPHAN, "a row of the ledger"}};
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < sizeof kinds / sizeof kinds[0]; i++) {
         int64_t series = 0;
         bool found = false;
         status = sqlite_find(r->v->s, kinds[i].which, NULL, 0, &series, &found, e);
         if (status == PROFD_OK && found)
-            sqlite_verify_tell(r->v, "series %" PRId64 ": %s stands alone: nothing accounts for it", series, kinds[i].what);
+            sqlite_verify_tell(r->v, "series %" PRId64 ": %s stands alone: nothing accounts for it", series,
+                               kinds[i].what);
     }
     return status;
 }

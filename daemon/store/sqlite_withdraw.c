@@ -61,13 +61,13 @@ enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqli
 static void read_shown(sqlite3_stmt *q, struct sqlite_shown *x)
 {
     *x = (struct sqlite_shown){.is_program = sqlite3_column_int(q, 0) != 0,
-                        .first = sqlite3_column_int64(q, 1),
-                        .last = sqlite3_column_int64(q, 2),
-                        .uploads = (uint64_t)sqlite3_column_int64(q, 3),
-                        .processes = (uint64_t)sqlite3_column_int64(q, 4),
-                        .nanoseconds = (uint64_t)sqlite3_column_int64(q, 5),
-                        .calls = (uint64_t)sqlite3_column_int64(q, 6),
-                        .inexact = (uint32_t)sqlite3_column_int64(q, 7)};
+                               .first = sqlite3_column_int64(q, 1),
+                               .last = sqlite3_column_int64(q, 2),
+                               .uploads = (uint64_t)sqlite3_column_int64(q, 3),
+                               .processes = (uint64_t)sqlite3_column_int64(q, 4),
+                               .nanoseconds = (uint64_t)sqlite3_column_int64(q, 5),
+                               .calls = (uint64_t)sqlite3_column_int64(q, 6),
+                               .inexact = (uint32_t)sqlite3_column_int64(q, 7)};
 }
 
 /* False where a saturated sum hides what is left. */
@@ -115,8 +115,9 @@ static enum profd_status add_up(struct sqlite_store *s, const struct part_key *k
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t n;
         const uint8_t *set = sqlite_blob(q, SQLITE_SUM_COLUMNS, &n);
-        status = n / 4 <= LIMIT_BUILDS ? sqlite_sums_read(s, q, n / 4, &sums, e)
-                                       : profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds", s->path, n / 4);
+        status = n / 4 <= LIMIT_BUILDS
+                     ? sqlite_sums_read(s, q, n / 4, &sums, e)
+                     : profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds", s->path, n / 4);
         bool program = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 1) == key->build;
         for (size_t i = 0; status == PROFD_OK && i < n / 4; i++)
             if (sqlite_set_build(set, i) == key->build)
@@ -128,13 +129,12 @@ static enum profd_status add_up(struct sqlite_store *s, const struct part_key *k
 }
 
 /* The build is gone for this user. When nobody has it, its row says since when. */
-static enum profd_status remove_shown(struct sqlite_store *s, const struct part_key *key, const struct sqlite_shown *was,
-                                      bool *gone, struct profd_error *e)
+static enum profd_status remove_shown(struct sqlite_store *s, const struct part_key *key,
+                                      const struct sqlite_shown *was, bool *gone, struct profd_error *e)
 {
     int64_t one;
     bool others = false;
-    enum profd_status status =
-        sqlite_run(s, SQL_BUILD_USER_REMOVE, VALUES(INTEGER(key->build), INTEGER(key->uid)), e);
+    enum profd_status status = sqlite_run(s, SQL_BUILD_USER_REMOVE, VALUES(INTEGER(key->build), INTEGER(key->uid)), e);
     if (status == PROFD_OK)
         status = sqlite_find(s, SQL_BUILD_USER_ANY, VALUES(INTEGER(key->build)), &one, &others, e);
     if (status == PROFD_OK)
@@ -149,7 +149,8 @@ static enum profd_status save_shown(struct sqlite_store *s, const struct part_ke
     return sqlite_run(s, SQL_BUILD_USER_SET,
                       VALUES(INTEGER(key->build), INTEGER(key->uid), INTEGER(s->state.number), INTEGER(0),
                              INTEGER(x->is_program), INTEGER(x->first), INTEGER(x->last), INTEGER(x->uploads),
-                             INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls), INTEGER(x->inexact), TEXT("")),
+                             INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls), INTEGER(x->inexact),
+                             TEXT("")),
                       e);
 }
 
@@ -159,13 +160,15 @@ static enum profd_status apply_part(struct sqlite_store *s, const struct part_ke
     sqlite3_stmt *q;
     bool row = false, gone = false;
     struct sqlite_shown was, x;
-    enum profd_status status = sqlite_start(s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
+    enum profd_status status =
+        sqlite_start(s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
     if (status == PROFD_OK)
         status = sqlite_next(s, q, &row, e);
     if (!row)
-        return status == PROFD_OK ? profd_error_set(e, PROFD_DAMAGED, "database %s: build %lld of user %lld is in no list", s->path,
-                                                    (long long)key->build, (long long)key->uid)
-                                  : status;
+        return status == PROFD_OK
+                   ? profd_error_set(e, PROFD_DAMAGED, "database %s: build %lld of user %lld is in no list", s->path,
+                                     (long long)key->build, (long long)key->uid)
+                   : status;
     read_shown(q, &was);
     sqlite_finish(q);
     x = was;
@@ -209,7 +212,8 @@ void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone)
     t->raw_bytes -= gone->raw_bytes < t->raw_bytes ? gone->raw_bytes : t->raw_bytes;
 }
 
-enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series, struct profd_error *e)
+enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series,
+                                       struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e);
     if (status == PROFD_OK)

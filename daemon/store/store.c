@@ -25,7 +25,8 @@ static enum profd_status check_writable(const struct store *s, struct profd_erro
 static enum profd_status check_upload(const struct store_upload *u, struct profd_error *e)
 {
     if (u->program >= u->build_count)
-        return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program, u->build_count);
+        return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program,
+                               u->build_count);
     if (u->start > u->end || u->start < 0)
         return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
     if (u->group >= ROLLUP_GROUPS)
@@ -40,8 +41,9 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
     if (status != PROFD_OK || n == 0)
         return status;
     for (size_t i = 0; i < n && status == PROFD_OK; i++)
-        status = uploads[i].sequence > 0 ? check_upload(&uploads[i], e)
-                                         : profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
+        status = uploads[i].sequence > 0
+                     ? check_upload(&uploads[i], e)
+                     : profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
     if (status != PROFD_OK)
         return status;
     return s->ops->put_uploads(s, uploads, n, outcomes, e);
@@ -58,7 +60,8 @@ static enum profd_status check_instances(const struct store_harvest *harvests, s
         memcpy(key, harvests[i].instance, STORE_INSTANCE_SIZE);
         memcpy(key + STORE_INSTANCE_SIZE, &harvests[i].upload.uid, sizeof(uint32_t));
         if (intern_find(&seen, key, sizeof key))
-            status = profd_error_set(e, PROFD_INTERNAL, "harvest %zu is of an instance that stands in the list already", i);
+            status =
+                profd_error_set(e, PROFD_INTERNAL, "harvest %zu is of an instance that stands in the list already", i);
         else if (!intern_put(&seen, key, sizeof key, "", 1))
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to look at %zu harvests", n);
     }
@@ -261,7 +264,8 @@ enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
     return s->ops->verify(s, cursor, mismatch, context, uploads_checked, e);
 }
 
-enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out, struct profd_error *e)
+enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out,
+                                     struct profd_error *e)
 {
     enum profd_status status = check_writable(s, e);
     return status != PROFD_OK ? status : s->ops->backup_begin(s, path, out, e);

@@ -10,10 +10,12 @@
 #include "store/store_verify.h"
 
 #define STORE_OPS_VERSION 3
-#define STORE_ENDED_BEFORE ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of forget_ids */
+#define STORE_ENDED_BEFORE                                                                                             \
+    ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of forget_ids */
 
-/* Verbs as in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds looks for visible builds
- * whose id begins with prefix (or is it, if exact) and gives the first two in ascending order. */
+/* Verbs as in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds
+ * looks for visible builds whose id begins with prefix (or is it, if exact) and gives the first two in ascending order.
+ */
 struct store_ops {
     unsigned version; /* STORE_OPS_VERSION: an engine built against another table is refused */
     void (*close)(struct store *s);
@@ -53,8 +55,8 @@ struct store_ops {
                                      enum profd_status (*each)(void *context, const struct store_row *row,
                                                                struct profd_error *e),
                                      void *context, struct profd_error *e);
-    enum profd_status (*epoch)(struct store *s, const struct store_scope *scope, const char *build_id,
-                               uint64_t *epoch, struct profd_error *e);
+    enum profd_status (*epoch)(struct store *s, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
+                               struct profd_error *e);
     enum profd_status (*epoch_all)(struct store *s, const struct store_scope *scope, uint64_t *epoch,
                                    struct profd_error *e);
     enum profd_status (*get_totals)(struct store *s, struct store_totals *t, struct profd_error *e);
@@ -67,11 +69,13 @@ struct store_ops {
                                 struct store_progress *progress, struct profd_error *e);
     enum profd_status (*delete_build)(struct store *s, const struct store_scope *scope, const char *build_id,
                                       uint64_t *uploads, struct profd_error *e);
-    enum profd_status (*shrink)(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+    enum profd_status (*shrink)(struct store *s, uint64_t bytes, struct store_progress *progress,
+                                struct profd_error *e);
     enum profd_status (*verify)(struct store *s, struct store_cursor *cursor,
                                 void (*mismatch)(void *context, const char *sentence), void *context,
                                 uint64_t *uploads_checked, struct profd_error *e);
-    enum profd_status (*backup_begin)(struct store *s, const char *path, struct store_backup **out, struct profd_error *e);
+    enum profd_status (*backup_begin)(struct store *s, const char *path, struct store_backup **out,
+                                      struct profd_error *e);
 };
 
 /* First member of every engine's backup. */

@@ -1,7 +1,8 @@
 /* What SQLite alone does with the same bytes: bare_sqlite FOLDER BYTES BATCH SECONDS [UPLOADS].
- * One thread, the daemon's pragmas, BATCH rows a transaction: a blob of so many bytes beside an integer key, and its id, a row of
- * (sender, mark) that each upload touches; a new sender after UPLOADS of them (0: never). Nothing is decoded, no list or sum is kept.
- * Checkpoints as the daemon does, when the log has 4,096 pages. Prints `name value` lines. */
+ * One thread, the daemon's pragmas, BATCH rows a transaction: a blob of so many bytes beside an integer key, and its
+ * id, a row of (sender, mark) that each upload touches; a new sender after UPLOADS of them (0: never). Nothing is
+ * decoded, no list or sum is kept. Checkpoints as the daemon does, when the log has 4,096 pages. Prints `name value`
+ * lines. */
 #include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,12 +44,16 @@ static sqlite3 *open_database(const char *folder)
     sqlite3 *db;
 
     (void)snprintf(path, sizeof path, "%s/bare.db", folder);
-    must(NULL, sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK);
-    must(db, sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384;"
-                              "PRAGMA journal_size_limit=16777216; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON;"
-                              "CREATE TABLE upload (number INTEGER PRIMARY KEY, counts BLOB NOT NULL) STRICT;"
-                              "CREATE TABLE sender (sender BLOB PRIMARY KEY, mark INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-                          NULL, NULL, NULL) == SQLITE_OK);
+    must(NULL, sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ==
+                   SQLITE_OK);
+    must(db,
+         sqlite3_exec(
+             db,
+             "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384;"
+             "PRAGMA journal_size_limit=16777216; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON;"
+             "CREATE TABLE upload (number INTEGER PRIMARY KEY, counts BLOB NOT NULL) STRICT;"
+             "CREATE TABLE sender (sender BLOB PRIMARY KEY, mark INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+             NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_wal_hook(db, note_pages, NULL);
     return db;
 }
@@ -112,7 +117,8 @@ int main(int argc, char *argv[])
         batches++;
     }
     const double took = now() - began;
-    printf("rows %lld\nseconds %.3f\nrows_per_second %.1f\nbatches %lld\n", number, took, (double)number / took, batches);
+    printf("rows %lld\nseconds %.3f\nrows_per_second %.1f\nbatches %lld\n", number, took, (double)number / took,
+           batches);
     sqlite3_finalize(begin);
     sqlite3_finalize(commit);
     sqlite3_finalize(add);

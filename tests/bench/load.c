@@ -1,9 +1,10 @@
 /* The load generator of make bench: a real client of profd's protocol on many connections at once.
- *   load [-c CONNECTIONS] [-w WINDOW] [-t SECONDS | -n COUNT] [-r RATE] [-s SERIES] [-u UPLOADS] [-q TARGET -Q ASKERS] SOCKET PAYLOAD
- * PAYLOAD is the payload of an UPLOAD frame (tests/bench/template writes one). Each upload has its own id, times and one label of
- * SERIES. WINDOW uploads of a connection are on their way at once; -u: a connection takes a new sender after so many, as if another
- * process had begun (0: never). -r: so many a second, latencies from the planned moment; else as fast as answers come. -Q
- * connections ask TARGET again and again meanwhile. Prints one `name value` a line; status 1 if the daemon broke the protocol. */
+ *   load [-c CONNECTIONS] [-w WINDOW] [-t SECONDS | -n COUNT] [-r RATE] [-s SERIES] [-u UPLOADS] [-q TARGET -Q ASKERS]
+ * SOCKET PAYLOAD PAYLOAD is the payload of an UPLOAD frame (tests/bench/template writes one). Each upload has its own
+ * id, times and one label of SERIES. WINDOW uploads of a connection are on their way at once; -u: a connection takes a
+ * new sender after so many, as if another process had begun (0: never). -r: so many a second, latencies from the
+ * planned moment; else as fast as answers come. -Q connections ask TARGET again and again meanwhile. Prints one `name
+ * value` a line; status 1 if the daemon broke the protocol. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -252,12 +253,13 @@ static double run(struct load *l)
 
 static void print_result(const struct load *l, double seconds)
 {
-    printf("connections %zu\nseconds %.3f\nacks %llu\nacks_per_second %.1f\n", l->conn_count, seconds, (unsigned long long)l->acked,
-           (double)l->acked / seconds);
+    printf("connections %zu\nseconds %.3f\nacks %llu\nacks_per_second %.1f\n", l->conn_count, seconds,
+           (unsigned long long)l->acked, (double)l->acked / seconds);
     printf("slowest_second %llu\n", (unsigned long long)(l->slowest == UINT64_MAX ? l->acked : l->slowest));
     printf("p50_ms %.3f\np99_ms %.3f\nmax_ms %.3f\n", (double)load_latency_at(&l->latency, 0.5) / 1e6,
            (double)load_latency_at(&l->latency, 0.99) / 1e6, (double)l->latency.most / 1e6);
-    printf("duplicates %llu\nnacks %llu\nbusy %llu\nretries %llu\nrefused %llu\nreconnects %llu\ndeclined %llu\nanswers %llu\n",
+    printf("duplicates %llu\nnacks %llu\nbusy %llu\nretries %llu\nrefused %llu\nreconnects %llu\ndeclined "
+           "%llu\nanswers %llu\n",
            (unsigned long long)l->duplicates, (unsigned long long)l->nacked, (unsigned long long)l->busy,
            (unsigned long long)l->retries, (unsigned long long)l->refused, (unsigned long long)l->reconnects,
            (unsigned long long)l->declined, (unsigned long long)l->answers);
@@ -274,15 +276,33 @@ static bool parse(int argc, char *argv[], struct load_options *o)
         if (c == '?' || (c != 'q' && c != 'u' && value <= 0))
             return false;
         switch (c) {
-        case 'c': o->connections = (unsigned)value; break;
-        case 'w': o->window = (unsigned)value; break;
-        case 't': o->seconds = value; break;
-        case 'n': o->count = (uint64_t)value; break;
-        case 'r': o->rate = value; break;
-        case 's': o->series = (unsigned)value; break;
-        case 'u': o->renew = (unsigned)value; break;
-        case 'q': o->target = optarg; break;
-        default: o->askers = (unsigned)value; break;
+        case 'c':
+            o->connections = (unsigned)value;
+            break;
+        case 'w':
+            o->window = (unsigned)value;
+            break;
+        case 't':
+            o->seconds = value;
+            break;
+        case 'n':
+            o->count = (uint64_t)value;
+            break;
+        case 'r':
+            o->rate = value;
+            break;
+        case 's':
+            o->series = (unsigned)value;
+            break;
+        case 'u':
+            o->renew = (unsigned)value;
+            break;
+        case 'q':
+            o->target = optarg;
+            break;
+        default:
+            o->askers = (unsigned)value;
+            break;
         }
     }
     if (argc - optind != 2 || (o->askers && !o->target))
@@ -297,8 +317,9 @@ int main(int argc, char *argv[])
     static struct load l;
 
     if (!parse(argc, argv, &l.options)) {
-        fprintf(stderr, "usage: load [-c CONNECTIONS] [-w WINDOW] [-t SECONDS | -n COUNT] [-r RATE] [-s SERIES] [-u UPLOADS] "
-                        "[-q TARGET -Q ASKERS] SOCKET PAYLOAD\n");
+        fprintf(stderr,
+                "usage: load [-c CONNECTIONS] [-w WINDOW] [-t SECONDS | -n COUNT] [-r RATE] [-s SERIES] [-u UPLOADS] "
+                "[-q TARGET -Q ASKERS] SOCKET PAYLOAD\n");
         return 64;
     }
     if (getrandom(l.random, sizeof l.random, 0) != (ssize_t)sizeof l.random || !read_payload(&l) || !make_conns(&l)) {

@@ -1,4 +1,5 @@
-/* The load generator: many connections that deliver uploads as a real client would. Part of `make bench`, not of profd. */
+/* The load generator: many connections that deliver uploads as a real client would. Part of `make bench`, not of profd.
+ */
 #ifndef PROFD_BENCH_LOAD_H
 #define PROFD_BENCH_LOAD_H
 
@@ -34,9 +35,9 @@ struct load_slot {
     enum load_slot_state state;
     uint32_t tag;
     unsigned attempts;
-    uint64_t born, due;  /* ns */
+    uint64_t born, due; /* ns */
     size_t head_size;
-    uint8_t head[192];   /* frame header and all fields but the common ones */
+    uint8_t head[192]; /* frame header and all fields but the common ones */
 };
 
 enum load_state { CONN_DOWN, CONN_GREETING, CONN_UP };
@@ -45,29 +46,29 @@ struct load_conn {
     struct load *load;
     int fd;
     enum load_state state;
-    bool asker, blocked;      /* blocked: the socket took less than was there */
-    unsigned attempts;        /* of connecting */
-    uint64_t due;             /* when to try again */
+    bool asker, blocked; /* blocked: the socket took less than was there */
+    unsigned attempts;   /* of connecting */
+    uint64_t due;        /* when to try again */
     unsigned window;
     struct load_slot *slots;
-    uint32_t *queue;          /* ring of slots to be sent */
+    uint32_t *queue; /* ring of slots to be sent */
     unsigned queue_first, queue_count;
-    size_t sent;              /* bytes of the queue's first */
-    uint8_t *control;         /* HELLO, DECLINE, QUERY: goes before uploads */
+    size_t sent;      /* bytes of the queue's first */
+    uint8_t *control; /* HELLO, DECLINE, QUERY: goes before uploads */
     size_t control_size, control_sent;
-    unsigned in_flight;       /* slots that are not free */
+    unsigned in_flight; /* slots that are not free */
     uint32_t tag;
     uint8_t sender[UPLOAD_SENDER_SIZE];
     uint32_t sequence;
-    uint8_t *input;           /* a frame of which a part arrived */
+    uint8_t *input; /* a frame of which a part arrived */
     size_t input_size;
-    size_t skip;              /* bytes of an answer's piece that nobody looks at */
+    size_t skip; /* bytes of an answer's piece that nobody looks at */
 };
 
 struct load {
     struct load_options options;
     int epoll;
-    uint8_t *common;          /* fields that all uploads share */
+    uint8_t *common; /* fields that all uploads share */
     size_t common_size;
     struct load_conn *conns;
     size_t conn_count, up;

@@ -97,7 +97,8 @@ static unsigned gather(const struct load_conn *c, struct iovec io[BLOCKS])
 
     if (c->control_size && !c->sent)
         io[n++] = (struct iovec){c->control + c->control_sent, c->control_size - c->control_sent};
-    for (unsigned i = 0; c->state == CONN_UP && i < c->queue_count && n + 2 <= BLOCKS && (i == 0 || !c->control_size); i++) {
+    for (unsigned i = 0; c->state == CONN_UP && i < c->queue_count && n + 2 <= BLOCKS && (i == 0 || !c->control_size);
+         i++) {
         struct load_slot *s = &c->slots[c->queue[(c->queue_first + i) % c->window]];
         size_t head = skip < s->head_size ? skip : s->head_size;
 
@@ -210,8 +211,11 @@ static void fill_head(struct load_conn *c, struct load_slot *s)
     p = put_field(p, 7, label, (size_t)(q - label));
     s->head_size = (size_t)(p - s->head);
     s->tag = ++c->tag ? c->tag : ++c->tag;
-    frame_encode(&(struct frame){.length = (uint32_t)(s->head_size - FRAME_HEADER_SIZE + l->common_size), .version = FRAME_VERSION,
-                                 .type = FRAME_UPLOAD, .tag = s->tag}, s->head);
+    frame_encode(&(struct frame){.length = (uint32_t)(s->head_size - FRAME_HEADER_SIZE + l->common_size),
+                                 .version = FRAME_VERSION,
+                                 .type = FRAME_UPLOAD,
+                                 .tag = s->tag},
+                 s->head);
 }
 
 bool load_conn_start(struct load_conn *c, uint64_t born)

@@ -91,7 +91,8 @@ static void take_nack(struct load_conn *c, uint32_t tag, const struct message_na
     s->state = SLOT_WAITING;
     s->attempts++;
     /* Not before the daemon said, twice as long each time, and up to as much again by chance. */
-    pause = (uint64_t)(n->retry_after_ms ? n->retry_after_ms : 50) * 1000000u << (s->attempts < 6 ? s->attempts - 1 : 5);
+    pause = (uint64_t)(n->retry_after_ms ? n->retry_after_ms : 50) * 1000000u
+            << (s->attempts < 6 ? s->attempts - 1 : 5);
     s->due = load_now() + pause + load_random(c->load) % (pause + 1);
 }
 

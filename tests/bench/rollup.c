@@ -1,6 +1,6 @@
-/* The store alone, for make bench: rollup PATH PROCESSES SERIES BATCH. So many processes each send one upload of a Lua's size
- * within one hour; then everything is rolled up, and time goes on until the day and all of it are one sum. PATH must not exist; it is
- * removed. Prints rates a second and bytes. */
+/* The store alone, for make bench: rollup PATH PROCESSES SERIES BATCH. So many processes each send one upload of a
+ * Lua's size within one hour; then everything is rolled up, and time goes on until the day and all of it are one sum.
+ * PATH must not exist; it is removed. Prints rates a second and bytes. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +66,13 @@ static uint8_t *make_counts(struct store_upload *u, size_t *size)
     uint8_t *bytes;
     uint32_t n = 0;
     check(counts_init(&c, 1, BINS, ARCS, &e));
-    c.histograms[0] = (struct counts_histogram){.bins = 46000, .low = 0x401000, .high = 0x401000 + 46000 * 4, .rate = 100,
-                                                .dimension = "seconds", .abbreviation = 's', .used = BINS};
+    c.histograms[0] = (struct counts_histogram){.bins = 46000,
+                                                .low = 0x401000,
+                                                .high = 0x401000 + 46000 * 4,
+                                                .rate = 100,
+                                                .dimension = "seconds",
+                                                .abbreviation = 's',
+                                                .used = BINS};
     for (uint32_t i = 0; i < BINS; i++) {
         c.bin_index[i] = arcs_of_all.bin_index[i];
         c.bin_ticks[i] = 1 + draw() % 40;
@@ -99,9 +104,10 @@ static void print_level(const char *path, int level, const char *name)
     sqlite3 *db;
     sqlite3_stmt *q;
     char sql[160];
-    snprintf(sql, sizeof sql, "SELECT total(length(counts)+length(hosts)), total(length(spread)) FROM rollup WHERE level=%d", level);
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK && sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK &&
-        sqlite3_step(q) == SQLITE_ROW) {
+    snprintf(sql, sizeof sql,
+             "SELECT total(length(counts)+length(hosts)), total(length(spread)) FROM rollup WHERE level=%d", level);
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW) {
         printf("%s %.0f\n%s_spread %.0f\n", name, sqlite3_column_double(q, 0), name, sqlite3_column_double(q, 1));
         sqlite3_finalize(q);
     }
@@ -120,8 +126,14 @@ static double put_all(struct store *s, uint32_t processes, uint32_t series, uint
         uint32_t n = processes - done < batch ? processes - done : batch;
         for (uint32_t i = 0; i < n; i++) {
             uint32_t k = done + i;
-            u[i] = (struct store_upload){.host = "0123456789abcdef0123456789abcdef", .sequence = 1, .build_count = 1, .builds = &build,
-                                         .processes_started = 1, .labels = &labels[i], .label_count = 1, .group = (uint32_t)(draw() % 16)};
+            u[i] = (struct store_upload){.host = "0123456789abcdef0123456789abcdef",
+                                         .sequence = 1,
+                                         .build_count = 1,
+                                         .builds = &build,
+                                         .processes_started = 1,
+                                         .labels = &labels[i],
+                                         .label_count = 1,
+                                         .group = (uint32_t)(draw() % 16)};
             snprintf(values[i], sizeof values[i], "%u", k % series);
             labels[i] = (struct store_label){"instance", values[i]};
             u[i].end = u[i].received = MIDNIGHT + k % 3600 * (HOUR / 3600);
@@ -173,8 +185,9 @@ int main(int argc, char *argv[])
     double rolling = compact_all(s, MIDNIGHT + 3 * HOUR, &longest);
     double folding = compact_all(s, MIDNIGHT + 72 * HOUR, &longest);
     uint64_t left = content(s) - empty;
-    printf("encoded %.0f\nput %.0f\nraw %.0f\nrolled %.0f\nfolding_ms %.1f\nleft %llu\nlongest_ms %.1f\n", (double)encoded / processes,
-           processes / put, (double)raw / processes, processes / rolling, 1000 * folding, (unsigned long long)left, 1000 * longest);
+    printf("encoded %.0f\nput %.0f\nraw %.0f\nrolled %.0f\nfolding_ms %.1f\nleft %llu\nlongest_ms %.1f\n",
+           (double)encoded / processes, processes / put, (double)raw / processes, processes / rolling, 1000 * folding,
+           (unsigned long long)left, 1000 * longest);
     print_level(argv[1], 0, "hour");
     print_level(argv[1], 1, "day");
     store_close(s);

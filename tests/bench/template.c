@@ -40,7 +40,8 @@ int main(int argc, char *argv[])
         counts_decode(m.as.upload.counts.data, m.as.upload.counts.size, (uint32_t)m.as.upload.build_count, &c, &e))
         return fail(&e);
     FILE *out = fopen(argv[3], "wb");
-    if (!out || fwrite(frame + FRAME_HEADER_SIZE, 1, size - FRAME_HEADER_SIZE, out) != size - FRAME_HEADER_SIZE || fclose(out) != 0) {
+    if (!out || fwrite(frame + FRAME_HEADER_SIZE, 1, size - FRAME_HEADER_SIZE, out) != size - FRAME_HEADER_SIZE ||
+        fclose(out) != 0) {
         perror(argv[3]);
         return 73;
     }

@@ -1,6 +1,8 @@
-/* The daemon's part, for the collector's tests: takes ATTACH on a Unix socket, reads the memfds with pread through proto/attach, and
- * prints what it sees as one line of JSON for each "dump" on stdin. "want BUILD-ID" asks every client for an executable and
- * prints what comes with the next dump; "page PID PAUSED RATE" writes the daemon's word for the processes of that pid; "sweep" reads all and prints how long that took; "quit" ends. Descriptors stay open when their process is gone. */
+/* The daemon's part, for the collector's tests: takes ATTACH on a Unix socket, reads the memfds with pread through
+ * proto/attach, and prints what it sees as one line of JSON for each "dump" on stdin. "want BUILD-ID" asks every client
+ * for an executable and prints what comes with the next dump; "page PID PAUSED RATE" writes the daemon's word for the
+ * processes of that pid; "sweep" reads all and prints how long that took; "quit" ends. Descriptors stay open when their
+ * process is gone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -70,7 +72,8 @@ static void page_send(struct client *c, uint32_t tag)
     h->cmsg_level = SOL_SOCKET;
     h->cmsg_type = SCM_RIGHTS;
     memcpy(CMSG_DATA(h), fds, sizeof fds);
-    if (fds[0] < 0 || (sendmsg(c->socket, &m, MSG_NOSIGNAL) != (ssize_t)sizeof header && errno != EPIPE && errno != ECONNRESET))
+    if (fds[0] < 0 ||
+        (sendmsg(c->socket, &m, MSG_NOSIGNAL) != (ssize_t)sizeof header && errno != EPIPE && errno != ECONNRESET))
         snprintf(c->failed, sizeof c->failed, "no page: %s", strerror(errno));
     close(fds[0]);
 }
@@ -227,16 +230,17 @@ static void print_parts(const struct attach_image *image)
         struct attach_module m;
         if (!attach_module_get(image, id, &m, &bad))
             continue;
-        printf("%s\"%u\":{\"build\":\"%s\",\"low\":%llu,\"high\":%llu,\"bias\":%llu,\"loaded\":%s,\"name\":", shown++ ? "," : "", id,
-               m.has_id ? m.id.text : "", (unsigned long long)m.low, (unsigned long long)m.high,
+        printf("%s\"%u\":{\"build\":\"%s\",\"low\":%llu,\"high\":%llu,\"bias\":%llu,\"loaded\":%s,\"name\":",
+               shown++ ? "," : "", id, m.has_id ? m.id.text : "", (unsigned long long)m.low, (unsigned long long)m.high,
                (unsigned long long)m.bias, m.loaded ? "true" : "false");
         print_text(m.name, m.name_size);
         putchar('}');
     }
     printf("},\"counts\":[");
     for (bool first = true; attach_count_next(image, &cursor, &count); first = false)
-        printf("%s[%d,%u,%llu,%u,%llu,%llu]", first ? "" : ",", (int)count.kind, count.from_module, (unsigned long long)count.from,
-               count.self_module, (unsigned long long)count.self, (unsigned long long)count.count);
+        printf("%s[%d,%u,%llu,%u,%llu,%llu]", first ? "" : ",", (int)count.kind, count.from_module,
+               (unsigned long long)count.from, count.self_module, (unsigned long long)count.self,
+               (unsigned long long)count.count);
     printf("],\"bad\":%llu,\"not_yet\":%llu,", (unsigned long long)cursor.bad, (unsigned long long)cursor.not_yet);
 }
 
@@ -246,12 +250,13 @@ static void client_print(const struct client *c)
     struct profd_error e = {""};
     size_t size = 0;
     uint8_t *bytes = c->memory >= 0 ? snapshot(c->memory, &size, &e) : NULL;
-    printf("{\"alive\":%s,\"objects\":%u,\"object_size\":%llu,\"declined\":%u,", c->socket >= 0 ? "true" : "false", c->objects,
-           c->object_size, c->declined);
+    printf("{\"alive\":%s,\"objects\":%u,\"object_size\":%llu,\"declined\":%u,", c->socket >= 0 ? "true" : "false",
+           c->objects, c->object_size, c->declined);
     if (bytes && attach_parse(bytes, size, &image, &e) == PROFD_OK) {
-        printf("\"pid\":%u,\"rate\":%u,\"mode\":%u,\"start\":%llu,\"used\":%llu,\"exact\":%s,\"ticks_exact\":%s,", image.header.pid,
-               image.header.rate, image.header.mode, (unsigned long long)image.header.start, (unsigned long long)image.header.used,
-               attach_calls_exact(&image, NULL) ? "true" : "false", attach_ticks_exact(&image, NULL) ? "true" : "false");
+        printf("\"pid\":%u,\"rate\":%u,\"mode\":%u,\"start\":%llu,\"used\":%llu,\"exact\":%s,\"ticks_exact\":%s,",
+               image.header.pid, image.header.rate, image.header.mode, (unsigned long long)image.header.start,
+               (unsigned long long)image.header.used, attach_calls_exact(&image, NULL) ? "true" : "false",
+               attach_ticks_exact(&image, NULL) ? "true" : "false");
         print_hex("instance", image.header.instance, ATTACH_INSTANCE_SIZE);
         print_hex("parent", image.header.parent, ATTACH_INSTANCE_SIZE);
         print_parts(&image);

@@ -103,7 +103,8 @@ STORE_TEST(list_pages_by_id_within_scope)
     cr_assert_str_eq(list_builds(f, only(9), "", 10), "");
 }
 
-static enum profd_status find(struct fixture *f, struct store_scope scope, const char *text, char out[BUILDID_TEXT_SIZE])
+static enum profd_status find(struct fixture *f, struct store_scope scope, const char *text,
+                              char out[BUILDID_TEXT_SIZE])
 {
     struct buildid id = {.text = "untouched"};
     enum profd_status status = store_find_build(f->r, &scope, text, &id, &f->e);

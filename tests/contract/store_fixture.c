@@ -156,7 +156,8 @@ const char *list_builds(struct fixture *f, struct store_scope scope, const char 
     return listing;
 }
 
-void make_object(struct made_object *m, const char *build_id, const char *variant, uint32_t uid, bool trusted, const char *content)
+void make_object(struct made_object *m, const char *build_id, const char *variant, uint32_t uid, bool trusted,
+                 const char *content)
 {
     *m = (struct made_object){{.uid = uid,
                                .trusted = trusted,

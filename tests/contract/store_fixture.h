@@ -1,5 +1,5 @@
-/* One test body, run over every engine: writes go through a writing handle, reads through a reading one where the engine has
- * such, so that what is tested is what another thread would see. */
+/* One test body, run over every engine: writes go through a writing handle, reads through a reading one where the
+ * engine has such, so that what is tested is what another thread would see. */
 #ifndef PROFD_TESTS_STORE_FIXTURE_H
 #define PROFD_TESTS_STORE_FIXTURE_H
 
@@ -21,22 +21,22 @@ void fixture_open(struct fixture *f, bool sqlite);
 void fixture_reopen(struct fixture *f);
 void fixture_close(struct fixture *f);
 
-#define STORE_TEST(name)                              \
-    static void name##_body(struct fixture *f);       \
-    Test(store_memory, name)                          \
-    {                                                 \
-        struct fixture f;                             \
-        fixture_open(&f, false);                      \
-        name##_body(&f);                              \
-        fixture_close(&f);                            \
-    }                                                 \
-    Test(store_sqlite, name)                          \
-    {                                                 \
-        struct fixture f;                             \
-        fixture_open(&f, true);                       \
-        name##_body(&f);                              \
-        fixture_close(&f);                            \
-    }                                                 \
+#define STORE_TEST(name)                                                                                               \
+    static void name##_body(struct fixture *f);                                                                        \
+    Test(store_memory, name)                                                                                           \
+    {                                                                                                                  \
+        struct fixture f;                                                                                              \
+        fixture_open(&f, false);                                                                                       \
+        name##_body(&f);                                                                                               \
+        fixture_close(&f);                                                                                             \
+    }                                                                                                                  \
+    Test(store_sqlite, name)                                                                                           \
+    {                                                                                                                  \
+        struct fixture f;                                                                                              \
+        fixture_open(&f, true);                                                                                        \
+        name##_body(&f);                                                                                               \
+        fixture_close(&f);                                                                                             \
+    }                                                                                                                  \
     static void name##_body(struct fixture *f)
 
 #define OK(f, call) cr_assert_eq((call), PROFD_OK, "%s: %s", #call, (f)->e.sentence)
@@ -70,7 +70,8 @@ const char *list_builds(struct fixture *f, struct store_scope scope, const char 
 struct made_object {
     struct store_object o;
 };
-void make_object(struct made_object *m, const char *build_id, const char *variant, uint32_t uid, bool trusted, const char *content);
+void make_object(struct made_object *m, const char *build_id, const char *variant, uint32_t uid, bool trusted,
+                 const char *content);
 /* Content of the object for these uids, "" if none. */
 const char *get_content(struct fixture *f, const char *build_id, size_t n, const uint32_t *uids, uint32_t *variants);
 

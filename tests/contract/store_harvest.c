@@ -54,8 +54,13 @@ STORE_TEST(sums_are_as_if_everything_had_come_at_once)
         struct made_harvest x;
         make_harvest(&x, 7, 1, i, START + i, 5);
         cr_assert_eq(counts_init(&c, 1, 1, 0, &f->e), PROFD_OK);
-        c.histograms[0] = (struct counts_histogram){
-            .bins = 10, .low = 0x1000, .high = 0x2000, .rate = 7, .dimension = "seconds", .abbreviation = 's', .used = 1};
+        c.histograms[0] = (struct counts_histogram){.bins = 10,
+                                                    .low = 0x1000,
+                                                    .high = 0x2000,
+                                                    .rate = 7,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .used = 1};
         c.bin_ticks[0] = 1;
         replace_counts(&x, &c);
         counts_done(&c);
@@ -87,10 +92,21 @@ STORE_TEST(histograms_of_one_geometry_add_and_others_stand_beside)
     for (unsigned i = 0; i < 2; i++) {
         make_harvest(&x, 7, 1, 1 + i, START + 1 + i, 1);
         cr_assert_eq(counts_init(&c, 3, 4, 0, &f->e), PROFD_OK);
-        c.histograms[0] = (struct counts_histogram){
-            .bins = 8, .low = 0x1000, .high = 0x2000, .rate = 100, .dimension = "seconds", .abbreviation = 's', .used = 1};
-        c.histograms[1] = (struct counts_histogram){
-            .bins = 100, .low = 0x1000, .high = 0x2000, .rate = 100, .dimension = "seconds", .abbreviation = 's', .first = 1, .used = 1};
+        c.histograms[0] = (struct counts_histogram){.bins = 8,
+                                                    .low = 0x1000,
+                                                    .high = 0x2000,
+                                                    .rate = 100,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .used = 1};
+        c.histograms[1] = (struct counts_histogram){.bins = 100,
+                                                    .low = 0x1000,
+                                                    .high = 0x2000,
+                                                    .rate = 100,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .first = 1,
+                                                    .used = 1};
         words_make_histogram(&c.histograms[2], 0);
         c.histograms[2].first = 2;
         c.histograms[2].used = 2;

@@ -132,12 +132,15 @@ static enum profd_status show_row(void *context, const struct store_row *row, st
     size_t *used = context, n = 0;
     cr_assert_eq((*used)++, 0, "more than one row");
     cr_assert_not(row->rolled);
-    cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e), PROFD_OK, "%s", e->sentence);
+    cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e), PROFD_OK, "%s",
+                 e->sentence);
     for (uint32_t i = 0; i < c.bin_count; i++)
-        n += (size_t)snprintf(shown + n, sizeof shown - n, "%u=%llu ", c.bin_index[i], (unsigned long long)c.bin_ticks[i]);
+        n += (size_t)snprintf(shown + n, sizeof shown - n, "%u=%llu ", c.bin_index[i],
+                              (unsigned long long)c.bin_ticks[i]);
     n += (size_t)snprintf(shown + n, sizeof shown - n, "|");
     for (uint32_t i = 0; i < c.arc_count; i++)
-        n += (size_t)snprintf(shown + n, sizeof shown - n, " %llx:%llu", (unsigned long long)c.to[i], (unsigned long long)c.calls[i]);
+        n += (size_t)snprintf(shown + n, sizeof shown - n, " %llx:%llu", (unsigned long long)c.to[i],
+                              (unsigned long long)c.calls[i]);
     cr_assert_lt(n, sizeof shown);
     counts_done(&c);
     return PROFD_OK;
@@ -147,7 +150,8 @@ const char *show_counts(struct fixture *f)
 {
     size_t rows = 0;
     shown[0] = 0;
-    OK(f, store_each_upload(f->r, &everybody, &(struct store_filter){.build_id = full_id("aa01")}, show_row, &rows, &f->e));
+    OK(f, store_each_upload(f->r, &everybody, &(struct store_filter){.build_id = full_id("aa01")}, show_row, &rows,
+                            &f->e));
     return shown;
 }
 

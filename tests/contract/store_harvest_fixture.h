@@ -14,8 +14,8 @@ struct made_harvest {
     char snapshot[64];
 };
 
-/* The harvest of a process that follows generation base: counts as make_counted's for n, snapshot "UID/PROCESS/base + 1". n 0: nothing
- * new. Freed by harvest. */
+/* The harvest of a process that follows generation base: counts as make_counted's for n, snapshot "UID/PROCESS/base +
+ * 1". n 0: nothing new. Freed by harvest. */
 void make_harvest(struct made_harvest *x, uint32_t uid, unsigned process, uint64_t base, int64_t end, uint64_t n);
 /* Puts other counts in. */
 void replace_counts(struct made_harvest *x, const struct counts *c);

@@ -5,7 +5,8 @@
 
 #include "tests/contract/store_fixture.h"
 
-static void put_object(struct fixture *f, const char *id, const char *variant, uint32_t uid, bool trusted, const char *content)
+static void put_object(struct fixture *f, const char *id, const char *variant, uint32_t uid, bool trusted,
+                       const char *content)
 {
     struct made_object o;
     make_object(&o, id, variant, uid, trusted, content);
@@ -30,7 +31,11 @@ static bool knows(struct fixture *f, uint32_t uid, const char *id)
     return writer;
 }
 
-#define UIDS(...) sizeof((uint32_t[]){__VA_ARGS__}) / 4, (uint32_t[]){__VA_ARGS__}
+#define UIDS(...)                                                                                                      \
+    sizeof((uint32_t[]){__VA_ARGS__}) / 4, (uint32_t[])                                                                \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 
 STORE_TEST(untrusted_object_names_for_its_sender_only)
 {

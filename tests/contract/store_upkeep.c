@@ -19,7 +19,8 @@ static void fill(struct fixture *f, uint32_t uid, unsigned senders)
 
 static void expect_same(struct seen a, struct seen b)
 {
-    cr_assert_eq(a.uploads, b.uploads, "%llu uploads, %llu before", (unsigned long long)b.uploads, (unsigned long long)a.uploads);
+    cr_assert_eq(a.uploads, b.uploads, "%llu uploads, %llu before", (unsigned long long)b.uploads,
+                 (unsigned long long)a.uploads);
     cr_assert_eq(a.processes, b.processes);
     cr_assert_eq(a.ticks, b.ticks);
     cr_assert_eq(a.calls, b.calls);
@@ -99,7 +100,8 @@ STORE_TEST(only_what_the_policy_names_is_rolled_up)
 STORE_TEST(an_edge_inside_a_sum_moves_outward_for_all_rows)
 {
     struct made m;
-    struct store_filter filter = {.build_id = full_id("aa01"), .since = MIDNIGHT + 3 * HOUR + 7, .until = MIDNIGHT + 9 * HOUR + 3};
+    struct store_filter filter = {
+        .build_id = full_id("aa01"), .since = MIDNIGHT + 3 * HOUR + 7, .until = MIDNIGHT + 9 * HOUR + 3};
     int64_t since, until;
     fill(f, 1, 2);
     compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + 30 * DAY);

@@ -18,8 +18,14 @@ void make_counted(struct made *m, uint32_t uid, unsigned sender, uint32_t sequen
     m->u.received = end;
     m->u.group = sender % 16;
     cr_assert_eq(counts_init(&c, 1, 2, 2, &e), PROFD_OK);
-    c.histograms[0] = (struct counts_histogram){
-        .build = 0, .bins = 100, .low = 0x1000, .high = 0x2000, .rate = 100, .dimension = "seconds", .abbreviation = 's', .used = 2};
+    c.histograms[0] = (struct counts_histogram){.build = 0,
+                                                .bins = 100,
+                                                .low = 0x1000,
+                                                .high = 0x2000,
+                                                .rate = 100,
+                                                .dimension = "seconds",
+                                                .abbreviation = 's',
+                                                .used = 2};
     c.bin_index[0] = 3;
     c.bin_index[1] = 4 + (uint32_t)(n % 90);
     c.bin_ticks[0] = 1;
@@ -58,7 +64,8 @@ static void look_at_upload(struct seen *seen, const struct store_row *row)
     struct counts c;
     struct profd_error e;
     uint64_t ticks, calls;
-    cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, &e), PROFD_OK, "%s",
+                 e.sentence);
     counts_totals(&c, &ticks, &calls);
     seen->ticks += ticks;
     seen->calls += calls;
@@ -75,8 +82,8 @@ static void look_at_sum(struct seen *seen, const struct store_row *row)
     struct rollup r;
     struct profd_error e;
     uint64_t ticks, calls;
-    cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, &e), PROFD_OK, "%s",
-                 e.sentence);
+    cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, &e), PROFD_OK,
+                 "%s", e.sentence);
     rollup_totals(&r, &ticks, &calls);
     seen->ticks += ticks;
     seen->calls += calls;
@@ -137,7 +144,8 @@ uint64_t compact_all(struct fixture *f, int64_t raw_age, uint64_t raw_bytes, int
 
 uint64_t retire_all(struct fixture *f, int64_t keep_age, uint64_t keep_bytes, int64_t now)
 {
-    struct store_policy policy = {.raw_age = INT64_MAX / 4, .raw_bytes = UINT64_MAX, .keep_age = keep_age, .keep_bytes = keep_bytes};
+    struct store_policy policy = {
+        .raw_age = INT64_MAX / 4, .raw_bytes = UINT64_MAX, .keep_age = keep_age, .keep_bytes = keep_bytes};
     struct store_progress p = {.more = true};
     uint64_t uploads = 0;
     for (int calls = 0; p.more; calls++) {

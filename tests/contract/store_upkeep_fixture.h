@@ -7,8 +7,8 @@
 #define DAY (24 * HOUR)
 #define MIDNIGHT (NOON / DAY * DAY)
 
-/* An upload as make_upload's whose numbers are those of its counts: ticks of one histogram and calls of one arc, which stands for
- * its number n. Freed by put_counted. */
+/* An upload as make_upload's whose numbers are those of its counts: ticks of one histogram and calls of one arc, which
+ * stands for its number n. Freed by put_counted. */
 void make_counted(struct made *m, uint32_t uid, unsigned sender, uint32_t sequence, int64_t end, uint64_t n);
 enum store_outcome put_counted(struct fixture *f, struct made *m);
 
@@ -17,8 +17,8 @@ struct seen {
     uint64_t rows, rolled, uploads, processes, ticks, calls, hosts;
     int64_t first, last;
     uint32_t inexact;
-    uint64_t arcs;     /* of all rows */
-    uint64_t commits;  /* Σ of the rows' */
+    uint64_t arcs;    /* of all rows */
+    uint64_t commits; /* Σ of the rows' */
 };
 struct seen look(struct fixture *f, struct store_scope scope, const struct store_filter *filter);
 struct seen look_window(struct fixture *f, int64_t since, int64_t until);

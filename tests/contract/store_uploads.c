@@ -87,7 +87,8 @@ STORE_TEST(as_program_leaves_out_processes_that_only_load_it)
 
 static const char *window(struct fixture *f, int64_t since, int64_t until)
 {
-    return list_uploads(f, everybody, &(struct store_filter){.build_id = full_id("aa01"), .since = since, .until = until});
+    return list_uploads(f, everybody,
+                        &(struct store_filter){.build_id = full_id("aa01"), .since = since, .until = until});
 }
 
 STORE_TEST(windows_are_half_open_to_the_nanosecond)
@@ -113,8 +114,8 @@ STORE_TEST(windows_are_half_open_to_the_nanosecond)
 
 static const char *matching(struct fixture *f, size_t n, const struct store_matcher *matchers)
 {
-    return list_uploads(
-        f, everybody, &(struct store_filter){.build_id = full_id("aa01"), .matcher_count = n, .matchers = matchers});
+    return list_uploads(f, everybody,
+                        &(struct store_filter){.build_id = full_id("aa01"), .matcher_count = n, .matchers = matchers});
 }
 
 STORE_TEST(matchers_treat_an_absent_label_as_empty)
@@ -191,6 +192,7 @@ STORE_TEST(large_and_empty_counts_come_back_whole)
     m.u.counts_size = 0;
     put(f, &m);
     fixture_reopen(f);
-    OK(f, store_each_upload(f->r, &everybody, &(struct store_filter){.build_id = full_id("aa01")}, check_big, &rows, &f->e));
+    OK(f, store_each_upload(f->r, &everybody, &(struct store_filter){.build_id = full_id("aa01")}, check_big, &rows,
+                            &f->e));
     cr_assert_eq(rows, 2);
 }

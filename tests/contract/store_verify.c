@@ -1,4 +1,5 @@
-/* Verification finds every kind of falsehood, planted with plain SQL in a database that was whole, and none in one that is. */
+/* Verification finds every kind of falsehood, planted with plain SQL in a database that was whole, and none in one that
+ * is. */
 #include <criterion/criterion.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ static void fill(void)
 }
 
 #define LEDGER_ONE " WHERE (series, hour) = (SELECT series, hour FROM ledger ORDER BY series, hour LIMIT 1)"
-#define LEDGER_RAW " WHERE (series, hour) = (SELECT series, hour FROM ledger WHERE raw_uploads>0 ORDER BY series, hour LIMIT 1)"
+#define LEDGER_RAW                                                                                                     \
+    " WHERE (series, hour) = (SELECT series, hour FROM ledger WHERE raw_uploads>0 ORDER BY series, hour LIMIT 1)"
 #define HOUR_ONE " WHERE id = (SELECT id FROM rollup WHERE level=0 ORDER BY id LIMIT 1)"
 #define DAY_ONE " WHERE id = (SELECT id FROM rollup WHERE level=1 ORDER BY id LIMIT 1)"
 #define ALL_ONE " WHERE id = (SELECT id FROM rollup WHERE level=2 ORDER BY id LIMIT 1)"
@@ -60,8 +62,10 @@ static const char *const plants[][2] = {
     {"UPDATE upload SET started=started+1 WHERE number=(SELECT max(number) FROM upload)", "processes"},
     {"UPDATE upload SET length=length+5 WHERE number=(SELECT max(number) FROM upload)", "latest end"},
     {"UPDATE upload SET hour=hour+1 WHERE number=(SELECT max(number) FROM upload)", "uploads"},
-    {"UPDATE upload SET counts=zeroblob(length(counts)) WHERE number=(SELECT max(number) FROM upload)", "cannot be read"},
-    {"UPDATE upload SET counts=(SELECT counts FROM upload ORDER BY number LIMIT 1) WHERE number=(SELECT max(number) FROM upload)",
+    {"UPDATE upload SET counts=zeroblob(length(counts)) WHERE number=(SELECT max(number) FROM upload)",
+     "cannot be read"},
+    {"UPDATE upload SET counts=(SELECT counts FROM upload ORDER BY number LIMIT 1) WHERE number=(SELECT max(number) "
+     "FROM upload)",
      "ticks"},
     {"UPDATE rollup SET uploads=uploads+1" HOUR_ONE, "uploads"},
     {"UPDATE rollup SET processes=processes+1" HOUR_ONE, "processes"},
@@ -70,10 +74,14 @@ static const char *const plants[][2] = {
     {"UPDATE rollup SET number=number+1" HOUR_ONE, "first upload"},
     {"UPDATE rollup SET hosts=x'63'" HOUR_ONE, "hosts"},
     {"UPDATE rollup SET counts=zeroblob(length(counts))" HOUR_ONE, "rollup"},
-    {"UPDATE rollup SET counts=CAST(substr(counts, 1, length(counts)-6) || x'55' || substr(counts, length(counts)-4) AS BLOB)" HOUR_ONE, "rollup"},
+    {"UPDATE rollup SET counts=CAST(substr(counts, 1, length(counts)-6) || x'55' || substr(counts, length(counts)-4) "
+     "AS BLOB)" HOUR_ONE,
+     "rollup"},
     {"UPDATE rollup SET spread=zeroblob(length(spread))" HOUR_ONE, "rollup"},
-    {"UPDATE rollup SET (counts, spread)=(SELECT counts, spread FROM rollup r WHERE r.level=0 AND r.series=rollup.series "
-     "ORDER BY r.at DESC LIMIT 1)" HOUR_ONE, "ticks"},
+    {"UPDATE rollup SET (counts, spread)=(SELECT counts, spread FROM rollup r WHERE r.level=0 AND "
+     "r.series=rollup.series "
+     "ORDER BY r.at DESC LIMIT 1)" HOUR_ONE,
+     "ticks"},
     {"DELETE FROM rollup" HOUR_ONE, "uploads"},
     {"UPDATE rollup SET folded=0" HOUR_ONE, "sum of day"},
     {"UPDATE rollup SET uploads=uploads+1" DAY_ONE, "uploads"},
@@ -81,12 +89,15 @@ static const char *const plants[][2] = {
     {"UPDATE rollup SET inexact=4" DAY_ONE, "inexactness"},
     {"DELETE FROM rollup" DAY_ONE, "missing"},
     {"UPDATE rollup SET at=at+9000" DAY_ONE, "missing"},
-    {"UPDATE rollup SET (counts, spread)=(SELECT counts, spread FROM rollup r WHERE r.level=0 AND r.series=rollup.series "
-     "ORDER BY r.at DESC LIMIT 1)" DAY_ONE, "its counts"},
+    {"UPDATE rollup SET (counts, spread)=(SELECT counts, spread FROM rollup r WHERE r.level=0 AND "
+     "r.series=rollup.series "
+     "ORDER BY r.at DESC LIMIT 1)" DAY_ONE,
+     "its counts"},
     {"UPDATE rollup SET hosts=x'0101'" DAY_ONE, "its hosts"},
     {"UPDATE rollup SET processes=processes+1" ALL_ONE, "sum of all time"},
     {"DELETE FROM rollup" ALL_ONE, "missing"},
-    {"UPDATE rollup SET folded=0 WHERE id=(SELECT id FROM rollup WHERE level=1 ORDER BY id LIMIT 1)", "sum of all time"},
+    {"UPDATE rollup SET folded=0 WHERE id=(SELECT id FROM rollup WHERE level=1 ORDER BY id LIMIT 1)",
+     "sum of all time"},
     {"UPDATE series SET uploads=uploads+1 WHERE id=1", "uploads"},
     {"UPDATE series SET calls=calls+1 WHERE id=1", "calls"},
     {"UPDATE series SET shares=x'01020304' WHERE id=1", "time and calls"},
@@ -102,8 +113,10 @@ static const char *const plants[][2] = {
     {"UPDATE build_user SET last=last+1 WHERE build=2 AND uid=1", "latest end"},
     {"UPDATE build_user SET is_program=1 WHERE build=2 AND uid=1", "program"},
     {"DELETE FROM build_user WHERE build=1 AND uid=2", "no list"},
-    {"INSERT INTO build_user SELECT build, 9, epoch, added, is_program, first, last, uploads, processes, nanoseconds, calls, inexact, "
-     "name FROM build_user WHERE build=1 AND uid=1", "no series"},
+    {"INSERT INTO build_user SELECT build, 9, epoch, added, is_program, first, last, uploads, processes, nanoseconds, "
+     "calls, inexact, "
+     "name FROM build_user WHERE build=1 AND uid=1",
+     "no series"},
     {"UPDATE instance SET generation=0 WHERE id=1", "a snapshot without a generation"},
     {"UPDATE instance SET generation=-5 WHERE id=2", "a snapshot without a generation"},
     {"DELETE FROM snapshot WHERE instance=1", "without a snapshot"},

@@ -14,7 +14,7 @@ struct campaign {
     const char *program, *preload; /* profd, and the fault library */
     const char *old;               /* version1.sql */
     char folder[PLACE_PATH];
-    bool mounts;                   /* private mounts are allowed */
+    bool mounts; /* private mounts are allowed */
     uint64_t random;
     struct tally tally;
 };
@@ -50,8 +50,8 @@ bool run_accustom(struct run *r, const struct habit *h);
 bool run_open(struct run *r, struct campaign *c, const char *name);
 /* Compares while the client goes on: what was acknowledged before the question must be in the answer. */
 bool run_look(struct run *r);
-/* The end of a database: everything that was begun is delivered, then counted exactly once; ledger and integrity are clean. The
- * daemon must be able to serve. False: something is wrong, and was said. */
+/* The end of a database: everything that was begun is delivered, then counted exactly once; ledger and integrity are
+ * clean. The daemon must be able to serve. False: something is wrong, and was said. */
 bool run_settle(struct run *r, const char *what);
 /* Ends client and daemon and removes the folder. */
 void run_close(struct run *r);

@@ -30,7 +30,8 @@ static bool take_wish(struct wishes *w, const char *text)
     const struct {
         const char *name;
         uint64_t *value;
-    } all[] = {{"kills=", &w->kills}, {"cuts=", &w->cuts}, {"eio=", &w->eio}, {"points=", &w->points}, {"soak=", &w->soak}, {"seed=", &w->seed}};
+    } all[] = {{"kills=", &w->kills},   {"cuts=", &w->cuts}, {"eio=", &w->eio},
+               {"points=", &w->points}, {"soak=", &w->soak}, {"seed=", &w->seed}};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const size_t n = strlen(all[i].name);
@@ -94,14 +95,15 @@ static int clean_up(const struct campaign *c)
 int main(int argc, char **argv)
 {
     struct wishes w = {.seed = (uint64_t)time(NULL)};
-    struct campaign c = {.program = argc > 3 ? argv[1] : NULL, .preload = argc > 3 ? argv[2] : NULL,
-                         .old = argc > 3 ? argv[3] : NULL};
+    struct campaign c = {
+        .program = argc > 3 ? argv[1] : NULL, .preload = argc > 3 ? argv[2] : NULL, .old = argc > 3 ? argv[3] : NULL};
 
     for (int i = 4; i < argc; i++)
         if (!take_wish(&w, argv[i]))
             c.program = NULL;
     if (!c.program) {
-        fprintf(stderr, "usage: crash PROFD FAULT-LIBRARY OLD-DATABASE [kills=N] [cuts=N] [eio=N] [points=STEP] [soak=SECONDS] [seed=S]\n");
+        fprintf(stderr, "usage: crash PROFD FAULT-LIBRARY OLD-DATABASE [kills=N] [cuts=N] [eio=N] [points=STEP] "
+                        "[soak=SECONDS] [seed=S]\n");
         return 64;
     }
     if (!place_make(c.folder)) {

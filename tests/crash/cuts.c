@@ -1,5 +1,5 @@
-/* Power cuts: the daemon stops in mid-air, what the disk holds at that moment is copied, and a second daemon is started on the copy.
- * What was acknowledged by then must be there. Whatever only the page cache knew is not in the copy. */
+/* Power cuts: the daemon stops in mid-air, what the disk holds at that moment is copied, and a second daemon is started
+ * on the copy. What was acknowledged by then must be there. Whatever only the page cache knew is not in the copy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +69,8 @@ static bool look_at_copy(struct disk *k, const uint8_t *acked)
     place_join(second.state, k->cut_mount, "db");
     snprintf(second.socket, sizeof second.socket, "%.107s", place_join(path, r->folder, "s2"));
     place_join(second.log, r->folder, "log2");
-    ok = daemon_start(&second) && daemon_await(&second, 20000) && judge_sums(&second, r->stream, acked, false, &v, why) &&
-         judge_ledger(&second, why);
+    ok = daemon_start(&second) && daemon_await(&second, 20000) &&
+         judge_sums(&second, r->stream, acked, false, &v, why) && judge_ledger(&second, why);
     daemon_kill(&second);
     if (!ok) {
         c->tally.damaged++;
@@ -128,8 +128,8 @@ static bool cut_often(struct disk *k, const struct habit *h, unsigned cuts)
     return ok;
 }
 
-/* The process dies between writing the log and syncing it; the next one finds those uploads stored and says so to who repeats them.
- * From then on they must survive a power cut, although nothing new was written. */
+/* The process dies between writing the log and syncing it; the next one finds those uploads stored and says so to who
+ * repeats them. From then on they must survive a power cut, although nothing new was written. */
 static bool cut_after_repeats(struct disk *k)
 {
     struct run *r = &k->run;
@@ -172,10 +172,12 @@ static void cuts_of_repeats(struct campaign *c, unsigned rounds)
             bad++;
         disk_close(&k);
     }
-    judge_point(&c->tally, !bad, "%u times killed before a sync, repeated, and the power cut: nothing acknowledged is lost", done);
+    judge_point(&c->tally, !bad,
+                "%u times killed before a sync, repeated, and the power cut: nothing acknowledged is lost", done);
 }
 
-/* The same with a disk that is told nothing about the log, which is what synchronous=NORMAL amounts to between checkpoints. */
+/* The same with a disk that is told nothing about the log, which is what synchronous=NORMAL amounts to between
+ * checkpoints. */
 static void cuts_control(struct campaign *c)
 {
     struct campaign apart = *c;
@@ -201,9 +203,10 @@ static void cuts_control(struct campaign *c)
         ok = k.fault->hits > 0;
     }
     disk_close(&k);
-    judge_point(&c->tally, ok && apart.tally.lost > 0,
-                "control: with syncs of the log that do nothing, %llu acknowledged uploads are found lost after %llu cuts",
-                (unsigned long long)apart.tally.lost, (unsigned long long)apart.tally.cuts);
+    judge_point(
+        &c->tally, ok && apart.tally.lost > 0,
+        "control: with syncs of the log that do nothing, %llu acknowledged uploads are found lost after %llu cuts",
+        (unsigned long long)apart.tally.lost, (unsigned long long)apart.tally.cuts);
 }
 
 void campaign_cuts(struct campaign *c, unsigned cuts)
@@ -232,6 +235,7 @@ void campaign_cuts(struct campaign *c, unsigned cuts)
         disk_close(&k);
         done += n;
     }
-    judge_point(&c->tally, !bad, "%u power cuts on a journalled file system: of %llu acknowledged uploads each is there exactly once",
+    judge_point(&c->tally, !bad,
+                "%u power cuts on a journalled file system: of %llu acknowledged uploads each is there exactly once",
                 done, (unsigned long long)(c->tally.acknowledged - acked));
 }

@@ -35,7 +35,7 @@ void daemon_pause_us(unsigned us)
 
 static void become_daemon(const struct daemon *d)
 {
-    const char *argv[10 + DAEMON_OPTIONS] = {d->program,   "--config", d->config,      "--state-dir",  d->state,
+    const char *argv[10 + DAEMON_OPTIONS] = {d->program, "--config", d->config,       "--state-dir", d->state,
                                              "--socket", d->socket,  "--http-socket", "none"};
     const int null = open("/dev/null", O_RDONLY), log = open(d->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     size_t n = 9;

@@ -13,12 +13,12 @@
 struct daemon {
     const char *program;
     char state[PLACE_PATH], socket[108], log[PLACE_PATH], config[PLACE_PATH];
-    const char *preload, *fault; /* the fault library and its shared file; NULL: none */
-    const char *clock_library, *clock; /* libfaketime and the file that tells it the time; NULL: none */
-    bool managed;                /* as if under a service manager */
+    const char *preload, *fault;         /* the fault library and its shared file; NULL: none */
+    const char *clock_library, *clock;   /* libfaketime and the file that tells it the time; NULL: none */
+    bool managed;                        /* as if under a service manager */
     const char *options[DAEMON_OPTIONS]; /* further ones, NULL at the end */
-    pid_t pid;                   /* 0: none */
-    int status;                  /* of waitpid, when it ended by itself or was asked to */
+    pid_t pid;                           /* 0: none */
+    int status;                          /* of waitpid, when it ended by itself or was asked to */
 };
 
 /* Names below folder: state db, socket s, log. */

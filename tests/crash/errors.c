@@ -1,5 +1,6 @@
-/* A disk that cannot be written any more: an ext4 with a journal lies sparse on a tmpfs that gets filled, so that the kernel itself
- * reports the errors, to writes and to syncs, and perhaps goes read-only; or the device is gone altogether. */
+/* A disk that cannot be written any more: an ext4 with a journal lies sparse on a tmpfs that gets filled, so that the
+ * kernel itself reports the errors, to writes and to syncs, and perhaps goes read-only; or the device is gone
+ * altogether. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,8 +82,11 @@ static bool fill(const char *path)
 
 static bool complain(struct bad_disk *k, const char *what)
 {
-    printf("# a disk that %s: %s; last refusal: %s\n", k->way == GONE ? "goes" : k->way == BAD_BLOCKS ? "gets bad" : "gets bad and read-only", what,
-           k->run.stream->reason);
+    printf("# a disk that %s: %s; last refusal: %s\n",
+           k->way == GONE         ? "goes"
+           : k->way == BAD_BLOCKS ? "gets bad"
+                                  : "gets bad and read-only",
+           what, k->run.stream->reason);
     daemon_show_log(&k->run.daemon);
     return false;
 }
@@ -131,7 +135,8 @@ static bool live_through(struct bad_disk *k)
     r->daemon.managed = false;
     r->stream->last_status = 0;
     unlink(k->filler);
-    if (!image_unmount(k->mount) || !image_mount(k->image, k->mount, k->way == BAD_BLOCKS_READ_ONLY, why)) /* drops what only the page cache knew */
+    if (!image_unmount(k->mount) ||
+        !image_mount(k->image, k->mount, k->way == BAD_BLOCKS_READ_ONLY, why)) /* drops what only the page cache knew */
         return complain(k, "the disk cannot be mounted again");
     return image_limit_requests(k->mount, IMAGE_REQUEST_USUAL);
 }
@@ -160,6 +165,8 @@ void campaign_errors(struct campaign *c, unsigned rounds)
             c->tally.rounds++;
         bad_disk_close(&k);
     }
-    judge_point(&c->tally, !bad, "%u times the kernel reported errors of the disk: of %llu acknowledged uploads each is there exactly once",
-                done, (unsigned long long)(c->tally.acknowledged - acked));
+    judge_point(
+        &c->tally, !bad,
+        "%u times the kernel reported errors of the disk: of %llu acknowledged uploads each is there exactly once",
+        done, (unsigned long long)(c->tally.acknowledged - acked));
 }

@@ -25,10 +25,10 @@ static int (*real_fallocate)(int, int, off_t, off_t);
 static int (*real_unlink)(const char *), (*real_rename)(const char *, const char *);
 
 /* A function pointer out of an object pointer, which C itself does not offer. */
-#define FIND(name)                                 \
-    do {                                           \
-        void *symbol = dlsym(RTLD_NEXT, #name);    \
-        memcpy(&real_##name, &symbol, sizeof symbol); \
+#define FIND(name)                                                                                                     \
+    do {                                                                                                               \
+        void *symbol = dlsym(RTLD_NEXT, #name);                                                                        \
+        memcpy(&real_##name, &symbol, sizeof symbol);                                                                  \
     } while (0)
 
 /* Children touch no database, and one may make hardly any system call. */
@@ -94,7 +94,8 @@ static enum fault_action judge(enum fault_kind kind, const char *doing, const ch
         fault->after++;
     if (action == FAULT_LIE)
         return FAULT_LIE;
-    if (action == FAULT_NONE || number < fault->at || (number > fault->at && action != FAULT_ON && action != FAULT_TEAR))
+    if (action == FAULT_NONE || number < fault->at ||
+        (number > fault->at && action != FAULT_ON && action != FAULT_TEAR))
         return FAULT_NONE;
     if (!fault->hits++)
         snprintf(fault->last, sizeof fault->last, "%s %s", doing, name);

@@ -1,5 +1,5 @@
-/* Faults in the daemon's own system calls: a library that is preloaded into the real profd counts what it does to its database and
- * fails, tears, or kills at the chosen one. Shared with the campaign through a mapped file. */
+/* Faults in the daemon's own system calls: a library that is preloaded into the real profd counts what it does to its
+ * database and fails, tears, or kills at the chosen one. Shared with the campaign through a mapped file. */
 #ifndef PROFD_TESTS_CRASH_FAULT_H
 #define PROFD_TESTS_CRASH_FAULT_H
 

@@ -17,8 +17,8 @@
 
 #define LOOP_MAJOR 7
 #define SHUT_DOWN _IOR('X', 125, uint32_t) /* EXT4_IOC_SHUTDOWN, which no header of user space has */
-/* After a sync. At once (2, or 1 with its journal written) an fdatasync that is under way says yes to what is lost, in Linux 6.18 at
- * least; a power cut is better made otherwise (cuts.c). */
+/* After a sync. At once (2, or 1 with its journal written) an fdatasync that is under way says yes to what is lost, in
+ * Linux 6.18 at least; a power cut is better made otherwise (cuts.c). */
 #define SHUT_DOWN_SYNCED 0u
 
 bool image_make(const char *path, unsigned mib)
@@ -28,8 +28,8 @@ bool image_make(const char *path, unsigned mib)
 
     if (fd >= 0)
         close(fd);
-    return sized && place_run((const char *const[]){"mkfs.ext4", "-q", "-F", "-b", "4096", "-N", "256", "-J", "size=4", "-E",
-                                                    "lazy_itable_init=0,lazy_journal_init=0", path, NULL}) == 0;
+    return sized && place_run((const char *const[]){"mkfs.ext4", "-q", "-F", "-b", "4096", "-N", "256", "-J", "size=4",
+                                                    "-E", "lazy_itable_init=0,lazy_journal_init=0", path, NULL}) == 0;
 }
 
 /* Takes a free loop device; another may take it between our asking and our taking. */

@@ -112,7 +112,8 @@ static bool read_shares(const struct answer *a, struct shares *h, char why[512])
         share_arc(h, c.to[i], c.calls[i]);
     for (uint32_t i = 0; i < c.histogram_count; i++)
         for (uint32_t j = 0; j < c.histograms[i].used; j++)
-            share_one(h, h->ticks, c.histograms[i].low == STREAM_LOW ? c.bin_index[c.histograms[i].first + j] : STREAM_IDS,
+            share_one(h, h->ticks,
+                      c.histograms[i].low == STREAM_LOW ? c.bin_index[c.histograms[i].first + j] : STREAM_IDS,
                       c.bin_ticks[c.histograms[i].first + j]);
     counts_done(&c);
     return true;
@@ -203,10 +204,11 @@ bool judge_totals(const struct daemon *d, const struct stream *s, struct verdict
     if (!ok)
         return false;
     snprintf(why, 512,
-             "%llu accepted, %llu stored, %llu retired with %llu calls by the ledger; in the sums %llu of %llu, without %llu with %llu calls",
-             (unsigned long long)accepted, (unsigned long long)stored, (unsigned long long)retired, (unsigned long long)calls,
-             (unsigned long long)v->present, (unsigned long long)stream_acked(s), (unsigned long long)v->retired,
-             (unsigned long long)v->retired_calls);
+             "%llu accepted, %llu stored, %llu retired with %llu calls by the ledger; in the sums %llu of %llu, "
+             "without %llu with %llu calls",
+             (unsigned long long)accepted, (unsigned long long)stored, (unsigned long long)retired,
+             (unsigned long long)calls, (unsigned long long)v->present, (unsigned long long)stream_acked(s),
+             (unsigned long long)v->retired, (unsigned long long)v->retired_calls);
     return accepted == stream_acked(s) && stored == v->present && retired == v->retired && calls == v->retired_calls;
 }
 
@@ -257,7 +259,8 @@ bool judge_integrity(const struct daemon *d, const char *folder, char why[512])
         ok = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
              sqlite3_prepare_v2(db, "PRAGMA integrity_check(3)", -1, &q, NULL) == SQLITE_OK &&
              sqlite3_step(q) == SQLITE_ROW && !strcmp((const char *)sqlite3_column_text(q, 0), "ok");
-        snprintf(why, 512, "%.300s", q && sqlite3_data_count(q) ? (const char *)sqlite3_column_text(q, 0) : sqlite3_errmsg(db));
+        snprintf(why, 512, "%.300s",
+                 q && sqlite3_data_count(q) ? (const char *)sqlite3_column_text(q, 0) : sqlite3_errmsg(db));
     }
     sqlite3_finalize(q);
     sqlite3_close(db);

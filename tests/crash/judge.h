@@ -15,8 +15,8 @@ struct tally {
     uint64_t lost, doubled;                   /* acknowledged uploads: not there; counted more than once */
     uint64_t half;                            /* uploads of which only a part is there */
     uint64_t damaged;                         /* databases that integrity_check or profctl verify finds fault with */
-    uint64_t rollups, retired;                /* in the end of each database: what must have happened for kills to hit it */
-    uint64_t executables;                     /* acknowledged, and looked for in the end */
+    uint64_t rollups, retired; /* in the end of each database: what must have happened for kills to hit it */
+    uint64_t executables;      /* acknowledged, and looked for in the end */
     uint64_t checks, points, failed;
 };
 
@@ -27,8 +27,8 @@ struct verdict {
     uint64_t rollups;                               /* sums stored, by the daemon's metrics */
 };
 
-/* Asks the daemon for its sum and compares. With whole, every upload that was sent must be there; else only the acknowledged ones.
- * acked: states noted before, STREAM_IDS of them. False: it did not answer, and why says so. */
+/* Asks the daemon for its sum and compares. With whole, every upload that was sent must be there; else only the
+ * acknowledged ones. acked: states noted before, STREAM_IDS of them. False: it did not answer, and why says so. */
 bool judge_sums(const struct daemon *d, const struct stream *s, const uint8_t *acked, bool whole, struct verdict *v,
                 char why[512]);
 /* The daemon's own totals, of a client that has settled: accepted = stored + retired, and these are the verdict's. */

@@ -16,8 +16,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* One life: a quarter of the daemons, or all that begin with an old database, die while they start. Now and then what the last kill
- * left is counted. */
+/* One life: a quarter of the daemons, or all that begin with an old database, die while they start. Now and then what
+ * the last kill left is counted. */
 static bool live_and_die(struct run *r, const struct habit *h)
 {
     struct campaign *c = r->campaign;
@@ -75,8 +75,8 @@ static void kill_habit(struct campaign *c, const struct habit *h, unsigned kills
         printf("# %s: it did nothing of the kind\n", h->name);
         bad++;
     }
-    judge_point(&c->tally, !bad, "%u kills while %s (%.0f a minute): %llu acknowledged uploads are there exactly once", done,
-                h->name, done * 60 / took, (unsigned long long)(c->tally.acknowledged - acked));
+    judge_point(&c->tally, !bad, "%u kills while %s (%.0f a minute): %llu acknowledged uploads are there exactly once",
+                done, h->name, done * 60 / took, (unsigned long long)(c->tally.acknowledged - acked));
 }
 
 void campaign_kills(struct campaign *c, unsigned kills)
@@ -116,9 +116,11 @@ void campaign_kills_control(struct campaign *c)
     struct tally t;
 
     try_control(c, true, false, &t);
-    judge_point(&c->tally, t.lost > 0, "control: acknowledged before the commit, %llu uploads are found lost after %llu kills",
+    judge_point(&c->tally, t.lost > 0,
+                "control: acknowledged before the commit, %llu uploads are found lost after %llu kills",
                 (unsigned long long)t.lost, (unsigned long long)t.kills);
     try_control(c, false, true, &t);
-    judge_point(&c->tally, t.doubled > 0, "control: sent again under another id, %llu uploads are found double after %llu kills",
+    judge_point(&c->tally, t.doubled > 0,
+                "control: sent again under another id, %llu uploads are found double after %llu kills",
                 (unsigned long long)t.doubled, (unsigned long long)t.kills);
 }

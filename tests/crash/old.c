@@ -37,9 +37,11 @@ bool old_make(const char *path, const char *folder)
     mkdir(folder, 0700);
     place_join(file, folder, "profd.db");
     identity_host(machine);
-    /* Ids are kept by host and user, for 30 days: host and user are those of the client that goes on, and it sent them just now. */
+    /* Ids are kept by host and user, for 30 days: host and user are those of the client that goes on, and it sent them
+     * just now. */
     snprintf(own, sizeof own,
-             "UPDATE host SET machine='%s'; UPDATE sender SET seen=strftime('%%s'), uid=%u; UPDATE series SET uid=%u; UPDATE build_user SET uid=%u; "
+             "UPDATE host SET machine='%s'; UPDATE sender SET seen=strftime('%%s'), uid=%u; UPDATE series SET uid=%u; "
+             "UPDATE build_user SET uid=%u; "
              "UPDATE build_set_user SET uid=%u; UPDATE user_epoch SET uid=%u; PRAGMA journal_mode=WAL",
              machine, geteuid(), geteuid(), geteuid(), geteuid(), geteuid());
     ok = text && sqlite3_open(file, &db) == SQLITE_OK && sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK &&

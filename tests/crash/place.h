@@ -1,4 +1,5 @@
-/* Where a campaign happens: a private folder and private mounts, which vanish with the process whatever becomes of it. */
+/* Where a campaign happens: a private folder and private mounts, which vanish with the process whatever becomes of it.
+ */
 #ifndef PROFD_TESTS_CRASH_PLACE_H
 #define PROFD_TESTS_CRASH_PLACE_H
 

@@ -71,8 +71,9 @@ static void try_scene(struct campaign *c, struct scene *scene, unsigned step)
             runs++;
             hits += hit;
         }
-        judge_point(&c->tally, !bad && hits > 0, "%s: %s at %u of about %" PRIu64 " operations: nothing lost, nothing double",
-                    scene->name, ways[i].name, hits, scene->operations);
+        judge_point(&c->tally, !bad && hits > 0,
+                    "%s: %s at %u of about %" PRIu64 " operations: nothing lost, nothing double", scene->name,
+                    ways[i].name, hits, scene->operations);
     }
 }
 
@@ -99,7 +100,10 @@ void campaign_points(struct campaign *c, unsigned step)
     struct scene fresh = {.name = "new database", .more = 8, .habit = &habits[HABIT_PLAIN]},
                  old = {.name = "old database", .more = 8, .habit = &habits[HABIT_OLD]},
                  log = {.name = "long log", .more = 12, .habit = &habits[HABIT_PLAIN]},
-                 sums = {.name = "rolling up and removing", .more = 45, .pause_ns = 15000000, .habit = &habits[HABIT_RETENTION]};
+                 sums = {.name = "rolling up and removing",
+                         .more = 45,
+                         .pause_ns = 15000000,
+                         .habit = &habits[HABIT_RETENTION]};
 
     try_scene(c, &fresh, step);
     try_scene(c, &old, step);

@@ -12,7 +12,7 @@ struct scene {
     uint32_t more;              /* uploads to send, of each lane */
     uint32_t pause_ns;          /* between them */
     const struct habit *habit;
-    uint64_t operations;        /* counted in a run without faults */
+    uint64_t operations; /* counted in a run without faults */
 };
 
 /* What goes wrong. */
@@ -23,8 +23,8 @@ struct way {
     bool managed;
 };
 
-/* A run of the scene with the n-th operation going wrong, and what is demanded of the daemon then. False: something is wrong, and
- * was said. *hit: the operation was reached. n = 0: no fault; counts the scene's operations. */
+/* A run of the scene with the n-th operation going wrong, and what is demanded of the daemon then. False: something is
+ * wrong, and was said. *hit: the operation was reached. n = 0: no fault; counts the scene's operations. */
 bool points_try(struct campaign *c, struct scene *scene, const struct way *way, uint64_t n, bool *hit);
 
 /* The memory shared with the library, at path. NULL: no memory. */

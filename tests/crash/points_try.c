@@ -128,13 +128,14 @@ static bool demand_words(struct attempt *a)
     return (status >= 70 && status <= 78) || complain(a, "it does not start, and its exit status says nothing");
 }
 
-/* An error before the first upload must have kept it from serving: nobody would hear of it. A full disk need not, it still answers.
- * (SQLite itself does not ask whether the directory of a new log was synced.) */
+/* An error before the first upload must have kept it from serving: nobody would hear of it. A full disk need not, it
+ * still answers. (SQLite itself does not ask whether the directory of a new log was synced.) */
 static bool demand_start(struct attempt *a)
 {
     const bool counts = !strncmp(a->fault->last, "sync of profd", 13) || !strncmp(a->fault->last, "write", 5);
 
-    return !a->fault->hits || a->way->error != EIO || !counts || complain(a, "it serves although that failed while it started");
+    return !a->fault->hits || a->way->error != EIO || !counts ||
+           complain(a, "it serves although that failed while it started");
 }
 
 static bool demand(struct attempt *a)
@@ -162,8 +163,9 @@ bool points_try(struct campaign *c, struct scene *scene, const struct way *way, 
     bool ok = attempt_open(&a, c) && daemon_start(&r->daemon);
 
     if (ok) {
-        ok = daemon_await(&r->daemon, 10000) ? demand(&a)
-             : way->action == FAULT_KILL || way->action == FAULT_KILL_TORN || demand_words(&a);
+        ok = daemon_await(&r->daemon, 10000)
+                 ? demand(&a)
+                 : way->action == FAULT_KILL || way->action == FAULT_KILL_TORN || demand_words(&a);
         if (daemon_alive(&r->daemon))
             daemon_stop(&r->daemon, 10000);
         if (!n)

@@ -1,5 +1,5 @@
-/* make soak: uploads, reports, rolling up, stops, kills and a clock that jumps, for as long as is asked; then the sums must be exact, and
- * memory must not have grown. */
+/* make soak: uploads, reports, rolling up, stops, kills and a clock that jumps, for as long as is asked; then the sums
+ * must be exact, and memory must not have grown. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,8 +108,8 @@ static void set_clock(struct soak *k, const char *offset)
 
 static bool soak_open(struct soak *k, struct campaign *c)
 {
-    static const struct habit habit = {.name = "soak", .options = {"--raw-age", "1s", "--raw-bytes", "1M", "--keep-age", "0"},
-                                       .hours = 100};
+    static const struct habit habit = {
+        .name = "soak", .options = {"--raw-age", "1s", "--raw-bytes", "1M", "--keep-age", "0"}, .hours = 100};
     struct run *r = &k->run;
 
     if (!run_open(r, c, "soak") || !run_accustom(r, &habit))
@@ -185,7 +185,8 @@ void campaign_soak(struct campaign *c, unsigned length)
     for (size_t i = 0; i < k.growth.n; i++)
         most = k.growth.bytes[i] > most ? k.growth.bytes[i] : most;
     judge_point(&c->tally, k.ok && k.answered && *k.answered > 0 && most < 512e6,
-                "soak: %u s, %llu reports, %u stops, %u kills, %u clock jumps, at most %.1f MiB, growing by %.2f MiB an hour: sums exact",
+                "soak: %u s, %llu reports, %u stops, %u kills, %u clock jumps, at most %.1f MiB, growing by %.2f MiB "
+                "an hour: sums exact",
                 length, (unsigned long long)(k.answered ? *k.answered : 0), k.stops, k.kills,
                 k.run.daemon.clock_library ? k.jumps : 0, most / 1048576, growth_slope(&k.growth) * 3600 / 1048576);
     run_close(&k.run);

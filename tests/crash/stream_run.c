@@ -1,5 +1,5 @@
-/* The client's loop: a few connections, each with a window of unanswered uploads that go out again with the same id whenever the
- * daemon died, in another order, and now and then one that was acknowledged long ago. */
+/* The client's loop: a few connections, each with a window of unanswered uploads that go out again with the same id
+ * whenever the daemon died, in another order, and now and then one that was acknowledged long ago. */
 #include "tests/crash/stream_run.h"
 
 #include <errno.h>
@@ -75,8 +75,13 @@ static enum profd_status fill_arcs(struct profd_upload *u, uint32_t n)
 static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
 {
     const uint64_t ticks = stream_ticks(n);
-    const struct profd_histogram h = {.bins = STREAM_IDS, .rate = 100, .used = 1, .low = STREAM_LOW, .high = STREAM_HIGH,
-                                      .index = &n, .ticks = &ticks};
+    const struct profd_histogram h = {.bins = STREAM_IDS,
+                                      .rate = 100,
+                                      .used = 1,
+                                      .low = STREAM_LOW,
+                                      .high = STREAM_HIGH,
+                                      .index = &n,
+                                      .ticks = &ticks};
     struct profd_upload *u = NULL;
     char shard[8];
     uint32_t index;
@@ -363,13 +368,15 @@ int stream_run(struct stream *s)
     static struct lane lanes[STREAM_LANES];
 
     for (unsigned i = 0; i < STREAM_LANES; i++)
-        lanes[i] = (struct lane){.stream = s, .shared = &s->lanes[i], .fd = -1, .index = i,
+        lanes[i] = (struct lane){.stream = s,
+                                 .shared = &s->lanes[i],
+                                 .fd = -1,
+                                 .index = i,
                                  .random = UINT64_C(0x9e3779b97f4a7c15) * (i + 1 + (uint64_t)getpid())};
     while (!s->quit) {
         for (unsigned i = 0; i < STREAM_LANES; i++) {
             step_lane(&lanes[i]);
-            lanes[i].shared->idle =
-                !lanes[i].due_count && (s->stop || lanes[i].shared->next >= s->most / STREAM_LANES);
+            lanes[i].shared->idle = !lanes[i].due_count && (s->stop || lanes[i].shared->next >= s->most / STREAM_LANES);
         }
         wait_lanes(lanes);
     }

@@ -78,7 +78,8 @@ static struct trace run(const uint8_t *data, size_t size, size_t piece)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trace whole = run(data, size, size ? size : 1), byte = run(data, size, 1), seven = run(data, size, 7);
-    if (whole.status != byte.status || whole.events != byte.events || whole.hash != byte.hash || seven.hash != byte.hash) {
+    if (whole.status != byte.status || whole.events != byte.events || whole.hash != byte.hash ||
+        seven.hash != byte.hash) {
         abort();
     }
     return 0;

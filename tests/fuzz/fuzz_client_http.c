@@ -13,7 +13,8 @@ struct trace {
     bool done;
 };
 
-static enum profd_status take(void *context, const struct profd_answer *a, const void *bytes, size_t n, struct profd_error *e)
+static enum profd_status take(void *context, const struct profd_answer *a, const void *bytes, size_t n,
+                              struct profd_error *e)
 {
     struct trace *t = context;
     const uint8_t *p = bytes;
@@ -46,8 +47,8 @@ static struct trace run(const uint8_t *data, size_t size, size_t piece)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trace whole = run(data, size, size ? size : 1), byte = run(data, size, 1), five = run(data, size, 5);
-    if (whole.status != byte.status || whole.done != byte.done || whole.bytes != byte.bytes || whole.hash != byte.hash ||
-        five.hash != byte.hash || five.status != byte.status) {
+    if (whole.status != byte.status || whole.done != byte.done || whole.bytes != byte.bytes ||
+        whole.hash != byte.hash || five.hash != byte.hash || five.status != byte.status) {
         abort();
     }
     return 0;

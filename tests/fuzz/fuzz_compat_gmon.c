@@ -1,4 +1,5 @@
-/* gmon.out as gprof reads it: any bytes, as one file or two, are taken or complained of, and what is taken is consistent. */
+/* gmon.out as gprof reads it: any bytes, as one file or two, are taken or complained of, and what is taken is
+ * consistent. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

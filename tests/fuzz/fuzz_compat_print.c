@@ -1,5 +1,5 @@
-/* Any object and any counts, within what their decoders let through: no crash, no undefined behaviour, and whatever is refused leaves the
- * buffer as it was. Input: 16-byte records; the first byte says what a record is. */
+/* Any object and any counts, within what their decoders let through: no crash, no undefined behaviour, and whatever is
+ * refused leaves the buffer as it was. Input: 16-byte records; the first byte says what a record is. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +53,19 @@ static void add_counts(struct input *in, const uint8_t *p)
 {
     struct counts *c = &in->counts;
     if (p[0] % 4 == 1 && c->histogram_count < MOST) {
-        struct counts_histogram h = {.low = address(p + 1), .high = address(p + 4), .bins = 1 + (uint32_t)number(p + 7, p[10] % 4),
-                                     .rate = 1 + p[11], .dimension = "seconds", .abbreviation = 's', .first = c->bin_count};
+        struct counts_histogram h = {.low = address(p + 1),
+                                     .high = address(p + 4),
+                                     .bins = 1 + (uint32_t)number(p + 7, p[10] % 4),
+                                     .rate = 1 + p[11],
+                                     .dimension = "seconds",
+                                     .abbreviation = 's',
+                                     .first = c->bin_count};
         if (h.low < h.high)
             in->histograms[c->histogram_count++] = h;
     } else if (p[0] % 4 == 2 && c->histogram_count > 0 && c->bin_count < MOST) {
         struct counts_histogram *h = &in->histograms[c->histogram_count - 1];
-        uint32_t least = h->used == 0 ? 0 : in->bin_index[c->bin_count - 1] + 1, step = (uint32_t)number(p + 1, p[4] % 4);
+        uint32_t least = h->used == 0 ? 0 : in->bin_index[c->bin_count - 1] + 1,
+                 step = (uint32_t)number(p + 1, p[4] % 4);
         if (least >= h->bins || step >= h->bins - least)
             return;
         in->bin_index[c->bin_count] = least + step;
@@ -89,11 +95,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     in->object.names = in->names;
     in->object.name_bytes = 1;
     in->text = (struct object_range){address(data + 1), address(data + 4), OBJECT_RANGE_TEXT};
-    in->counts = (struct counts){.histograms = in->histograms, .bin_index = in->bin_index, .bin_ticks = in->bin_ticks,
-                                 .from_build = in->from_build, .to_build = in->to_build, .from = in->from, .to = in->to,
+    in->counts = (struct counts){.histograms = in->histograms,
+                                 .bin_index = in->bin_index,
+                                 .bin_ticks = in->bin_ticks,
+                                 .from_build = in->from_build,
+                                 .to_build = in->to_build,
+                                 .from = in->from,
+                                 .to = in->to,
                                  .calls = in->calls};
-    struct compat_options options = {.brief = (data[7] & 15) != 15, .no_flat = (data[7] & 16) != 0, .no_graph = (data[7] & 32) != 0,
-                                     .all_symbols = (data[7] & 64) != 0, .width = data[8], .traditional = (data[7] & 128) != 0};
+    struct compat_options options = {.brief = (data[7] & 15) != 15,
+                                     .no_flat = (data[7] & 16) != 0,
+                                     .no_graph = (data[7] & 32) != 0,
+                                     .all_symbols = (data[7] & 64) != 0,
+                                     .width = data[8],
+                                     .traditional = (data[7] & 128) != 0};
     for (size_t at = RECORD; size - at >= RECORD; at += RECORD)
         if (data[at] % 4 == 0)
             add_symbol(in, data + at);

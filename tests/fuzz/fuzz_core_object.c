@@ -1,5 +1,5 @@
-/* Whatever bytes the object worker answers: refused in a sentence, or an object that can be encoded to the same meaning, and whose
- * symbol table gives every address one owner. */
+/* Whatever bytes the object worker answers: refused in a sentence, or an object that can be encoded to the same
+ * meaning, and whose symbol table gives every address one owner. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

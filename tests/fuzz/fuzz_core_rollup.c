@@ -1,6 +1,6 @@
-/* Input: the arcs' section and the histograms' of a sum, divided by the first two bytes, which are compressed here, or (third byte
- * odd) the bytes as they are stored; the spread likewise behind them.
- * Law: what decodes encodes again and decodes to the same; its sum with itself doubles every number. */
+/* Input: the arcs' section and the histograms' of a sum, divided by the first two bytes, which are compressed here, or
+ * (third byte odd) the bytes as they are stored; the spread likewise behind them. Law: what decodes encodes again and
+ * decodes to the same; its sum with itself doubles every number. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -38,8 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     int fd = memory_of(data + 1, size - 1);
-    struct elf_read_options options = {.static_arcs = true, .demangle = (data[0] & 1) == 0, .lines = true,
-                                       .all_lines = (data[0] & 2) != 0, .line_table = (data[0] & 4) != 0,
+    struct elf_read_options options = {.static_arcs = true,
+                                       .demangle = (data[0] & 1) == 0,
+                                       .lines = true,
+                                       .all_lines = (data[0] & 2) != 0,
+                                       .line_table = (data[0] & 4) != 0,
                                        .text = (data[0] & 8) != 0};
     struct arena *a = arena_new((size_t)256 << 20);
     struct object *o;

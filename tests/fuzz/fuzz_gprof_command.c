@@ -1,6 +1,7 @@
-/* Law: `profctl gprof` with any options, executable and profile ends with an exit status of its own, and leaves nothing behind.
- * Input: a byte n and n bytes of options, one a line; three bytes (little-endian) m and m bytes of executable; the profile. What
- * would name other files is left out of the options. It runs in a folder of its own, where -s writes. */
+/* Law: `profctl gprof` with any options, executable and profile ends with an exit status of its own, and leaves nothing
+ * behind. Input: a byte n and n bytes of options, one a line; three bytes (little-endian) m and m bytes of executable;
+ * the profile. What would name other files is left out of the options. It runs in a folder of its own, where -s writes.
+ */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,7 +72,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static int file_of(const uint8_t *data, size_t size, char *path, size_t room)
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
         abort();
     snprintf(path, room, "/proc/self/fd/%d", fd);
     return fd;
@@ -85,7 +87,8 @@ static int options_split(char *text, char **words)
         next = strchr(word, '\n');
         if (next != NULL)
             *next++ = '\0';
-        if (word[0] == '\0' || word[0] == '@' || strcmp(word, "-") == 0 || (word[0] != '-' && strchr(word, '/') != NULL))
+        if (word[0] == '\0' || word[0] == '@' || strcmp(word, "-") == 0 ||
+            (word[0] != '-' && strchr(word, '/') != NULL))
             continue;
         words[n++] = word;
     }
@@ -118,7 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, p.part[0], p.size[0]);
     char *argv[WORDS_MAX + 5] = {name};
     int argc = 1 + options_split(text, argv + 1);
-    int files[2] = {file_of(p.part[1], p.size[1], executable, sizeof executable), file_of(p.part[2], p.size[2], profile, sizeof profile)};
+    int files[2] = {file_of(p.part[1], p.size[1], executable, sizeof executable),
+                    file_of(p.part[2], p.size[2], profile, sizeof profile)};
     argv[argc++] = executable;
     argv[argc++] = profile;
     argv[argc++] = profile; /* twice: sums */
@@ -133,10 +137,51 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* Adds an option that there is. */
 static size_t options_grow(uint8_t *text, size_t size, size_t room, unsigned seed)
 {
-    static const char *const options[] = {
-        "-b", "-z", "-p", "-q", "-C", "-s", "-l", "-i", "-T", "-a", "-D", "-c", "-L", "-B", "-P", "-Q", "-Z", "-w1", "-w200", "-pmain", "-Pf",
-        "-qmain", "-Qf", "-Cf", "-qf/g", "-kf/", "-k/main", "-emain", "-Ef", "-fmain", "-Ff", "-nf", "-Nmain", "-p7", "-pa.c", "-qa.c:f",
-        "-pa.c:3", "--inline-file-names", "--no-demangle", "--demangle", "--demangle=gnu-v3", "--demangle=rust", "--demangle=none", "-d", "--"};
+    static const char *const options[] = {"-b",
+                                          "-z",
+                                          "-p",
+                                          "-q",
+                                          "-C",
+                                          "-s",
+                                          "-l",
+                                          "-i",
+                                          "-T",
+                                          "-a",
+                                          "-D",
+                                          "-c",
+                                          "-L",
+                                          "-B",
+                                          "-P",
+                                          "-Q",
+                                          "-Z",
+                                          "-w1",
+                                          "-w200",
+                                          "-pmain",
+                                          "-Pf",
+                                          "-qmain",
+                                          "-Qf",
+                                          "-Cf",
+                                          "-qf/g",
+                                          "-kf/",
+                                          "-k/main",
+                                          "-emain",
+                                          "-Ef",
+                                          "-fmain",
+                                          "-Ff",
+                                          "-nf",
+                                          "-Nmain",
+                                          "-p7",
+                                          "-pa.c",
+                                          "-qa.c:f",
+                                          "-pa.c:3",
+                                          "--inline-file-names",
+                                          "--no-demangle",
+                                          "--demangle",
+                                          "--demangle=gnu-v3",
+                                          "--demangle=rust",
+                                          "--demangle=none",
+                                          "-d",
+                                          "--"};
     const char *option = options[seed % (sizeof options / sizeof *options)];
     size_t n = strlen(option);
     if (n + 1 > room - size)

@@ -1,5 +1,5 @@
-/* Laws: what is refused has a sentence; what parses refers to nothing that is not there; a comment behind every line that no cost
- * line must follow changes nothing. */
+/* Laws: what is refused has a sentence; what parses refers to nothing that is not there; a comment behind every line
+ * that no cost line must follow changes nothing. */
 #include <stdint.h>
 #include <stdio.h>
 
@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static enum profd_status parse(struct arena *a, const uint8_t *data, size_t size, bool comments, struct import_profile **out,
-                               struct profd_error *e)
+static enum profd_status parse(struct arena *a, const uint8_t *data, size_t size, bool comments,
+                               struct import_profile **out, struct profd_error *e)
 {
     struct import_callgrind *c;
     const char *at = (const char *)data, *end = at + size;

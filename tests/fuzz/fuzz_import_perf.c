@@ -1,5 +1,5 @@
-/* Laws: what is refused has a sentence; what parses refers to nothing that is not there; each sample of a chain of n places adds n − 1
- * pairs at most. */
+/* Laws: what is refused has a sentence; what parses refers to nothing that is not there; each sample of a chain of n
+ * places adds n − 1 pairs at most. */
 #include <stdint.h>
 
 #include "client/import_perf.h"

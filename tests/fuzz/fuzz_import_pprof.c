@@ -1,5 +1,5 @@
-/* First byte: 1 takes the rest as gzip. Laws: what is refused has a sentence; what parses refers to nothing that is not there, and
- * parses again to the same. */
+/* First byte: 1 takes the rest as gzip. Laws: what is refused has a sentence; what parses refers to nothing that is not
+ * there, and parses again to the same. */
 #include <stdint.h>
 
 #include "client/import_input.h"

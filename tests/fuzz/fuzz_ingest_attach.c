@@ -1,6 +1,7 @@
-/* Law: whatever a process has in its memory, a harvest ends, reads nothing outside, and is refused with a sentence or is an upload
- * whose counts are what it says; the next one, of a memory that has grown, resumes from its snapshot; one more brings nothing.
- * The first byte chooses: 1, the rest is a snapshot for the decoder; 3, the contents of one; even, a memory. */
+/* Law: whatever a process has in its memory, a harvest ends, reads nothing outside, and is refused with a sentence or
+ * is an upload whose counts are what it says; the next one, of a memory that has grown, resumes from its snapshot; one
+ * more brings nothing. The first byte chooses: 1, the rest is a snapshot for the decoder; 3, the contents of one; even,
+ * a memory. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static void decode(const uint8_t *data, size_t size)
     }
     require(attach_snapshot_encode(&s, &bytes, &n, &e) == PROFD_OK);
     require(attach_snapshot_decode(bytes, n, &again, &e) == PROFD_OK);
-    require(again.places.count == s.places.count && again.places.table_count == s.places.table_count && again.end == s.end);
+    require(again.places.count == s.places.count && again.places.table_count == s.places.table_count &&
+            again.end == s.end);
     require(memcmp(again.places.counts, s.places.counts, s.places.count * sizeof *s.places.counts) == 0);
     require(memcmp(again.places.slots, s.places.slots, s.places.count * sizeof *s.places.slots) == 0);
     attach_snapshot_done(&s);

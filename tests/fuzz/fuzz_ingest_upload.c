@@ -1,5 +1,5 @@
-/* Payloads of UPLOAD frames from strangers, into a store that knows the executable of build "aaaa…": whatever comes gets a
- * status, refusals get a sentence, and what was stored once is a duplicate the second time. */
+/* Payloads of UPLOAD frames from strangers, into a store that knows the executable of build "aaaa…": whatever comes
+ * gets a status, refusals get a sentence, and what was stored once is a duplicate the second time. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,16 @@ static struct store *open_store(void)
 {
     struct store *s;
     struct object_range range = {0x1000, 0x2000, OBJECT_RANGE_TEXT};
-    struct object o = {.bits = 64, .has_executable_start = true, .has_etext = true, .executable_start = 0x1000, .etext = 0x2000,
-                       .range_count = 1, .ranges = &range, .name_bytes = 1, .names = "", .note = ""};
+    struct object o = {.bits = 64,
+                       .has_executable_start = true,
+                       .has_etext = true,
+                       .executable_start = 0x1000,
+                       .etext = 0x2000,
+                       .range_count = 1,
+                       .ranges = &range,
+                       .name_bytes = 1,
+                       .names = "",
+                       .note = ""};
     uint8_t *bytes;
     size_t n;
     memset(o.id.text, 'a', 40);

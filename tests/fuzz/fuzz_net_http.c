@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SPLITS_MAX 64 /* of long inputs only some are tried: the law costs a parse each */
 
-static void check_split(const struct http_parser *whole, enum http_parse_result wanted, const char *data, size_t size, size_t split)
+static void check_split(const struct http_parser *whole, enum http_parse_result wanted, const char *data, size_t size,
+                        size_t split)
 {
     struct http_parser p = {0};
     enum http_parse_result result = http_parse(&p, data, split);
@@ -26,9 +27,11 @@ static void check_head(const struct http_parser *p, const char *data)
 {
     const struct http_head *h = &p->head;
     if (p->at > HTTP_HEAD_MAX || memcmp(data + p->at - 4, "\r\n\r\n", 4) != 0 || h->host.at == 0 ||
-        !http_host_valid(data + h->host.at, h->host.size) || (size_t)h->if_none_match.at + h->if_none_match.size > p->at)
+        !http_host_valid(data + h->host.at, h->host.size) ||
+        (size_t)h->if_none_match.at + h->if_none_match.size > p->at)
         abort();
-    bool read = h->method == HTTP_METHOD_GET || h->method == HTTP_METHOD_HEAD; /* nothing is answered about other targets */
+    bool read =
+        h->method == HTTP_METHOD_GET || h->method == HTTP_METHOD_HEAD; /* nothing is answered about other targets */
     if (read && (data[h->target.at] != '/' || memchr(data + h->target.at, ' ', h->target.size) != NULL))
         abort();
     char *copy = malloc(p->at);

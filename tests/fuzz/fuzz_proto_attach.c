@@ -1,4 +1,5 @@
-/* Law: whatever the bytes, no read outside them, no endless loop; what comes out names modules that are there, inside them. */
+/* Law: whatever the bytes, no read outside them, no endless loop; what comes out names modules that are there, inside
+ * them. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

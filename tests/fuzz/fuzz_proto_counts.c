@@ -36,7 +36,8 @@ static int differs(const struct counts *a, const struct counts *b)
            memcmp(a->from_build, b->from_build, a->arc_count * sizeof *a->from_build) != 0 ||
            memcmp(a->to_build, b->to_build, a->arc_count * sizeof *a->to_build) != 0 ||
            memcmp(a->from, b->from, a->arc_count * sizeof *a->from) != 0 ||
-           memcmp(a->to, b->to, a->arc_count * sizeof *a->to) != 0 || memcmp(a->calls, b->calls, a->arc_count * sizeof *a->calls) != 0;
+           memcmp(a->to, b->to, a->arc_count * sizeof *a->to) != 0 ||
+           memcmp(a->calls, b->calls, a->arc_count * sizeof *a->calls) != 0;
 }
 
 /* Field by field: the struct has padding. */
@@ -44,8 +45,8 @@ static int histograms_differ(const struct counts *a, const struct counts *b)
 {
     for (uint32_t i = 0; i < a->histogram_count; i++) {
         const struct counts_histogram *h = &a->histograms[i], *k = &b->histograms[i];
-        if (h->build != k->build || h->bins != k->bins || h->low != k->low || h->high != k->high || h->rate != k->rate ||
-            h->abbreviation != k->abbreviation || h->first != k->first || h->used != k->used ||
+        if (h->build != k->build || h->bins != k->bins || h->low != k->low || h->high != k->high ||
+            h->rate != k->rate || h->abbreviation != k->abbreviation || h->first != k->first || h->used != k->used ||
             memcmp(h->dimension, k->dimension, sizeof h->dimension) != 0)
             return 1;
     }

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     uint8_t *first = NULL, *second = NULL;
     size_t n, k;
-    if (gmon_format_file(&c, &format, &first, &n, &e) != PROFD_OK || gmon_parse(first, n, &format, &again, &e) != PROFD_OK) {
+    if (gmon_format_file(&c, &format, &first, &n, &e) != PROFD_OK ||
+        gmon_parse(first, n, &format, &again, &e) != PROFD_OK) {
         if (c.histogram_count + c.arc_count > 0) /* a file of basic blocks alone has nothing to write */
             abort();
         free(first);
@@ -28,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t ticks[2], calls[2];
     counts_totals(&c, &ticks[0], &calls[0]);
     counts_totals(&again, &ticks[1], &calls[1]);
-    if (ticks[0] != ticks[1] || calls[0] != calls[1] || gmon_format_file(&again, &format, &second, &k, &e) != PROFD_OK || n != k ||
-        memcmp(first, second, n) != 0)
+    if (ticks[0] != ticks[1] || calls[0] != calls[1] ||
+        gmon_format_file(&again, &format, &second, &k, &e) != PROFD_OK || n != k || memcmp(first, second, n) != 0)
         abort();
     free(first);
     free(second);

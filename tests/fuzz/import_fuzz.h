@@ -21,7 +21,8 @@ static inline void import_fuzz_check(const struct import_profile *p)
     for (uint32_t i = 0; i < p->frame_count; i++) {
         const struct import_frame *f = &p->frames[i];
         bytes += (f->name ? strlen(f->name) : 0) + (f->file ? strlen(f->file) : 0);
-        if ((f->object != IMPORT_NONE && f->object >= p->object_count) || f->ticks > SUM_MAX || (!f->has_address && f->address != 0))
+        if ((f->object != IMPORT_NONE && f->object >= p->object_count) || f->ticks > SUM_MAX ||
+            (!f->has_address && f->address != 0))
             abort();
     }
     for (uint32_t i = 0; i < p->pair_count; i++)

@@ -1,5 +1,5 @@
-/* Several threads that all call the same functions. Arguments: threads and rounds (default 4 150). glibc's collector loses
- * calls here, and the report must not claim that it is exact. */
+/* Several threads that all call the same functions. Arguments: threads and rounds (default 4 150). glibc's collector
+ * loses calls here, and the report must not claim that it is exact. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

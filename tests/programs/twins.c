@@ -1,4 +1,5 @@
-/* Two files with a static function of the same name: see twins_left.c and twins_right.c. Argument: rounds (default 400). */
+/* Two files with a static function of the same name: see twins_left.c and twins_right.c. Argument: rounds (default
+ * 400). */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* A program whose work is done in a shared library that is built with -pg too (libwords.c). Argument: rounds (default 30). */
+/* A program whose work is done in a shared library that is built with -pg too (libwords.c). Argument: rounds (default
+ * 30). */
 #include <stdio.h>
 #include <stdlib.h>
 

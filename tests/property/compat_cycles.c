@@ -1,5 +1,5 @@
-/* Cycles, their members' order and the topological order against gprof's own way of finding them, written down literally
- * (reference 3.5, A2): recursive, with linked lists and linear search. */
+/* Cycles, their members' order and the topological order against gprof's own way of finding them, written down
+ * literally (reference 3.5, A2): recursive, with linked lists and linear search. */
 #include "compat/compat_cycles.h"
 
 #include <criterion/criterion.h>
@@ -76,7 +76,9 @@ static uint64_t next_random(uint64_t *state)
 /* n symbols of 16 bytes, the last one a bound. */
 static struct compat_symbols make_symbols(struct arena *a, uint32_t n)
 {
-    struct compat_symbols s = {.count = n, .address = ARENA_ARRAY(a, n, uint64_t), .end = ARENA_ARRAY(a, n, uint64_t),
+    struct compat_symbols s = {.count = n,
+                               .address = ARENA_ARRAY(a, n, uint64_t),
+                               .end = ARENA_ARRAY(a, n, uint64_t),
                                .flags = ARENA_ARRAY(a, n, uint8_t)};
     for (uint32_t i = 0; i < n; i++) {
         s.address[i] = 16 * (uint64_t)i;
@@ -136,7 +138,8 @@ Test(compat_cycles, like_gprof)
                 l->arcs[p][j] = l->arcs[p][j - 1];
             l->arcs[p][0] = q;
         }
-        struct counts c = {.arc_count = arcs, .from = from, .to = to, .calls = calls, .from_build = builds, .to_build = builds};
+        struct counts c = {
+            .arc_count = arcs, .from = from, .to = to, .calls = calls, .from_build = builds, .to_build = builds};
         struct compat_symbols s = make_symbols(a, l->n);
         struct compat_arcs found;
         struct compat_cycles cycles;

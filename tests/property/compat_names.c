@@ -20,7 +20,8 @@ static uint64_t next_random(void)
 /* Long common beginnings, bytes above 127, empty names, the same name twice. */
 static const char *make_name(struct arena *a)
 {
-    static const char *const begins[] = {"", "_ZN4core3fmt", "f", "a_very_long_beginning_of_a_name_that_many_have_", "\xc3\xa9t\xc3\xa9"};
+    static const char *const begins[] = {"", "_ZN4core3fmt", "f", "a_very_long_beginning_of_a_name_that_many_have_",
+                                         "\xc3\xa9t\xc3\xa9"};
     char text[128];
     int n = snprintf(text, sizeof text, "%s", begins[next_random() % 5]);
     for (uint64_t more = next_random() % 12; more > 0; more--)
@@ -61,7 +62,8 @@ Test(compat_symbols, stripes_find_the_owner)
     for (unsigned round = 0; round < 2000; round++) {
         struct arena *a = arena_new(0);
         uint32_t n = 1 + (uint32_t)(next_random() % 60);
-        struct compat_symbols s = {.count = n, .address = ARENA_ARRAY(a, n, uint64_t), .end = ARENA_ARRAY(a, n, uint64_t)};
+        struct compat_symbols s = {
+            .count = n, .address = ARENA_ARRAY(a, n, uint64_t), .end = ARENA_ARRAY(a, n, uint64_t)};
         uint64_t at = round % 7 == 0 ? 0 : next_random() >> next_random() % 60;
         for (uint32_t v = 0; v < n; v++) {
             s.address[v] = at;
@@ -76,7 +78,8 @@ Test(compat_symbols, stripes_find_the_owner)
         }
         cr_assert_eq(compat_symbols_stripe(&s, a), PROFD_OK);
         for (unsigned k = 0; k < 400; k++) {
-            uint64_t address = k % 2 == 0 ? s.address[next_random() % n] + next_random() % 9 - 4 : next_random() >> next_random() % 64;
+            uint64_t address =
+                k % 2 == 0 ? s.address[next_random() % n] + next_random() % 9 - 4 : next_random() >> next_random() % 64;
             cr_assert_eq(compat_symbols_find(&s, address), find_slowly(&s, address), "round %u, %lx", round, address);
         }
         cr_assert_eq(compat_symbols_find(&s, UINT64_MAX), find_slowly(&s, UINT64_MAX));

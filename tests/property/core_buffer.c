@@ -24,8 +24,8 @@ static void check_fixed(struct buffer *b, double v, int width, int decimals)
     b->size = 0;
     buffer_add_fixed(b, v, width, decimals);
     int n = snprintf(want, sizeof want, "%*.*f", width, decimals, v);
-    cr_assert(!b->failed && (size_t)n == b->size && memcmp(want, b->data, b->size) == 0, "%a %%%d.%df: '%s' but '%.*s'", v,
-              width, decimals, want, (int)b->size, b->data);
+    cr_assert(!b->failed && (size_t)n == b->size && memcmp(want, b->data, b->size) == 0, "%a %%%d.%df: '%s' but '%.*s'",
+              v, width, decimals, want, (int)b->size, b->data);
 }
 
 static double any_double(void)
@@ -36,10 +36,53 @@ static double any_double(void)
     return v;
 }
 
-static const double corners[] = {0.0, -0.0, 0.125, 0.375, 0.475, 0.5, 1.5, 2.5, 0.005, 0.015, 0.025, 1e15, 1e16, 1e17, 1e18, 9e18,
-    9.3e18, 1e22, 1e23, 1e300, DBL_MAX, -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, INFINITY, -INFINITY, NAN, -NAN,
-    4503599627370495.5, 4503599627370496.5, 9007199254740991.0, 9007199254740993.0, 0.9999999999, 9.995, 99.995, 999999.5,
-    9223372036854775807.0, 18446744073709551616.0, 1.0 / 3, 2.0 / 3, 0.1, 0.01, 0.001, 123456789.123456789, 5e-10, 4.9e-10};
+static const double corners[] = {0.0,
+                                 -0.0,
+                                 0.125,
+                                 0.375,
+                                 0.475,
+                                 0.5,
+                                 1.5,
+                                 2.5,
+                                 0.005,
+                                 0.015,
+                                 0.025,
+                                 1e15,
+                                 1e16,
+                                 1e17,
+                                 1e18,
+                                 9e18,
+                                 9.3e18,
+                                 1e22,
+                                 1e23,
+                                 1e300,
+                                 DBL_MAX,
+                                 -DBL_MAX,
+                                 DBL_MIN,
+                                 DBL_TRUE_MIN,
+                                 -DBL_TRUE_MIN,
+                                 INFINITY,
+                                 -INFINITY,
+                                 NAN,
+                                 -NAN,
+                                 4503599627370495.5,
+                                 4503599627370496.5,
+                                 9007199254740991.0,
+                                 9007199254740993.0,
+                                 0.9999999999,
+                                 9.995,
+                                 99.995,
+                                 999999.5,
+                                 9223372036854775807.0,
+                                 18446744073709551616.0,
+                                 1.0 / 3,
+                                 2.0 / 3,
+                                 0.1,
+                                 0.01,
+                                 0.001,
+                                 123456789.123456789,
+                                 5e-10,
+                                 4.9e-10};
 
 Test(buffer, fixed_is_printf)
 {
@@ -108,7 +151,8 @@ static void check_shortest(struct buffer *b, double v)
     }
     if (digits <= 17 && digits > 0) { /* and among the shortest no other is nearer */
         snprintf(shorter, sizeof shorter, "%.*e", (int)digits - 1, v);
-        cr_assert(fabsl(strtold(got, NULL) - (long double)v) <= fabsl(strtold(shorter, NULL) - (long double)v) * 1.0000001L,
+        cr_assert(fabsl(strtold(got, NULL) - (long double)v) <=
+                      fabsl(strtold(shorter, NULL) - (long double)v) * 1.0000001L,
                   "%s is nearer than %s", shorter, got);
     }
 }

@@ -1,4 +1,5 @@
-/* What grows keeps what it had, in its order, and gains exactly what came: against looking for every row from end to end. */
+/* What grows keeps what it had, in its order, and gains exactly what came: against looking for every row from end to
+ * end. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,14 @@ static void make_counts(struct counts *c, unsigned arcs, unsigned histograms, un
     }
     for (uint32_t i = 0; i < histograms; i++) {
         struct counts_histogram *h = &c->histograms[i];
-        *h = (struct counts_histogram){.build = pick(2), .bins = 64 + 64 * pick(2), .low = 0x1000, .high = 0x2000 + 0x1000 * pick(2),
-                                       .rate = 100 + pick(2), .dimension = "seconds", .abbreviation = 's', .first = n};
+        *h = (struct counts_histogram){.build = pick(2),
+                                       .bins = 64 + 64 * pick(2),
+                                       .low = 0x1000,
+                                       .high = 0x2000 + 0x1000 * pick(2),
+                                       .rate = 100 + pick(2),
+                                       .dimension = "seconds",
+                                       .abbreviation = 's',
+                                       .first = n};
         h->dimension[6] = pick(4) ? 's' : '\0';
         for (uint32_t bin = pick(10); bin < h->bins && h->used < 20; bin += 1 + pick(8), n++, h->used++) {
             c->bin_index[n] = bin;
@@ -38,7 +45,8 @@ static void make_counts(struct counts *c, unsigned arcs, unsigned histograms, un
 
 static bool same_arc(const struct counts *a, uint32_t i, const struct counts *b, uint32_t k)
 {
-    return a->from[i] == b->from[k] && a->to[i] == b->to[k] && a->from_build[i] == b->from_build[k] && a->to_build[i] == b->to_build[k];
+    return a->from[i] == b->from[k] && a->to[i] == b->to[k] && a->from_build[i] == b->from_build[k] &&
+           a->to_build[i] == b->to_build[k];
 }
 
 static bool same_histogram(const struct counts_histogram *a, const struct counts_histogram *b)

@@ -23,7 +23,8 @@ static uint32_t draw(uint32_t below)
 static struct fixture objects[BUILDS];
 static const char *const ids[BUILDS] = {"aa01", "bb02", "cc03"};
 
-/* Builds with functions of 16 … 64 bytes, gaps between some, static arcs and imports. The third has no names at times. */
+/* Builds with functions of 16 … 64 bytes, gaps between some, static arcs and imports. The third has no names at times.
+ */
 static void make_objects(void)
 {
     for (uint32_t b = 0; b < BUILDS; b++) {
@@ -34,8 +35,8 @@ static void make_objects(void)
             char name[16];
             snprintf(name, sizeof name, "%sf%u_%u", draw(4) == 0 ? "_" : "", b, draw(3) == 0 ? i : i / 2);
             uint64_t size = 16 * (draw(4) + 1);
-            fixture_symbol(f, name, address, draw(6) == 0 ? 0 : size, draw(3) == 0 ? OBJECT_BIND_LOCAL : OBJECT_BIND_GLOBAL,
-                           OBJECT_TYPE_FUNCTION);
+            fixture_symbol(f, name, address, draw(6) == 0 ? 0 : size,
+                           draw(3) == 0 ? OBJECT_BIND_LOCAL : OBJECT_BIND_GLOBAL, OBJECT_TYPE_FUNCTION);
             address += size + (draw(3) == 0 ? 8 : 0);
         }
         fixture_range(f, OBJECT_RANGE_TEXT, 0x1000, 0x1800);
@@ -52,7 +53,8 @@ static void make_objects(void)
     }
 }
 
-/* An upload whose own table lists the builds from `first` on, in a circle: its i-th build is ids[(first + i) % BUILDS]. */
+/* An upload whose own table lists the builds from `first` on, in a circle: its i-th build is ids[(first + i) % BUILDS].
+ */
 static void make_upload(struct upload *u, bool one_rate)
 {
     upload_init(u);
@@ -68,11 +70,15 @@ static void make_upload(struct upload *u, bool one_rate)
     for (uint32_t i = hub == 0 ? draw(60) : 150; i > 0; i--) {
         uint32_t from = draw(BUILDS + 1), to = draw(20) == 0 ? BUILDS : draw(BUILDS);
         upload_arc(u, from == BUILDS ? COUNTS_NOWHERE : from, 0x1000 + draw(0x800), to == BUILDS ? COUNTS_NOWHERE : to,
-                   hub != 0 ? hub : draw(10) == 0 ? 0x810 + 16 * draw(3) : 0x1000 + draw(0x800), draw(8) == 0 ? 0 : draw(1000));
+                   hub != 0        ? hub
+                   : draw(10) == 0 ? 0x810 + 16 * draw(3)
+                                   : 0x1000 + draw(0x800),
+                   draw(8) == 0 ? 0 : draw(1000));
     }
 }
 
-static struct report *make_report(struct arena *a, const struct profile *p, const struct profile *ever, bool static_arcs)
+static struct report *make_report(struct arena *a, const struct profile *p, const struct profile *ever,
+                                  bool static_arcs)
 {
     const struct object *known[BUILDS];
     for (uint32_t i = 0; i < p->build_count; i++) {
@@ -90,7 +96,8 @@ static struct report *make_report(struct arena *a, const struct profile *p, cons
 
 static void near(double a, double b, const char *law, uint64_t seed)
 {
-    cr_assert(fabs(a - b) <= 1e-9 * (1 + fabs(a) + fabs(b)), "seed %llu: %s: %.17g and %.17g", (unsigned long long)seed, law, a, b);
+    cr_assert(fabs(a - b) <= 1e-9 * (1 + fabs(a) + fabs(b)), "seed %llu: %s: %.17g and %.17g", (unsigned long long)seed,
+              law, a, b);
 }
 
 /* Negative if row x comes before y in a list that ascends; self is the entry's own position. */
@@ -189,7 +196,8 @@ static void check_order(const struct report *r)
 {
     for (uint32_t i = 0; i < r->order_count; i++) {
         uint32_t item = r->order[i];
-        cr_assert_eq((item & REPORT_CYCLE) != 0 ? r->cycles[item & ~REPORT_CYCLE].index : r->functions[item].index, i + 1);
+        cr_assert_eq((item & REPORT_CYCLE) != 0 ? r->cycles[item & ~REPORT_CYCLE].index : r->functions[item].index,
+                     i + 1);
         cr_assert(i == 0 || before(r, r->order[i - 1], item));
     }
     for (uint32_t i = 1; i < r->function_count; i++) {
@@ -266,7 +274,8 @@ Test(report, any_order_of_arrival_gives_the_same_bytes)
             state = kept; /* make_report looks at it: the same objects are known */
             sum_in_order(uploads, first, order, &got);
             state = after;
-            cr_assert(want.size == got.size && memcmp(want.data, got.data, want.size) == 0, "seed %llu", (unsigned long long)seed);
+            cr_assert(want.size == got.size && memcmp(want.data, got.data, want.size) == 0, "seed %llu",
+                      (unsigned long long)seed);
         }
     }
     buffer_done(&want);
@@ -319,7 +328,8 @@ Test(report, sums_of_sums_give_the_same_bytes)
         want.size = got.size = 0;
         serialize_report(&want, make_report(a, sum_of(a, (const struct upload *const[]){&left, &z}, 2), NULL, false));
         serialize_report(&got, make_report(a, sum_of(a, (const struct upload *const[]){&x, &right}, 2), NULL, false));
-        cr_assert(want.size == got.size && memcmp(want.data, got.data, want.size) == 0, "seed %llu", (unsigned long long)seed);
+        cr_assert(want.size == got.size && memcmp(want.data, got.data, want.size) == 0, "seed %llu",
+                  (unsigned long long)seed);
         arena_free(a);
     }
     buffer_done(&want);

@@ -1,4 +1,5 @@
-/* Laws of sums: any order, any sharding, uploads and rollups mixed give the same bytes, and they say what core/profile says. */
+/* Laws of sums: any order, any sharding, uploads and rollups mixed give the same bytes, and they say what core/profile
+ * says. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,8 @@ static void random_histogram(struct counts *c, uint32_t at, uint32_t *first, uns
     }
 }
 
-/* What a collector knows beside: in every third upload, of the program, which is build 0; often near the largest number. */
+/* What a collector knows beside: in every third upload, of the program, which is build 0; often near the largest
+ * number. */
 static void random_words(struct counts *c, uint32_t *first)
 {
     struct counts_histogram *h = &c->histograms[c->histogram_count];
@@ -152,7 +154,8 @@ static struct bytes sum_uploads(const struct sample *u, const uint32_t *order, u
     struct arena *a = arena_new(0);
     struct rollup_sum *s = rollup_sum_new(a);
     for (uint32_t i = 0; i < n; i++)
-        cr_assert_eq(rollup_sum_add_upload(s, &u[order[i]].counts, u[order[i]].commit, u[order[i]].group, NULL), PROFD_OK);
+        cr_assert_eq(rollup_sum_add_upload(s, &u[order[i]].counts, u[order[i]].commit, u[order[i]].group, NULL),
+                     PROFD_OK);
     struct bytes b = finish(s);
     arena_free(a);
     return b;
@@ -170,7 +173,9 @@ static struct bytes sum_shards(const struct sample *u, const uint32_t *order, ui
         length = length > n - i ? n - i : length;
         if (below(3) == 0)
             for (uint32_t k = i; k < i + length; k++)
-                cr_assert_eq(rollup_sum_add_upload(whole, &u[order[k]].counts, u[order[k]].commit, u[order[k]].group, NULL), PROFD_OK);
+                cr_assert_eq(
+                    rollup_sum_add_upload(whole, &u[order[k]].counts, u[order[k]].commit, u[order[k]].group, NULL),
+                    PROFD_OK);
         else
             shards[count++] = sum_uploads(u, order + i, length);
         i += length;
@@ -220,11 +225,13 @@ static struct profile *add_up(const struct sample *u, uint32_t n, struct arena *
     return p;
 }
 
-static void cr_same_histogram(const struct profile_histogram *h, const struct rollup_histogram *g, const struct rollup *r)
+static void cr_same_histogram(const struct profile_histogram *h, const struct rollup_histogram *g,
+                              const struct rollup *r)
 {
-    cr_assert(h->build == g->build && h->low == g->low && h->high == g->high && h->bins == g->bins && h->rate == g->rate &&
-              h->used == g->used && memcmp(h->dimension, g->dimension, sizeof h->dimension) == 0 &&
-              h->abbreviation == g->abbreviation && h->order.commit == g->order.commit && h->order.rank == g->order.rank);
+    cr_assert(h->build == g->build && h->low == g->low && h->high == g->high && h->bins == g->bins &&
+              h->rate == g->rate && h->used == g->used &&
+              memcmp(h->dimension, g->dimension, sizeof h->dimension) == 0 && h->abbreviation == g->abbreviation &&
+              h->order.commit == g->order.commit && h->order.rank == g->order.rank);
     for (uint32_t k = 0; k < h->used; k++)
         cr_assert(h->index[k] == r->bin_index[g->first + k] && h->ticks[k] == r->bin_ticks[g->first + k]);
 }
@@ -371,9 +378,11 @@ Test(rollup, damage_is_noticed)
         cr_assert(status == PROFD_OK || (status == PROFD_DAMAGED && e.sentence[0] != '\0' && other.arc_count == 0));
         if (status == PROFD_OK) { /* a bit of the compressed frame that means nothing */
             struct bytes same;
-            cr_assert_eq(rollup_encode(i < b.counts_size ? &other : &r, &same.counts, &same.counts_size, NULL), PROFD_OK);
-            cr_assert_eq(rollup_encode_spread(&r, i < b.counts_size ? &known : &spread, &same.spread, &same.spread_size, NULL),
+            cr_assert_eq(rollup_encode(i < b.counts_size ? &other : &r, &same.counts, &same.counts_size, NULL),
                          PROFD_OK);
+            cr_assert_eq(
+                rollup_encode_spread(&r, i < b.counts_size ? &known : &spread, &same.spread, &same.spread_size, NULL),
+                PROFD_OK);
             cr_same(&b, &same);
             bytes_done(&same);
         }

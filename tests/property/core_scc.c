@@ -69,8 +69,8 @@ Test(scc, agrees_with_reachability_and_numbers_by_the_law)
         cr_assert_eq(scc_find(a, g, &s, NULL), PROFD_OK);
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t j = 0; j < n; j++)
-                cr_assert_eq(s->component[i] == s->component[j], i == j || (reach[i][j] && reach[j][i]), "seed %llu: %u %u",
-                             (unsigned long long)seed, i, j);
+                cr_assert_eq(s->component[i] == s->component[j], i == j || (reach[i][j] && reach[j][i]),
+                             "seed %llu: %u %u", (unsigned long long)seed, i, j);
         for (uint32_t i = 0; i < m; i++)
             cr_assert(arcs[i].flags != CALLGRAPH_SHAPES || s->component[arcs[i].from] >= s->component[arcs[i].to]);
         double self[MOST];

@@ -5,7 +5,8 @@
 #include "core/buffer.h"
 #include "core/report.h"
 
-static inline void serialize_rows(struct buffer *b, const struct report *r, const char *title, const struct report_arc *rows, uint32_t n)
+static inline void serialize_rows(struct buffer *b, const struct report *r, const char *title,
+                                  const struct report_arc *rows, uint32_t n)
 {
     buffer_add_format(b, " %s %u\n", title, n);
     for (uint32_t i = 0; i < n; i++)
@@ -16,11 +17,12 @@ static inline void serialize_rows(struct buffer *b, const struct report *r, cons
 
 static inline void serialize_function(struct buffer *b, const struct report *r, const struct report_function *f)
 {
-    buffer_add_format(b, "[%u] %d %s %s %u %s %llx+%llx %s ticks %llu %a %a %a calls %llu %llu %llu +%llu cycle %u %d\n", f->index,
-                      (int)f->kind, f->name, f->raw, f->build, r->builds[f->build], (unsigned long long)f->address,
-                      (unsigned long long)f->size, f->file, (unsigned long long)f->ticks_total, f->self, f->children,
-                      f->percent, (unsigned long long)f->calls, (unsigned long long)f->calls_outside,
-                      (unsigned long long)f->calls_inside, (unsigned long long)f->self_calls, f->cycle, f->spontaneous);
+    buffer_add_format(
+        b, "[%u] %d %s %s %u %s %llx+%llx %s ticks %llu %a %a %a calls %llu %llu %llu +%llu cycle %u %d\n", f->index,
+        (int)f->kind, f->name, f->raw, f->build, r->builds[f->build], (unsigned long long)f->address,
+        (unsigned long long)f->size, f->file, (unsigned long long)f->ticks_total, f->self, f->children, f->percent,
+        (unsigned long long)f->calls, (unsigned long long)f->calls_outside, (unsigned long long)f->calls_inside,
+        (unsigned long long)f->self_calls, f->cycle, f->spontaneous);
     for (uint32_t i = 0; i < f->alias_count; i++)
         buffer_add_format(b, " = %s\n", f->aliases[i]);
     serialize_rows(b, r, "callers", f->callers, f->caller_count);

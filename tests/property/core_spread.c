@@ -1,4 +1,5 @@
-/* Simulated fleets: what the 16 groups say of a number's variance is right on average, and a wrong formula fails the same check. */
+/* Simulated fleets: what the 16 groups say of a number's variance is right on average, and a wrong formula fails the
+ * same check. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -106,9 +107,10 @@ Test(spread, the_variance_of_a_total_is_unbiased)
                     put(&poisson_says, s.value);
                     put(&forgotten, s.variance / K);
                 }
-                cr_assert(is_unbiased(&ours, truth, 0), "shape %d, %g processes: %g ± %g, not %g", shape, FLEETS[f], mean(&ours),
-                          error_of(&ours), truth);
-                cr_assert(!is_unbiased(&poisson_says, truth, 0), "counts are no Poisson numbers, and the check must see it");
+                cr_assert(is_unbiased(&ours, truth, 0), "shape %d, %g processes: %g ± %g, not %g", shape, FLEETS[f],
+                          mean(&ours), error_of(&ours), truth);
+                cr_assert(!is_unbiased(&poisson_says, truth, 0),
+                          "counts are no Poisson numbers, and the check must see it");
                 cr_assert(!is_unbiased(&forgotten, truth, 0), "the variance of one group's sum is not the total's");
             }
 }
@@ -129,7 +131,8 @@ Test(spread, groups_of_any_size_are_right_on_average)
                 x[next_bits() >> 60] += FLEETS[f][i];
             put(&t, spread_total(x, K).variance);
         }
-        cr_assert(is_unbiased(&t, truth, truth * 1e-12), "fleet %zu: %g ± %g, not %g", f, mean(&t), error_of(&t), truth);
+        cr_assert(is_unbiased(&t, truth, truth * 1e-12), "fleet %zu: %g ± %g, not %g", f, mean(&t), error_of(&t),
+                  truth);
     }
 }
 
@@ -171,7 +174,8 @@ Test(spread, a_ratio_varies_as_said)
         cr_assert(is_unbiased(&ours, truth, error), "%g ± %g, not %g ± %g", mean(&ours), error_of(&ours), truth, error);
         cr_assert(!is_unbiased(&total_only, truth, error), "without the covariance it is far too wide");
         cr_assert(fabs(mean(&ratios)) < TOLERANCE * error_of(&ratios) + 0.001, "the ratio itself");
-        cr_assert(covered > 0.94 * RUNS && covered < 0.96 * RUNS, "%u of %d intervals of 95 %% hold the truth", covered, RUNS);
+        cr_assert(covered > 0.94 * RUNS && covered < 0.96 * RUNS, "%u of %d intervals of 95 %% hold the truth", covered,
+                  RUNS);
     }
 }
 
@@ -229,13 +233,21 @@ Test(spread, quantiles_are_those_of_the_tables)
     static const struct {
         unsigned freedom;
         double confidence, t;
-    } TABLE[] = {{1, 0.95, 12.7062047361747},  {2, 0.95, 4.30265272974946},  {3, 0.99, 5.84090930973336},
-                 {4, 0.9, 2.13184678632665},   {5, 0.999, 6.8688266258808}, {15, 0.5, 0.691196949236268},
-                 {15, 0.9, 1.75305035569257},  {15, 0.95, 2.13144954555978}, {15, 0.99, 2.94671288347524},
-                 {30, 0.95, 2.04227245630124}, {1, 0.5, 1}};
+    } TABLE[] = {{1, 0.95, 12.7062047361747},
+                 {2, 0.95, 4.30265272974946},
+                 {3, 0.99, 5.84090930973336},
+                 {4, 0.9, 2.13184678632665},
+                 {5, 0.999, 6.8688266258808},
+                 {15, 0.5, 0.691196949236268},
+                 {15, 0.9, 1.75305035569257},
+                 {15, 0.95, 2.13144954555978},
+                 {15, 0.99, 2.94671288347524},
+                 {30, 0.95, 2.04227245630124},
+                 {1, 0.5, 1}};
     for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++)
-        cr_assert_float_eq(spread_student(TABLE[i].freedom, TABLE[i].confidence), TABLE[i].t, 1e-9 * TABLE[i].t, "%u %g: %.14g",
-                           TABLE[i].freedom, TABLE[i].confidence, spread_student(TABLE[i].freedom, TABLE[i].confidence));
+        cr_assert_float_eq(spread_student(TABLE[i].freedom, TABLE[i].confidence), TABLE[i].t, 1e-9 * TABLE[i].t,
+                           "%u %g: %.14g", TABLE[i].freedom, TABLE[i].confidence,
+                           spread_student(TABLE[i].freedom, TABLE[i].confidence));
 }
 
 Test(spread, too_few_groups_have_no_interval)
@@ -245,8 +257,10 @@ Test(spread, too_few_groups_have_no_interval)
     cr_assert(s.value == 7 && fabs(s.variance - 49) < 1e-9, "one process: Σy² all the same");
     cr_assert(!spread_interval(&s, 0.95, &low, &high) && low == 1 && high == 2);
     s.groups = 2;
-    cr_assert(spread_interval(&s, 0.95, &low, &high) && fabs(high - 7 - 12.7062047361747 * 7) < 1e-6 && fabs(low + high - 14) < 1e-9);
-    cr_assert(!spread_ratio(x, y, 1, &untouched) && !spread_ratio_difference(x, x, x, y, 2, &untouched) && untouched.value == 5);
+    cr_assert(spread_interval(&s, 0.95, &low, &high) && fabs(high - 7 - 12.7062047361747 * 7) < 1e-6 &&
+              fabs(low + high - 14) < 1e-9);
+    cr_assert(!spread_ratio(x, y, 1, &untouched) && !spread_ratio_difference(x, x, x, y, 2, &untouched) &&
+              untouched.value == 5);
     cr_assert(spread_ratio(y, x, 1, &s) && s.value == 0 && s.variance == 0);
 }
 

@@ -1,5 +1,5 @@
-/* Rolling uploads up changes no answer, nor does the cache: the same fleet raw in memory and rolled in SQLite is asked the same random
- * questions, with compaction, late uploads and repeated questions in between. */
+/* Rolling uploads up changes no answer, nor does the cache: the same fleet raw in memory and rolled in SQLite is asked
+ * the same random questions, with compaction, late uploads and repeated questions in between. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,7 +36,8 @@ static void random_words(struct counts *c, uint32_t program, uint32_t *first)
     }
 }
 
-static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, size_t *size, uint64_t *ticks, uint64_t *calls)
+static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, size_t *size, uint64_t *ticks,
+                          uint64_t *calls)
 {
     struct counts c;
     struct profd_error e;
@@ -46,8 +47,14 @@ static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, si
     for (uint32_t h = 0; h < histograms; h++) {
         uint32_t build = h == 0 ? 0 : below(builds);
         uint64_t low = build == 0 ? F_START : L_F;
-        c.histograms[h] = (struct counts_histogram){.build = build, .bins = 24, .low = low, .high = low + 96, .rate = 100,
-                                                    .dimension = "seconds", .abbreviation = 's', .first = first};
+        c.histograms[h] = (struct counts_histogram){.build = build,
+                                                    .bins = 24,
+                                                    .low = low,
+                                                    .high = low + 96,
+                                                    .rate = 100,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .first = first};
         if (below(5) == 0) {
             strcpy(c.histograms[h].dimension, "cycles");
         }
@@ -74,13 +81,20 @@ static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, si
 static void put_random(struct store *raw, struct store *rolled, uint32_t number)
 {
     static const char *const HOSTS[] = {"db1", "db2", "db3", "web"}, *const SERVICES[] = {"api", "batch"};
-    static const char *const SETS[][3] = {{PROGRAM, NULL, NULL}, {PROGRAM, LIBRARY, NULL}, {LIBRARY, PROGRAM, SECOND_LIBRARY},
-                                          {PROGRAM, SECOND_LIBRARY, LIBRARY}, {SECOND_LIBRARY, LIBRARY, NULL}};
+    static const char *const SETS[][3] = {{PROGRAM, NULL, NULL},
+                                          {PROGRAM, LIBRARY, NULL},
+                                          {LIBRARY, PROGRAM, SECOND_LIBRARY},
+                                          {PROGRAM, SECOND_LIBRARY, LIBRARY},
+                                          {SECOND_LIBRARY, LIBRARY, NULL}};
     struct store_label labels[] = {{"host", HOSTS[below(4)]}, {"service", SERVICES[below(2)]}};
     const char *const *set = SETS[below(5)];
     struct store_build builds[3];
-    struct store_upload u = {.uid = below(5) == 0 ? 0 : 1000, .sequence = 1, .builds = builds, .label_count = below(5) == 0 ? 1 : 2,
-                             .labels = labels, .group = below(16)};
+    struct store_upload u = {.uid = below(5) == 0 ? 0 : 1000,
+                             .sequence = 1,
+                             .builds = builds,
+                             .label_count = below(5) == 0 ? 1 : 2,
+                             .labels = labels,
+                             .group = below(16)};
     uint8_t *bytes;
     enum store_outcome outcome;
     struct profd_error e;
@@ -107,12 +121,25 @@ static void put_random(struct store *raw, struct store *rolled, uint32_t number)
 static void random_target(char *target, size_t size, const char *since, const char *until)
 {
     static const char *const BUILDS[] = {PROGRAM, PROGRAM, PROGRAM, LIBRARY, SECOND_LIBRARY};
-    static const char *const WHAT[] = {"report?limit=0&format=json", "report?limit=0&format=text", "report?format=gprof", "counts?uid=1000",
-                                       "report?limit=3&sort=calls&static=1", "groups?by=host&by=service", "groups?step=1h&by=host",
-                                       "groups?step=1d", "report?view=flat&limit=0", "report?dimension=cycles&limit=0",
+    static const char *const WHAT[] = {"report?limit=0&format=json",
+                                       "report?limit=0&format=text",
+                                       "report?format=gprof",
+                                       "counts?uid=1000",
+                                       "report?limit=3&sort=calls&static=1",
+                                       "groups?by=host&by=service",
+                                       "groups?step=1h&by=host",
+                                       "groups?step=1d",
+                                       "report?view=flat&limit=0",
+                                       "report?dimension=cycles&limit=0",
                                        "groups?by=host&dimension=cycles"};
-    static const char *const WHICH[] = {"", "", "&match=host%3D~%22db.%2A%22", "&label.service=api", "&match=host!%3D%22db1%22",
-                                        "&match=service!~%22.%2B%22", "&scope=everywhere", "&scope=everywhere&label.host=web"};
+    static const char *const WHICH[] = {"",
+                                        "",
+                                        "&match=host%3D~%22db.%2A%22",
+                                        "&label.service=api",
+                                        "&match=host!%3D%22db1%22",
+                                        "&match=service!~%22.%2B%22",
+                                        "&scope=everywhere",
+                                        "&scope=everywhere&label.host=web"};
     int n = snprintf(target, size, "/api/v1/builds/%s/%s%s", BUILDS[below(5)], WHAT[below(11)], WHICH[below(8)]);
     n += snprintf(target + n, size - (size_t)n, "%s%s", since[0] ? "&since=" : "", since);
     snprintf(target + n, size - (size_t)n, "%s%s", until[0] ? "&until=" : "", until);
@@ -132,10 +159,12 @@ static void random_edge(char out[24], bool later, bool aligned)
 
 static struct fleet_answer ask(struct store *s, const char *target, struct query_cache *cache)
 {
-    struct query_request request = {.target = target, .if_none_match = "", .scope = {true, 0}, .http = true, .now = FLEET_NOW, .cache = cache};
+    struct query_request request = {
+        .target = target, .if_none_match = "", .scope = {true, 0}, .http = true, .now = FLEET_NOW, .cache = cache};
     struct query_answer answer;
     query_run(s, &request, &answer);
-    struct fleet_answer out = {.http = answer.http_status, .size = answer.body.size, .body = calloc(1, answer.body.size + 1)};
+    struct fleet_answer out = {
+        .http = answer.http_status, .size = answer.body.size, .body = calloc(1, answer.body.size + 1)};
     memcpy(out.body, answer.body.data, answer.body.size);
     query_answer_done(&answer);
     return out;
@@ -143,8 +172,8 @@ static struct fleet_answer ask(struct store *s, const char *target, struct query
 
 static void cr_same(const struct fleet_answer *a, const struct fleet_answer *b, const char *target, const char *what)
 {
-    cr_assert(a->http == b->http && a->size == b->size && memcmp(a->body, b->body, a->size) == 0, "%s, %s: %d %d\n%.3000s\n%.3000s",
-              target, what, a->http, b->http, a->body, b->body);
+    cr_assert(a->http == b->http && a->size == b->size && memcmp(a->body, b->body, a->size) == 0,
+              "%s, %s: %d %d\n%.3000s\n%.3000s", target, what, a->http, b->http, a->body, b->body);
 }
 
 static void compare_aligned(struct store *raw, struct store *rolled, struct query_cache *cache, uint32_t *answered)
@@ -172,15 +201,15 @@ static void compare_unaligned(struct store *raw, struct store *rolled, struct qu
     char target[300], since[24], until[24];
     random_edge(since, false, false);
     random_edge(until, true, false);
-    snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/report?limit=0%s%s%s%s", since[0] ? "&since=" : "", since,
-             until[0] ? "&until=" : "", until);
+    snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/report?limit=0%s%s%s%s", since[0] ? "&since=" : "",
+             since, until[0] ? "&until=" : "", until);
     struct fleet_answer a = ask(rolled, target, cache);
     if (a.http == 200) {
         json_t *used = fleet_parse(&a);
         const json_t *from = fleet_at(used, "window/since"), *to = fleet_at(used, "window/until");
-        snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/report?limit=0%s%s%s%s", json_is_null(from) ? "" : "&since=",
-                 json_is_null(from) ? "" : json_string_value(from), json_is_null(to) ? "" : "&until=",
-                 json_is_null(to) ? "" : json_string_value(to));
+        snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/report?limit=0%s%s%s%s",
+                 json_is_null(from) ? "" : "&since=", json_is_null(from) ? "" : json_string_value(from),
+                 json_is_null(to) ? "" : "&until=", json_is_null(to) ? "" : json_string_value(to));
         *moved += !json_equal(from, json_object_get(used, "since")) || !json_equal(to, json_object_get(used, "until"));
         struct fleet_answer b = ask(raw, target, NULL);
         json_t *expected = fleet_parse(&b);
@@ -223,7 +252,8 @@ static void run_fleet(uint64_t seed, size_t cache_size)
     uint32_t answered = 0, moved = 0;
     const struct query_lock locking = {lock, unlock, &held};
     struct query_cache *cache = query_cache_new(cache_size, &locking);
-    snprintf(directory, sizeof directory, "%s/profd-windows-XXXXXX", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    snprintf(directory, sizeof directory, "%s/profd-windows-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
     cr_assert_not_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
     cr_assert_eq(store_sqlite_open_writer(path, &rolled, &e), PROFD_OK, "%s", e.sentence);
@@ -249,8 +279,8 @@ static void run_fleet(uint64_t seed, size_t cache_size)
     }
     struct query_cache_use use = query_cache_measure(cache);
     cr_assert(answered > 40 && moved > 5, "%u answered, %u moved", answered, moved);
-    cr_assert(use.missed > 0 && use.bytes <= cache_size && (cache_size < 1000000 || use.found > 50), "%llu found, %llu missed",
-              (unsigned long long)use.found, (unsigned long long)use.missed);
+    cr_assert(use.missed > 0 && use.bytes <= cache_size && (cache_size < 1000000 || use.found > 50),
+              "%llu found, %llu missed", (unsigned long long)use.found, (unsigned long long)use.missed);
     query_cache_free(cache);
     store_close(raw);
     store_close(rolled);

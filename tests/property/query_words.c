@@ -1,5 +1,5 @@
-/* What collectors know beside ticks and calls changes no number that was there without it: the same random fleet with words and without
- * is asked everything, in every scope and format. */
+/* What collectors know beside ticks and calls changes no number that was there without it: the same random fleet with
+ * words and without is asked everything, in every scope and format. */
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -26,10 +26,16 @@ static uint32_t fill_samples(struct counts *c, uint32_t histograms, uint32_t bui
     for (uint32_t h = 0; h < histograms; h++) {
         uint32_t build = below(builds);
         uint64_t low = build == 0 ? F_START : L_F;
-        c->histograms[h] = (struct counts_histogram){.build = build, .bins = 24, .low = low, .high = low + 96,
-                                                     .rate = below(4) ? 100 : 1000, .abbreviation = 's', .first = first};
+        c->histograms[h] = (struct counts_histogram){.build = build,
+                                                     .bins = 24,
+                                                     .low = low,
+                                                     .high = low + 96,
+                                                     .rate = below(4) ? 100 : 1000,
+                                                     .abbreviation = 's',
+                                                     .first = first};
         strcpy(c->histograms[h].dimension, DIMENSIONS[below(6)]);
-        for (uint32_t bin = below(6); bin < 24 && c->histograms[h].used < 8; bin += 1 + below(9), c->histograms[h].used++) {
+        for (uint32_t bin = below(6); bin < 24 && c->histograms[h].used < 8;
+             bin += 1 + below(9), c->histograms[h].used++) {
             c->bin_index[first] = bin;
             c->bin_ticks[first++] = 1 + below(50);
         }
@@ -41,7 +47,8 @@ static void fill_words(struct counts *c, uint32_t at, uint32_t program, uint32_t
 {
     words_make_histogram(&c->histograms[at], program);
     c->histograms[at].first = first;
-    for (uint32_t word = below(8); word < WORDS_ROOM && c->histograms[at].used < 12; word += 1 + below(6), c->histograms[at].used++) {
+    for (uint32_t word = below(8); word < WORDS_ROOM && c->histograms[at].used < 12;
+         word += 1 + below(6), c->histograms[at].used++) {
         c->bin_index[first] = word;
         c->bin_ticks[first++] = below(6) == 0 ? UINT64_MAX - below(9) : 1 + below(1000000);
     }
@@ -49,7 +56,8 @@ static void fill_words(struct counts *c, uint32_t at, uint32_t program, uint32_t
 }
 
 /* The same counts twice, first without words. */
-static void random_counts(uint32_t builds, uint32_t program, uint8_t *bytes[2], size_t size[2], uint64_t *ticks, uint64_t *calls)
+static void random_counts(uint32_t builds, uint32_t program, uint8_t *bytes[2], size_t size[2], uint64_t *ticks,
+                          uint64_t *calls)
 {
     struct counts c;
     struct profd_error e;
@@ -85,7 +93,8 @@ static void put_random(struct store *stores[2], uint32_t number)
     struct store_label labels[] = {{"host", HOSTS[below(3)]}};
     const char *const *set = SETS[below(4)];
     struct store_build builds[2];
-    struct store_upload u = {.uid = 1000, .sequence = 1, .builds = builds, .label_count = 1, .labels = labels, .group = below(16)};
+    struct store_upload u = {
+        .uid = 1000, .sequence = 1, .builds = builds, .label_count = 1, .labels = labels, .group = below(16)};
     uint8_t *bytes[2];
     size_t size[2];
     enum store_outcome outcome;
@@ -111,11 +120,12 @@ static void put_random(struct store *stores[2], uint32_t number)
     }
 }
 
-/* Takes the heading's lines of coverage and the line under the flat profile out. Were there any? What is said of exactness then speaks
- * of calls alone. */
+/* Takes the heading's lines of coverage and the line under the flat profile out. Were there any? What is said of
+ * exactness then speaks of calls alone. */
 static bool text_cut(char *text)
 {
-    static const char CALLS[] = "no call was lost on the way; of ticks see Coverage\n", BOTH[] = "no tick or call was lost on the way\n";
+    static const char CALLS[] = "no call was lost on the way; of ticks see Coverage\n",
+                      BOTH[] = "no tick or call was lost on the way\n";
     char *exact = strstr(text, CALLS);
     if (exact != NULL) {
         memmove(exact + sizeof BOTH - 1, exact + sizeof CALLS - 1, strlen(exact + sizeof CALLS - 1) + 1);
@@ -159,11 +169,26 @@ static void compare(struct store *stores[2], const char *target, uint32_t *with)
 Test(query_words, they_change_no_number)
 {
     static const char *const BUILDS[] = {PROGRAM, LIBRARY};
-    static const char *const WHAT[] = {
-        "report?limit=0&format=json", "report?limit=0&format=text", "report?format=gprof", "counts?uid=1000", "report?format=csv", "report?format=dot",
-        "report?static=1&sort=calls&limit=3", "groups?by=host", "groups?step=1d", "report?view=flat&limit=0", "report?format=callgrind",
-        "report?dimension=cycles", "report?dimension=Zeit&format=text", "groups?by=host&dimension=wall", "report?dimension=collector",
-        "functions?name=a", "report?format=folded", "report?format=nodegraph", "report?format=pprof", "report?format=text&focus=a"};
+    static const char *const WHAT[] = {"report?limit=0&format=json",
+                                       "report?limit=0&format=text",
+                                       "report?format=gprof",
+                                       "counts?uid=1000",
+                                       "report?format=csv",
+                                       "report?format=dot",
+                                       "report?static=1&sort=calls&limit=3",
+                                       "groups?by=host",
+                                       "groups?step=1d",
+                                       "report?view=flat&limit=0",
+                                       "report?format=callgrind",
+                                       "report?dimension=cycles",
+                                       "report?dimension=Zeit&format=text",
+                                       "groups?by=host&dimension=wall",
+                                       "report?dimension=collector",
+                                       "functions?name=a",
+                                       "report?format=folded",
+                                       "report?format=nodegraph",
+                                       "report?format=pprof",
+                                       "report?format=text&focus=a"};
     static const char *const WHICH[] = {"", "&scope=build", "&scope=everywhere", "&label.host=db1", "&since=now-2d"};
     uint32_t with = 0;
     for (uint32_t round = 0; round < 12; round++) {

@@ -54,7 +54,8 @@ static void put_random_uploads(void)
     size_t n = 1 + pick(4);
     for (size_t i = 0; i < n; i++) {
         unsigned first = pick(BUILDS);
-        u[i] = (struct store_upload){.uid = pick(USERS), .sequence = 1 + pick(60), .received = 1000, .build_count = 1 + pick(3)};
+        u[i] = (struct store_upload){
+            .uid = pick(USERS), .sequence = 1 + pick(60), .received = 1000, .build_count = 1 + pick(3)};
         u[i].start = (int64_t)pick(20) * INT64_C(1200000000000);
         u[i].end = u[i].start + (int64_t)pick(10) * INT64_C(900000000000);
         u[i].processes_started = pick(2);
@@ -62,7 +63,8 @@ static void put_random_uploads(void)
         u[i].sender[0] = (uint8_t)pick(3);
         snprintf(u[i].host, sizeof u[i].host, "%s", pick(2) ? "h" : "");
         for (unsigned k = 0; k < u[i].build_count; k++) {
-            builds[i][k] = (struct store_build){.name = pick(2) ? "x" : "y", .nanoseconds = pick(100), .calls = pick(100)};
+            builds[i][k] =
+                (struct store_build){.name = pick(2) ? "x" : "y", .nanoseconds = pick(100), .calls = pick(100)};
             snprintf(builds[i][k].id.text, sizeof builds[i][k].id.text, "%s", build_name((first + k) % BUILDS));
         }
         u[i].builds = builds[i];
@@ -86,7 +88,8 @@ static void put_random_object(void)
     struct profd_error e;
     char content[8];
     snprintf(content, sizeof content, "c%u", pick(3));
-    struct store_object o = {.uid = pick(USERS), .trusted = pick(5) == 0, .has_names = pick(3) != 0, .name = "n", .note = ""};
+    struct store_object o = {
+        .uid = pick(USERS), .trusted = pick(5) == 0, .has_names = pick(3) != 0, .name = "n", .note = ""};
     snprintf(o.id.text, sizeof o.id.text, "%s", build_name(pick(BUILDS)));
     if (pick(4) == 0) {
         o.has_names = false;
@@ -106,8 +109,9 @@ static bool say_build(void *context, const struct build_row *r)
 {
     (void)context;
     say("B %s %s %d %lld %lld %llu %llu %llu %llu %x %d '%s'\n", r->build_id.text, r->name, r->is_program,
-        (long long)r->first_seen, (long long)r->last_seen, (unsigned long long)r->uploads, (unsigned long long)r->processes,
-        (unsigned long long)r->nanoseconds, (unsigned long long)r->calls, r->inexact, r->has_names, r->note);
+        (long long)r->first_seen, (long long)r->last_seen, (unsigned long long)r->uploads,
+        (unsigned long long)r->processes, (unsigned long long)r->nanoseconds, (unsigned long long)r->calls, r->inexact,
+        r->has_names, r->note);
     return true;
 }
 
@@ -130,7 +134,8 @@ static enum profd_status say_upload(void *context, const struct store_row *r, st
     (void)context;
     (void)e;
     say("U %llu %u %s %lld %lld %x %llu %u %.*s", (unsigned long long)r->commit, r->uid, r->host, (long long)r->start,
-        (long long)r->end, r->inexact, (unsigned long long)r->processes_started, r->program, (int)r->counts_size, (const char *)r->counts);
+        (long long)r->end, r->inexact, (unsigned long long)r->processes_started, r->program, (int)r->counts_size,
+        (const char *)r->counts);
     for (size_t i = 0; i < r->build_count; i++)
         say(" %s(%s)", r->builds[i].id.text, r->builds[i].name);
     say("\n");
@@ -166,12 +171,14 @@ static void ask_everything(struct store *s, unsigned choice)
     for (unsigned view = 0; view <= USERS; view++) {
         struct store_scope scope = {.all = view == USERS, .uid = view};
         uint64_t epoch;
-        cr_assert_eq(store_each_build(s, &scope, choice % 2 ? "" : "abcd1111", 1 + choice % 9, say_build, NULL, &e), PROFD_OK);
+        cr_assert_eq(store_each_build(s, &scope, choice % 2 ? "" : "abcd1111", 1 + choice % 9, say_build, NULL, &e),
+                     PROFD_OK);
         cr_assert_eq(store_each_label(s, &scope, NULL, say_label, NULL, &e), PROFD_OK);
         cr_assert_eq(store_epoch_all(s, &scope, &epoch, &e), PROFD_OK);
         say("E %llu\n", (unsigned long long)(epoch & ((UINT64_C(1) << 44) - 1)));
         for (unsigned i = 0; i < BUILDS; i++) {
-            struct store_matcher match = {"host", choice % 3 == 0 ? "" : "a", choice % 5 < 2 ? STORE_MATCH_EQUAL : STORE_MATCH_NOT_EQUAL, NULL};
+            struct store_matcher match = {"host", choice % 3 == 0 ? "" : "a",
+                                          choice % 5 < 2 ? STORE_MATCH_EQUAL : STORE_MATCH_NOT_EQUAL, NULL};
             struct store_filter filter = {.build_id = build_name(i),
                                           .as_program = choice % 4 == 0,
                                           .since = (choice % 11) * INT64_C(1500000000000),

@@ -1,4 +1,5 @@
-/* Whatever happens between harvests of live processes, what they counted is there once: both engines against a model that adds up. */
+/* Whatever happens between harvests of live processes, what they counted is there once: both engines against a model
+ * that adds up. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,18 @@
 #define DAY (24 * HOUR)
 #define MIDNIGHT (INT64_C(20000) * DAY)
 
-enum { ENGINES = 2, USERS = 2, PROCESSES = 5, VARIANTS = 4, DAYS = 64, BUILDS = 3, ADDRESSES = 5, BINS = 16, SHAPES = 2, BATCH = 6 };
+enum {
+    ENGINES = 2,
+    USERS = 2,
+    PROCESSES = 5,
+    VARIANTS = 4,
+    DAYS = 64,
+    BUILDS = 3,
+    ADDRESSES = 5,
+    BINS = 16,
+    SHAPES = 2,
+    BATCH = 6
+};
 enum { ARCS = (BUILDS + 1) * ADDRESSES * BUILDS * ADDRESSES, NUMBERS = ARCS + BUILDS * SHAPES * BINS };
 
 /* What was counted, number by number. */
@@ -38,7 +50,8 @@ static int64_t now;
 static struct profd_error e;
 
 #define OK(call) cr_assert_eq((call), PROFD_OK, "seed %u: %s: %s", seed, #call, e.sentence)
-#define SAME(x, y) cr_assert_eq((x), (y), "seed %u: " #x ": %llu and %llu", seed, (unsigned long long)(x), (unsigned long long)(y))
+#define SAME(x, y)                                                                                                     \
+    cr_assert_eq((x), (y), "seed %u: " #x ": %llu and %llu", seed, (unsigned long long)(x), (unsigned long long)(y))
 
 static unsigned pick(unsigned n)
 {
@@ -67,7 +80,8 @@ static void add_numbers(struct numbers *to, const struct numbers *more)
     to->processes += more->processes;
 }
 
-/* --- harvests ------------------------------------------------------------------------------------------------------------ */
+/* --- harvests
+ * ------------------------------------------------------------------------------------------------------------ */
 
 struct made {
     struct store_harvest h;
@@ -83,8 +97,13 @@ static void make_bins(struct counts *c, struct made *m)
 {
     for (uint32_t i = 0, n = 0; i < c->histogram_count; i++) {
         struct counts_histogram *h = &c->histograms[i];
-        *h = (struct counts_histogram){.build = pick((unsigned)m->h.upload.build_count), .bins = BINS, .low = 0x1000,
-                                       .high = pick(2) ? 0x2000 : 0x3000, .rate = 100, .dimension = "seconds", .abbreviation = 's',
+        *h = (struct counts_histogram){.build = pick((unsigned)m->h.upload.build_count),
+                                       .bins = BINS,
+                                       .low = 0x1000,
+                                       .high = pick(2) ? 0x2000 : 0x3000,
+                                       .rate = 100,
+                                       .dimension = "seconds",
+                                       .abbreviation = 's',
                                        .first = n};
         for (uint32_t bin = pick(4); bin < BINS && n < c->bin_count; bin += 1 + pick(5), n++, h->used++) {
             c->bin_index[n] = bin;
@@ -130,9 +149,16 @@ static void make_harvest(struct made *m, uint32_t uid, unsigned process)
     m->process = process;
     if (pick(6) == 0)
         p->variant = pick(VARIANTS); /* it loaded or unloaded something */
-    *u = (struct store_upload){.uid = uid, .received = now, .end = now - pick(3) * (HOUR / 3), .builds = m->builds,
-                               .build_count = 2 + p->variant % 2, .labels = &label, .label_count = p->variant / 2, .host = "h",
-                               .group = process, .processes_started = p->generation == 0};
+    *u = (struct store_upload){.uid = uid,
+                               .received = now,
+                               .end = now - pick(3) * (HOUR / 3),
+                               .builds = m->builds,
+                               .build_count = 2 + p->variant % 2,
+                               .labels = &label,
+                               .label_count = p->variant / 2,
+                               .host = "h",
+                               .group = process,
+                               .processes_started = p->generation == 0};
     u->end = u->end < MIDNIGHT ? MIDNIGHT : u->end;
     u->start = u->end - pick(90) * (HOUR / 60);
     for (unsigned k = 0; k < u->build_count; k++) {
@@ -191,7 +217,8 @@ static void harvest_some(void)
         free((void *)(uintptr_t)made[i].h.upload.counts);
 }
 
-/* --- what is there --------------------------------------------------------------------------------------------------------- */
+/* --- what is there
+ * --------------------------------------------------------------------------------------------------------- */
 
 static struct numbers found[USERS][VARIANTS];
 
@@ -203,14 +230,15 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     cr_assert(row->uid < USERS && row->build_count >= 2 && row->build_count <= BUILDS && row->label_count <= 1);
     struct numbers *n = &found[row->uid][row->build_count - 2 + 2 * row->label_count];
     n->processes += row->processes_started;
-#define ADD(x)                                                                                               \
-    for (uint32_t i = 0; i < (x).arc_count; i++)                                                             \
-        n->of[arc_number((x).from_build[i], (x).from[i], (x).to_build[i], (x).to[i])] += (x).calls[i];       \
-    for (uint32_t i = 0; i < (x).histogram_count; i++)                                                       \
-        for (uint32_t k = (x).histograms[i].first, m = k + (x).histograms[i].used; k < m; k++)               \
-            n->of[bin_number((x).histograms[i].build, (x).histograms[i].high, (x).bin_index[k])] += (x).bin_ticks[k]
+#define ADD(x)                                                                                                         \
+    for (uint32_t i = 0; i < (x).arc_count; i++)                                                                       \
+        n->of[arc_number((x).from_build[i], (x).from[i], (x).to_build[i], (x).to[i])] += (x).calls[i];                 \
+    for (uint32_t i = 0; i < (x).histogram_count; i++)                                                                 \
+        for (uint32_t k = (x).histograms[i].first, m = k + (x).histograms[i].used; k < m; k++)                         \
+    n->of[bin_number((x).histograms[i].build, (x).histograms[i].high, (x).bin_index[k])] += (x).bin_ticks[k]
     if (row->rolled) {
-        cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, why), PROFD_OK);
+        cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, why),
+                     PROFD_OK);
         ADD(r);
     } else {
         cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, why), PROFD_OK);
@@ -224,7 +252,8 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
 static void compare_days(struct store *s, unsigned first, unsigned last)
 {
     struct store_scope all = {.all = true};
-    struct store_filter filter = {.build_id = "abcd1111", .since = MIDNIGHT + first * DAY, .until = MIDNIGHT + (last + 1) * DAY};
+    struct store_filter filter = {
+        .build_id = "abcd1111", .since = MIDNIGHT + first * DAY, .until = MIDNIGHT + (last + 1) * DAY};
     struct arena *a = arena_new(0);
     memset(found, 0, sizeof found);
     OK(store_each_upload(s, &all, &filter, take_row, a, &e));
@@ -236,8 +265,8 @@ static void compare_days(struct store *s, unsigned first, unsigned last)
                 add_numbers(&sum, &stored[uid][v][day]);
             SAME(found[uid][v].processes, sum.processes);
             for (unsigned i = 0; i < NUMBERS; i++)
-                cr_assert_eq(found[uid][v].of[i], sum.of[i], "seed %u: user %u, series %u, number %u: %llu, not %llu", seed, uid, v, i,
-                             (unsigned long long)found[uid][v].of[i], (unsigned long long)sum.of[i]);
+                cr_assert_eq(found[uid][v].of[i], sum.of[i], "seed %u: user %u, series %u, number %u: %llu, not %llu",
+                             seed, uid, v, i, (unsigned long long)found[uid][v].of[i], (unsigned long long)sum.of[i]);
         }
 }
 
@@ -264,7 +293,8 @@ static void compare_processes(struct store *s)
             const struct process *p = &processes[uid][i];
             OK(store_get_instance(s, uid, name, &generation, &snapshot, &size, &e));
             SAME(generation, p->generation);
-            cr_assert(generation == 0 || (size == strlen(p->snapshot) && memcmp(snapshot, p->snapshot, size) == 0), "seed %u", seed);
+            cr_assert(generation == 0 || (size == strlen(p->snapshot) && memcmp(snapshot, p->snapshot, size) == 0),
+                      "seed %u", seed);
             free(snapshot);
             expected += generation > 0 && !p->ended;
         }
@@ -297,11 +327,13 @@ static void compare(void)
     }
 }
 
-/* --- what happens between harvests -------------------------------------------------------------------------------------------- */
+/* --- what happens between harvests
+ * -------------------------------------------------------------------------------------------- */
 
 static void compact_some(void)
 {
-    struct store_policy policy = {.raw_age = pick(2) ? HOUR / 2 : pick(60) * HOUR, .raw_bytes = pick(3) ? UINT64_MAX : pick(20000)};
+    struct store_policy policy = {.raw_age = pick(2) ? HOUR / 2 : pick(60) * HOUR,
+                                  .raw_bytes = pick(3) ? UINT64_MAX : pick(20000)};
     struct store_progress p = {.more = true};
     for (unsigned i = pick(4); p.more && i < 4; i++)
         OK(store_compact(stores[1], &policy, now, &p, &e));

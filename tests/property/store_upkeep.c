@@ -41,9 +41,15 @@ static uint8_t *random_counts(struct store_upload *u, struct store_build *builds
     uint32_t histograms = pick(3), arcs = pick(6);
     cr_assert_eq(counts_init(&c, histograms, histograms, arcs, &e), PROFD_OK);
     for (uint32_t i = 0; i < histograms; i++) {
-        c.histograms[i] = (struct counts_histogram){.build = pick((unsigned)u->build_count), .bins = 64, .low = 0x1000,
-                                                    .high = 0x2000 + 0x1000 * pick(2), .rate = 100, .dimension = "seconds",
-                                                    .abbreviation = 's', .first = i, .used = 1};
+        c.histograms[i] = (struct counts_histogram){.build = pick((unsigned)u->build_count),
+                                                    .bins = 64,
+                                                    .low = 0x1000,
+                                                    .high = 0x2000 + 0x1000 * pick(2),
+                                                    .rate = 100,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .first = i,
+                                                    .used = 1};
         c.bin_index[i] = pick(64);
         c.bin_ticks[i] = 1 + pick(50);
         builds[c.histograms[i].build].nanoseconds += c.bin_ticks[i] * 10000000;
@@ -67,7 +73,8 @@ static void put_random_upload(void)
     struct store_build builds[3] = {{.name = "x"}, {.name = "y"}, {.name = "z"}};
     struct store_label labels[2] = {{"service", pick(2) ? "a" : "b"}, {"version", "1"}};
     unsigned first = pick(BUILDS);
-    struct store_upload u = {.uid = pick(USERS), .sequence = 1 + pick(400), .received = now, .build_count = 1 + pick(3)};
+    struct store_upload u = {
+        .uid = pick(USERS), .sequence = 1 + pick(400), .received = now, .build_count = 1 + pick(3)};
     u.end = pick(3) ? now - pick(3600) * (HOUR / 3600) : now - pick(7 * 24 * 3600) * (HOUR / 3600);
     u.end = u.end < MIDNIGHT ? MIDNIGHT : u.end;
     u.start = u.end - pick(5) * (HOUR / 7);
@@ -151,7 +158,8 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     struct one *one = &a->series[i];
     if (i == a->count) {
         cr_assert_lt(a->count++, SERIES_MAX);
-        *one = (struct one){.sum = rollup_sum_new_plain(a->arena), .commit = row->commit, .start = row->start, .end = row->end};
+        *one = (struct one){
+            .sum = rollup_sum_new_plain(a->arena), .commit = row->commit, .start = row->start, .end = row->end};
         strcpy(one->name, name);
     }
     one->commit = row->commit < one->commit ? row->commit : one->commit;
@@ -184,8 +192,8 @@ static void compare_one(struct one *x, struct one *y)
     size_t size[2];
     struct rollup r;
     cr_assert_str_eq(x->name, y->name, "seed %u", seed);
-    cr_assert_eq(x->uploads, y->uploads, "seed %u, %s: %llu and %llu uploads", seed, x->name, (unsigned long long)x->uploads,
-                 (unsigned long long)y->uploads);
+    cr_assert_eq(x->uploads, y->uploads, "seed %u, %s: %llu and %llu uploads", seed, x->name,
+                 (unsigned long long)x->uploads, (unsigned long long)y->uploads);
     cr_assert_eq(x->processes, y->processes, "seed %u", seed);
     cr_assert_eq(x->commit, y->commit, "seed %u", seed);
     cr_assert_eq(x->start, y->start, "seed %u", seed);
@@ -196,7 +204,8 @@ static void compare_one(struct one *x, struct one *y)
     OK(rollup_encode(&r, &bytes[0], &size[0], &e));
     OK(rollup_sum_finish(y->sum, &r, NULL, &e));
     OK(rollup_encode(&r, &bytes[1], &size[1], &e));
-    cr_assert(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "seed %u, %s: other counts", seed, x->name);
+    cr_assert(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "seed %u, %s: other counts", seed,
+              x->name);
     free(bytes[0]);
     free(bytes[1]);
 }
@@ -206,8 +215,8 @@ static void compare_rows(void)
     static struct answer answers[ENGINES];
     struct store_matcher match = {.name = "service", .value = pick(2) ? "a" : "", .match = STORE_MATCH_EQUAL};
     struct store_scope scope = {.all = pick(2), .uid = pick(USERS)};
-    struct store_filter filter = {.build_id = build_name(pick(BUILDS)), .as_program = pick(2), .matcher_count = pick(4) == 0,
-                                  .matchers = &match};
+    struct store_filter filter = {
+        .build_id = build_name(pick(BUILDS)), .as_program = pick(2), .matcher_count = pick(4) == 0, .matchers = &match};
     int64_t unit = pick(3) ? HOUR : pick(2) ? DAY : HOUR / 60;
     if (pick(3))
         filter.since = MIDNIGHT + pick((unsigned)((now - MIDNIGHT) / unit) + 2) * unit;
@@ -219,12 +228,14 @@ static void compare_rows(void)
     OK(store_get_range(stores[1], &scope, &filter, &since, &until, &e));
     if (unit != HOUR / 60)
         cr_assert(since == filter.since && until == filter.until, "seed %u: an edge at an hour's border moved", seed);
-    cr_assert(since <= filter.since && filter.since - since < HOUR && until >= filter.until && until - filter.until < HOUR);
+    cr_assert(since <= filter.since && filter.since - since < HOUR && until >= filter.until &&
+              until - filter.until < HOUR);
     ask(stores[1], &scope, &filter, &answers[1]);
     filter.since = since;
     filter.until = until;
     ask(stores[0], &scope, &filter, &answers[0]);
-    cr_assert_eq(answers[0].count, answers[1].count, "seed %u: %zu and %zu series", seed, answers[0].count, answers[1].count);
+    cr_assert_eq(answers[0].count, answers[1].count, "seed %u: %zu and %zu series", seed, answers[0].count,
+                 answers[1].count);
     for (size_t i = 0; i < answers[0].count; i++)
         compare_one(&answers[0].series[i], &answers[1].series[i]);
     for (int k = 0; k < ENGINES; k++)
@@ -236,9 +247,10 @@ static size_t used;
 
 static bool say_build(void *context, const struct build_row *r)
 {
-    used += (size_t)snprintf((char *)context + used, sizeof lists[0] - used, "B %s %s %d %lld %lld %llu %llu %llu %llu %x\n",
-                             r->build_id.text, r->name, r->is_program, (long long)r->first_seen, (long long)r->last_seen,
-                             (unsigned long long)r->uploads, (unsigned long long)r->processes, (unsigned long long)r->nanoseconds,
+    used += (size_t)snprintf((char *)context + used, sizeof lists[0] - used,
+                             "B %s %s %d %lld %lld %llu %llu %llu %llu %x\n", r->build_id.text, r->name, r->is_program,
+                             (long long)r->first_seen, (long long)r->last_seen, (unsigned long long)r->uploads,
+                             (unsigned long long)r->processes, (unsigned long long)r->nanoseconds,
                              (unsigned long long)r->calls, r->inexact);
     return true;
 }
@@ -272,9 +284,9 @@ static void compare_lists(void)
         }
         OK(store_get_totals(stores[k], &t, &e));
         used += (size_t)snprintf(lists[k] + used, sizeof lists[0] - used, "T %llu %llu %llu %llu %llu %llu\n",
-                                 (unsigned long long)t.builds, (unsigned long long)t.uploads, (unsigned long long)t.ticks,
-                                 (unsigned long long)t.calls, (unsigned long long)t.retired_uploads,
-                                 (unsigned long long)t.retired_calls);
+                                 (unsigned long long)t.builds, (unsigned long long)t.uploads,
+                                 (unsigned long long)t.ticks, (unsigned long long)t.calls,
+                                 (unsigned long long)t.retired_uploads, (unsigned long long)t.retired_calls);
         cr_assert_lt(used, sizeof lists[0]);
     }
     cr_assert_str_eq(lists[0], lists[1], "seed %u\n%s\n%s", seed, lists[0], lists[1]);
@@ -283,7 +295,8 @@ static void compare_lists(void)
 /* Some slices of compaction by some policy: not necessarily all there is to do. */
 static void compact_some(void)
 {
-    struct store_policy policy = {.raw_age = pick(2) ? HOUR : pick(60) * HOUR, .raw_bytes = pick(3) ? UINT64_MAX : pick(20000)};
+    struct store_policy policy = {.raw_age = pick(2) ? HOUR : pick(60) * HOUR,
+                                  .raw_bytes = pick(3) ? UINT64_MAX : pick(20000)};
     struct store_progress p = {.more = true};
     for (unsigned i = pick(4); p.more && i < 4; i++)
         OK(store_compact(stores[1], &policy, now, &p, &e));

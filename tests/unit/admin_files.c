@@ -85,8 +85,15 @@ static void put(struct store *s, uint32_t sequence)
 {
     static const struct counts nothing;
     struct store_build build = {.name = "/bin/made-up"};
-    struct store_upload u = {.uid = 7, .sender = {1}, .sequence = sequence, .received = NOW, .start = NOW - 5, .end = NOW,
-                             .processes_started = 1, .build_count = 1, .builds = &build};
+    struct store_upload u = {.uid = 7,
+                             .sender = {1},
+                             .sequence = sequence,
+                             .received = NOW,
+                             .start = NOW - 5,
+                             .end = NOW,
+                             .processes_started = 1,
+                             .build_count = 1,
+                             .builds = &build};
     enum store_outcome outcome;
     struct profd_error e = {""};
     uint8_t *counts;
@@ -229,8 +236,9 @@ Test(admin_files, what_is_no_backup_is_refused)
     cr_assert_eq(prepare("nothing", &e), PROFD_NO_INPUT);
     cr_assert_not_null(strstr(e.sentence, "nothing"), "%s", e.sentence);
     cr_assert_eq(restore_prepare(directory, "/tmp", &engine, on_complaint, NULL, &e), PROFD_REFUSED, "%s", e.sentence);
-    write_file("text", "this is text, and it goes on for quite a while, so that it could be a header of a hundred bytes "
-                       "if it were one at all, but it is not");
+    write_file("text",
+               "this is text, and it goes on for quite a while, so that it could be a header of a hundred bytes "
+               "if it were one at all, but it is not");
     cr_assert_eq(prepare("text", &e), PROFD_DAMAGED);
     cr_assert_not_null(strstr(e.sentence, "is not restored"), "%s", e.sentence);
     make_backup("b.db", 1);

@@ -21,9 +21,11 @@ Test(admin_request, verbs_and_their_arguments)
 Test(admin_request, what_is_refused_is_named)
 {
     static char longest[161];
-    static const char *const one[] = {"x"}, *const two[] = {"x", "y"}, *const none[] = {""}, *const too_long[] = {longest};
-    static const char *const hex[] = {"abc"}, *const empty_name[] = {"=v"}, *const rate[] = {"rate=5"}, *const rates[] = {"1", "rate=10001"},
-                      *const words[] = {"1", "rate=ten"}, *const many[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    static const char *const one[] = {"x"}, *const two[] = {"x", "y"}, *const none[] = {""},
+                             *const too_long[] = {longest};
+    static const char *const hex[] = {"abc"}, *const empty_name[] = {"=v"}, *const rate[] = {"rate=5"},
+                             *const rates[] = {"1", "rate=10001"}, *const words[] = {"1", "rate=ten"},
+                             *const many[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
     static const struct {
         const char *verb;
         const char *const *arguments;
@@ -55,7 +57,8 @@ Test(admin_request, what_is_refused_is_named)
         struct request r = {.verb = REQUEST_BACKUP, .build = "untouched"};
         struct profd_error e = {""};
 
-        cr_assert_eq(request_parse(cases[i].verb, cases[i].arguments, cases[i].n, &r, &e), cases[i].status, "case %zu", i);
+        cr_assert_eq(request_parse(cases[i].verb, cases[i].arguments, cases[i].n, &r, &e), cases[i].status, "case %zu",
+                     i);
         cr_assert_not_null(strstr(e.sentence, cases[i].words), "%s", e.sentence);
         cr_assert_str_eq(r.build, "untouched");
     }
@@ -70,7 +73,8 @@ Test(admin_request, live_processes_are_chosen_by_number_label_and_instance)
     cr_assert_eq(request_parse("pause", words, 6, &r, &e), PROFD_OK, "%s", e.sentence);
     cr_assert(r.verb == REQUEST_PAUSE && r.selector_count == 5 && r.has_rate && r.rate == 250);
     cr_assert(r.selectors[0].kind == REQUEST_PID && r.selectors[0].pid == 4711);
-    cr_assert(r.selectors[1].kind == REQUEST_LABEL && r.selectors[1].name_size == 4 && !strcmp(r.selectors[1].value, "db=1"));
+    cr_assert(r.selectors[1].kind == REQUEST_LABEL && r.selectors[1].name_size == 4 &&
+              !strcmp(r.selectors[1].value, "db=1"));
     cr_assert(r.selectors[2].kind == REQUEST_INSTANCE && !strcmp(r.selectors[2].text, "00ff"));
     cr_assert(r.selectors[3].kind == REQUEST_INSTANCE); /* no number of a process is that long */
     cr_assert(r.selectors[4].kind == REQUEST_LABEL && !*r.selectors[4].value);

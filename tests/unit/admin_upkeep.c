@@ -34,12 +34,14 @@ Test(admin_upkeep, a_clock_that_jumps_ahead_is_not_believed_for_a_day)
     /* ahead again, and it stays so */
     cr_assert_eq(upkeep_believe(&u, at(NOON + 100 * DAY, 16 * HOUR)), NOON + 15 * HOUR);
     cr_assert_eq(upkeep_believe(&u, at(NOON + 101 * DAY, 16 * HOUR + DAY)), NOON + 15 * HOUR + DAY, "not yet");
-    cr_assert_eq(upkeep_believe(&u, at(NOON + 101 * DAY + HOUR, 17 * HOUR + DAY)), NOON + 101 * DAY + HOUR, "after a day");
+    cr_assert_eq(upkeep_believe(&u, at(NOON + 101 * DAY + HOUR, 17 * HOUR + DAY)), NOON + 101 * DAY + HOUR,
+                 "after a day");
     /* back: at once, and what follows is counted from there */
     cr_assert_eq(upkeep_believe(&u, at(NOON, 18 * HOUR + DAY)), NOON);
     cr_assert_eq(upkeep_believe(&u, at(NOON + 50 * DAY, 19 * HOUR + DAY)), NOON + HOUR);
     /* what a time server corrects is no jump */
-    cr_assert_eq(upkeep_believe(&u, at(NOON + 2 * HOUR + 59 * 60 * SECOND, 20 * HOUR + DAY)), NOON + 2 * HOUR + 59 * 60 * SECOND);
+    cr_assert_eq(upkeep_believe(&u, at(NOON + 2 * HOUR + 59 * 60 * SECOND, 20 * HOUR + DAY)),
+                 NOON + 2 * HOUR + 59 * 60 * SECOND);
 }
 
 Test(admin_upkeep, the_longer_the_backlog_the_larger_its_part)
@@ -98,8 +100,15 @@ static void put(struct store *s, uint32_t sequence, int64_t ago)
 {
     static const struct counts nothing;
     struct store_build build = {.name = "/bin/made-up"};
-    struct store_upload u = {.uid = 7, .sender = {1}, .sequence = sequence, .received = NOON, .start = NOON - ago - SECOND,
-                             .end = NOON - ago, .processes_started = 1, .build_count = 1, .builds = &build};
+    struct store_upload u = {.uid = 7,
+                             .sender = {1},
+                             .sequence = sequence,
+                             .received = NOON,
+                             .start = NOON - ago - SECOND,
+                             .end = NOON - ago,
+                             .processes_started = 1,
+                             .build_count = 1,
+                             .builds = &build};
     enum store_outcome outcome;
     struct profd_error e = {""};
     uint8_t *counts;

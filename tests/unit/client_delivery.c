@@ -1,4 +1,5 @@
-/* Deliveries against a peer that is busy, silent, gone, or somebody else. It is a child process that speaks the real codec. */
+/* Deliveries against a peer that is busy, silent, gone, or somebody else. It is a child process that speaks the real
+ * codec. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -74,8 +75,8 @@ static void serve(int fd, int connection, script acts)
             enum act act = acts(connection, uploads++);
             struct message a = {.type = act == ACK ? FRAME_ACK : FRAME_NACK};
             if (act == NACK_BUSY || act == NACK_WRONG) {
-                a.as.nack = (struct message_nack){act == NACK_BUSY ? PROFD_BUSY : PROFD_WRONG_BUILD, act == NACK_BUSY, 10,
-                                                  "the peer says no"};
+                a.as.nack = (struct message_nack){act == NACK_BUSY ? PROFD_BUSY : PROFD_WRONG_BUILD, act == NACK_BUSY,
+                                                  10, "the peer says no"};
             }
             if (act == HANG_UP) {
                 message_done(&m);
@@ -328,7 +329,8 @@ Test(client_delivery, a_strangers_socket_is_not_believed)
         struct sockaddr_un a = {.sun_family = AF_UNIX};
         memcpy(a.sun_path, address, sizeof address);
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        if (setgid(65534) != 0 || setuid(65534) != 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 || listen(fd, 8) != 0) {
+        if (setgid(65534) != 0 || setuid(65534) != 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 ||
+            listen(fd, 8) != 0) {
             _exit(1);
         }
         pause();

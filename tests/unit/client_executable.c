@@ -36,12 +36,14 @@ static void begin(void)
     FILE *f = fopen("small.c", "w");
     fputs("static volatile int n; __attribute__((noinline)) void leaf(int i) { n += i; }\n"
           "__attribute__((noinline)) void middle(int i) { leaf(i); leaf(i); n++; }\n"
-          "int main(void) { for (int i = 0; i < 100; i++) middle(i); return 0; }\n", f);
+          "int main(void) { for (int i = 0; i < 100; i++) middle(i); return 0; }\n",
+          f);
     fclose(f);
     f = fopen("other.c", "w");
     fputs("static volatile int n; __attribute__((noinline)) int pad(int i) { int a = i; for (int k = 0; k < i; k++)"
           " a = a * 31 + k % 7; return a; }\n__attribute__((noinline)) void leaf(int i) { n += pad(i); }\n"
-          "int main(void) { for (int i = 0; i < 10; i++) leaf(i); return 0; }\n", f);
+          "int main(void) { for (int i = 0; i < 10; i++) leaf(i); return 0; }\n",
+          f);
     fclose(f);
 }
 
@@ -132,8 +134,8 @@ Test(client_executable, every_truncation_is_refused)
         enum profd_status status = profd_executable_import(x, "cut", &u, &e);
         /* A cut between two records leaves a shorter, whole file: arcs of 20 bytes behind the histogram. */
         if (status == PROFD_OK) {
-            cr_assert((s.st_size - size) % 20 == 1 || (s.st_size - size) % 21 == 0 || size == 20, "%ld of %ld bytes are taken",
-                      (long)size, (long)s.st_size);
+            cr_assert((s.st_size - size) % 20 == 1 || (s.st_size - size) % 21 == 0 || size == 20,
+                      "%ld of %ld bytes are taken", (long)size, (long)s.st_size);
             profd_upload_free(u);
         } else {
             cr_assert_eq(status, PROFD_MALFORMED, "%ld bytes: %s", (long)size, e.sentence);
@@ -172,7 +174,8 @@ static void open_is(const char *path, enum profd_status status, const char *word
     struct profd_executable *x = NULL;
     struct profd_error e = {""};
     cr_assert_eq(profd_executable_open(path, &x, &e), status, "%s: %s", path, e.sentence);
-    cr_assert(x == NULL && strstr(e.sentence, word) && strstr(e.sentence, path), "\"%s\" lacks \"%s\"", e.sentence, word);
+    cr_assert(x == NULL && strstr(e.sentence, word) && strstr(e.sentence, path), "\"%s\" lacks \"%s\"", e.sentence,
+              word);
 }
 
 Test(client_executable, what_is_no_executable)

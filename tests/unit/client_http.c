@@ -15,7 +15,8 @@ struct body {
     char etag[128];
 };
 
-static enum profd_status take(void *context, const struct profd_answer *a, const void *bytes, size_t n, struct profd_error *e)
+static enum profd_status take(void *context, const struct profd_answer *a, const void *bytes, size_t n,
+                              struct profd_error *e)
 {
     struct body *b = context;
     (void)e;
@@ -60,8 +61,8 @@ static void reads(const char *text, int http_status, const char *body)
 Test(client_http, answers_cut_at_every_byte)
 {
     reads("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"x\"\r\n\r\nhello", 200, "hello");
-    reads("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0a;x=y\r\n0123456789\r\n0\r\nT: x\r\n\r\n", 200,
-          "abc0123456789");
+    reads("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0a;x=y\r\n0123456789\r\n0\r\nT: x\r\n\r\n",
+          200, "abc0123456789");
     reads("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 404, "");
     reads("HTTP/1.1 304 Not Modified\r\nETag: \"y\"\r\n\r\n", 304, "");
     reads("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz", 200, "z");
@@ -178,7 +179,9 @@ Test(client_http, terminals_get_no_controls)
     filters("plain text\n\twith lines", "plain text\n\twith lines");
     filters("a\033]0;title\007b\rc\177", "a?]0;title?b?c?");
     filters("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
-    filters("c1 \xc2\x9b" "31m", "c1 ?31m");
+    filters("c1 \xc2\x9b"
+            "31m",
+            "c1 ?31m");
     filters("bidi \xe2\x80\xae \xe2\x81\xa6 \xe2\x80\x8f \xd8\x9c.", "bidi ? ? ? ?.");
     filters("bad \x80 \xff \xe2\x82", "bad ? ? ??");
     filters("cut \xe2\x1b[31m", "cut ??[31m");

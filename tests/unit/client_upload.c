@@ -39,8 +39,8 @@ Test(client_upload, what_an_upload_refuses)
     const uint32_t down[] = {3, 1}, one[] = {1};
     const uint64_t ticks[] = {1, 1}, zero[] = {0};
     const struct profd_histogram bad[] = {
-        {1, 10, 100, 1, 0, 10, one, ticks},       {0, 0, 100, 0, 0, 10, one, ticks}, {0, 10, 0, 1, 0, 10, one, ticks},
-        {0, 10, 100, 1, 10, 10, one, ticks},      {0, 10, 100, 2, 0, 10, down, ticks}, {0, 10, 100, 1, 0, 10, one, zero},
+        {1, 10, 100, 1, 0, 10, one, ticks},  {0, 0, 100, 0, 0, 10, one, ticks},   {0, 10, 0, 1, 0, 10, one, ticks},
+        {0, 10, 100, 1, 10, 10, one, ticks}, {0, 10, 100, 2, 0, 10, down, ticks}, {0, 10, 100, 1, 0, 10, one, zero},
         {0, 1, 100, 1, 0, 10, one, ticks},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -203,7 +203,8 @@ static void events_check(struct profd_client *c)
 {
     struct profd_event e;
     cr_assert(profd_client_next(c, &e));
-    cr_assert(e.kind == PROFD_EVENT_WANT_OBJECT && strcmp(e.build_id, "abcd0123") == 0 && strcmp(e.name, "/bin/x") == 0);
+    cr_assert(e.kind == PROFD_EVENT_WANT_OBJECT && strcmp(e.build_id, "abcd0123") == 0 &&
+              strcmp(e.name, "/bin/x") == 0);
     cr_assert(profd_client_next(c, &e));
     cr_assert(e.kind == PROFD_EVENT_ACK && e.tag == 3 && e.duplicate);
     cr_assert(profd_client_next(c, &e));

@@ -15,8 +15,13 @@ struct bed *bed_new(uint64_t low, uint64_t high)
     b->object.range_count = 1;
     b->object.names = b->names;
     b->object.name_bytes = 1;
-    b->counts = (struct counts){.histograms = b->histograms, .bin_index = b->bin_index, .bin_ticks = b->bin_ticks,
-                                .from_build = b->from_build, .to_build = b->to_build, .from = b->from, .to = b->to,
+    b->counts = (struct counts){.histograms = b->histograms,
+                                .bin_index = b->bin_index,
+                                .bin_ticks = b->bin_ticks,
+                                .from_build = b->from_build,
+                                .to_build = b->to_build,
+                                .from = b->from,
+                                .to = b->to,
                                 .calls = b->calls};
     return b;
 }
@@ -36,11 +41,13 @@ uint32_t bed_name(struct bed *b, const char *text)
     return at;
 }
 
-struct object_symbol *bed_symbol(struct bed *b, const char *name, uint64_t address, enum object_bind bind, enum object_type type)
+struct object_symbol *bed_symbol(struct bed *b, const char *name, uint64_t address, enum object_bind bind,
+                                 enum object_type type)
 {
     cr_assert(b->object.symbol_count < BED_MAX);
     struct object_symbol *s = &b->symbols[b->object.symbol_count++];
-    *s = (struct object_symbol){.address = address, .bind = (uint8_t)bind, .type = (uint8_t)type, .flags = OBJECT_SYMBOL_EXECUTABLE};
+    *s = (struct object_symbol){
+        .address = address, .bind = (uint8_t)bind, .type = (uint8_t)type, .flags = OBJECT_SYMBOL_EXECUTABLE};
     s->name = s->demangled = bed_name(b, name);
     return s;
 }
@@ -53,8 +60,13 @@ void bed_function(struct bed *b, const char *name, uint64_t address)
 struct counts_histogram *bed_histogram(struct bed *b, uint64_t low, uint64_t high, uint32_t bins)
 {
     struct counts_histogram *h = &b->histograms[b->counts.histogram_count++];
-    *h = (struct counts_histogram){.bins = bins, .low = low, .high = high, .rate = 100, .dimension = "seconds",
-                                   .abbreviation = 's', .first = b->counts.bin_count};
+    *h = (struct counts_histogram){.bins = bins,
+                                   .low = low,
+                                   .high = high,
+                                   .rate = 100,
+                                   .dimension = "seconds",
+                                   .abbreviation = 's',
+                                   .first = b->counts.bin_count};
     return h;
 }
 

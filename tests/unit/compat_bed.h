@@ -26,7 +26,8 @@ struct bed *bed_new(uint64_t low, uint64_t high);
 void bed_free(struct bed *b);
 
 /* A symbol of an executable section, added at the end of the table. Returns it for changes. */
-struct object_symbol *bed_symbol(struct bed *b, const char *name, uint64_t address, enum object_bind bind, enum object_type type);
+struct object_symbol *bed_symbol(struct bed *b, const char *name, uint64_t address, enum object_bind bind,
+                                 enum object_type type);
 /* A global function. */
 void bed_function(struct bed *b, const char *name, uint64_t address);
 /* A string in the object. */

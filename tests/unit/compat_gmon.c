@@ -73,11 +73,12 @@ Test(compat_gmon, cut_off)
         struct compat_gmon g;
         const char *said = read_alone(a, &f, n, &g);
         char samples[80];
-        snprintf(samples, sizeof samples, "gprof: F: unexpected EOF after reading %zu of 8 samples\n", n < 61 ? 0 : (n - 61) / 2);
-        const char *expected = n < 20                             ? "F: file too short to be a gmon file\n"
+        snprintf(samples, sizeof samples, "gprof: F: unexpected EOF after reading %zu of 8 samples\n",
+                 n < 61 ? 0 : (n - 61) / 2);
+        const char *expected = n < 20                                 ? "F: file too short to be a gmon file\n"
                                : n == 20 || n == first || n == f.size ? ""
-                               : n < 61 || n > first              ? "gprof: F: unexpected end of file\n"
-                                                                  : samples;
+                               : n < 61 || n > first                  ? "gprof: F: unexpected end of file\n"
+                                                                      : samples;
         cr_expect_str_eq(said, expected, "%zu bytes: %s", n, said);
         cr_expect_eq(g.has_histogram, n > 20);
         cr_expect_eq(g.has_arcs, n > first);

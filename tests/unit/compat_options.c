@@ -1,4 +1,5 @@
-/* Symspecs, styles and the other choices; the expected lists follow gprof's rules, the bytes are compared in tests/oracle. */
+/* Symspecs, styles and the other choices; the expected lists follow gprof's rules, the bytes are compared in
+ * tests/oracle. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -90,7 +91,8 @@ Test(compat_options, arcs)
     cr_expect(arc_passes(b, no, 2, 0, 1), "both begin at main: the one given last is kept");
     const struct compat_spec yes[] = {{COMPAT_ARCS, false, "f/"}};
     cr_expect(arc_passes(b, yes, 1, 1, 2));
-    cr_expect(!arc_passes(b, yes, 1, 1, 3), "everything ends where .text ends, and _h, which is followed by data, does not");
+    cr_expect(!arc_passes(b, yes, 1, 1, 3),
+              "everything ends where .text ends, and _h, which is followed by data, does not");
     cr_expect(!arc_passes(b, yes, 1, 0, 3));
     const struct compat_spec half[] = {{COMPAT_ARCS, false, "f"}};
     cr_expect(!arc_passes(b, half, 1, 1, 3), "a rule without a right side lets nothing pass");
@@ -106,8 +108,9 @@ Test(compat_options, styles)
     cr_expect_str_eq(bed_print(b, &(struct compat_options){.brief = true, .styles = COMPAT_STYLE_OTHER}), "");
     cr_expect_str_eq(bed_print(b, &(struct compat_options){.brief = true, .styles = COMPAT_STYLE_COUNTS}),
                      "/y/a.c:5: (f:0x1010) 3 executions\n");
-    cr_expect_str_eq(bed_print(b, &(struct compat_options){.brief = true, .styles = COMPAT_STYLE_COUNTS, .follows = true}),
-                     "\f\n/y/a.c:5: (f:0x1010) 3 executions\n");
+    cr_expect_str_eq(
+        bed_print(b, &(struct compat_options){.brief = true, .styles = COMPAT_STYLE_COUNTS, .follows = true}),
+        "\f\n/y/a.c:5: (f:0x1010) 3 executions\n");
     bed_free(b);
 
     b = four_functions();

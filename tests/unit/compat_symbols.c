@@ -9,13 +9,14 @@
 static struct compat_symbols choose(struct bed *b)
 {
     struct compat_symbols s = {0};
-    cr_assert_eq(compat_symbols_choose(&b->object, &(struct compat_options){0}, b->arena, &s, &b->error), PROFD_OK, "%s", b->error.sentence);
+    cr_assert_eq(compat_symbols_choose(&b->object, &(struct compat_options){0}, b->arena, &s, &b->error), PROFD_OK,
+                 "%s", b->error.sentence);
     return s;
 }
 
 /* The name kept when these two stand at one address, in this order. */
-static void expect_kept(const char *kept, const char *a, enum object_bind a_bind, enum object_type a_type, const char *c,
-                        enum object_bind c_bind, enum object_type c_type)
+static void expect_kept(const char *kept, const char *a, enum object_bind a_bind, enum object_type a_type,
+                        const char *c, enum object_bind c_bind, enum object_type c_type)
 {
     struct bed *b = bed_new(0x1000, 0x2000);
     bed_symbol(b, a, 0x1000, a_bind, a_type);
@@ -28,10 +29,13 @@ static void expect_kept(const char *kept, const char *a, enum object_bind a_bind
 
 Test(compat_symbols, local_names)
 {
-    static const char *const good[] = {"f", "f.0", "f.1.2", "f.clone.1", "f.constprop.0", "f.clone.1.constprop.2", "f.", ".1", "a b",
-                                       "f.constprop.0.1", "__gnu_compile", "f.clone.0."};
-    static const char *const bad[] = {"", "f$x", "$", "f.part.0", "f.isra.0", "f.cold", "f..1", "f.clone.", "f.constprop.", "f.9x",
-                                      "f.clone.x", "f.1.cold", "f.1$", "__gnu_compiled_c", "___gnu_compiled", "f.clone..1", "f.llvm.7"};
+    static const char *const good[] = {
+        "f",  "f.0", "f.1.2", "f.clone.1",       "f.constprop.0", "f.clone.1.constprop.2",
+        "f.", ".1",  "a b",   "f.constprop.0.1", "__gnu_compile", "f.clone.0."};
+    static const char *const bad[] = {"",           "f$x",      "$",        "f.part.0",         "f.isra.0",
+                                      "f.cold",     "f..1",     "f.clone.", "f.constprop.",     "f.9x",
+                                      "f.clone.x",  "f.1.cold", "f.1$",     "__gnu_compiled_c", "___gnu_compiled",
+                                      "f.clone..1", "f.llvm.7"};
     for (unsigned i = 0; i < sizeof good / sizeof *good; i++)
         cr_expect(compat_symbols_local_name_counts(good[i]), "%s", good[i]);
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)

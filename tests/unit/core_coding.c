@@ -69,8 +69,10 @@ Test(core_coding, several_fields_are_one_list)
 
 Test(core_coding, what_is_no_list_is_refused)
 {
-    static const char *const fields[] = {"gzip;q=2", "gzip;q=1.001", "gzip;q=0.1234", "gzip;q=-1", "gzip;q=", "gzip;q", "gzip;", "gzip;x=1", "gzip zstd",
-                                         "gzip;q=0.5;q=0.5", "gzip/zstd", "\"gzip\"", "gzip;q=nan", "gzip;q=.5", ";q=1", "gzip; q = 1", "(gzip)", "gzip;q=01"};
+    static const char *const fields[] = {
+        "gzip;q=2",   "gzip;q=1.001", "gzip;q=0.1234", "gzip;q=-1",        "gzip;q=",   "gzip;q",
+        "gzip;",      "gzip;x=1",     "gzip zstd",     "gzip;q=0.5;q=0.5", "gzip/zstd", "\"gzip\"",
+        "gzip;q=nan", "gzip;q=.5",    ";q=1",          "gzip; q = 1",      "(gzip)",    "gzip;q=01"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         struct coding_wish w = {{0}};
         cr_assert_not(coding_wish_read(&w, fields[i], strlen(fields[i])), "'%s'", fields[i]);
@@ -80,7 +82,8 @@ Test(core_coding, what_is_no_list_is_refused)
 /* Whatever the bytes: an answer, and never one that was refused. */
 Test(core_coding, any_bytes_are_a_list_or_not)
 {
-    static const char pieces[][9] = {"gzip", "zstd", "identity", "*", ";q=", "0", "1", ".", "5", ",", " ", ";", "=", "\t", "x", "\xff"};
+    static const char pieces[][9] = {"gzip", "zstd", "identity", "*", ";q=", "0",  "1", ".",
+                                     "5",    ",",    " ",        ";", "=",   "\t", "x", "\xff"};
     unsigned state = 1;
     unsigned read = 0;
     for (unsigned n = 0; n < 200000; n++) {

@@ -97,16 +97,28 @@ struct upload {
 static inline void upload_init(struct upload *u)
 {
     memset(u, 0, sizeof *u);
-    u->counts = (struct counts){.histograms = u->histograms, .bin_index = u->bin_index, .bin_ticks = u->bin_ticks,
-                                .from_build = u->from_build, .to_build = u->to_build, .from = u->from, .to = u->to,
+    u->counts = (struct counts){.histograms = u->histograms,
+                                .bin_index = u->bin_index,
+                                .bin_ticks = u->bin_ticks,
+                                .from_build = u->from_build,
+                                .to_build = u->to_build,
+                                .from = u->from,
+                                .to = u->to,
                                 .calls = u->calls};
 }
 
-static inline void upload_histogram(struct upload *u, uint32_t build, uint64_t low, uint64_t high, uint32_t bins, uint32_t rate)
+static inline void upload_histogram(struct upload *u, uint32_t build, uint64_t low, uint64_t high, uint32_t bins,
+                                    uint32_t rate)
 {
     struct counts_histogram *h = &u->histograms[u->counts.histogram_count++];
-    *h = (struct counts_histogram){.build = build, .bins = bins, .low = low, .high = high, .rate = rate,
-                                   .dimension = "seconds", .abbreviation = 's', .first = u->counts.bin_count};
+    *h = (struct counts_histogram){.build = build,
+                                   .bins = bins,
+                                   .low = low,
+                                   .high = high,
+                                   .rate = rate,
+                                   .dimension = "seconds",
+                                   .abbreviation = 's',
+                                   .first = u->counts.bin_count};
 }
 
 /* Into the histogram begun last, by ascending bin. */
@@ -118,7 +130,8 @@ static inline void upload_bin(struct upload *u, uint32_t bin, uint64_t ticks)
     u->histograms[u->counts.histogram_count - 1].used++;
 }
 
-static inline void upload_arc(struct upload *u, uint32_t from_build, uint64_t from, uint32_t to_build, uint64_t to, uint64_t calls)
+static inline void upload_arc(struct upload *u, uint32_t from_build, uint64_t from, uint32_t to_build, uint64_t to,
+                              uint64_t calls)
 {
     uint32_t i = u->counts.arc_count++;
     cr_assert_lt(i, FIXTURE_MOST);

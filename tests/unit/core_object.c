@@ -41,7 +41,8 @@ static uint8_t *encode(size_t *size)
     return bytes;
 }
 
-static enum profd_status decode(struct arena *a, const uint8_t *bytes, size_t n, struct object **o, struct profd_error *e)
+static enum profd_status decode(struct arena *a, const uint8_t *bytes, size_t n, struct object **o,
+                                struct profd_error *e)
 {
     uint8_t *exact = malloc(n == 0 ? 1 : n); /* so that reading behind the end is seen */
     memcpy(exact, bytes, n);
@@ -69,15 +70,18 @@ Test(object, comes_back_as_it_went, .init = setup)
     for (uint32_t i = 0; i < 2; i++) {
         const struct object_symbol *x = &o->symbols[i], *y = &f.symbols[i];
         cr_assert(x->address == y->address && x->size == y->size && x->name == y->name && x->demangled == y->demangled);
-        cr_assert(x->file == y->file && x->line == y->line && x->bind == y->bind && x->type == y->type && x->flags == y->flags);
+        cr_assert(x->file == y->file && x->line == y->line && x->bind == y->bind && x->type == y->type &&
+                  x->flags == y->flags);
     }
     for (uint32_t i = 0; i < 4; i++)
-        cr_assert(o->ranges[i].low == f.ranges[i].low && o->ranges[i].high == f.ranges[i].high && o->ranges[i].kind == f.ranges[i].kind);
+        cr_assert(o->ranges[i].low == f.ranges[i].low && o->ranges[i].high == f.ranges[i].high &&
+                  o->ranges[i].kind == f.ranges[i].kind);
     for (uint32_t i = 0; i < 2; i++)
-        cr_assert(o->plt[i].address == f.plt[i].address && o->plt[i].size == f.plt[i].size && o->plt[i].import == f.plt[i].import);
+        cr_assert(o->plt[i].address == f.plt[i].address && o->plt[i].size == f.plt[i].size &&
+                  o->plt[i].import == f.plt[i].import);
     for (uint32_t i = 0; i < 3; i++)
-        cr_assert(o->arcs[i].from == f.arcs[i].from && o->arcs[i].to == f.arcs[i].to && o->arcs[i].import == f.arcs[i].import &&
-                  o->arcs[i].kind == f.arcs[i].kind);
+        cr_assert(o->arcs[i].from == f.arcs[i].from && o->arcs[i].to == f.arcs[i].to &&
+                  o->arcs[i].import == f.arcs[i].import && o->arcs[i].kind == f.arcs[i].kind);
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(bytes);

@@ -44,9 +44,11 @@ Test(profile, adds_by_geometry_and_pair)
     cr_assert(h[1].order.commit == 7 && h[1].order.rank == 0);
     cr_assert(h[2].bins == 200 && h[2].ticks[0] == 12);
     cr_assert(h[3].build == 1 && h[3].used == 2 && h[3].index[1] == 99999999 && h[3].ticks[1] == 192);
-    cr_assert(p->arcs[0].from_build == 0 && p->arcs[0].to_build == 1 && p->arcs[0].calls == 21 && p->arcs[0].order.rank == 2);
+    cr_assert(p->arcs[0].from_build == 0 && p->arcs[0].to_build == 1 && p->arcs[0].calls == 21 &&
+              p->arcs[0].order.rank == 2);
     cr_assert(p->arcs[1].to_build == COUNTS_NOWHERE && p->arcs[1].calls == 18);
-    cr_assert(p->arcs[2].from_build == 1 && p->arcs[2].calls == 42 && p->arcs[2].order.commit == 7 && p->arcs[2].order.rank == 0);
+    cr_assert(p->arcs[2].from_build == 1 && p->arcs[2].calls == 42 && p->arcs[2].order.commit == 7 &&
+              p->arcs[2].order.rank == 0);
     cr_assert(p->ticks == 3 * 127 && p->calls == 3 * 27);
     arena_free(a);
 }
@@ -114,7 +116,8 @@ Test(profile, thousand_of_one_is_a_thousand_times_everything)
         cr_assert_eq(profile_sum_add(s, &u.counts, map, commit, false, NULL), PROFD_OK);
     struct profile *p = NULL;
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
-    cr_assert(p->ticks == 1000 * ticks && p->calls == 1000 * calls && p->arc_count == 500 && p->histograms[0].used == 400);
+    cr_assert(p->ticks == 1000 * ticks && p->calls == 1000 * calls && p->arc_count == 500 &&
+              p->histograms[0].used == 400);
     for (uint32_t i = 0; i < 400; i++)
         cr_assert(p->histograms[0].index[i] == i * 17 && p->histograms[0].ticks[i] == 1000u * (i + 1));
     for (uint32_t i = 1; i < 500; i++)
@@ -169,7 +172,8 @@ Test(sort, is_stable_and_sorts)
         }
         sort_radix(items, scratch, n);
         for (size_t i = 1; i < n; i++)
-            cr_assert(items[i - 1].key < items[i].key || (items[i - 1].key == items[i].key && items[i - 1].value < items[i].value));
+            cr_assert(items[i - 1].key < items[i].key ||
+                      (items[i - 1].key == items[i].key && items[i - 1].value < items[i].value));
         uint64_t before = 0, after = 0;
         for (size_t i = 0; i < n; i++)
             before += list[i] * (uint64_t)list[i];
@@ -184,7 +188,8 @@ Test(sort, is_stable_and_sorts)
 
 Test(sort, double_keys_ascend)
 {
-    static const double values[] = {-1e300, -1.5, -1e-320, -0.0, 0.0, 5e-324, 1e-300, 0.1, 1, 1.0000000000000002, 2, 1e300};
+    static const double values[] = {-1e300, -1.5, -1e-320, -0.0, 0.0, 5e-324, 1e-300, 0.1, 1, 1.0000000000000002,
+                                    2,      1e300};
     for (size_t i = 1; i < sizeof values / sizeof *values; i++)
         cr_assert_lt(sort_key_double(values[i - 1]), sort_key_double(values[i]));
 }

@@ -154,14 +154,15 @@ Test(report, by_name_through_the_plt, .init = setup)
 {
     struct arena *a = arena_new(0);
     chain();
-    upload_arc(&upload, 0, 0x1020, 0, 0x810, 7);  /* an observed call into a PLT slot is passed on */
-    upload_arc(&upload, 0, 0x1024, 0, 0x820, 3);  /* nobody has that name */
+    upload_arc(&upload, 0, 0x1020, 0, 0x810, 7); /* an observed call into a PLT slot is passed on */
+    upload_arc(&upload, 0, 0x1024, 0, 0x820, 3); /* nobody has that name */
     fixture_arc(&program, 0x1120, 0, "lib_two");
     fixture_arc(&program, 0x1124, 0, "unheard_of");
     upload_histogram(&upload, 0, 0x800, 0x900, 16, 1000);
     upload_bin(&upload, 1, 50);
     struct report *r = report(a, 2, &(struct report_request){0});
-    const struct report_function *m = report_named(r, "main"), *plt = report_named(r, "[plt]"), *f = report_named(r, "f");
+    const struct report_function *m = report_named(r, "main"), *plt = report_named(r, "[plt]"),
+                                 *f = report_named(r, "f");
     const struct report_arc *row = report_row(r, m->callees, m->callee_count, "lib_one");
     cr_assert(row != NULL && row->calls == 7 && !row->by_name);
     cr_assert(plt != NULL && plt->kind == REPORT_PLT && plt->calls == 3 && plt->address == 0x800);
@@ -296,10 +297,12 @@ Test(report, dimensions_are_not_mixed, .init = setup)
     cr_assert(r->other_dimensions[0].ticks == 17 && r->other_dimensions[1].ticks == 7);
     r = report(a, 1, &(struct report_request){.dimension = "cycles"});
     cr_assert_str_eq(r->dimension, "cycles");
-    cr_assert(r->ticks == 17 && r->total == 9 + 8 / 2.0 && report_named(r, "main")->self == 9 && report_named(r, "f")->self == 4);
+    cr_assert(r->ticks == 17 && r->total == 9 + 8 / 2.0 && report_named(r, "main")->self == 9 &&
+              report_named(r, "f")->self == 4);
     cr_assert_str_eq(r->other_dimensions[1].name, "seconds");
     const struct object *objects[] = {&program.object};
-    struct report_request request = {.profile = upload_profile(&upload, a, ids, 1), .objects = objects, .dimension = "Cycles"};
+    struct report_request request = {
+        .profile = upload_profile(&upload, a, ids, 1), .objects = objects, .dimension = "Cycles"};
     cr_assert_eq(report_build(a, &request, &none, &e), PROFD_BAD_QUERY);
     cr_assert_null(none);
     cr_assert_str_eq(e.sentence, "dimension=Cycles: the samples of this sum are of cycles, misses, seconds");
@@ -418,8 +421,8 @@ Test(report, a_small_arena_is_no_memory, .init = setup)
     arena_free(a);
 }
 
-/* The builds of the earliest commit come first, as it lists them; however uploads arrive, and whether arcs or samples speak of
- * them. Introduction and the order of ids would say otherwise. */
+/* The builds of the earliest commit come first, as it lists them; however uploads arrive, and whether arcs or samples
+ * speak of them. Introduction and the order of ids would say otherwise. */
 Test(report, builds_stand_in_load_order, .init = setup)
 {
     static const char *const introduced[] = {"55", "88", "99"}, *const paths[] = {"late.so", NULL, "program"};
@@ -432,7 +435,8 @@ Test(report, builds_stand_in_load_order, .init = setup)
         uint32_t index[3];
         for (uint32_t i = 0; i < 3; i++)
             cr_assert_eq(profile_sum_build(s, introduced[i], &index[i]), PROFD_OK);
-        for (uint64_t commit = 5; commit == 5 || commit == 2; commit -= 3) { /* 5 brings 55 and 88; 2 brings 99 and 88 */
+        for (uint64_t commit = 5; commit == 5 || commit == 2;
+             commit -= 3) { /* 5 brings 55 and 88; 2 brings 99 and 88 */
             uint32_t map[] = {commit == 5 ? index[0] : index[2], index[1]};
             upload_init(&upload);
             for (uint32_t build = 0; build < 2; build++) {

@@ -12,7 +12,8 @@ static struct upload upload;
 /* start 0x1000, main 0x1100, a 0x1200, b 0x1300, c 0x1400, each 256 bytes; bins of 4 bytes. */
 static struct report *example(struct arena *a)
 {
-    static const char *const names[] = {"start", "main", "a", "b", "c"}, *const ids[] = {ID}, *const paths[] = {"/bin/example"};
+    static const char *const names[] = {"start", "main", "a", "b", "c"}, *const ids[] = {ID},
+                             *const paths[] = {"/bin/example"};
     static const struct object *objects[1];
     static struct report_request request;
     fixture_init(&fixture, ID);
@@ -34,7 +35,8 @@ static struct report *example(struct arena *a)
     upload_arc(&upload, 0, 0x1240, 0, 0x1404, 1);
     upload_arc(&upload, 0, 0x1330, 0, 0x1404, 3); /* b → c */
     objects[0] = &fixture.object;
-    request = (struct report_request){.profile = upload_profile(&upload, a, ids, 1), .objects = objects, .names = paths};
+    request =
+        (struct report_request){.profile = upload_profile(&upload, a, ids, 1), .objects = objects, .names = paths};
     struct report *r = NULL;
     struct profd_error e;
     cr_assert_eq(report_build(a, &request, &r, &e), PROFD_OK, "%s", e.sentence);
@@ -102,7 +104,8 @@ Test(report_cycle, members)
     struct report *r = example(a);
     const struct report_function *fa = report_named(r, "a"), *fb = report_named(r, "b");
     percent(fb->percent, 52.85);
-    cr_assert(fb->calls == 3 && fb->calls_outside == 0 && fb->calls_inside == 3 && fb->self_calls == 0 && fb->cycle == 1);
+    cr_assert(fb->calls == 3 && fb->calls_outside == 0 && fb->calls_inside == 3 && fb->self_calls == 0 &&
+              fb->cycle == 1);
     cr_assert(fb->caller_count == 1 && fb->callee_count == 2 && !fb->spontaneous && fb->ticks_total == 102);
     row(r, fb->callers, 1, "a", 3, 0, 0, 0, true);
     row(r, fb->callees, 2, "a", 2, 0, 0, 0, true);

@@ -1,5 +1,5 @@
-/* The figures of Graham, Kessler and McKusick (1982): a graph numbered in topological order, the same graph with two functions
- * that call each other, and the graph after these have become one. The graph is our own, of the same kind. */
+/* The figures of Graham, Kessler and McKusick (1982): a graph numbered in topological order, the same graph with two
+ * functions that call each other, and the graph after these have become one. The graph is our own, of the same kind. */
 #include <criterion/criterion.h>
 
 #include "core/callgraph.h"
@@ -33,7 +33,8 @@ static struct scc *find(struct arena *a, uint32_t nodes, const struct callgraph_
 static void assert_law(const struct scc *s)
 {
     for (uint32_t i = 0; i < graph->arc_count; i++)
-        cr_assert_geq(s->component[graph->from[i]], s->component[graph->to[i]], "%u → %u", graph->from[i], graph->to[i]);
+        cr_assert_geq(s->component[graph->from[i]], s->component[graph->to[i]], "%u → %u", graph->from[i],
+                      graph->to[i]);
 }
 
 Test(scc, topological_numbering)
@@ -86,7 +87,8 @@ Test(scc, after_the_collapse)
 Test(scc, self_arcs_and_arcs_that_do_not_shape)
 {
     struct arena *a = arena_new(0);
-    const struct callgraph_arc arcs[] = {{5, 0, 0, CALLGRAPH_SHAPES}, {1, 0, 1, CALLGRAPH_SHAPES}, {0, 1, 0, CALLGRAPH_STATIC}};
+    const struct callgraph_arc arcs[] = {
+        {5, 0, 0, CALLGRAPH_SHAPES}, {1, 0, 1, CALLGRAPH_SHAPES}, {0, 1, 0, CALLGRAPH_STATIC}};
     struct scc *s = find(a, 3, arcs, 3);
     cr_assert_eq(s->count, 3);
     s = find(a, 0, NULL, 0);
@@ -97,7 +99,8 @@ Test(scc, self_arcs_and_arcs_that_do_not_shape)
 Test(callgraph, sums_pairs_and_links_both_ways)
 {
     struct arena *a = arena_new(0);
-    const struct callgraph_arc arcs[] = {{5, 2, 0, 1}, {7, 0, 2, 2}, {6, 2, 0, 4}, {INT64_MAX, 0, 1, 1}, {1, 0, 1, 1}, {3, 2, 2, 1}};
+    const struct callgraph_arc arcs[] = {{5, 2, 0, 1},         {7, 0, 2, 2}, {6, 2, 0, 4},
+                                         {INT64_MAX, 0, 1, 1}, {1, 0, 1, 1}, {3, 2, 2, 1}};
     struct callgraph *g = NULL;
     cr_assert_eq(callgraph_build(a, 3, arcs, 6, &g, NULL), PROFD_OK);
     cr_assert(g->arc_count == 4 && g->saturated);

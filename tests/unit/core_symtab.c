@@ -32,7 +32,9 @@ static const char *name_at(const struct symtab *t, uint64_t address)
     return o->symbol == SYMTAB_NONE ? kinds[o->kind] : object_name(t->object, t->object->symbols[o->symbol].name);
 }
 
-#define AT(address, name) cr_assert_str_eq(name_at(t, (address)), (name), "at 0x%llx: %s", (unsigned long long)(address), name_at(t, (address)))
+#define AT(address, name)                                                                                              \
+    cr_assert_str_eq(name_at(t, (address)), (name), "at 0x%llx: %s", (unsigned long long)(address),                    \
+                     name_at(t, (address)))
 
 Test(symtab, sizes_gaps_and_section_ends)
 {
@@ -69,7 +71,11 @@ Test(symtab, sizes_gaps_and_section_ends)
 
 Test(symtab, one_address_many_names)
 {
-    static const struct { const char *name; enum object_bind bind; enum object_type type; } in[] = {
+    static const struct {
+        const char *name;
+        enum object_bind bind;
+        enum object_type type;
+    } in[] = {
         {"label", OBJECT_BIND_GLOBAL, OBJECT_TYPE_NONE},      {"local_f", OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION},
         {"weak_f", OBJECT_BIND_WEAK, OBJECT_TYPE_FUNCTION},   {"__global_f", OBJECT_BIND_GLOBAL, OBJECT_TYPE_FUNCTION},
         {"_global_f", OBJECT_BIND_GLOBAL, OBJECT_TYPE_IFUNC}, {"longer_name", OBJECT_BIND_GLOBAL, OBJECT_TYPE_FUNCTION},
@@ -270,8 +276,8 @@ Test(symtab, spans_agree_with_the_definition)
         int n = rand() % 40 + 1;
         for (int i = 0; i < n; i++) {
             char name[8] = {(char)('a' + rand() % 26), (char)('a' + rand() % 26), (char)('a' + rand() % 26), 0};
-            fixture_symbol(&f, name, 100 + (uint64_t)(rand() % 800), (uint64_t)(rand() % 200 + 1), (enum object_bind)(rand() % 3),
-                           rand() % 3 == 0 ? OBJECT_TYPE_NONE : OBJECT_TYPE_FUNCTION);
+            fixture_symbol(&f, name, 100 + (uint64_t)(rand() % 800), (uint64_t)(rand() % 200 + 1),
+                           (enum object_bind)(rand() % 3), rand() % 3 == 0 ? OBJECT_TYPE_NONE : OBJECT_TYPE_FUNCTION);
         }
         struct symtab *t = build_object(a, false);
         for (uint64_t address = 0; address < 1000; address++) {
@@ -280,12 +286,15 @@ Test(symtab, spans_agree_with_the_definition)
                 uint64_t end = t->owners[i].address + t->owners[i].size;
                 if (t->owners[i].address > address || address >= (end < 900 ? end : 900))
                     continue;
-                const struct object_symbol *s = &f.symbols[t->owners[i].symbol], *b = want == 0 ? s : &f.symbols[t->owners[want].symbol];
+                const struct object_symbol *s = &f.symbols[t->owners[i].symbol],
+                                           *b = want == 0 ? s : &f.symbols[t->owners[want].symbol];
                 const char *p = object_name(&f.object, s->name), *q = want == 0 ? "" : object_name(&f.object, b->name);
                 int typed_s = s->type != OBJECT_TYPE_NONE, typed_b = want == 0 ? -1 : b->type != OBJECT_TYPE_NONE;
                 int bind_s = s->bind == OBJECT_BIND_GLOBAL ? 0 : s->bind == OBJECT_BIND_WEAK ? 1 : 2;
                 int bind_b = want == 0 ? 3 : b->bind == OBJECT_BIND_GLOBAL ? 0 : b->bind == OBJECT_BIND_WEAK ? 1 : 2;
-                int less = typed_s != typed_b ? typed_s > typed_b : bind_s != bind_b ? bind_s < bind_b : strcmp(p, q) < 0;
+                int less = typed_s != typed_b ? typed_s > typed_b
+                           : bind_s != bind_b ? bind_s < bind_b
+                                              : strcmp(p, q) < 0;
                 bool same = want != 0 && typed_s == typed_b && bind_s == bind_b && strcmp(p, q) == 0;
                 if (less || (same && t->owners[i].symbol < t->owners[want].symbol))
                     want = i;

@@ -128,7 +128,8 @@ Test(input, gzip)
     for (size_t i = 0; i < n; i++) {
         text[i] = (char)('a' + i * i % 17);
     }
-    size_t first = compress(text, 400000, packed, n), both = first + compress(text + 400000, n - 400000, packed + first, n);
+    size_t first = compress(text, 400000, packed, n),
+           both = first + compress(text + 400000, n - 400000, packed + first, n);
     cr_assert_eq(import_inflate(packed, both, n, &out, &size, &e), PROFD_OK, "%s", e.sentence);
     cr_assert(size == n && memcmp(out, text, n) == 0, "two members");
     free(out);
@@ -145,20 +146,37 @@ Test(input, gzip)
 
 Test(input, formats)
 {
-    static const struct { const char *bytes; size_t n; enum import_format format; } cases[] = {
-        {"gmon\1\0\0\0", 8, IMPORT_GMON}, {"\x1f\x8b\x08\0", 4, IMPORT_PPROF}, {"\x0a\x04\x08\x01\x10\x02", 6, IMPORT_PPROF},
-        {"# callgrind format\nversion: 1\n", 30, IMPORT_CALLGRIND}, {"version: 1\n", 11, IMPORT_CALLGRIND},
-        {"\n\nevents: Ir\n", 13, IMPORT_CALLGRIND}, {"# ========\n# captured on", 23, IMPORT_PERF},
-        {"t 7 1.0: 5 cycles:\n", 19, IMPORT_PERF}, {"\xc3\xa4 7 1.0: 5 cycles:\n", 20, IMPORT_PERF},
+    static const struct {
+        const char *bytes;
+        size_t n;
+        enum import_format format;
+    } cases[] = {
+        {"gmon\1\0\0\0", 8, IMPORT_GMON},
+        {"\x1f\x8b\x08\0", 4, IMPORT_PPROF},
+        {"\x0a\x04\x08\x01\x10\x02", 6, IMPORT_PPROF},
+        {"# callgrind format\nversion: 1\n", 30, IMPORT_CALLGRIND},
+        {"version: 1\n", 11, IMPORT_CALLGRIND},
+        {"\n\nevents: Ir\n", 13, IMPORT_CALLGRIND},
+        {"# ========\n# captured on", 23, IMPORT_PERF},
+        {"t 7 1.0: 5 cycles:\n", 19, IMPORT_PERF},
+        {"\xc3\xa4 7 1.0: 5 cycles:\n", 20, IMPORT_PERF},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         enum import_format format = IMPORT_AUTO;
         struct profd_error e = {""};
-        cr_expect_eq(import_format_detect((const uint8_t *)cases[i].bytes, cases[i].n, &format, &e), PROFD_OK, "case %zu: %s", i, e.sentence);
+        cr_expect_eq(import_format_detect((const uint8_t *)cases[i].bytes, cases[i].n, &format, &e), PROFD_OK,
+                     "case %zu: %s", i, e.sentence);
         cr_expect_eq(format, cases[i].format, "case %zu: %s", i, import_format_name(format));
     }
-    static const struct { const char *bytes; size_t n; const char *word; } none[] = {
-        {"", 0, "empty"}, {"PERFILE2\0\0", 10, "perf script"}, {"\177ELF\2\1\1\0", 8, "executable"}, {"\xff\xfe\0\0", 4, "neither"},
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *word;
+    } none[] = {
+        {"", 0, "empty"},
+        {"PERFILE2\0\0", 10, "perf script"},
+        {"\177ELF\2\1\1\0", 8, "executable"},
+        {"\xff\xfe\0\0", 4, "neither"},
     };
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         enum import_format format;

@@ -1,4 +1,5 @@
-/* The reader of perf script's text: the forms its fields give it, chains to pairs, several events, processes and threads. */
+/* The reader of perf script's text: the forms its fields give it, chains to pairs, several events, processes and
+ * threads. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,15 +40,21 @@ static bool scan_is(struct import_scan s, const char *text)
 
 Test(perf, headings)
 {
-    static const struct { const char *line, *comm; uint64_t pid, tid, time, period; const char *event, *place; } cases[] = {
-        {"t 31892 22760.378733:     250000 cpu-clock:ppp: ", "t", 31892, 31892, 22760378733000, 250000, "cpu-clock:ppp", ""},
-        {"t 31892/31893 22760.378733:     250000 cpu-clock:ppp: ", "t", 31892, 31893, 22760378733000, 250000, "cpu-clock:ppp", ""},
-        {"               t  1747 [001] 2.000000001:  99 cycles:u:      7f4faff433e0 f.constprop.0+0x270 (/lib/ld.so)", "t", 1747, 1747,
-         2000000001, 99, "cycles:u", "7f4faff433e0 f.constprop.0+0x270 (/lib/ld.so)"},
+    static const struct {
+        const char *line, *comm;
+        uint64_t pid, tid, time, period;
+        const char *event, *place;
+    } cases[] = {
+        {"t 31892 22760.378733:     250000 cpu-clock:ppp: ", "t", 31892, 31892, 22760378733000, 250000, "cpu-clock:ppp",
+         ""},
+        {"t 31892/31893 22760.378733:     250000 cpu-clock:ppp: ", "t", 31892, 31893, 22760378733000, 250000,
+         "cpu-clock:ppp", ""},
+        {"               t  1747 [001] 2.000000001:  99 cycles:u:      7f4faff433e0 f.constprop.0+0x270 (/lib/ld.so)",
+         "t", 1747, 1747, 2000000001, 99, "cycles:u", "7f4faff433e0 f.constprop.0+0x270 (/lib/ld.so)"},
         {"Web Content 12/13 1.5: 1 cpu_core/cycles/: ", "Web Content", 12, 13, 1500000000, 1, "cpu_core/cycles/", ""},
         {"pool 2 1234/1235 [000] 1.000000: 7 cycles:", "pool 2", 1234, 1235, 1000000000, 7, "cycles", ""},
-        {"kworker/0:1-events     9 5.000000: sched:sched_switch: prev_comm=x ==> next", "kworker/0:1-events", 9, 9, 5000000000, 0,
-         "sched:sched_switch", "prev_comm=x ==> next"},
+        {"kworker/0:1-events     9 5.000000: sched:sched_switch: prev_comm=x ==> next", "kworker/0:1-events", 9, 9,
+         5000000000, 0, "sched:sched_switch", "prev_comm=x ==> next"},
         {"t 77 ", "t", 77, 77, 0, 0, "", ""},
         {"t 77 401136 main (/bin/t)", "t", 77, 77, 0, 0, "", "401136 main (/bin/t)"},
     };
@@ -58,8 +65,8 @@ Test(perf, headings)
         cr_expect(h.pid == cases[i].pid && h.tid == cases[i].tid, "case %zu", i);
         cr_expect_eq(h.has_time ? h.time : 0, cases[i].time, "case %zu", i);
         cr_expect_eq(h.has_period ? h.period : 0, cases[i].period, "case %zu", i);
-        cr_expect(scan_is(h.event, cases[i].event) && scan_is(h.place, cases[i].place), "case %zu: \"%.*s\" \"%.*s\"", i,
-                  (int)import_scan_left(&h.event), h.event.at, (int)import_scan_left(&h.place), h.place.at);
+        cr_expect(scan_is(h.event, cases[i].event) && scan_is(h.place, cases[i].place), "case %zu: \"%.*s\" \"%.*s\"",
+                  i, (int)import_scan_left(&h.event), h.event.at, (int)import_scan_left(&h.place), h.place.at);
     }
     static const char *const none[] = {"", "t", "123", "hello world", "t 12x 1.0:", "{\"a\": 1}"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
@@ -70,10 +77,15 @@ Test(perf, headings)
 
 Test(perf, places)
 {
-    static const struct { const char *line; uint64_t address, offset; const char *name, *object; } cases[] = {
+    static const struct {
+        const char *line;
+        uint64_t address, offset;
+        const char *name, *object;
+    } cases[] = {
         {"55d0c0de1234 main+0x1f (/usr/bin/x)", 0x55d0c0de1234, 0x1f, "main", "/usr/bin/x"},
         {"1b main (/usr/bin/x)", 0x1b, UINT64_MAX, "main", "/usr/bin/x"},
-        {"1b ns::f(int (*)(char), A<(B)1>)+0x2 (/opt/a (b)/x)", 0x1b, 2, "ns::f(int (*)(char), A<(B)1>)", "/opt/a (b)/x"},
+        {"1b ns::f(int (*)(char), A<(B)1>)+0x2 (/opt/a (b)/x)", 0x1b, 2, "ns::f(int (*)(char), A<(B)1>)",
+         "/opt/a (b)/x"},
         {"1b operator+ (/x)", 0x1b, UINT64_MAX, "operator+", "/x"},
         {"1b [unknown] ([unknown])", 0x1b, UINT64_MAX, "", "[unknown]"},
         {"1b f+0x1 (/usr/bin/x (deleted))", 0x1b, 1, "f", "/usr/bin/x (deleted)"},
@@ -86,8 +98,9 @@ Test(perf, places)
         cr_assert(perf_place_parse(import_scan_of(cases[i].line, strlen(cases[i].line)), &p), "case %zu", i);
         cr_expect_eq(p.address, cases[i].address, "case %zu", i);
         cr_expect_eq(p.has_offset ? p.offset : UINT64_MAX, cases[i].offset, "case %zu", i);
-        cr_expect(scan_is(p.name, cases[i].name) && scan_is(p.object, cases[i].object), "case %zu: \"%.*s\" in \"%.*s\"", i,
-                  (int)import_scan_left(&p.name), p.name.at, (int)import_scan_left(&p.object), p.object.at);
+        cr_expect(scan_is(p.name, cases[i].name) && scan_is(p.object, cases[i].object),
+                  "case %zu: \"%.*s\" in \"%.*s\"", i, (int)import_scan_left(&p.name), p.name.at,
+                  (int)import_scan_left(&p.object), p.object.at);
     }
     struct perf_place p;
     cr_assert(!perf_place_parse(import_scan_of("main.c:12", 9), &p));
@@ -96,17 +109,23 @@ Test(perf, places)
 
 Test(perf, events)
 {
-    static const char *const cases[][2] = {{"cycles", "cycles"}, {"cycles:uppp", "cycles"}, {"cpu-clock:pppH", "cpu-clock"},
-                                           {"sched:sched_switch", "sched:sched_switch"}, {"cpu_core/cycles/u", "cycles"}, {"cycles:", "cycles"},
-                                           {":u", ":u"}, {"", ""}};
+    static const char *const cases[][2] = {{"cycles", "cycles"},
+                                           {"cycles:uppp", "cycles"},
+                                           {"cpu-clock:pppH", "cpu-clock"},
+                                           {"sched:sched_switch", "sched:sched_switch"},
+                                           {"cpu_core/cycles/u", "cycles"},
+                                           {"cycles:", "cycles"},
+                                           {":u", ":u"},
+                                           {"", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct import_scan got = perf_event_name(import_scan_of(cases[i][0], strlen(cases[i][0])));
         cr_expect(scan_is(got, cases[i][1]), "%s: %.*s", cases[i][0], (int)import_scan_left(&got), got.at);
     }
 }
 
-#define CHAIN(time) "t 7/7 " time ":  1003009 cpu-clock:ppp: \n\t     116b heavy+0x32 (/bin/t)\n\t     11e0 inl (inlined)\n"                  \
-                    "\t     11e7 mid+0xe (/bin/t)\n\t     1221 main+0x20 (/bin/t)\n\t    0 [unknown] ([unknown])\n\n"
+#define CHAIN(time)                                                                                                    \
+    "t 7/7 " time ":  1003009 cpu-clock:ppp: \n\t     116b heavy+0x32 (/bin/t)\n\t     11e0 inl (inlined)\n"           \
+    "\t     11e7 mid+0xe (/bin/t)\n\t     1221 main+0x20 (/bin/t)\n\t    0 [unknown] ([unknown])\n\n"
 
 Test(perf, chains_become_pairs)
 {
@@ -130,7 +149,8 @@ Test(perf, chains_become_pairs)
 
 Test(perf, uneven_clocks_and_other_events_have_their_periods)
 {
-    const struct import_profile *p = parsed("t 7 1.0: 1000 task-clock: 11 f+0x1 (/bin/t)\nt 7 1.1: 3000 task-clock: 11 f+0x1 (/bin/t)\n", 1);
+    const struct import_profile *p =
+        parsed("t 7 1.0: 1000 task-clock: 11 f+0x1 (/bin/t)\nt 7 1.1: 3000 task-clock: 11 f+0x1 (/bin/t)\n", 1);
     cr_assert_eq(p->frames[0].ticks, 4000);
     cr_assert(strcmp(p->dimension, "seconds") == 0 && p->rate == 1000000000);
     p = parsed("t 7 1.0: 1000 cycles:u: 11 f+0x1 (/bin/t)\nt 7 1.1: 3000 cycles:u: 11 f+0x1 (/bin/t)\n", 1);
@@ -143,7 +163,8 @@ Test(perf, uneven_clocks_and_other_events_have_their_periods)
 
 Test(perf, one_event_is_taken)
 {
-    static const char text[] = "t 7 1.0: 5 cycles: 11 f (/bin/t)\nt 7 1.0: 6 instructions: 11 f (/bin/t)\nt 7 1.0: 8 cycles: 11 f (/bin/t)\n";
+    static const char text[] =
+        "t 7 1.0: 5 cycles: 11 f (/bin/t)\nt 7 1.0: 6 instructions: 11 f (/bin/t)\nt 7 1.0: 8 cycles: 11 f (/bin/t)\n";
     cr_assert_eq(parsed(text, 1)->frames[0].ticks, 13);
     cr_assert(strstr(import_perf_words(perf), "1 samples of other events than cycles"), "%s", import_perf_words(perf));
     uint32_t count;
@@ -156,7 +177,8 @@ Test(perf, one_event_is_taken)
 
 Test(perf, processes_threads_and_the_outside)
 {
-    static const char text[] = "a 1/1 1.0: 5 cycles: 11 f (/bin/a)\na 1/2 1.0: 5 cycles: 11 f (/bin/a)\nb 3/3 1.0: 5 cycles: ffff1 k ([kernel.kallsyms])\n"
+    static const char text[] = "a 1/1 1.0: 5 cycles: 11 f (/bin/a)\na 1/2 1.0: 5 cycles: 11 f (/bin/a)\nb 3/3 1.0: 5 "
+                               "cycles: ffff1 k ([kernel.kallsyms])\n"
                                "b 3/3 1.0: 5 cycles: ffff2 l ([kernel.kallsyms])\n";
     const struct import_profile *a = parsed(text, 2), *b = import_perf_process(perf, 1);
     cr_assert_eq(a->frames[0].ticks, 10, "threads of one process");
@@ -171,7 +193,11 @@ Test(perf, processes_threads_and_the_outside)
 
 Test(perf, bad_text_is_refused_with_line_and_value)
 {
-    static const struct { const char *text; enum profd_status status; const char *words[2]; } cases[] = {
+    static const struct {
+        const char *text;
+        enum profd_status status;
+        const char *words[2];
+    } cases[] = {
         {"", PROFD_MALFORMED, {"no samples"}},
         {"# only a comment\n", PROFD_MALFORMED, {"no samples"}},
         {"hello world\n", PROFD_MALFORMED, {"line 1", "hello world"}},
@@ -185,10 +211,12 @@ Test(perf, bad_text_is_refused_with_line_and_value)
         uint32_t count;
         cr_expect_eq(parse(cases[i].text, NULL, &count, &e), cases[i].status, "case %zu: %s", i, e.sentence);
         for (size_t k = 0; k < 2 && cases[i].words[k]; k++) {
-            cr_expect(strstr(e.sentence, cases[i].words[k]), "case %zu: \"%s\" lacks %s", i, e.sentence, cases[i].words[k]);
+            cr_expect(strstr(e.sentence, cases[i].words[k]), "case %zu: \"%s\" lacks %s", i, e.sentence,
+                      cases[i].words[k]);
         }
     }
     uint32_t count;
-    cr_assert_eq(parse("t 7 1.0: 5 cycles: \n        11 f (/bin/t)\n  main.c:12\n\nx 7 1.0: PERF_RECORD_LOST lost 4\n", NULL, &count, NULL), PROFD_OK,
-                 "source lines and records are passed over");
+    cr_assert_eq(parse("t 7 1.0: 5 cycles: \n        11 f (/bin/t)\n  main.c:12\n\nx 7 1.0: PERF_RECORD_LOST lost 4\n",
+                       NULL, &count, NULL),
+                 PROFD_OK, "source lines and records are passed over");
 }

@@ -83,8 +83,8 @@ static uint32_t object(const char *path, enum import_addressing addressing)
 
 static uint32_t frame(uint32_t in, const char *name, const char *file, bool has, uint64_t address, uint64_t ticks)
 {
-    const struct import_frame f = {.object = in, .name = name, .file = file, .has_address = has, .address = address,
-                                   .offset = IMPORT_NO_OFFSET};
+    const struct import_frame f = {
+        .object = in, .name = name, .file = file, .has_address = has, .address = address, .offset = IMPORT_NO_OFFSET};
     uint32_t index;
     cr_assert(import_profile_take_frame(&profile, &f, &index));
     import_profile_add_ticks(&profile, index, ticks);
@@ -104,9 +104,11 @@ static void arrive(const struct profd_upload *u, struct arrived *a)
     size_t n;
     struct profd_error e = {""};
     cr_assert_eq(upload_encode(u, &id, &bytes, &n, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(message_decode(FRAME_UPLOAD, bytes + FRAME_HEADER_SIZE, n - FRAME_HEADER_SIZE, &a->m, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(message_decode(FRAME_UPLOAD, bytes + FRAME_HEADER_SIZE, n - FRAME_HEADER_SIZE, &a->m, &e), PROFD_OK,
+                 "%s", e.sentence);
     const struct message_upload *m = &a->m.as.upload;
-    cr_assert_eq(counts_decode(m->counts.data, m->counts.size, (uint32_t)m->build_count, &a->c, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(counts_decode(m->counts.data, m->counts.size, (uint32_t)m->build_count, &a->c, &e), PROFD_OK, "%s",
+                 e.sentence);
     free(bytes);
 }
 
@@ -146,15 +148,17 @@ static uint64_t ticks_at(const struct counts *c, uint64_t address)
     return sum;
 }
 
-#define LINK(function) ((uint64_t)(uintptr_t)(function) - moved())
+#define LINK(function) ((uint64_t)(uintptr_t)(function)-moved())
 
 Test(place, by_name, .init = begin, .fini = end)
 {
-    uint32_t o = object(self, IMPORT_MOVED), one = frame(o, "place_one", NULL, false, 0, 7), two = frame(o, "place_two", NULL, false, 0, 5);
+    uint32_t o = object(self, IMPORT_MOVED), one = frame(o, "place_one", NULL, false, 0, 7),
+             two = frame(o, "place_two", NULL, false, 0, 5);
     struct arrived a;
     import_profile_set_dimension(&profile, "instructions", 12, 1);
     cr_assert(import_profile_add_pair(&profile, two, one, 2));
-    cr_assert(import_profile_add_pair(&profile, one, frame(object("[kernel]", IMPORT_MOVED), "k", NULL, false, 0, 9), 4));
+    cr_assert(
+        import_profile_add_pair(&profile, one, frame(object("[kernel]", IMPORT_MOVED), "k", NULL, false, 0, 9), 4));
     placed(&a);
     cr_assert_eq(ticks_at(&a.c, LINK(place_one)), 7);
     cr_assert_eq(ticks_at(&a.c, LINK(place_two)), 5);
@@ -183,7 +187,8 @@ Test(place, by_where_the_loader_put_it, .init = begin, .fini = end)
     profile.end = UINT64_MAX;
     placed(&a);
     cr_assert_eq(ticks_at(&a.c, LINK(place_one) + 2), 7);
-    cr_assert_eq(ticks_at(&a.c, LINK(twin_sum) + 1), 3, "an address without a name has a place once the others tell how far");
+    cr_assert_eq(ticks_at(&a.c, LINK(twin_sum) + 1), 3,
+                 "an address without a name has a place once the others tell how far");
     cr_assert_eq(ticks_at(&a.c, LINK(twin_address)), 4, "addresses are believed before names");
     cr_assert(a.c.from[0] == LINK(place_two) + 1 && a.c.to[0] == LINK(place_one), "a callee is its beginning");
     cr_assert_eq(a.m.as.upload.inexact, INEXACT_SAMPLED);
@@ -318,7 +323,8 @@ Test(place, all_outside, .init = begin, .fini = end)
 
 Test(place, the_program_is_found, .init = begin, .fini = end)
 {
-    uint32_t lib = object("/lib/libc.so.6", IMPORT_MOVED), plug = object("/opt/plugin", IMPORT_MOVED), prog = object("/opt/prog", IMPORT_MOVED);
+    uint32_t lib = object("/lib/libc.so.6", IMPORT_MOVED), plug = object("/opt/plugin", IMPORT_MOVED),
+             prog = object("/opt/prog", IMPORT_MOVED);
     frame(lib, "qsort", NULL, false, 0, 1);
     frame(plug, "init", NULL, false, 0, 1);
     cr_assert_eq(import_place_program(&profile), plug, "the first that is no library");

@@ -36,7 +36,8 @@ static void two(struct bytes *b, unsigned field, uint64_t first, uint64_t second
     message(b, field, &m);
 }
 
-static void mapping(struct bytes *b, uint64_t id, uint64_t start, uint64_t limit, uint64_t offset, uint64_t file, uint64_t build)
+static void mapping(struct bytes *b, uint64_t id, uint64_t start, uint64_t limit, uint64_t offset, uint64_t file,
+                    uint64_t build)
 {
     struct bytes m = {.size = 0};
     const uint64_t values[] = {id, start, limit, offset, file, build};
@@ -74,8 +75,17 @@ static void sample(struct bytes *b, bool packed, const uint64_t *ids, size_t n, 
 }
 
 /* 1 samples 2 count 3 cpu 4 nanoseconds 5 /bin/prog 6 an id 7 /lib/libc.so 8 calls 9 the mark of an export 10 delay */
-static const char *const texts[] = {"", "samples", "count", "cpu", "nanoseconds", "/bin/prog", "DEADBEEF01", "/lib/libc.so", "calls",
-                                    "synthetic: stacks are derived from call counts, never observed", "delay"};
+static const char *const texts[] = {"",
+                                    "samples",
+                                    "count",
+                                    "cpu",
+                                    "nanoseconds",
+                                    "/bin/prog",
+                                    "DEADBEEF01",
+                                    "/lib/libc.so",
+                                    "calls",
+                                    "synthetic: stacks are derived from call counts, never observed",
+                                    "delay"};
 
 static void strings(struct bytes *b)
 {
@@ -84,13 +94,18 @@ static void strings(struct bytes *b)
     }
 }
 
-#define SAMPLE(b, packed, ids, ...) \
-    sample(b, packed, (const uint64_t[])ids, sizeof((const uint64_t[])ids) / 8, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
-#define IDS(...) {__VA_ARGS__}
+#define SAMPLE(b, packed, ids, ...)                                                                                    \
+    sample(b, packed, (const uint64_t[])ids, sizeof((const uint64_t[])ids) / 8, (const uint64_t[]){__VA_ARGS__},       \
+           sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
+#define IDS(...)                                                                                                       \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 
 static struct arena *arena;
 
-static enum profd_status parse(const struct bytes *b, const char *event, const struct import_profile **out, struct profd_error *e)
+static enum profd_status parse(const struct bytes *b, const char *event, const struct import_profile **out,
+                               struct profd_error *e)
 {
     struct import_profile *p;
     arena_free(arena);
@@ -171,8 +186,9 @@ Test(pprof, addresses_that_are_link_time_already)
 {
     struct bytes b = {.size = 0};
     two(&b, 1, 1, 2);
-    mapping(&b, 1, 0, 0x500000, 0, 5, 6);                       /* as profd's own exports */
-    mapping(&b, 2, 0x7f0000000000, 0x7f0000100000, 0x1000, 7, 6); /* collectors that moved addresses, but not mappings */
+    mapping(&b, 1, 0, 0x500000, 0, 5, 6); /* as profd's own exports */
+    mapping(&b, 2, 0x7f0000000000, 0x7f0000100000, 0x1000, 7,
+            6); /* collectors that moved addresses, but not mappings */
     location(&b, 1, 1, 0x401136);
     location(&b, 2, 2, 0x26010);
     strings(&b);
@@ -180,7 +196,8 @@ Test(pprof, addresses_that_are_link_time_already)
     const struct import_profile *p = parsed(&b);
     cr_assert(p->objects[0].addressing == IMPORT_LINK_TIME && p->frames[0].address == 0x401136);
     cr_assert(p->objects[1].addressing == IMPORT_LINK_TIME && p->frames[1].address == 0x26010);
-    cr_assert(strcmp(p->dimension, "samples") == 0 && p->rate == 1, "nothing says how long a sample is: %s", p->dimension);
+    cr_assert(strcmp(p->dimension, "samples") == 0 && p->rate == 1, "nothing says how long a sample is: %s",
+              p->dimension);
 }
 
 Test(pprof, own_exports_have_exact_calls)
@@ -188,7 +205,7 @@ Test(pprof, own_exports_have_exact_calls)
     struct bytes b = cpu_profile();
     two(&b, 1, 8, 2);
     number(&b, 13, 9);
-    SAMPLE(&b, true, IDS(1, 2), 3, 30000000, 0);  /* derived: says nothing about calls */
+    SAMPLE(&b, true, IDS(1, 2), 3, 30000000, 0); /* derived: says nothing about calls */
     SAMPLE(&b, true, IDS(1, 2), 0, 0, 1234567);
     SAMPLE(&b, true, IDS(2), 0, 0, 9);
     const struct import_profile *p = parsed(&b);
@@ -231,7 +248,8 @@ Test(pprof, elapsed_time_and_other_dimensions)
     number(&b, 14, 12);
     SAMPLE(&b, true, IDS(1), 7, 7);
     p = parsed(&b);
-    cr_assert(strcmp(p->dimension, "instructions") == 0 && p->abbreviation == 'I' && p->rate == 1 && p->frames[0].ticks == 7);
+    cr_assert(strcmp(p->dimension, "instructions") == 0 && p->abbreviation == 'I' && p->rate == 1 &&
+              p->frames[0].ticks == 7);
 }
 
 Test(pprof, another_type_is_a_dimension)

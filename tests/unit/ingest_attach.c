@@ -40,7 +40,8 @@ static void harvest(int64_t seconds, enum attach_end end)
 Test(ingest_attach, what_is_new_is_added_once)
 {
     live_usual(&live);
-    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8), *again = live_table(&live, ATTACH_KIND_ARCS, 100);
+    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8),
+                        *again = live_table(&live, ATTACH_KIND_ARCS, 100);
     struct attach_chunk *ticks = live_table(&live, ATTACH_KIND_SAMPLES, 8);
     live_count(arcs, 3, 1, 0x10, 2, 0x20, 11);
     live_count(again, 99, 1, 0x10, 2, 0x20, 5); /* of another thread */
@@ -140,10 +141,11 @@ Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_
     static const struct {
         enum attach_word word;
         bool state;
-    } cases[] = {{ATTACH_WORD_CALLS_LOST, false},  {ATTACH_WORD_CALLS_JUNK, false},    {ATTACH_WORD_TICKS_DROPPED, false},
-                 {ATTACH_WORD_TICKS_BLOCKED, false}, {ATTACH_WORD_PAUSES, false},      {ATTACH_WORD_MODULES_LOST, true},
-                 {ATTACH_WORD_FORKS_UNSEEN, true}, {ATTACH_WORD_OVERLAPS, true},       {ATTACH_WORD_THREADS_UNTIMED, true},
-                 {ATTACH_WORD_FOREIGN_SIGPROF, true}};
+    } cases[] = {{ATTACH_WORD_CALLS_LOST, false},     {ATTACH_WORD_CALLS_JUNK, false},
+                 {ATTACH_WORD_TICKS_DROPPED, false},  {ATTACH_WORD_TICKS_BLOCKED, false},
+                 {ATTACH_WORD_PAUSES, false},         {ATTACH_WORD_MODULES_LOST, true},
+                 {ATTACH_WORD_FORKS_UNSEEN, true},    {ATTACH_WORD_OVERLAPS, true},
+                 {ATTACH_WORD_THREADS_UNTIMED, true}, {ATTACH_WORD_FOREIGN_SIGPROF, true}};
     live_usual(&live);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -153,8 +155,9 @@ Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_
             live.h->words[cases[i].word] += step == 1;
             harvest(3 * i + step, ATTACH_LIVES);
             const uint32_t why = cases[i].word == ATTACH_WORD_PAUSES ? INEXACT_PAUSED : INEXACT_LOST;
-            cr_assert_eq(ledger.inexact & (INEXACT_LOST | INEXACT_PAUSED), step == 1 || (step == 2 && cases[i].state) ? why : 0,
-                         "%s, step %u", attach_word_name(cases[i].word), step);
+            cr_assert_eq(ledger.inexact & (INEXACT_LOST | INEXACT_PAUSED),
+                         step == 1 || (step == 2 && cases[i].state) ? why : 0, "%s, step %u",
+                         attach_word_name(cases[i].word), step);
         }
         live.h->words[cases[i].word] = 0;
         ledger_done(&ledger);
@@ -179,8 +182,10 @@ Test(ingest_attach, wall_clock_samples_are_no_cpu_seconds)
 Test(ingest_attach, modules_without_an_id_are_outside_and_twins_are_one)
 {
     live_usual(&live);
-    uint32_t nameless = live_module(&live, 0, 0, 0, 0x1000, "jit"), twin = live_module(&live, 0xbb, 20, 0, 0x2000, "/copy/libx.so");
-    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8), *ticks = live_table(&live, ATTACH_KIND_SAMPLES, 8);
+    uint32_t nameless = live_module(&live, 0, 0, 0, 0x1000, "jit"),
+             twin = live_module(&live, 0xbb, 20, 0, 0x2000, "/copy/libx.so");
+    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8),
+                        *ticks = live_table(&live, ATTACH_KIND_SAMPLES, 8);
     live_count(arcs, 1, nameless, 0x10, 2, 0x20, 1);
     live_count(arcs, 2, nameless, 0x20, twin, 0x20, 2);
     live_count(arcs, 3, 1, 0x20, nameless, 0x20, 4);
@@ -201,7 +206,8 @@ Test(ingest_attach, sampled_pairs_are_arcs_where_calls_are_not_counted)
 {
     live_usual(&live);
     uint32_t counted = live_module(&live, 0xcc, 20, 0, 0x1000, "/lib/counted.so");
-    struct attach_chunk *pairs = live_table(&live, ATTACH_KIND_PAIRS, 8), *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
+    struct attach_chunk *pairs = live_table(&live, ATTACH_KIND_PAIRS, 8),
+                        *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     live_count(pairs, 1, 1, 0x10, 2, 0x20, 3);
     live_count(pairs, 2, 1, 0x10, counted, 0x20, 5);
     live_count(arcs, 1, 1, 0x10, counted, 0x20, 70);
@@ -228,7 +234,8 @@ Test(ingest_attach, what_is_not_yet_there_comes_with_the_next_harvest)
     live_module(&live, 0xcc, 20, 0, 0x1000, "late");
     live_identity(arcs, 2)->self_module = 2;
     harvest(2, ATTACH_LIVES);
-    cr_assert(ledger_arc(&ledger, "aa", 0x400010, "cc", 0x20) == 3 && ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20) == 3);
+    cr_assert(ledger_arc(&ledger, "aa", 0x400010, "cc", 0x20) == 3 &&
+              ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20) == 3);
     live_count(arcs, 3, 1, 0x10, 4, 0x20, 3);
     harvest(3, ATTACH_ENDED); /* it never will */
     cr_assert(ledger.inexact == INEXACT_LOST && ledger.calls == 6);
@@ -284,7 +291,8 @@ Test(ingest_attach, facts_are_those_of_the_latest_harvest)
     struct attach_facts f;
     static const char labels[] = "service=s\0empty=";
     attach_get_facts(process, &f);
-    cr_assert(f.pid == 4711 && f.pid_inside == 7 && f.uid == 1000 && f.start == START && f.rate == 100 && f.build_id[0] == 0);
+    cr_assert(f.pid == 4711 && f.pid_inside == 7 && f.uid == 1000 && f.start == START && f.rate == 100 &&
+              f.build_id[0] == 0);
     live_usual(&live);
     live_labels(&live, labels, sizeof labels);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 10);
@@ -298,7 +306,8 @@ Test(ingest_attach, facts_are_those_of_the_latest_harvest)
     attach_get_facts(process, &f);
     cr_assert_str_eq(f.build_id, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     cr_assert_str_eq(f.name, "/bin/program");
-    cr_assert(f.calls == 11 && f.calls_before == 5 && f.ticks == 8 && f.ticks_before == 8 && f.cpu_ns == 77 && f.slots == 10);
+    cr_assert(f.calls == 11 && f.calls_before == 5 && f.ticks == 8 && f.ticks_before == 8 && f.cpu_ns == 77 &&
+              f.slots == 10);
     cr_assert(f.harvested == START + 2 * SECOND && f.harvested_before == START + SECOND && f.bytes == live.h->used);
     cr_assert(f.calls_exact && !f.ticks_exact);
     cr_assert_str_eq(f.why, "TICKS_DROPPED");

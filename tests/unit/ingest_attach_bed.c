@@ -24,8 +24,15 @@ void live_open(struct live *l, uint64_t size, unsigned n)
     l->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
     cr_assert_neq(l->bytes, MAP_FAILED);
     l->h = (struct attach_header *)(void *)l->bytes;
-    *l->h = (struct attach_header){.magic = ATTACH_MAGIC, .layout = ATTACH_LAYOUT, .machine = 62, .size = size, .used = ATTACH_PAGE,
-                                   .pid = 7, .rate = 100, .mode = ATTACH_MODE_CPU, .start = (uint64_t)START};
+    *l->h = (struct attach_header){.magic = ATTACH_MAGIC,
+                                   .layout = ATTACH_LAYOUT,
+                                   .machine = 62,
+                                   .size = size,
+                                   .used = ATTACH_PAGE,
+                                   .pid = 7,
+                                   .rate = 100,
+                                   .mode = ATTACH_MODE_CPU,
+                                   .start = (uint64_t)START};
     memset(l->h->instance, 0x11, sizeof l->h->instance);
     memcpy(l->h->instance, &n, sizeof n);
 }
@@ -110,8 +117,8 @@ struct attach_identity *live_identity(struct attach_chunk *t, uint32_t slot)
     return (struct attach_identity *)(void *)live_slot(t, t->primary + t->hash) + slot;
 }
 
-void live_count(struct attach_chunk *t, uint32_t slot, uint32_t from_module, uint32_t from, uint32_t self_module, uint32_t self,
-                uint64_t n)
+void live_count(struct attach_chunk *t, uint32_t slot, uint32_t from_module, uint32_t from, uint32_t self_module,
+                uint32_t self, uint64_t n)
 {
     *live_identity(t, slot) = (struct attach_identity){from, self, (uint16_t)from_module, (uint16_t)self_module};
     live_slot(t, slot)->key = 1 + slot;
@@ -124,13 +131,16 @@ void live_usual(struct live *l)
     live_module(l, 0xbb, 20, 0, 0x2000, "/lib/libx.so");
 }
 
-/* --- the ledger ------------------------------------------------------------------------------------------------------ */
+/* --- the ledger ------------------------------------------------------------------------------------------------------
+ */
 
-static void row_add(struct ledger *l, char kind, const char *from_id, uint64_t from, const char *to_id, uint64_t to, uint64_t n)
+static void row_add(struct ledger *l, char kind, const char *from_id, uint64_t from, const char *to_id, uint64_t to,
+                    uint64_t n)
 {
     for (size_t i = 0; i < l->count; i++) {
         struct ledger_row *r = &l->rows[i];
-        if (r->kind == kind && r->from == from && r->to == to && strcmp(r->from_id, from_id) == 0 && strcmp(r->to_id, to_id) == 0) {
+        if (r->kind == kind && r->from == from && r->to == to && strcmp(r->from_id, from_id) == 0 &&
+            strcmp(r->to_id, to_id) == 0) {
             r->n += n;
             return;
         }
@@ -154,7 +164,8 @@ static const char *id_of(const struct store_upload *u, uint32_t build)
 static void counts_add(struct ledger *l, const struct store_upload *u)
 {
     struct counts c;
-    cr_assert_eq(counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, &sentence), PROFD_OK, "%s", sentence.sentence);
+    cr_assert_eq(counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, &sentence), PROFD_OK, "%s",
+                 sentence.sentence);
     for (uint32_t i = 0; i < c.histogram_count; i++) {
         const struct counts_histogram *h = &c.histograms[i];
         bool words = words_are(h->dimension);
@@ -200,14 +211,16 @@ static void id_spell(char *out, const char *byte)
         memcpy(out + 2 * i, byte, 3);
 }
 
-static uint64_t row_find(const struct ledger *l, bool arc, const char *from_id, uint64_t from, const char *to_id, uint64_t to)
+static uint64_t row_find(const struct ledger *l, bool arc, const char *from_id, uint64_t from, const char *to_id,
+                         uint64_t to)
 {
     char f[64], t[64];
     id_spell(f, from_id);
     id_spell(t, to_id);
     for (size_t i = 0; i < l->count; i++) {
         const struct ledger_row *r = &l->rows[i];
-        if ((r->kind == 'a') == arc && r->from == from && r->to == to && strcmp(r->from_id, f) == 0 && strcmp(r->to_id, t) == 0)
+        if ((r->kind == 'a') == arc && r->from == from && r->to == to && strcmp(r->from_id, f) == 0 &&
+            strcmp(r->to_id, t) == 0)
             return r->n;
     }
     return 0;
@@ -230,7 +243,8 @@ void ledger_done(struct ledger *l)
     *l = (struct ledger){0};
 }
 
-/* --- the daemon's side ------------------------------------------------------------------------------------------------- */
+/* --- the daemon's side
+ * ------------------------------------------------------------------------------------------------- */
 
 void attach_bed_open(void)
 {
@@ -251,7 +265,8 @@ struct attach_process *live_attach(struct live *l, const struct ledger *from)
     int fd = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
     cr_assert_eq(attach_open(fd, 1000, &origin, &p, &sentence), PROFD_OK, "%s", sentence.sentence);
     if (from && from->generation > 0)
-        cr_assert_eq(attach_resume(p, from->generation, from->snapshot, from->size, &sentence), PROFD_OK, "%s", sentence.sentence);
+        cr_assert_eq(attach_resume(p, from->generation, from->snapshot, from->size, &sentence), PROFD_OK, "%s",
+                     sentence.sentence);
     return p;
 }
 

@@ -1,5 +1,5 @@
-/* Live processes as the collector makes them: a real memfd, sealed, with a mapping that still may write. And a ledger of what
- * harvests brought, in the store's place: a harvest that is not settled never happened. */
+/* Live processes as the collector makes them: a real memfd, sealed, with a mapping that still may write. And a ledger
+ * of what harvests brought, in the store's place: a harvest that is not settled never happened. */
 #ifndef PROFD_TESTS_INGEST_ATTACH_BED_H
 #define PROFD_TESTS_INGEST_ATTACH_BED_H
 
@@ -13,7 +13,6 @@
 
 #define HOST "0123456789abcdef0123456789abcdef"
 #define START INT64_C(1760000000000000000)
-
 
 struct live {
     int fd;
@@ -36,8 +35,8 @@ struct attach_chunk *live_table(struct live *l, uint32_t kind, uint32_t slots);
 struct attach_slot *live_slot(struct attach_chunk *t, uint32_t slot);
 struct attach_identity *live_identity(struct attach_chunk *t, uint32_t slot);
 /* Slot counts n more of from → self, both offsets in the modules of those numbers. */
-void live_count(struct attach_chunk *t, uint32_t slot, uint32_t from_module, uint32_t from, uint32_t self_module, uint32_t self,
-                uint64_t n);
+void live_count(struct attach_chunk *t, uint32_t slot, uint32_t from_module, uint32_t from, uint32_t self_module,
+                uint32_t self, uint64_t n);
 /* Module 1 is the program (id 0xaa, [0x400000, 0x500000)), module 2 a library (0xbb, [0, 0x2000)). */
 void live_usual(struct live *l);
 
@@ -55,7 +54,7 @@ struct ledger {
         char kind;
         char from_id[132], to_id[132];
         uint64_t from, to, n;
-    } *rows;
+    } * rows;
     size_t count, room;
 };
 /* Commits: what the store does with a harvest. False: the generation is another one. */

@@ -1,5 +1,5 @@
-/* Processes that grow at random, harvested at random moments by daemons that die at random moments: what was committed adds up to
- * what was counted, each call and each tick once. The process counts while it is read, as processes do. */
+/* Processes that grow at random, harvested at random moments by daemons that die at random moments: what was committed
+ * adds up to what was counted, each call and each tick once. The process counts while it is read, as processes do. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,7 +36,8 @@ static void grow(struct growth *g)
     uint64_t what = draw(&g->seed, 100);
     if ((what == 0 && g->table_count < TABLES) || g->table_count == 0) {
         static const uint32_t kinds[] = {ATTACH_KIND_ARCS, ATTACH_KIND_ARCS, ATTACH_KIND_SAMPLES};
-        g->tables[g->table_count++] = live_table(&g->live, kinds[draw(&g->seed, 3)], 16 + (uint32_t)draw(&g->seed, 300));
+        g->tables[g->table_count++] =
+            live_table(&g->live, kinds[draw(&g->seed, 3)], 16 + (uint32_t)draw(&g->seed, 300));
         return;
     }
     struct attach_chunk *t = g->tables[draw(&g->seed, g->table_count)];
@@ -44,7 +45,8 @@ static void grow(struct growth *g)
     struct attach_identity *id = live_identity(t, slot);
     uint64_t n = 1 + (what == 1 ? draw(&g->seed, UINT64_C(1) << 20) : draw(&g->seed, 3));
     if (id->self_module == 0)
-        *id = (struct attach_identity){(uint32_t)draw(&g->seed, PLACES), (uint32_t)draw(&g->seed, PLACES), 1, (uint16_t)(what == 2 ? ATTACH_MODULE_NONE : 2)};
+        *id = (struct attach_identity){(uint32_t)draw(&g->seed, PLACES), (uint32_t)draw(&g->seed, PLACES), 1,
+                                       (uint16_t)(what == 2 ? ATTACH_MODULE_NONE : 2)};
     live_slot(t, slot)->count += n;
     if (t->kind == ATTACH_KIND_ARCS)
         g->arcs[id->from][id->self_module == 2 ? id->self : 0] += id->self_module == 2 ? n : 0;
@@ -61,10 +63,12 @@ static void compare(const struct growth *g, const struct ledger *l, uint64_t see
     for (unsigned i = 0; i < PLACES; i++) {
         cr_assert_eq(ledger_ticks(l, "bb", i), g->ticks[i], "seed %llu: ticks at %u", (unsigned long long)seed, i);
         for (unsigned k = 0; k < PLACES; k++)
-            cr_assert_eq(ledger_arc(l, "aa", 0x400000 + i, "bb", k), g->arcs[i][k], "seed %llu: arc %u to %u", (unsigned long long)seed, i, k);
+            cr_assert_eq(ledger_arc(l, "aa", 0x400000 + i, "bb", k), g->arcs[i][k], "seed %llu: arc %u to %u",
+                         (unsigned long long)seed, i, k);
     }
     uint64_t ticks = g->live.h->words[ATTACH_WORD_TICKS];
-    cr_assert_eq(l->words[WORDS_SAMPLED_NS], (uint64_t)((__uint128_t)ticks * 1000000000u / g->live.h->rate), "seed %llu", (unsigned long long)seed);
+    cr_assert_eq(l->words[WORDS_SAMPLED_NS], (uint64_t)((__uint128_t)ticks * 1000000000u / g->live.h->rate),
+                 "seed %llu", (unsigned long long)seed);
     cr_assert_eq(l->words[WORDS_OUTSIDE_NS], (uint64_t)((__uint128_t)g->outside * 1000000000u / g->live.h->rate));
     cr_assert_eq(l->words[WORDS_CPU_NS], g->cpu * 1000);
     cr_assert(l->processes == 1 && l->words[WORDS_PROCESSES] == 1 && l->ended && l->inexact == 0);
@@ -178,7 +182,8 @@ Test(ingest_attach_growth, reading_while_threads_count)
     cr_assert_eq(live_harvest(p, &l, START + 1000, ATTACH_ENDED), PROFD_OK, "%s", sentence.sentence);
     attach_close(p);
     for (unsigned i = 0; i < PLACES; i++)
-        cr_assert_eq(ledger_arc(&l, "aa", 0x400000 + i, "bb", i), counters[0].counted[i] + counters[1].counted[i] + counters[2].counted[i]);
+        cr_assert_eq(ledger_arc(&l, "aa", 0x400000 + i, "bb", i),
+                     counters[0].counted[i] + counters[1].counted[i] + counters[2].counted[i]);
     cr_assert(l.inexact == 0 && l.ended);
     ledger_done(&l);
     live_close(&live);

@@ -138,9 +138,9 @@ Test(ingest_attach_hostile, headers_that_lie)
 {
     live_seal(&live);
     struct attach_header h = *live.h;
-#define LIE(field, value, status, words)                                                                                             \
-    live.h->field = value;                                                                                                           \
-    refused(fcntl(live.fd, F_DUPFD_CLOEXEC, 0), status, words);                                                                      \
+#define LIE(field, value, status, words)                                                                               \
+    live.h->field = value;                                                                                             \
+    refused(fcntl(live.fd, F_DUPFD_CLOEXEC, 0), status, words);                                                        \
     *live.h = h
     LIE(magic, 1, PROFD_MALFORMED, "not shared counts");
     LIE(layout, 2, PROFD_UNKNOWN_VERSION, "layout 2");
@@ -194,10 +194,11 @@ Test(ingest_attach_hostile, modules_that_cannot_be)
 {
     live_seal(&live);
     live_usual(&live);
-    struct attach_module_row *row = (struct attach_module_row *)(void *)(live.bytes + ATTACH_PAGE + 64) + 1, good = *row;
-#define BAD(field, value)                                                                                                            \
-    row->field = value;                                                                                                              \
-    malformed(PROFD_MALFORMED, "module 2");                                                                                          \
+    struct attach_module_row *row = (struct attach_module_row *)(void *)(live.bytes + ATTACH_PAGE + 64) + 1,
+                             good = *row;
+#define BAD(field, value)                                                                                              \
+    row->field = value;                                                                                                \
+    malformed(PROFD_MALFORMED, "module 2");                                                                            \
     *row = good
     BAD(low, 0x3000);
     BAD(high, UINT64_MAX);
@@ -223,9 +224,9 @@ Test(ingest_attach_hostile, labels_that_are_none)
         size_t size;
         enum profd_status status;
         const char *words;
-    } cases[] = {{"nothing", 8, PROFD_MALFORMED, "no name=value"},  {"a=b", 3, PROFD_MALFORMED, "no name=value"},
-                 {"9a=b", 5, PROFD_REFUSED, "not a label name"},    {"a=\xff", 4, PROFD_REFUSED, "not UTF-8"},
-                 {"a=b\0a=c", 8, PROFD_REFUSED, "given twice"},     {"=b", 3, PROFD_REFUSED, "not a label name"}};
+    } cases[] = {{"nothing", 8, PROFD_MALFORMED, "no name=value"}, {"a=b", 3, PROFD_MALFORMED, "no name=value"},
+                 {"9a=b", 5, PROFD_REFUSED, "not a label name"},   {"a=\xff", 4, PROFD_REFUSED, "not UTF-8"},
+                 {"a=b\0a=c", 8, PROFD_REFUSED, "given twice"},    {"=b", 3, PROFD_REFUSED, "not a label name"}};
     live_seal(&live);
     live_usual(&live);
     live_labels(&live, "x", 2);
@@ -376,7 +377,8 @@ Test(ingest_attach_hostile, more_news_than_one_harvest_takes)
         live_count(t, i, 1, i % 0xfffff, 2, i % 100, 1);
     uint64_t calls = 0;
     for (unsigned i = 0; i < 2; i++) {
-        cr_assert_eq(attach_harvest(p, checker, 0, START, ATTACH_ENDED, &h, &sentence), PROFD_OK, "%s", sentence.sentence);
+        cr_assert_eq(attach_harvest(p, checker, 0, START, ATTACH_ENDED, &h, &sentence), PROFD_OK, "%s",
+                     sentence.sentence);
         cr_assert(h.more == (i == 0) && h.put.ended == (i == 1) && h.put.upload.inexact == 0);
         calls += h.calls;
         attach_settle(p, &h);

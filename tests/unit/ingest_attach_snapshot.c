@@ -47,8 +47,10 @@ Test(ingest_attach_snapshot, a_thousand_slots_take_a_few_kilobytes)
     struct attach_snapshot s;
     harvested(1000);
     cr_assert_leq(ledger.size, 5000);
-    cr_assert_eq(attach_snapshot_decode(ledger.snapshot, ledger.size, &s, &sentence), PROFD_OK, "%s", sentence.sentence);
-    cr_assert(s.places.count == 1000 && s.places.table_count == 1 && s.end == START + 5 && s.rate == 100 && s.label_count == 2);
+    cr_assert_eq(attach_snapshot_decode(ledger.snapshot, ledger.size, &s, &sentence), PROFD_OK, "%s",
+                 sentence.sentence);
+    cr_assert(s.places.count == 1000 && s.places.table_count == 1 && s.end == START + 5 && s.rate == 100 &&
+              s.label_count == 2);
     cr_assert_str_eq(s.name, "/bin/program");
     cr_assert_str_eq(s.origin.host, HOST);
     for (uint32_t i = 0; i < 1000; i++)
@@ -145,16 +147,19 @@ Test(ingest_attach_snapshot, an_end_that_nobody_saw_is_told)
 {
     struct attach_harvest h;
     harvested(10);
-    struct store_instance i = {.uid = 1000, .generation = 1, .seen = START + 5, .snapshot = ledger.snapshot, .snapshot_size = ledger.size};
+    struct store_instance i = {
+        .uid = 1000, .generation = 1, .seen = START + 5, .snapshot = ledger.snapshot, .snapshot_size = ledger.size};
     memcpy(i.instance, live.h->instance, sizeof i.instance);
     cr_assert_eq(attach_close_unseen(&i, START + 60, &h, &sentence), PROFD_OK, "%s", sentence.sentence);
     const struct store_upload *u = &h.put.upload;
     cr_assert(h.any && h.put.ended && h.put.base == 1 && memcmp(h.put.instance, i.instance, sizeof i.instance) == 0);
-    cr_assert(u->inexact == INEXACT_END_NOT_SEEN && u->start == START + 5 && u->end == START + 60 && u->processes_started == 0);
+    cr_assert(u->inexact == INEXACT_END_NOT_SEEN && u->start == START + 5 && u->end == START + 60 &&
+              u->processes_started == 0);
     cr_assert(u->build_count == 1 && u->label_count == 2 && u->ticks == 0 && u->calls == 0 && u->uid == 1000);
     cr_assert_str_eq(u->builds[0].name, "/bin/program");
     cr_assert_str_eq(u->labels[1].value, "1.2");
-    cr_assert(ledger_put(&ledger, &h.put) && ledger.words[WORDS_END_NOT_SEEN] == 1 && ledger.words[WORDS_PROCESSES] == 1);
+    cr_assert(ledger_put(&ledger, &h.put) && ledger.words[WORDS_END_NOT_SEEN] == 1 &&
+              ledger.words[WORDS_PROCESSES] == 1);
     attach_harvest_done(&h);
     i.snapshot = ledger.snapshot;
     i.snapshot_size = ledger.size - 1;

@@ -1,4 +1,5 @@
-/* Harvests and the store together, as the daemon has them: what is read back is what was counted, whoever died in between. */
+/* Harvests and the store together, as the daemon has them: what is read back is what was counted, whoever died in
+ * between. */
 #include <criterion/criterion.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static struct attach_process *attach(struct live *l)
     uint64_t generation = 0;
     uint8_t *snapshot = NULL;
     size_t size = 0;
-    cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence), PROFD_OK);
+    cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence),
+                 PROFD_OK);
     if (generation > 0)
         cr_assert_eq(attach_resume(p, generation, snapshot, size, &sentence), PROFD_OK, "%s", sentence.sentence);
     free(snapshot);
@@ -111,7 +113,8 @@ static struct stored stored(void)
     struct stored s = {0};
     struct store_scope scope = {.all = true};
     struct store_filter filter = {.build_id = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
-    cr_assert_eq(store_each_upload(store, &scope, &filter, stored_add, &s, &sentence), PROFD_OK, "%s", sentence.sentence);
+    cr_assert_eq(store_each_upload(store, &scope, &filter, stored_add, &s, &sentence), PROFD_OK, "%s",
+                 sentence.sentence);
     return s;
 }
 
@@ -156,8 +159,10 @@ Test(ingest_attach_store, processes_survive_daemons)
         live_close(&lives[i]);
     }
     struct stored s = stored();
-    cr_assert(s.calls == calls && s.ticks == 60 * 5 * 20, "%llu and %llu", (unsigned long long)s.calls, (unsigned long long)calls);
-    cr_assert(s.processes == 5 && s.words[WORDS_PROCESSES] == 5 && s.uploads == 5 && s.inexact == 0, "%llu uploads", (unsigned long long)s.uploads);
+    cr_assert(s.calls == calls && s.ticks == 60 * 5 * 20, "%llu and %llu", (unsigned long long)s.calls,
+              (unsigned long long)calls);
+    cr_assert(s.processes == 5 && s.words[WORDS_PROCESSES] == 5 && s.uploads == 5 && s.inexact == 0, "%llu uploads",
+              (unsigned long long)s.uploads);
 }
 
 /* Two daemons' threads, or a child made without fork(): the second one's difference is from an old snapshot. */
@@ -215,7 +220,8 @@ Test(ingest_attach_store, an_end_that_nobody_saw)
     cr_assert_eq(outcome, STORE_HARVESTED);
     attach_harvest_done(&h);
     struct stored s = stored();
-    cr_assert(s.calls == 5 && s.inexact == INEXACT_END_NOT_SEEN && s.words[WORDS_END_NOT_SEEN] == 1 && s.words[WORDS_PROCESSES] == 1);
+    cr_assert(s.calls == 5 && s.inexact == INEXACT_END_NOT_SEEN && s.words[WORDS_END_NOT_SEEN] == 1 &&
+              s.words[WORDS_PROCESSES] == 1);
     cr_assert_eq(store_each_instance(store, count_each, &left, &sentence), PROFD_OK);
     cr_assert_eq(left, 0);
 }
@@ -236,7 +242,8 @@ Test(ingest_attach_store, a_reason_without_counts_is_stored)
     live_close(&l);
 }
 
-/* It was taken for ended, attached again, and said nothing until the store had forgotten it: what it counted before is not new. */
+/* It was taken for ended, attached again, and said nothing until the store had forgotten it: what it counted before is
+ * not new. */
 Test(ingest_attach_store, one_that_was_forgotten_goes_on)
 {
     const int64_t days = INT64_C(86400) * SECOND;
@@ -252,8 +259,10 @@ Test(ingest_attach_store, one_that_was_forgotten_goes_on)
     size_t size = 0;
     harvest(p, START, ATTACH_ENDED, STORE_HARVESTED);
     harvest(p, START + SECOND, ATTACH_LIVES, STORE_HARVESTED); /* nothing: it stays ended */
-    cr_assert_eq(store_forget_ids(store, START + 2 * STORE_ENDED_DAYS * days - LIMIT_ID_DAYS * days, &sentence), PROFD_OK);
-    cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence), PROFD_OK);
+    cr_assert_eq(store_forget_ids(store, START + 2 * STORE_ENDED_DAYS * days - LIMIT_ID_DAYS * days, &sentence),
+                 PROFD_OK);
+    cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence),
+                 PROFD_OK);
     cr_assert(generation == 0 && !snapshot);
     live_count(t, 1, 1, 1, 1, 1, 2);
     harvest(p, START + 2 * days, ATTACH_LIVES, STORE_STALE);
@@ -262,7 +271,8 @@ Test(ingest_attach_store, one_that_was_forgotten_goes_on)
     live_count(t, 1, 1, 1, 1, 1, 1);
     harvest(p, START + 2 * days + SECOND, ATTACH_ENDED, STORE_HARVESTED);
     struct stored s = stored();
-    cr_assert(s.calls == 8 && s.processes == 1 && s.words[WORDS_PROCESSES] == 1, "%llu calls", (unsigned long long)s.calls);
+    cr_assert(s.calls == 8 && s.processes == 1 && s.words[WORDS_PROCESSES] == 1, "%llu calls",
+              (unsigned long long)s.calls);
     attach_close(p);
     live_close(&l);
 }
@@ -288,7 +298,8 @@ Test(ingest_attach_store, a_snapshot_that_is_not_kept_is_read_again)
         cr_assert_eq(attach_get_kept(p), 0);
         cr_assert_eq(attach_resume(p, 0, NULL, 0, &sentence), PROFD_DAMAGED);
         cr_assert(strstr(sentence.sentence, "has forgotten"));
-        cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence), PROFD_OK);
+        cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence),
+                     PROFD_OK);
         cr_assert_eq(attach_resume(p, generation, snapshot, size, &sentence), PROFD_OK);
         cr_assert_eq(attach_get_kept(p), size);
         free(snapshot);

@@ -38,8 +38,8 @@ void bed_init(struct bed *b)
                                     .host = "0123456789abcdef0123456789abcdef"};
     struct counts *c = &b->counts;
     cr_assert_eq(counts_init(c, 1, 2, 3, &sentence), PROFD_OK);
-    c->histograms[0] = (struct counts_histogram){.bins = 4, .low = 0x1000, .high = 0x2000, .rate = 100, .dimension = "seconds",
-                                                 .abbreviation = 's', .used = 2};
+    c->histograms[0] = (struct counts_histogram){
+        .bins = 4, .low = 0x1000, .high = 0x2000, .rate = 100, .dimension = "seconds", .abbreviation = 's', .used = 2};
     c->bin_index[0] = 1;
     c->bin_index[1] = 3;
     c->bin_ticks[0] = 5;
@@ -126,8 +126,13 @@ enum profd_status bed_deliver(const struct bed_object *b, uint32_t uid, bool tru
     uint8_t *bytes;
     size_t n;
     cr_assert_eq(object_encode(&b->o, &bytes, &n, &sentence), PROFD_OK, "%s", sentence.sentence);
-    struct ingest_object object = {.uid = uid, .trusted = trusted, .received = NOON, .build_id = asked, .name = "file",
-                                   .answer = bytes, .answer_size = n};
+    struct ingest_object object = {.uid = uid,
+                                   .trusted = trusted,
+                                   .received = NOON,
+                                   .build_id = asked,
+                                   .name = "file",
+                                   .answer = bytes,
+                                   .answer_size = n};
     enum profd_status status = ingest_object_store(store, &object, &sentence);
     free(bytes);
     return status;

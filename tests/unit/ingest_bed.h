@@ -18,7 +18,8 @@
 extern struct store *store;
 extern struct profd_error sentence;
 
-/* An upload that is accepted as it stands: a program with code at 0x1000 and a library; change what the test is about. */
+/* An upload that is accepted as it stands: a program with code at 0x1000 and a library; change what the test is about.
+ */
 struct bed {
     struct message message;
     struct message_upload *m;

@@ -142,7 +142,8 @@ Test(ingest_check, builds_named_first_are_so_many_an_hour)
     name_builds(1 + rounds * MANY);
     item = send(0, NOON, false);
     cr_assert_eq(item.status, PROFD_BUSY);
-    cr_assert_str_eq(item.error.sentence, "user 1000 names 1000 builds for the first time and may name 0 more now: 10000 an hour are taken");
+    cr_assert_str_eq(item.error.sentence,
+                     "user 1000 names 1000 builds for the first time and may name 0 more now: 10000 an hour are taken");
     cr_assert_eq(item.retry_after_ms, HOUR / 1000000 / rounds + 1);
     /* Not one of them was charged or remembered; others, and what is known, pass. */
     name_builds(1);

@@ -75,7 +75,8 @@ Test(ingest_object, worker_is_believed_like_a_stranger)
     bool known;
     cr_assert_eq(object_encode(&o.o, &bytes, &n, &sentence), PROFD_OK);
     for (size_t cut = 0; cut < n; cut++) {
-        struct ingest_object object = {.uid = 1000, .build_id = PROGRAM, .name = "x", .answer = bytes, .answer_size = cut};
+        struct ingest_object object = {
+            .uid = 1000, .build_id = PROGRAM, .name = "x", .answer = bytes, .answer_size = cut};
         cr_assert_neq(ingest_object_store(store, &object, &sentence), PROFD_OK);
         cr_assert(strstr(sentence.sentence, "what the worker said about x"), "%s", sentence.sentence);
     }

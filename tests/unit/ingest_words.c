@@ -69,7 +69,8 @@ Test(ingest_words, they_are_of_the_program)
     b.m->program = 1;
     add_words(0, 1);
     cr_assert_eq(bed_status(&b), PROFD_MALFORMED);
-    cr_assert_str_eq(sentence.sentence, "histogram 0 of dimension collector is of build number 0: it must be of the program, number 1");
+    cr_assert_str_eq(sentence.sentence,
+                     "histogram 0 of dimension collector is of build number 0: it must be of the program, number 1");
     cr_assert_eq(stored_uploads(), 0);
     b.counts.histograms[0].build = 1;
     cr_assert_eq(bed_status(&b), PROFD_OK, "%s", sentence.sentence);

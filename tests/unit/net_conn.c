@@ -191,7 +191,8 @@ static int join_as(uint32_t uid)
 
 static size_t put_header(uint8_t *at, unsigned type, unsigned flags, uint32_t tag, uint32_t length)
 {
-    const struct frame f = {.length = length, .version = FRAME_VERSION, .type = (uint8_t)type, .flags = (uint16_t)flags, .tag = tag};
+    const struct frame f = {
+        .length = length, .version = FRAME_VERSION, .type = (uint8_t)type, .flags = (uint16_t)flags, .tag = tag};
 
     frame_encode(&f, at);
     return FRAME_HEADER_SIZE;
@@ -509,8 +510,8 @@ Test(conn, descriptors_glued_to_earlier_bytes_find_their_frame)
     cr_assert_eq(fstat(file, &st), 0);
     run_for(2);
     before = count_fds();
-    /* Uploads first, in a message of their own, then OBJECT with descriptors, then uploads: all read by one recvmsg at most
-     * up to the descriptors' message. */
+    /* Uploads first, in a message of their own, then OBJECT with descriptors, then uploads: all read by one recvmsg at
+     * most up to the descriptors' message. */
     for (int round = 0; round < 3; round++) {
         at = block;
         at += put_header(at, FRAME_UPLOAD, 0, 1, 2);
@@ -911,8 +912,8 @@ Test(conn, draining_takes_what_has_arrived_and_ends)
     cr_assert_eq(connections(), 0);
 }
 
-/* Random frames, cut at random places, some of them damaged: whatever comes, each connection ends in order, memory is given
- * back and no descriptor stays. */
+/* Random frames, cut at random places, some of them damaged: whatever comes, each connection ends in order, memory is
+ * given back and no descriptor stays. */
 Test(conn, noise)
 {
     unsigned seed = (unsigned)getpid() * 2654435761u;
@@ -927,8 +928,8 @@ Test(conn, noise)
         while (n < 500) {
             size_t body = (size_t)rand_r(&seed) % 40;
 
-            n += put_header(block + n, 1u + (unsigned)rand_r(&seed) % 13, (unsigned)rand_r(&seed) % 20 ? 0 : 0x100, (uint32_t)n,
-                            (uint32_t)body);
+            n += put_header(block + n, 1u + (unsigned)rand_r(&seed) % 13, (unsigned)rand_r(&seed) % 20 ? 0 : 0x100,
+                            (uint32_t)n, (uint32_t)body);
             for (size_t i = 0; i < body; i++)
                 block[n++] = (uint8_t)rand_r(&seed);
             if (rand_r(&seed) % 4)

@@ -153,7 +153,8 @@ static int open_descriptors(void)
     return n;
 }
 
-/* Reads everything in pieces of n bytes; each descriptor must come with the first byte of the frame that announces it. */
+/* Reads everything in pieces of n bytes; each descriptor must come with the first byte of the frame that announces it.
+ */
 static int read_all(int fd, size_t n, int wanted)
 {
     uint8_t stream[1 << 16], piece[4096];
@@ -185,7 +186,8 @@ static int read_all(int fd, size_t n, int wanted)
             cr_assert_eq(frame_fds(&f), f.tag >= 1000);
             if (frame_fds(&f)) {
                 cr_assert(used < came, "frame %u came without its descriptor", f.tag);
-                cr_assert(places[used] <= at && places[used] + n > at, "descriptor at %zu, frame at %zu", places[used], at);
+                cr_assert(places[used] <= at && places[used] + n > at, "descriptor at %zu, frame at %zu", places[used],
+                          at);
                 cr_assert(n > 1 || places[used] == at);
                 cr_assert_eq(files[used++], (int)f.tag);
             }
@@ -271,7 +273,8 @@ Test(conn_fds, what_was_sent_before_is_heard_at_once)
 Test(conn_fds, what_was_sent_before_the_sender_went_is_heard_although_nobody_reads_the_answers)
 {
     static uint8_t large[100000]; /* more than is read at once: WELCOME meets a closed socket in between */
-    const struct frame f = {.length = sizeof large - FRAME_HEADER_SIZE, .version = FRAME_VERSION, .type = FRAME_UPLOAD, .tag = 1};
+    const struct frame f = {
+        .length = sizeof large - FRAME_HEADER_SIZE, .version = FRAME_VERSION, .type = FRAME_UPLOAD, .tag = 1};
     struct conn_counts counts;
     int fd = join_as(7, 0);
 

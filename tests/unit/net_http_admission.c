@@ -45,7 +45,10 @@ Test(net_http_admission, what_is_not_a_get_is_refused_and_closed)
         {405, "TRACE / HTTP/1.1\r\nHost: a\r\n\r\n", "Allow"},
         {405, "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", "Allow"},
         {413, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", "'3'"},
-        {400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n", "Transfer-Encoding"},
+        {400,
+         "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x "
+         "HTTP/1.1\r\n",
+         "Transfer-Encoding"},
         {400, "GET / HTTP/1.1\r\n\r\n", "no Host"},
         {400, "GET /%2e%2e HTTP/1.1\r\nHost: a\r\n\r\n", "(byte 22"},
         {417, "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n", "Expect"},
@@ -122,7 +125,8 @@ Test(net_http_admission, public_paths_need_no_token_but_keep_every_other_rule)
 Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_this_order)
 {
     static const struct refused rows[] = {
-        {421, "GET / HTTP/1.1\r\nHost: evil.example:9461\r\nAuthorization: Bearer secret\r\n\r\n", "'evil.example:9461'"},
+        {421, "GET / HTTP/1.1\r\nHost: evil.example:9461\r\nAuthorization: Bearer secret\r\n\r\n",
+         "'evil.example:9461'"},
         {421, "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n", "'localhost'"},
         {421, "POST / HTTP/1.1\r\nHost: 127.0.0.1:80\r\nOrigin: http://x\r\n\r\n", "'127.0.0.1:80'"},
         {403, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: http://x\r\n\r\n", "'http://x'"},
@@ -139,7 +143,8 @@ Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_thi
     refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
     static const char *const admitted[] = {
         "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearer secret\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: LOCALHOST:9461\r\nAuthorization: bearer   secret\r\nOrigin: http://localhost:9461\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: LOCALHOST:9461\r\nAuthorization: bearer   secret\r\nOrigin: "
+        "http://localhost:9461\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:9461\r\nAuthorization: BEARER secret\r\nSec-Fetch-Site: same-origin\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: [::1]:9461\r\nAuthorization: Bearer secret\r\nSec-Fetch-Site: none\r\n\r\n",
     };
@@ -182,7 +187,8 @@ Test(net_http_admission, over_a_real_tcp_connection)
     s.body = 3 << 20;
     http_door_accept(s.door, fd, NULL);
     char request[100];
-    int n = snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n\r\n", config.port);
+    int n = snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n\r\n",
+                     config.port);
     scene_say(&s, request, (size_t)n);
     scene_pump(&s, 0);
     cr_assert(s.ended);
@@ -195,9 +201,10 @@ Test(net_http_admission, over_a_real_tcp_connection)
     scene_close(&s);
 }
 
-static const char PREFLIGHT[] = "OPTIONS /api/v1/builds HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example\r\n"
-                                "Sec-Fetch-Site: cross-site\r\nAccess-Control-Request-Method: GET\r\n"
-                                "Access-Control-Request-Headers: authorization\r\n\r\n";
+static const char PREFLIGHT[] =
+    "OPTIONS /api/v1/builds HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example\r\n"
+    "Sec-Fetch-Site: cross-site\r\nAccess-Control-Request-Method: GET\r\n"
+    "Access-Control-Request-Headers: authorization\r\n\r\n";
 
 Test(net_http_admission, pages_of_the_one_configured_origin_may_ask)
 {
@@ -217,8 +224,9 @@ Test(net_http_admission, pages_of_the_one_configured_origin_may_ask)
     scene_assert_field(&s, "Vary", "Origin");
     cr_assert_null(scene_field(&s, "Content-Length", value));
     cr_assert_not(s.ended, "kept alive");
-    static const char ask[] = "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: HTTPS://Grafana.example\r\nSec-Fetch-Site: cross-site\r\n"
-                              "Authorization: Bearer secret\r\n\r\n";
+    static const char ask[] =
+        "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: HTTPS://Grafana.example\r\nSec-Fetch-Site: cross-site\r\n"
+        "Authorization: Bearer secret\r\n\r\n";
     s.got_size = 0;
     scene_say(&s, ask, sizeof ask - 1);
     scene_pump(&s, 1);
@@ -247,12 +255,17 @@ Test(net_http_admission, pages_of_the_one_configured_origin_may_ask)
 Test(net_http_admission, no_other_origin_and_no_other_method_because_of_it)
 {
     static const struct refused rows[] = {
-        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example.evil\r\n\r\n", "'https://grafana.example.evil'"},
-        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: http://grafana.example\r\n\r\n", "'http://grafana.example'"},
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example.evil\r\n\r\n",
+         "'https://grafana.example.evil'"},
+        {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: http://grafana.example\r\n\r\n",
+         "'http://grafana.example'"},
         {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://grafana.example:8443\r\n\r\n", "8443"},
         {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: null\r\n\r\n", "'null'"},
         {403, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: cross-site\r\n\r\n", "'cross-site'"},
-        {403, "OPTIONS / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://x\r\nAccess-Control-Request-Method: GET\r\n\r\n", "'https://x'"},
+        {403,
+         "OPTIONS / HTTP/1.1\r\nHost: localhost:9461\r\nOrigin: https://x\r\nAccess-Control-Request-Method: "
+         "GET\r\n\r\n",
+         "'https://x'"},
         {405, "OPTIONS / HTTP/1.1\r\nHost: localhost:9461\r\n\r\n", "Allow: GET, HEAD, OPTIONS"},
         {405, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: same-origin\r\n\r\n", "only GET and HEAD"},
         {421, "OPTIONS / HTTP/1.1\r\nHost: evil:9461\r\nOrigin: https://grafana.example\r\n\r\n", "'evil:9461'"},
@@ -274,7 +287,8 @@ Test(net_http_admission, codings_are_negotiated_or_refused)
 {
     static const struct refused rows[] = {
         {406, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: identity;q=0\r\n\r\n", "identity, gzip and zstd"},
-        {406, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\nAccept-Encoding: *;q=0\r\n\r\n", "identity, gzip and zstd"},
+        {406, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\nAccept-Encoding: *;q=0\r\n\r\n",
+         "identity, gzip and zstd"},
         {400, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip;q=1.5\r\n\r\n", "Accept-Encoding"},
         {400, "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip zstd\r\n\r\n", "Accept-Encoding"},
     };

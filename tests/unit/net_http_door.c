@@ -17,7 +17,8 @@ Test(net_http_door, a_request_is_handed_on_and_answered)
 {
     struct scene s;
     scene_open(&s, &unix_door);
-    static const char request[] = "GET /api/v1/builds?limit=5 HTTP/1.1\r\nHost: any.thing\r\nIf-None-Match: \"x\"\r\n\r\n";
+    static const char request[] =
+        "GET /api/v1/builds?limit=5 HTTP/1.1\r\nHost: any.thing\r\nIf-None-Match: \"x\"\r\n\r\n";
     scene_say(&s, request, sizeof request - 1);
     scene_pump(&s, 1);
     cr_assert_eq(s.handled, 1);
@@ -103,7 +104,8 @@ Test(net_http_door, head_and_304_have_no_body)
 
 Test(net_http_door, old_clients_and_close_end_the_connection)
 {
-    static const char *const requests[] = {"GET / HTTP/1.0\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"};
+    static const char *const requests[] = {"GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+                                           "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"};
     struct scene s;
     scene_open(&s, &unix_door);
     for (size_t i = 0; i < 2; i++) {

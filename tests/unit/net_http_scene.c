@@ -21,9 +21,13 @@ void scene_answer(struct scene *s, struct http_exchange *x)
     buffer_init(&body, 1 << 28);
     for (size_t i = 0; i < s->body; i++)
         buffer_add_char(&body, (char)('a' + i % 26));
-    struct http_answer a = {.status = s->status, .content_type = "application/json; charset=utf-8", .etag = "\"tag\"",
-                            .cache_control = "private, no-cache", .body = &body,
-                            .coding = s->coding, .negotiated = true};
+    struct http_answer a = {.status = s->status,
+                            .content_type = "application/json; charset=utf-8",
+                            .etag = "\"tag\"",
+                            .cache_control = "private, no-cache",
+                            .body = &body,
+                            .coding = s->coding,
+                            .negotiated = true};
     http_answer(x, &a);
     cr_assert_null(body.data, "the body's memory is taken over");
 }
@@ -143,7 +147,8 @@ const char *scene_field(const struct scene *s, const char *name, char *value)
 {
     const char *end = memmem(s->got, s->got_size, "\r\n\r\n", 4);
     size_t n = strlen(name);
-    for (const char *p = s->got; end != NULL && p < end; p = (const char *)memmem(p, (size_t)(end + 2 - p), "\r\n", 2) + 2)
+    for (const char *p = s->got; end != NULL && p < end;
+         p = (const char *)memmem(p, (size_t)(end + 2 - p), "\r\n", 2) + 2)
         if (strncasecmp(p, name, n) == 0 && p[n] == ':') {
             sscanf(p + n + 1, " %500[^\r]", value);
             return value;

@@ -146,9 +146,10 @@ Test(listen, the_longest_path_is_107_bytes)
 
 Test(listen, tcp_is_loopback_only)
 {
-    static const char *const bad[] = {"0.0.0.0:1", "192.168.1.1:80", "[::]:80", "example.org:80", ":80", "127.0.0.1", "127.0.0.1:",
-                                      "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:8o", "127.1:80", "126.0.0.1:80",
-                                      "128.0.0.1:80", "::1:80", "127.0.0.1:000001", " 127.0.0.1:1", "127.0.0.1 :1"};
+    static const char *const bad[] = {
+        "0.0.0.0:1",    "192.168.1.1:80",  "[::]:80",          "example.org:80", ":80",         "127.0.0.1",
+        "127.0.0.1:",   "127.0.0.1:65536", "127.0.0.1:-1",     "127.0.0.1:8o",   "127.1:80",    "126.0.0.1:80",
+        "128.0.0.1:80", "::1:80",          "127.0.0.1:000001", " 127.0.0.1:1",   "127.0.0.1 :1"};
     static const char *const good[] = {"127.0.0.1:0", "localhost:0", "127.255.0.3:0"};
     struct profd_error e;
     uint16_t port;
@@ -180,14 +181,14 @@ static void pass(const char *count, const char *names)
         unsetenv("LISTEN_FDNAMES");
 }
 
-/* Descriptors from 3 on are the protocol, and the test framework's, too: hence a child, which exits with the line of the
- * check that failed. */
-#define CHECK(condition)                                                                                         \
-    do {                                                                                                         \
-        if (!(condition)) {                                                                                      \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, e.sentence);                              \
-            _exit(1);                                                                                            \
-        }                                                                                                        \
+/* Descriptors from 3 on are the protocol, and the test framework's, too: hence a child, which exits with the line of
+ * the check that failed. */
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, e.sentence);                                    \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 static int child_status(pid_t child)

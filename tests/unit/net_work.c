@@ -45,8 +45,14 @@ static void done(void *context, struct work_item *item)
 static void start(size_t queue_max, size_t queue_max_uid, size_t batch_max, size_t weight)
 {
     const struct work_config config = {
-        .name = "test", .threads = 1, .queue_max = queue_max, .queue_max_uid = queue_max_uid,
-        .batch_max = batch_max, .batch_weight = weight, .run = run, .done = done,
+        .name = "test",
+        .threads = 1,
+        .queue_max = queue_max,
+        .queue_max_uid = queue_max_uid,
+        .batch_max = batch_max,
+        .batch_weight = weight,
+        .run = run,
+        .done = done,
     };
     struct profd_error e;
 
@@ -211,7 +217,8 @@ Test(work, drop_gives_back_what_was_not_begun)
 
 Test(work, absurd_sizes_are_refused)
 {
-    struct work_config config = {.name = "test", .threads = 17, .queue_max = 1, .batch_max = 1, .run = run, .done = done};
+    struct work_config config = {
+        .name = "test", .threads = 17, .queue_max = 1, .batch_max = 1, .run = run, .done = done};
     struct profd_error e;
 
     cr_assert_eq(loop_new(&bed.loop, &e), PROFD_OK);

@@ -1,4 +1,5 @@
-/* Preparation beside the thread that runs: once for each item, in order, before it is run, while the batch before it runs. */
+/* Preparation beside the thread that runs: once for each item, in order, before it is run, while the batch before it
+ * runs. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -64,8 +65,16 @@ static void done(void *context, struct work_item *item)
 static enum profd_status start(unsigned threads, size_t batch_max, size_t weight, struct profd_error *e)
 {
     const struct work_config config = {
-        .name = "test", .threads = threads, .queue_max = MANY, .queue_max_uid = MANY, .batch_max = batch_max, .batch_weight = weight,
-        .prepare = prepare, .prepare_context = &bed, .run = run, .done = done,
+        .name = "test",
+        .threads = threads,
+        .queue_max = MANY,
+        .queue_max_uid = MANY,
+        .batch_max = batch_max,
+        .batch_weight = weight,
+        .prepare = prepare,
+        .prepare_context = &bed,
+        .run = run,
+        .done = done,
     };
 
     for (int i = 0; i < MANY; i++)
@@ -141,7 +150,7 @@ Test(work_prepare, weight_bounds_what_waits_prepared)
     pthread_mutex_lock(&bed.gate);
     for (int i = 0; i < 30; i++)
         cr_assert(put(i, 1, i % 10 == 9 ? 500 : 60)); /* two of 60 are too much, one of 500 goes alone */
-    await(2); /* one runs, one more fits */
+    await(2);                                         /* one runs, one more fits */
     for (int i = 0; i < 2000; i++)
         sched_yield();
     cr_assert_leq(atomic_load(&bed.prepared), 2);

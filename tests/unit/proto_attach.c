@@ -45,8 +45,15 @@ static struct scene *scene(void)
     static struct scene s;
     memset(&s, 0, sizeof s);
     s.h = (struct attach_header *)(void *)s.bytes;
-    *s.h = (struct attach_header){.magic = ATTACH_MAGIC, .layout = ATTACH_LAYOUT, .machine = 62, .size = ATTACH_SIZE_MIN,
-                                  .used = ATTACH_PAGE, .pid = 7, .rate = 99, .mode = ATTACH_MODE_CPU, .modules = 2};
+    *s.h = (struct attach_header){.magic = ATTACH_MAGIC,
+                                  .layout = ATTACH_LAYOUT,
+                                  .machine = 62,
+                                  .size = ATTACH_SIZE_MIN,
+                                  .used = ATTACH_PAGE,
+                                  .pid = 7,
+                                  .rate = 99,
+                                  .mode = ATTACH_MODE_CPU,
+                                  .modules = 2};
     s.modules = chunk(&s, ATTACH_KIND_MODULES, 4);
     s.modules->primary = 1;
     s.rows = (struct attach_module_row *)(void *)(s.modules + 1);
@@ -97,7 +104,8 @@ Test(proto_attach, a_snapshot_reads_back)
     struct attach_cursor cursor = {0};
     struct attach_count c;
     cr_assert(attach_count_next(&image, &cursor, &c));
-    cr_assert(c.kind == ATTACH_KIND_ARCS && c.from_module == 1 && c.from == 0x400010 && c.self_module == 2 && c.self == 0x20 && c.count == 11);
+    cr_assert(c.kind == ATTACH_KIND_ARCS && c.from_module == 1 && c.from == 0x400010 && c.self_module == 2 &&
+              c.self == 0x20 && c.count == 11);
     cr_assert(c.table == 6 && c.slot == 3);
     cr_assert(attach_count_next(&image, &cursor, &c));
     cr_assert(c.from_module == ATTACH_MODULE_NONE && c.from == 0 && c.self == 0x400030 && c.count == 22);
@@ -155,7 +163,8 @@ static void refuse(struct scene *s, enum profd_status status, const char *word)
 {
     struct attach_image image = {.slots = 77};
     struct profd_error e = {""};
-    cr_assert_eq(attach_parse(s->bytes, s->h->used <= sizeof s->bytes ? s->h->used : sizeof s->bytes, &image, &e), status, "%s", e.sentence);
+    cr_assert_eq(attach_parse(s->bytes, s->h->used <= sizeof s->bytes ? s->h->used : sizeof s->bytes, &image, &e),
+                 status, "%s", e.sentence);
     cr_assert(strstr(e.sentence, word), "'%s' lacks '%s'", e.sentence, word);
     cr_assert_eq(image.slots, 77);
 }
@@ -268,10 +277,19 @@ Test(proto_attach, exact_is_said_only_when_nothing_is_missing)
     static const struct {
         enum attach_word word;
         bool calls, ticks;
-    } cases[] = {{ATTACH_WORD_CALLS_LOST, false, true}, {ATTACH_WORD_CALLS_JUNK, false, true}, {ATTACH_WORD_MODULES_LOST, false, false},
-                 {ATTACH_WORD_PAUSES, false, false}, {ATTACH_WORD_TICKS_DROPPED, true, false}, {ATTACH_WORD_TICKS_BLOCKED, true, false},
-                 {ATTACH_WORD_THREADS_UNTIMED, true, false}, {ATTACH_WORD_FOREIGN_SIGPROF, true, false}, {ATTACH_WORD_FORKS_UNSEEN, false, true}, {ATTACH_WORD_OVERLAPS, false, true},
-                 {ATTACH_WORD_TICKS, true, true}, {ATTACH_WORD_CPU_NS, true, true}, {ATTACH_WORD_ENDED, true, true}};
+    } cases[] = {{ATTACH_WORD_CALLS_LOST, false, true},
+                 {ATTACH_WORD_CALLS_JUNK, false, true},
+                 {ATTACH_WORD_MODULES_LOST, false, false},
+                 {ATTACH_WORD_PAUSES, false, false},
+                 {ATTACH_WORD_TICKS_DROPPED, true, false},
+                 {ATTACH_WORD_TICKS_BLOCKED, true, false},
+                 {ATTACH_WORD_THREADS_UNTIMED, true, false},
+                 {ATTACH_WORD_FOREIGN_SIGPROF, true, false},
+                 {ATTACH_WORD_FORKS_UNSEEN, false, true},
+                 {ATTACH_WORD_OVERLAPS, false, true},
+                 {ATTACH_WORD_TICKS, true, true},
+                 {ATTACH_WORD_CPU_NS, true, true},
+                 {ATTACH_WORD_ENDED, true, true}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *s = scene();
         enum attach_word why = ATTACH_WORD_COUNT;
@@ -294,8 +312,8 @@ Test(proto_attach, mutations)
         struct scene *s = scene();
         for (unsigned i = 0; i < 1 + round % 5; i++) {
             state = state * 6364136223846793005u + 1442695040888963407u;
-            size_t places[] = {(state >> 33) % sizeof *s->h, ATTACH_PAGE + (state >> 33) % 700, 5 * ATTACH_PAGE + (state >> 33) % 100,
-                               6 * ATTACH_PAGE + (state >> 33) % 400};
+            size_t places[] = {(state >> 33) % sizeof *s->h, ATTACH_PAGE + (state >> 33) % 700,
+                               5 * ATTACH_PAGE + (state >> 33) % 100, 6 * ATTACH_PAGE + (state >> 33) % 400};
             s->bytes[places[state >> 20 & 3]] = (uint8_t)(state >> 55);
         }
         size_t n = state >> 40 & 1 ? sizeof s->bytes : 7 * ATTACH_PAGE;

@@ -31,8 +31,13 @@ static void fill_random(struct counts *c, uint32_t builds)
     cr_assert_eq(counts_init(c, histograms, histograms * per, arcs, NULL), PROFD_OK);
     for (uint32_t i = 0; i < histograms; i++) {
         struct counts_histogram *h = &c->histograms[i];
-        *h = (struct counts_histogram){.build = (uint32_t)(draw() % builds), .low = draw_any() >> 1, .rate = 1 + (uint32_t)(draw() % LIMIT_RATE),
-                                       .dimension = "seconds", .abbreviation = 's', .first = i * per, .used = per};
+        *h = (struct counts_histogram){.build = (uint32_t)(draw() % builds),
+                                       .low = draw_any() >> 1,
+                                       .rate = 1 + (uint32_t)(draw() % LIMIT_RATE),
+                                       .dimension = "seconds",
+                                       .abbreviation = 's',
+                                       .first = i * per,
+                                       .used = per};
         h->high = h->low + 1 + (draw_any() >> 1);
         uint32_t next = 0;
         for (uint32_t k = h->first; k < h->first + per; k++) {
@@ -54,7 +59,8 @@ static void fill_random(struct counts *c, uint32_t builds)
 /* Field by field: the struct has padding. */
 static void assert_same_histogram(const struct counts_histogram *a, const struct counts_histogram *b)
 {
-    cr_assert(a->build == b->build && a->bins == b->bins && a->low == b->low && a->high == b->high && a->rate == b->rate);
+    cr_assert(a->build == b->build && a->bins == b->bins && a->low == b->low && a->high == b->high &&
+              a->rate == b->rate);
     cr_assert(a->abbreviation == b->abbreviation && a->first == b->first && a->used == b->used);
     cr_assert_arr_eq(a->dimension, b->dimension, sizeof a->dimension);
 }
@@ -143,7 +149,8 @@ Test(proto_counts, every_cut_and_many_changes_are_refused_or_valid)
 }
 
 /* Wraps columns as a sender would. */
-static enum profd_status decode_columns(const uint8_t *raw, size_t n, uint32_t builds, uint64_t stated, struct profd_error *e)
+static enum profd_status decode_columns(const uint8_t *raw, size_t n, uint32_t builds, uint64_t stated,
+                                        struct profd_error *e)
 {
     uint8_t *packed = malloc(ZSTD_compressBound(n) + 20);
     packed[0] = 1;
@@ -171,7 +178,8 @@ static void refuse(const uint8_t *raw, size_t n, enum profd_status status, const
 Test(proto_counts, each_rule_has_its_sentence)
 {
     struct profd_error e = {""};
-    cr_assert_eq(decode_columns(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 3, 1, 1), 2, 20 - 5 + 0, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(decode_columns(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 3, 1, 1), 2, 20 - 5 + 0, &e), PROFD_OK,
+                 "%s", e.sentence);
     refuse(RAW(1, 2, 0, HISTOGRAM(2, 5, 2, 4, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "build 2: the upload has 2");
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 4, 1, 1), PROFD_MALFORMED, "beyond the last of 5");
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 3, 1, 0), PROFD_MALFORMED, "0 ticks");
@@ -179,7 +187,8 @@ Test(proto_counts, each_rule_has_its_sentence)
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 3), 0, 3, 1, 1), PROFD_MALFORMED, "3 non-zero bins where 2");
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 1, 2, 4, 100, 2), 0, 0, 1, 1), PROFD_MALFORMED, "2 non-zero bins of 1");
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 0, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "not below high");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 1, 1, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "not below high"); /* −1 + 1 wraps */
+    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 1, 1, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED,
+           "not below high"); /* −1 + 1 wraps */
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 0, 2, 4, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "no bins");
     refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 0, 2), 0, 3, 1, 1), PROFD_MALFORMED, "rate of 0");
     refuse(RAW(1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 2, 4, 100, 0, 's', 0), PROFD_TOO_LARGE, "4294967295 bins");
@@ -203,7 +212,8 @@ Test(proto_counts, each_rule_has_its_sentence)
     refuse(RAW(0, 0, 0x81, 0x80, 0x80, 0x02), PROFD_TOO_LARGE, "4194305 arcs, at most 4194304");
     refuse(RAW(0x81, 0x20, 0, 0), PROFD_TOO_LARGE, "4097 histograms, at most 4096");
     refuse(RAW(0x81), PROFD_MALFORMED, "sizes");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02), PROFD_MALFORMED, "64 bits");
+    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02),
+           PROFD_MALFORMED, "64 bits");
 }
 
 Test(proto_counts, the_envelope_is_judged_before_memory_is_taken)
@@ -228,7 +238,8 @@ Test(proto_counts, what_could_not_be_decoded_is_not_encoded)
     struct profd_error e;
     struct counts c;
     cr_assert_eq(counts_init(&c, 1, 2, 0, NULL), PROFD_OK);
-    const struct counts_histogram good = {.bins = 9, .low = 1, .high = 9, .rate = 1, .dimension = "seconds", .abbreviation = 's', .used = 2};
+    const struct counts_histogram good = {
+        .bins = 9, .low = 1, .high = 9, .rate = 1, .dimension = "seconds", .abbreviation = 's', .used = 2};
     c.histograms[0] = good;
     c.bin_index[1] = 8;
     c.bin_ticks[0] = c.bin_ticks[1] = 1;
@@ -257,7 +268,8 @@ Test(proto_counts, totals_stop_at_the_limit)
     struct counts c;
     uint64_t ticks, calls;
     cr_assert_eq(counts_init(&c, 1, 2, 3, NULL), PROFD_OK);
-    c.histograms[0] = (struct counts_histogram){.bins = 2, .high = 2, .rate = 1, .dimension = "seconds", .abbreviation = 's', .used = 2};
+    c.histograms[0] = (struct counts_histogram){
+        .bins = 2, .high = 2, .rate = 1, .dimension = "seconds", .abbreviation = 's', .used = 2};
     c.bin_ticks[0] = 5;
     c.bin_ticks[1] = 6;
     c.calls[0] = c.calls[1] = (uint64_t)INT64_MAX;
@@ -274,8 +286,13 @@ Test(proto_counts, a_usual_profile_takes_few_bytes)
     struct counts c;
     state = 42;
     cr_assert_eq(counts_init(&c, 1, 2900, 1149, NULL), PROFD_OK);
-    c.histograms[0] = (struct counts_histogram){.bins = 46236, .low = 0x4000, .high = 0x4000 + 4 * 46236, .rate = 100, .dimension = "seconds",
-                                                .abbreviation = 's', .used = 2900};
+    c.histograms[0] = (struct counts_histogram){.bins = 46236,
+                                                .low = 0x4000,
+                                                .high = 0x4000 + 4 * 46236,
+                                                .rate = 100,
+                                                .dimension = "seconds",
+                                                .abbreviation = 's',
+                                                .used = 2900};
     for (uint32_t i = 0; i < 2900; i++) {
         c.bin_index[i] = i == 0 ? 100 : c.bin_index[i - 1] + 1 + (draw() % 8 ? 0 : (uint32_t)(draw() % 100));
         c.bin_ticks[i] = 1 + (draw() % 6 == 0 ? draw() % 8 : 0);

@@ -14,10 +14,22 @@ static const struct gmon_format formats[] = {{false, 8}, {true, 8}, {false, 4}, 
 static void make(struct counts *c)
 {
     cr_assert_eq(counts_init(c, 2, 5, 4, NULL), PROFD_OK);
-    c->histograms[0] = (struct counts_histogram){.bins = 7, .low = 0x1000, .high = 0x101c, .rate = 100, .dimension = "seconds",
-                                                 .abbreviation = 's', .first = 0, .used = 3};
-    c->histograms[1] = (struct counts_histogram){.bins = 3, .low = 0x2000, .high = 0xfffffff0, .rate = 1000, .dimension = "exactly15chars!",
-                                                 .abbreviation = 'x', .first = 3, .used = 2};
+    c->histograms[0] = (struct counts_histogram){.bins = 7,
+                                                 .low = 0x1000,
+                                                 .high = 0x101c,
+                                                 .rate = 100,
+                                                 .dimension = "seconds",
+                                                 .abbreviation = 's',
+                                                 .first = 0,
+                                                 .used = 3};
+    c->histograms[1] = (struct counts_histogram){.bins = 3,
+                                                 .low = 0x2000,
+                                                 .high = 0xfffffff0,
+                                                 .rate = 1000,
+                                                 .dimension = "exactly15chars!",
+                                                 .abbreviation = 'x',
+                                                 .first = 3,
+                                                 .used = 2};
     static const uint32_t index[] = {0, 3, 6, 0, 2};
     static const uint64_t ticks[] = {1, 65535, 256, 513, 7};
     static const uint64_t from[] = {0x1000, 0x1010, 0x1000, 0xffffffff}, to[] = {0x1004, 0x2000, 0x1004, 0};
@@ -32,7 +44,8 @@ static void make(struct counts *c)
 /* Field by field: the struct has padding. */
 static void assert_same_histogram(const struct counts_histogram *a, const struct counts_histogram *b)
 {
-    cr_assert(a->build == b->build && a->bins == b->bins && a->low == b->low && a->high == b->high && a->rate == b->rate);
+    cr_assert(a->build == b->build && a->bins == b->bins && a->low == b->low && a->high == b->high &&
+              a->rate == b->rate);
     cr_assert(a->abbreviation == b->abbreviation && a->first == b->first && a->used == b->used);
     cr_assert_arr_eq(a->dimension, b->dimension, sizeof a->dimension);
 }
@@ -79,16 +92,18 @@ Test(proto_gmon, bytes_lie_where_the_format_says)
     size_t n;
     make(&c);
     cr_assert_eq(gmon_format_file(&c, &formats[1], &b, &n, NULL), PROFD_OK);
-    static const uint8_t head[] = {'g', 'm', 'o', 'n', 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0};
+    static const uint8_t head[] = {'g', 'm', 'o', 'n', 0, 0, 0, 1, 0, 0, 0, 0, 0,    0, 0,
+                                   0,   0,   0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0};
     cr_assert_arr_eq(b, head, sizeof head);
-    static const uint8_t tail[] = {0, 0, 0, 7, 0, 0, 0, 100, 's', 'e', 'c', 'o', 'n', 'd', 's', 0, 0, 0, 0, 0, 0, 0, 0, 's',
-                                   0, 1, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 1, 0};
+    static const uint8_t tail[] = {0, 0, 0, 7, 0,   0, 0, 100, 's', 'e', 'c', 'o',  'n',  'd', 's', 0, 0, 0, 0,
+                                   0, 0, 0, 0, 's', 0, 1, 0,   0,   0,   0,   0xff, 0xff, 0,   0,   0, 0, 1, 0};
     cr_assert_arr_eq(b + 37, tail, sizeof tail);
     free(b);
     counts_done(&c);
 }
 
-/* A file cut between two records is a valid shorter file: nothing in the format can tell. Everywhere else it is refused. */
+/* A file cut between two records is a valid shorter file: nothing in the format can tell. Everywhere else it is
+ * refused. */
 Test(proto_gmon, a_cut_at_every_offset_is_refused_with_the_offset)
 {
     for (size_t k = 0; k < 4; k++) {
@@ -148,7 +163,8 @@ Test(proto_gmon, each_fault_is_named)
     refuse(BYTES('g', 'm', 'o', 'n', 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), "sprof");
     refuse(BYTES(HEADER, 3), "tag 3 at offset 20");
     refuse(BYTES(HEADER, 'g'), "tag 103");
-    refuse(BYTES(HEADER, 0, 0, 16, 0, 0, 0, 32, 0, 0, 9, 0, 0, 0, 100, 0, 0, 0, DIMENSION, 1, 0), "needs 18 more bytes");
+    refuse(BYTES(HEADER, 0, 0, 16, 0, 0, 0, 32, 0, 0, 9, 0, 0, 0, 100, 0, 0, 0, DIMENSION, 1, 0),
+           "needs 18 more bytes");
     refuse(BYTES(HEADER, 0, 0, 16, 0, 0, 0, 32, 0, 0, 255, 255, 255, 255, 100, 0, 0, 0, DIMENSION, 1, 0), "8589934590");
     refuse(BYTES(HEADER, 0, 0, 32, 0, 0, 0, 32, 0, 0, 1, 0, 0, 0, 100, 0, 0, 0, DIMENSION, 1, 0), "not below high");
     refuse(BYTES(HEADER, 0, 0, 64, 0, 0, 0, 32, 0, 0, 1, 0, 0, 0, 100, 0, 0, 0, DIMENSION, 1, 0), "low 0x4000");
@@ -165,7 +181,8 @@ Test(proto_gmon, basic_blocks_are_stepped_over)
 {
     struct counts c;
     struct profd_error e;
-    cr_assert_eq(gmon_parse(BYTES(HEADER, 2, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 9, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0), &formats[2], &c, &e),
+    cr_assert_eq(gmon_parse(BYTES(HEADER, 2, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 9, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0),
+                            &formats[2], &c, &e),
                  PROFD_OK, "%s", e.sentence);
     cr_assert_eq(c.arc_count, 1);
     cr_assert_eq(c.from[0], 9);
@@ -231,11 +248,12 @@ Test(proto_gmon, what_no_file_can_hold_is_refused)
     counts_done(&c);
 }
 
-static const char program[] = "#include <stdlib.h>\n"
-                              "volatile unsigned sink;\n"
-                              "__attribute__((noinline)) void leaf(unsigned i) { sink += i; }\n"
-                              "__attribute__((noinline)) void middle(void) { for (unsigned i = 0; i < 100; i++) leaf(i); }\n"
-                              "int main(void) { for (int i = 0; i < 1000; i++) middle(); return 0; }\n";
+static const char program[] =
+    "#include <stdlib.h>\n"
+    "volatile unsigned sink;\n"
+    "__attribute__((noinline)) void leaf(unsigned i) { sink += i; }\n"
+    "__attribute__((noinline)) void middle(void) { for (unsigned i = 0; i < 100; i++) leaf(i); }\n"
+    "int main(void) { for (int i = 0; i < 1000; i++) middle(); return 0; }\n";
 
 static void run_in(const char *folder, const char *command)
 {

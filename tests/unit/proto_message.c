@@ -25,7 +25,8 @@ static void round_trip(const struct message *m, uint16_t flags, struct message *
     uint8_t *payload = bytes + FRAME_HEADER_SIZE, *inflated = NULL;
     size_t size = f.length;
     if (flags & FRAME_FLAG_COMPRESSED) {
-        cr_assert_eq(frame_inflate(payload, size, LIMIT_FRAME_PAYLOAD, &inflated, &size, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(frame_inflate(payload, size, LIMIT_FRAME_PAYLOAD, &inflated, &size, &e), PROFD_OK, "%s",
+                     e.sentence);
         payload = inflated;
     }
     cr_assert_eq(message_decode(f.type, payload, size, out, &e), PROFD_OK, "%s", e.sentence);
@@ -41,10 +42,20 @@ Test(proto_message, an_upload_comes_back_as_it_was)
     static const uint8_t sender[12] = {1, 2, 3, 0, 5, 6, 7, 8, 9, 10, 11, 255};
     static const uint8_t counts[] = {0, 1, 2, 0, 255};
     struct message m = {.type = FRAME_UPLOAD}, back;
-    m.as.upload = (struct message_upload){
-        .sender = {sender, 12}, .sequence = UINT32_MAX, .start = 1, .end = UINT64_MAX, .program = 2, .build_count = 3, .builds = builds,
-        .label_count = 2, .labels = labels, .counts = {counts, 5}, .inexact = INEXACT_ALL, .processes_started = 1,
-        .host = "0123456789abcdef0123456789abcdef", .process = {sender, 7}};
+    m.as.upload = (struct message_upload){.sender = {sender, 12},
+                                          .sequence = UINT32_MAX,
+                                          .start = 1,
+                                          .end = UINT64_MAX,
+                                          .program = 2,
+                                          .build_count = 3,
+                                          .builds = builds,
+                                          .label_count = 2,
+                                          .labels = labels,
+                                          .counts = {counts, 5},
+                                          .inexact = INEXACT_ALL,
+                                          .processes_started = 1,
+                                          .host = "0123456789abcdef0123456789abcdef",
+                                          .process = {sender, 7}};
     for (int compressed = 0; compressed < 2; compressed++) {
         round_trip(&m, compressed ? FRAME_FLAG_COMPRESSED : 0, &back);
         const struct message_upload *u = &back.as.upload;
@@ -119,7 +130,8 @@ Test(proto_message, every_other_type_comes_back)
     cr_assert_str_eq(b.as.query.target, "/api/v1/builds?limit=5");
     cr_assert_str_eq(b.as.query.if_none_match, "\"e\"");
     message_done(&b);
-    m = (struct message){.type = FRAME_REPLY, .as.reply = {200, "application/json", "\"x\"", {(const uint8_t *)"{\0}", 3}, 7, UINT64_MAX}};
+    m = (struct message){.type = FRAME_REPLY,
+                         .as.reply = {200, "application/json", "\"x\"", {(const uint8_t *)"{\0}", 3}, 7, UINT64_MAX}};
     round_trip(&m, FRAME_FLAG_LAST, &b);
     cr_assert_eq(b.as.reply.http_status, 200);
     cr_assert_str_eq(b.as.reply.content_type, "application/json");
@@ -172,7 +184,8 @@ Test(proto_message, an_admin_has_few_arguments)
     uint8_t *bytes;
     size_t n;
     cr_assert_eq(message_encode(&m, 0, 1, &bytes, &n, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(message_decode(FRAME_ADMIN, bytes + FRAME_HEADER_SIZE, n - FRAME_HEADER_SIZE, &back, &e), PROFD_TOO_LARGE);
+    cr_assert_eq(message_decode(FRAME_ADMIN, bytes + FRAME_HEADER_SIZE, n - FRAME_HEADER_SIZE, &back, &e),
+                 PROFD_TOO_LARGE);
     cr_assert_not_null(strstr(e.sentence, "9 arguments, at most 8"), "%s", e.sentence);
     free(bytes);
 }
@@ -194,13 +207,22 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
     refuse(14, "", 0, PROFD_UNKNOWN_TYPE, "14");
     refuse(0, "", 0, PROFD_UNKNOWN_TYPE, "0");
     refuse(FRAME_HELLO, "\xff", 1, PROFD_MALFORMED, "byte 0");
-    refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0");        /* field number 0 */
-    refuse(FRAME_HELLO, "\x0b\x0c", 2, PROFD_MALFORMED, "byte 0");        /* groups */
-    refuse(FRAME_HELLO, "\x1a\x7f" "ab", 4, PROFD_MALFORMED, "byte 0");   /* longer than what is there */
-    refuse(FRAME_HELLO, "\x08\x01\x1a\x02" "a", 5, PROFD_MALFORMED, "byte 2");
-    refuse(FRAME_HELLO, "\x1a\x03" "a\0b", 5, PROFD_MALFORMED, "holds a NUL");
+    refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0"); /* field number 0 */
+    refuse(FRAME_HELLO, "\x0b\x0c", 2, PROFD_MALFORMED, "byte 0"); /* groups */
+    refuse(FRAME_HELLO,
+           "\x1a\x7f"
+           "ab",
+           4, PROFD_MALFORMED, "byte 0"); /* longer than what is there */
+    refuse(FRAME_HELLO,
+           "\x08\x01\x1a\x02"
+           "a",
+           5, PROFD_MALFORMED, "byte 2");
+    refuse(FRAME_HELLO,
+           "\x1a\x03"
+           "a\0b",
+           5, PROFD_MALFORMED, "holds a NUL");
     refuse(FRAME_HELLO, "\x1a\x02\xc0\x80", 4, PROFD_MALFORMED, "client of Hello is not UTF-8");
-    refuse(FRAME_HELLO, "\x18\x01", 2, PROFD_MALFORMED, "HELLO");         /* a number where a string belongs */
+    refuse(FRAME_HELLO, "\x18\x01", 2, PROFD_MALFORMED, "HELLO"); /* a number where a string belongs */
     refuse(FRAME_HELLO, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_UPLOAD, "\x3a\x04\x0a\x02\xff\xfe", 6, PROFD_MALFORMED, "name of Label");
     refuse(FRAME_UPLOAD, "\x3a\x02\x0a\x05", 4, PROFD_MALFORMED, "Label is not protobuf");
@@ -209,7 +231,8 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
 
 Test(proto_message, fields_of_later_versions_are_skipped)
 {
-    static const uint8_t later[] = {0x08, 1, 0x10, 1, 0x92, 0x06, 3, 'x', 0, 'z', 0x98, 0x06, 7, 0xa1, 0x06, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t later[] = {0x08, 1,    0x10, 1, 0x92, 0x06, 3, 'x', 0, 'z', 0x98, 0x06,
+                                    7,    0xa1, 0x06, 1, 2,    3,    4, 5,   6, 7,   8};
     struct message m;
     cr_assert_eq(message_decode(FRAME_HELLO, later, sizeof later, &m, NULL), PROFD_OK);
     cr_assert_eq(m.as.hello.version_newest, 1);
@@ -304,7 +327,11 @@ Test(proto_message, damaged_uploads_are_judged)
     static const struct message_build builds[] = {{"00ff", "/usr/bin/lua"}, {"ab", "libm.so.6"}};
     static const struct message_label labels[] = {{"host", "a"}};
     struct message m = {.type = FRAME_UPLOAD}, back;
-    m.as.upload = (struct message_upload){.build_count = 2, .builds = builds, .label_count = 1, .labels = labels, .host = "h",
+    m.as.upload = (struct message_upload){.build_count = 2,
+                                          .builds = builds,
+                                          .label_count = 1,
+                                          .labels = labels,
+                                          .host = "h",
                                           .counts = {(const uint8_t *)"counts", 6}};
     uint8_t *bytes, copy[200];
     size_t n, accepted = 0;

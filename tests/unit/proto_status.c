@@ -47,7 +47,7 @@ Test(proto_status, unknown_codes_are_internal)
     cr_assert_str_eq(profd_status_name((enum profd_status)1000), "INTERNAL");
     cr_assert_str_eq(profd_status_text((enum profd_status)1000), "unknown status");
     cr_assert_not(profd_status_retry((enum profd_status)1000));
-    cr_assert_eq(profd_status_http((enum profd_status)-1), 500);
+    cr_assert_eq(profd_status_http((enum profd_status) - 1), 500);
     cr_assert_eq(profd_status_exit((enum profd_status)1000), 70);
 }
 

@@ -9,7 +9,8 @@
 #include "proto/varint.h"
 #include "proto/words.h"
 
-static const struct counts_histogram SECONDS = {.bins = 9, .low = 0x1000, .high = 0x1024, .rate = 100, .dimension = "seconds", .abbreviation = 's'};
+static const struct counts_histogram SECONDS = {
+    .bins = 9, .low = 0x1000, .high = 0x1024, .rate = 100, .dimension = "seconds", .abbreviation = 's'};
 
 static struct counts_histogram words(uint32_t build)
 {
@@ -51,7 +52,8 @@ Test(proto_words, they_are_known_by_their_dimension)
     cr_assert(words_are("collector"));
     cr_assert(!words_are("seconds") && !words_are("") && !words_are("collectors") && !words_are("collecto"));
     struct counts_histogram h = words(7);
-    cr_assert(words_are(h.dimension) && h.build == 7 && h.low == 0 && h.high == 64 && h.bins == 64 && h.rate == 1 && h.abbreviation == 'c');
+    cr_assert(words_are(h.dimension) && h.build == 7 && h.low == 0 && h.high == 64 && h.bins == 64 && h.rate == 1 &&
+              h.abbreviation == 'c');
 }
 
 Test(proto_words, each_has_a_name_of_its_own)
@@ -88,7 +90,8 @@ Test(proto_words, only_their_own_geometry_is_decoded)
         h.rate += rule == 4 ? 1 : 0;
         h.abbreviation = rule == 5 ? 's' : 'c';
         cr_assert_eq(decode(&h, 1, &e), PROFD_MALFORMED, "rule %d", rule);
-        cr_assert(strstr(e.sentence, "collector") != NULL && strstr(e.sentence, "it must be 0x0-0x40, 64 bins, rate 1, 'c'") != NULL,
+        cr_assert(strstr(e.sentence, "collector") != NULL &&
+                      strstr(e.sentence, "it must be 0x0-0x40, 64 bins, rate 1, 'c'") != NULL,
                   "%s", e.sentence);
     }
 }

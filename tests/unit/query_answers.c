@@ -12,20 +12,31 @@ static void nothing(void *context)
 static const struct query_lock LOCK = {nothing, nothing, NULL};
 static const struct store_scope ALL = {true, 0};
 
-static struct query_answer ask(struct store *s, struct query_answers *kept, const char *target, const char *tag, struct store_scope scope, uint64_t generation,
-                               enum coding coding)
+static struct query_answer ask(struct store *s, struct query_answers *kept, const char *target, const char *tag,
+                               struct store_scope scope, uint64_t generation, enum coding coding)
 {
-    struct query_request r = {.target = target, .if_none_match = tag, .scope = scope, .http = true, .now = FLEET_NOW, .answers = kept,
-                              .generation = generation, .coding = coding};
+    struct query_request r = {.target = target,
+                              .if_none_match = tag,
+                              .scope = scope,
+                              .http = true,
+                              .now = FLEET_NOW,
+                              .answers = kept,
+                              .generation = generation,
+                              .coding = coding};
     struct query_answer a;
     query_run(s, &r, &a);
     return a;
 }
 
-static bool find(struct query_answers *kept, const char *target, const char *tag, struct store_scope scope, uint64_t generation, enum coding coding,
-                 struct query_answer *a)
+static bool find(struct query_answers *kept, const char *target, const char *tag, struct store_scope scope,
+                 uint64_t generation, enum coding coding, struct query_answer *a)
 {
-    struct query_request r = {.target = target, .if_none_match = tag, .scope = scope, .http = true, .now = FLEET_NOW, .generation = generation,
+    struct query_request r = {.target = target,
+                              .if_none_match = tag,
+                              .scope = scope,
+                              .http = true,
+                              .now = FLEET_NOW,
+                              .generation = generation,
                               .coding = coding};
     return query_answers_find(kept, &r, a);
 }
@@ -59,7 +70,8 @@ Test(query_answers, the_same_again_is_given_while_nothing_was_written)
     cr_assert_eq(b.body.size, 0);
     cr_assert(!find(kept, TARGET, "", ALL, 12, CODING_IDENTITY, &b), "something was written");
     cr_assert(!find(kept, TARGET, "", ALL, 11, CODING_IDENTITY, &b), "something is being written");
-    cr_assert(!find(kept, TARGET, "", (struct store_scope){false, 1000}, 10, CODING_IDENTITY, &b), "somebody else asks");
+    cr_assert(!find(kept, TARGET, "", (struct store_scope){false, 1000}, 10, CODING_IDENTITY, &b),
+              "somebody else asks");
     cr_assert(!find(kept, TARGET, "", ALL, 10, CODING_GZIP, &b));
     cr_assert(!find(kept, TARGET "?limit=1", "", ALL, 10, CODING_IDENTITY, &b));
     query_answer_done(&a);
@@ -72,7 +84,8 @@ Test(query_answers, a_new_look_that_finds_the_same_tag_computes_nothing)
 {
     struct store *s = fleet_of_one();
     struct query_answers *kept = query_answers_new(LIMIT_ANSWER_CACHE, &LOCK);
-    struct query_answer a = ask(s, kept, TARGET, "", ALL, 10, CODING_IDENTITY), b = ask(s, kept, TARGET, "", ALL, 14, CODING_IDENTITY), c;
+    struct query_answer a = ask(s, kept, TARGET, "", ALL, 10, CODING_IDENTITY),
+                        b = ask(s, kept, TARGET, "", ALL, 14, CODING_IDENTITY), c;
     cr_assert_eq(b.body.size, a.body.size);
     cr_assert_arr_eq(b.body.data, a.body.data, a.body.size);
     cr_assert_str_eq(b.etag, a.etag);
@@ -101,7 +114,8 @@ Test(query_answers, a_304_is_known_before_there_is_a_body)
 {
     struct store *s = fleet_of_one();
     struct query_answers *kept = query_answers_new(LIMIT_ANSWER_CACHE, &LOCK);
-    struct query_answer a = ask(s, NULL, TARGET, "", ALL, 10, CODING_IDENTITY), b = ask(s, kept, TARGET, a.etag, ALL, 10, CODING_IDENTITY), c;
+    struct query_answer a = ask(s, NULL, TARGET, "", ALL, 10, CODING_IDENTITY),
+                        b = ask(s, kept, TARGET, a.etag, ALL, 10, CODING_IDENTITY), c;
     cr_assert_eq(b.http_status, 304);
     cr_assert(find(kept, TARGET, a.etag, ALL, 10, CODING_IDENTITY, &c));
     cr_assert_eq(c.http_status, 304);
@@ -120,8 +134,10 @@ Test(query_answers, a_304_is_known_before_there_is_a_body)
 /* "now-1h" means another hour a moment later; an error may be over; both are asked anew. */
 Test(query_answers, what_depends_on_the_moment_is_not_kept)
 {
-    static const char *const targets[] = {TARGET "?since=now-1h", TARGET "?since=-30d", TARGET "?until=now", TARGET "?until=%6eow", TARGET "?s%69nce=now-2h",
-                                          "/api/v1/labels?build_id=" PROGRAM "&since=now-1h", TARGET "?limit=x", "/api/v1/builds/ffff"};
+    static const char *const targets[] = {TARGET "?since=now-1h",   TARGET "?since=-30d",
+                                          TARGET "?until=now",      TARGET "?until=%6eow",
+                                          TARGET "?s%69nce=now-2h", "/api/v1/labels?build_id=" PROGRAM "&since=now-1h",
+                                          TARGET "?limit=x",        "/api/v1/builds/ffff"};
     struct store *s = fleet_of_one();
     struct query_answers *kept = query_answers_new(LIMIT_ANSWER_CACHE, &LOCK);
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
@@ -172,11 +188,14 @@ Test(query_coded, bodies_come_back_as_they_were_and_have_tags_of_their_own)
         cr_assert_lt(a.body.size, plain.body.size);
         if (c == CODING_GZIP) {
             struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-            cr_assert_eq(libdeflate_gzip_decompress(d, a.body.data, a.body.size, out, plain.body.size, &n), LIBDEFLATE_SUCCESS);
+            cr_assert_eq(libdeflate_gzip_decompress(d, a.body.data, a.body.size, out, plain.body.size, &n),
+                         LIBDEFLATE_SUCCESS);
             libdeflate_free_decompressor(d);
             cr_assert_eq(n, plain.body.size);
         } else {
-            cr_assert_eq(deflate_unpack((const uint8_t *)a.body.data, a.body.size, (uint8_t *)out, plain.body.size, NULL), PROFD_OK);
+            cr_assert_eq(
+                deflate_unpack((const uint8_t *)a.body.data, a.body.size, (uint8_t *)out, plain.body.size, NULL),
+                PROFD_OK);
         }
         cr_assert_arr_eq(out, plain.body.data, plain.body.size);
         etag_code(plain.etag, c, tag);
@@ -207,7 +226,12 @@ Test(query_coded, small_and_unsuitable_bodies_stay_unless_they_must)
     cr_assert_eq(a.coding, CODING_IDENTITY);
     cr_assert(strstr(a.etag, "gzip") == NULL);
     query_answer_done(&a);
-    struct query_request r = {.target = "/api/v1/labels", .if_none_match = "", .scope = ALL, .http = true, .now = FLEET_NOW, .coding = CODING_GZIP,
+    struct query_request r = {.target = "/api/v1/labels",
+                              .if_none_match = "",
+                              .scope = ALL,
+                              .http = true,
+                              .now = FLEET_NOW,
+                              .coding = CODING_GZIP,
                               .coded_only = true};
     query_run(s, &r, &a);
     cr_assert_eq(a.coding, CODING_GZIP);

@@ -14,7 +14,8 @@ static struct counts counts_get(struct store *s, const char *target)
     cr_assert_eq(answer.http, 200, "%s: %s", target, answer.body);
     cr_assert_eq(strncmp(answer.type, TYPE, strlen(TYPE)), 0, "%s", answer.type);
     cr_assert_neq(answer.etag[0], '\0');
-    cr_assert_eq(counts_decode((const uint8_t *)answer.body, answer.size, 1, &c, &e), PROFD_OK, "%s: %s", target, e.sentence);
+    cr_assert_eq(counts_decode((const uint8_t *)answer.body, answer.size, 1, &c, &e), PROFD_OK, "%s: %s", target,
+                 e.sentence);
     free(answer.body);
     return c;
 }
@@ -35,7 +36,8 @@ static void expect_arcs(const struct counts *c, const int *order, const uint64_t
     cr_assert_eq(c->arc_count, n, "%u arcs", c->arc_count);
     for (uint32_t i = 0; i < n; i++) {
         const struct fleet_arc *arc = &FLEET_ARCS[order[i]];
-        cr_assert(c->from[i] == arc->from && c->to[i] == arc->to && c->calls[i] == calls[i] && c->from_build[i] == 0 && c->to_build[i] == 0,
+        cr_assert(c->from[i] == arc->from && c->to[i] == arc->to && c->calls[i] == calls[i] && c->from_build[i] == 0 &&
+                      c->to_build[i] == 0,
                   "arc %u: 0x%llx to 0x%llx, %llu", i, (unsigned long long)c->from[i], (unsigned long long)c->to[i],
                   (unsigned long long)c->calls[i]);
     }
@@ -74,8 +76,11 @@ Test(query_counts, media_type_tells_the_layout)
         bool big_endian;
         const char *type;
     } CASES[] = {
-        {0, false, TYPE}, {64, false, TYPE "; bits=64; endian=little"}, {64, true, TYPE "; bits=64; endian=big"},
-        {32, false, TYPE "; bits=32; endian=little"}, {32, true, TYPE "; bits=32; endian=big"},
+        {0, false, TYPE},
+        {64, false, TYPE "; bits=64; endian=little"},
+        {64, true, TYPE "; bits=64; endian=big"},
+        {32, false, TYPE "; bits=32; endian=little"},
+        {32, true, TYPE "; bits=32; endian=big"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct store *s = fleet_open();
@@ -106,8 +111,16 @@ Test(query_counts, selects_as_reports_do)
         const char *parameters;
         uint64_t uploads;
     } CASES[] = {
-        {"", 4}, {"?since=now-1h", 2}, {"?until=now-1h", 2}, {"?label.host=db1", 2}, {"?match=host!=%22db1%22", 2}, {"?uid=0", 1},
-        {"?uid=1000&since=-1h", 2}, {"?scope=everywhere", 4}, {"?scope=build", 4}, {"?geometry=1&since=-61m", 2},
+        {"", 4},
+        {"?since=now-1h", 2},
+        {"?until=now-1h", 2},
+        {"?label.host=db1", 2},
+        {"?match=host!=%22db1%22", 2},
+        {"?uid=0", 1},
+        {"?uid=1000&since=-1h", 2},
+        {"?scope=everywhere", 4},
+        {"?scope=build", 4},
+        {"?geometry=1&since=-61m", 2},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char target[200];
@@ -115,7 +128,8 @@ Test(query_counts, selects_as_reports_do)
         snprintf(target, sizeof target, COUNTS "%s", CASES[i].parameters);
         struct counts c = counts_get(s, target);
         counts_totals(&c, &ticks, &calls);
-        cr_assert(ticks == 193 * CASES[i].uploads && calls == 13 * CASES[i].uploads, "%s: %llu ticks", target, (unsigned long long)ticks);
+        cr_assert(ticks == 193 * CASES[i].uploads && calls == 13 * CASES[i].uploads, "%s: %llu ticks", target,
+                  (unsigned long long)ticks);
         counts_done(&c);
     }
     struct store_scope own = {false, 1000}, other = {false, 7};
@@ -125,7 +139,8 @@ Test(query_counts, selects_as_reports_do)
     refused(s, "/api/v1/builds/beefbeef/counts", 404, "beefbeef");
     refused(s, COUNTS "?geometry=2", 400, "geometry=2");
     refused(s, COUNTS "?geometry=0", 400, "geometry=0");
-    static const char *const STRANGERS[] = {"format=gprof", "mode=compat", "static=1", "sort=self", "limit=5", "focus=a", "view=flat"};
+    static const char *const STRANGERS[] = {"format=gprof", "mode=compat", "static=1", "sort=self",
+                                            "limit=5",      "focus=a",     "view=flat"};
     for (size_t i = 0; i < sizeof STRANGERS / sizeof *STRANGERS; i++) {
         char target[200], word[20];
         snprintf(target, sizeof target, COUNTS "?%s", STRANGERS[i]);
@@ -138,8 +153,8 @@ Test(query_counts, selects_as_reports_do)
 /* Calls that leave the build or come from elsewhere are nothing gmon.out could say. */
 Test(query_counts, ends_elsewhere_are_left_out)
 {
-    static const struct fleet_arc ARCS[] = {{0, F_START + 4, 0, F_MAIN, 1}, {0, F_MAIN + 4, 1, L_F, 5}, {1, L_F + 4, 0, F_C, 2},
-                                            {1, L_F + 8, 1, L_F, 9}};
+    static const struct fleet_arc ARCS[] = {
+        {0, F_START + 4, 0, F_MAIN, 1}, {0, F_MAIN + 4, 1, L_F, 5}, {1, L_F + 4, 0, F_C, 2}, {1, L_F + 8, 1, L_F, 9}};
     struct store *s = fleet_open();
     struct fleet_upload u = fleet_cycle(1);
     u.builds = 2;

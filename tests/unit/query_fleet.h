@@ -17,7 +17,15 @@
 #define LIBRARY "0b9d33f1aa"
 #define FLEET_NOW (INT64_C(1795276800) * 1000000000)
 #define MINUTE INT64_C(60000000000)
-enum { F_START = 0x401000, F_MAIN = 0x401010, F_A = 0x401020, F_B = 0x401030, F_C = 0x401040, F_END = 0x401060, L_F = 0x1000 };
+enum {
+    F_START = 0x401000,
+    F_MAIN = 0x401010,
+    F_A = 0x401020,
+    F_B = 0x401030,
+    F_C = 0x401040,
+    F_END = 0x401060,
+    L_F = 0x1000
+};
 
 struct fleet_arc {
     uint32_t from_build;
@@ -50,8 +58,16 @@ struct fleet_upload {
 
 static inline struct fleet_upload fleet_cycle(uint32_t sequence)
 {
-    return (struct fleet_upload){.uid = 1000, .sequence = sequence, .rate = 100, .builds = 1, .end = FLEET_NOW - MINUTE, .host = "db1",
-                                 .arcs = FLEET_ARCS, .arc_count = 6, .bins = FLEET_BINS, .bin_count = 3};
+    return (struct fleet_upload){.uid = 1000,
+                                 .sequence = sequence,
+                                 .rate = 100,
+                                 .builds = 1,
+                                 .end = FLEET_NOW - MINUTE,
+                                 .host = "db1",
+                                 .arcs = FLEET_ARCS,
+                                 .arc_count = 6,
+                                 .bins = FLEET_BINS,
+                                 .bin_count = 3};
 }
 
 static inline void fleet_encode(const struct fleet_upload *u, uint8_t **bytes, size_t *size)
@@ -62,8 +78,13 @@ static inline void fleet_encode(const struct fleet_upload *u, uint8_t **bytes, s
     uint32_t bin_size = u->bin_size > 0 ? u->bin_size : 4;
     cr_assert_eq(counts_init(&c, u->bin_count > 0, (uint32_t)u->bin_count, (uint32_t)u->arc_count, &e), PROFD_OK);
     if (u->bin_count > 0) {
-        c.histograms[0] = (struct counts_histogram){.bins = (uint32_t)(high - low) / bin_size, .low = low, .high = high, .rate = u->rate,
-                                                    .dimension = "seconds", .abbreviation = 's', .used = (uint32_t)u->bin_count};
+        c.histograms[0] = (struct counts_histogram){.bins = (uint32_t)(high - low) / bin_size,
+                                                    .low = low,
+                                                    .high = high,
+                                                    .rate = u->rate,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .used = (uint32_t)u->bin_count};
     }
     for (size_t i = 0; i < u->bin_count; i++) {
         c.bin_index[i] = (uint32_t)(u->bins[i].address - low) / bin_size;
@@ -90,10 +111,22 @@ static inline void fleet_put(struct store *s, const struct fleet_upload *u)
     enum store_outcome outcome;
     struct profd_error e;
     fleet_encode(u, &bytes, &size);
-    struct store_upload upload = {.uid = u->uid, .sender = "abcdefghijk", .sequence = u->sequence, .received = u->end,
-                                  .start = u->end - MINUTE, .end = u->end, .processes_started = 1, .program = u->program, .build_count = u->builds,
-                                  .builds = builds, .label_count = 2, .labels = labels, .counts = bytes, .counts_size = size,
-                                  .ticks = 193, .calls = 16};
+    struct store_upload upload = {.uid = u->uid,
+                                  .sender = "abcdefghijk",
+                                  .sequence = u->sequence,
+                                  .received = u->end,
+                                  .start = u->end - MINUTE,
+                                  .end = u->end,
+                                  .processes_started = 1,
+                                  .program = u->program,
+                                  .build_count = u->builds,
+                                  .builds = builds,
+                                  .label_count = 2,
+                                  .labels = labels,
+                                  .counts = bytes,
+                                  .counts_size = size,
+                                  .ticks = 193,
+                                  .calls = 16};
     memset(upload.host, u->host[2], 32);
     cr_assert_eq(store_put_uploads(s, &upload, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
     free(bytes);
@@ -108,20 +141,39 @@ static inline void fleet_put_layout(struct store *s, const char *id, uint32_t ui
     struct object_symbol symbols[5] = {0};
     struct object_range ranges[] = {{library ? L_F : F_START, library ? L_F + 64 : F_END, OBJECT_RANGE_TEXT},
                                     {library ? L_F : F_START, library ? L_F + 64 : F_END, OBJECT_RANGE_SEGMENT}};
-    struct object o = {.machine = 62, .bits = bits, .big_endian = big_endian, .has_names = true, .symbols = symbols, .ranges = ranges, .range_count = 2,
-                       .symbol_count = library ? 1 : 5, .names = library ? "\0f" : NAMES, .name_bytes = library ? 3 : sizeof NAMES, .note = ""};
+    struct object o = {.machine = 62,
+                       .bits = bits,
+                       .big_endian = big_endian,
+                       .has_names = true,
+                       .symbols = symbols,
+                       .ranges = ranges,
+                       .range_count = 2,
+                       .symbol_count = library ? 1 : 5,
+                       .names = library ? "\0f" : NAMES,
+                       .name_bytes = library ? 3 : sizeof NAMES,
+                       .note = ""};
     uint8_t *bytes;
     size_t size;
     struct profd_error e;
     for (uint32_t i = 0; i < o.symbol_count; i++) {
         uint32_t name = library ? 1 : OFFSETS[i];
-        symbols[i] = (struct object_symbol){.address = library ? L_F : F_START + 16 * (uint64_t)i, .size = 16, .name = name, .demangled = name,
-                                            .bind = OBJECT_BIND_GLOBAL, .type = OBJECT_TYPE_FUNCTION, .flags = OBJECT_SYMBOL_EXECUTABLE};
+        symbols[i] = (struct object_symbol){.address = library ? L_F : F_START + 16 * (uint64_t)i,
+                                            .size = 16,
+                                            .name = name,
+                                            .demangled = name,
+                                            .bind = OBJECT_BIND_GLOBAL,
+                                            .type = OBJECT_TYPE_FUNCTION,
+                                            .flags = OBJECT_SYMBOL_EXECUTABLE};
     }
     strcpy(o.id.text, id);
     memset(o.variant, 'a', 64);
     cr_assert_eq(object_encode(&o, &bytes, &size, &e), PROFD_OK, "%s", e.sentence);
-    struct store_object object = {.uid = uid, .has_names = true, .encoded = bytes, .encoded_size = size, .name = id, .note = "",
+    struct store_object object = {.uid = uid,
+                                  .has_names = true,
+                                  .encoded = bytes,
+                                  .encoded_size = size,
+                                  .name = id,
+                                  .note = "",
                                   .received = FLEET_NOW};
     strcpy(object.id.text, id);
     memset(object.variant, 'a', 64);
@@ -149,9 +201,11 @@ struct fleet_answer {
     size_t size;
 };
 
-static inline struct fleet_answer fleet_ask_as(struct store *s, const char *target, const char *etag, struct store_scope scope)
+static inline struct fleet_answer fleet_ask_as(struct store *s, const char *target, const char *etag,
+                                               struct store_scope scope)
 {
-    struct query_request request = {.target = target, .if_none_match = etag, .scope = scope, .http = true, .now = FLEET_NOW};
+    struct query_request request = {
+        .target = target, .if_none_match = etag, .scope = scope, .http = true, .now = FLEET_NOW};
     struct query_answer answer;
     struct fleet_answer out;
     cr_assert(query_owns(target));

@@ -4,10 +4,12 @@
 #define GROUPS "/api/v1/builds/4f2a/groups"
 #define REPORT "/api/v1/builds/4f2a/report"
 
-/* Eight uploads, half an hour apart, the last ending at NOW − 1 min; by turns of db1, db2, db3; every other one with the library. */
+/* Eight uploads, half an hour apart, the last ending at NOW − 1 min; by turns of db1, db2, db3; every other one with
+ * the library. */
 static struct store *fleet_of_eight(void)
 {
-    static const struct fleet_arc TO_LIBRARY[] = {{0, F_MAIN + 4, 0, F_A, 5}, {0, F_A + 4, 1, L_F, 7}, {1, L_F + 4, 1, L_F, 2}};
+    static const struct fleet_arc TO_LIBRARY[] = {
+        {0, F_MAIN + 4, 0, F_A, 5}, {0, F_A + 4, 1, L_F, 7}, {1, L_F + 4, 1, L_F, 2}};
     struct store *s = fleet_open();
     for (uint32_t i = 0; i < 8; i++) {
         struct fleet_upload u = fleet_cycle(i + 1);
@@ -80,10 +82,18 @@ Test(query_groups, labels_that_are_absent_are_empty)
 /* Whatever is asked, the groups are parts of the report of the same question. */
 Test(query_groups, add_up_to_the_report)
 {
-    static const char *const ASKED[] = {"", "scope=build", "scope=everywhere", "since=now-2h", "until=now-1h&scope=build", "uid=0",
-                                        "match=host%3D~%22db%5B12%5D%22", "match=host!~%22db%5B12%5D%22&since=-3h", "label.host=db2",
+    static const char *const ASKED[] = {"",
+                                        "scope=build",
+                                        "scope=everywhere",
+                                        "since=now-2h",
+                                        "until=now-1h&scope=build",
+                                        "uid=0",
+                                        "match=host%3D~%22db%5B12%5D%22",
+                                        "match=host!~%22db%5B12%5D%22&since=-3h",
+                                        "label.host=db2",
                                         "match=host%3D~%22nobody%22"};
-    static const char *const BY[] = {"by=host", "by=nothing", "by=service&by=host", "step=1h", "step=1d&by=host", "step=5m", "step=30m"};
+    static const char *const BY[] = {"by=host", "by=nothing", "by=service&by=host", "step=1h", "step=1d&by=host",
+                                     "step=5m", "step=30m"};
     struct store *s = fleet_of_eight();
     for (size_t i = 0; i < sizeof ASKED / sizeof *ASKED; i++) {
         for (size_t k = 0; k < sizeof BY / sizeof *BY; k++) {
@@ -138,7 +148,8 @@ Test(query_groups, pages)
         const json_t *next = fleet_at(root, "next");
         bool last = json_is_null(next);
         cr_assert(last || json_array_size(fleet_at(root, "rows")) == 3);
-        snprintf(target, sizeof target, GROUPS "?by=host&step=1h&limit=3&cursor=%s", last ? "" : json_string_value(next));
+        snprintf(target, sizeof target, GROUPS "?by=host&step=1h&limit=3&cursor=%s",
+                 last ? "" : json_string_value(next));
         json_decref(root);
         if (last) {
             break;
@@ -178,9 +189,18 @@ Test(query_groups, refusals)
 
 Test(query_groups, an_etag_knows_the_question)
 {
-    static const char *const ASKED[] = {"?by=host", "?by=service", "?by=host&by=service", "?by=service&by=host", "?step=1h", "?step=1d",
-                                        "?by=host&step=1h", "?by=host&limit=2", "?by=host&since=5", "?by=host&uid=0",
-                                        "?by=host&match=host%3D~%22.%2B%22", "?by=host&match=host!~%22.%2B%22"};
+    static const char *const ASKED[] = {"?by=host",
+                                        "?by=service",
+                                        "?by=host&by=service",
+                                        "?by=service&by=host",
+                                        "?step=1h",
+                                        "?step=1d",
+                                        "?by=host&step=1h",
+                                        "?by=host&limit=2",
+                                        "?by=host&since=5",
+                                        "?by=host&uid=0",
+                                        "?by=host&match=host%3D~%22.%2B%22",
+                                        "?by=host&match=host!~%22.%2B%22"};
     enum { N = sizeof ASKED / sizeof *ASKED };
     char tags[N][80];
     struct store *s = fleet_of_eight();
@@ -235,8 +255,12 @@ Test(query_groups, an_endless_pattern_is_said)
     struct fleet_upload u = fleet_cycle(1);
     u.host = host;
     fleet_put(s, &u);
-    static const char *const WHERE[] = {REPORT "?", GROUPS "?by=host&", GROUPS "?step=1h&", "/api/v1/labels?build_id=4f2a&",
-                                        "/api/v1/builds/4f2a/counts?", "/api/v1/builds/4f2a/functions?name=main&"};
+    static const char *const WHERE[] = {REPORT "?",
+                                        GROUPS "?by=host&",
+                                        GROUPS "?step=1h&",
+                                        "/api/v1/labels?build_id=4f2a&",
+                                        "/api/v1/builds/4f2a/counts?",
+                                        "/api/v1/builds/4f2a/functions?name=main&"};
     for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++) {
         char target[300];
         snprintf(target, sizeof target, "%smatch=host%%3D~%%22(a%%2B)%%2B%%5Bbc%%5D%%22", WHERE[i]);

@@ -53,20 +53,39 @@ static void put_second(struct store *s, const char *id, bool twins)
     struct object_symbol symbols[5] = {0};
     struct object_range ranges[] = {{F_START, F_END, OBJECT_RANGE_TEXT}, {F_START, F_END, OBJECT_RANGE_SEGMENT}};
     static const uint32_t OFFSETS[] = {1, 7, 14, 12, 16};
-    struct object o = {.machine = 62, .bits = 64, .has_names = true, .symbols = symbols, .ranges = ranges, .range_count = 2, .symbol_count = 5,
-                       .names = NAMES, .name_bytes = sizeof NAMES, .note = ""};
+    struct object o = {.machine = 62,
+                       .bits = 64,
+                       .has_names = true,
+                       .symbols = symbols,
+                       .ranges = ranges,
+                       .range_count = 2,
+                       .symbol_count = 5,
+                       .names = NAMES,
+                       .name_bytes = sizeof NAMES,
+                       .note = ""};
     uint8_t *bytes;
     size_t size;
     struct profd_error e;
     for (uint32_t i = 0; i < 5; i++) {
         uint32_t name = twins && i == 3 ? OFFSETS[2] : OFFSETS[i];
-        symbols[i] = (struct object_symbol){.address = F_START + 16 * (uint64_t)i, .size = 16, .name = name, .demangled = name,
-                                            .bind = OBJECT_BIND_GLOBAL, .type = OBJECT_TYPE_FUNCTION, .flags = OBJECT_SYMBOL_EXECUTABLE};
+        symbols[i] = (struct object_symbol){.address = F_START + 16 * (uint64_t)i,
+                                            .size = 16,
+                                            .name = name,
+                                            .demangled = name,
+                                            .bind = OBJECT_BIND_GLOBAL,
+                                            .type = OBJECT_TYPE_FUNCTION,
+                                            .flags = OBJECT_SYMBOL_EXECUTABLE};
     }
     strcpy(o.id.text, id);
     memset(o.variant, 'b', 64);
     cr_assert_eq(object_encode(&o, &bytes, &size, &e), PROFD_OK, "%s", e.sentence);
-    struct store_object object = {.uid = 1000, .has_names = true, .encoded = bytes, .encoded_size = size, .name = id, .note = "", .received = FLEET_NOW};
+    struct store_object object = {.uid = 1000,
+                                  .has_names = true,
+                                  .encoded = bytes,
+                                  .encoded_size = size,
+                                  .name = id,
+                                  .note = "",
+                                  .received = FLEET_NOW};
     strcpy(object.id.text, id);
     memset(object.variant, 'b', 64);
     cr_assert_eq(store_put_object(s, &object, &e), PROFD_OK, "%s", e.sentence);
@@ -84,9 +103,21 @@ static void put_program(struct store *s, const char *id, uint32_t sequence)
     struct profd_error e;
     strcpy(build.id.text, id);
     fleet_encode(&u, &bytes, &size);
-    struct store_upload upload = {.uid = 1000, .sender = "abcdefghijx", .sequence = sequence, .received = u.end, .start = u.end - MINUTE, .end = u.end,
-                                  .processes_started = 1, .build_count = 1, .builds = &build, .label_count = 1, .labels = labels, .counts = bytes,
-                                  .counts_size = size, .ticks = 193, .calls = 16};
+    struct store_upload upload = {.uid = 1000,
+                                  .sender = "abcdefghijx",
+                                  .sequence = sequence,
+                                  .received = u.end,
+                                  .start = u.end - MINUTE,
+                                  .end = u.end,
+                                  .processes_started = 1,
+                                  .build_count = 1,
+                                  .builds = &build,
+                                  .label_count = 1,
+                                  .labels = labels,
+                                  .counts = bytes,
+                                  .counts_size = size,
+                                  .ticks = 193,
+                                  .calls = 16};
     cr_assert_eq(store_put_uploads(s, &upload, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
     free(bytes);
 }
@@ -127,8 +158,8 @@ Test(query_joined, what_does_not_join_is_told_and_nothing_is_lost)
         json_t *row;
         double sum = 0;
         json_array_foreach(json_object_get(joined, "rows"), i, row) sum += fleet_number(row, "self");
-        sum += fleet_number(joined, "not_joined/unnamed_seconds") + fleet_number(joined, "not_joined/ambiguous_seconds") +
-               fleet_number(joined, "not_joined/other_seconds");
+        sum += fleet_number(joined, "not_joined/unnamed_seconds") +
+               fleet_number(joined, "not_joined/ambiguous_seconds") + fleet_number(joined, "not_joined/other_seconds");
         cr_assert_float_eq(sum, 3.86, 1e-9);
         if (names) {
             cr_assert_eq(fleet_number(joined, "not_joined/ambiguous_names"), 1);
@@ -175,7 +206,8 @@ Test(query_joined, pages_users_windows_and_refusals)
     json_decref(mine);
     free(own.body);
     cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){false, 1001}), 304);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){false, 1000}), 200, "another's tag");
+    cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){false, 1000}), 200,
+                 "another's tag");
     cr_assert_eq(fleet_status(s, "/api/v1/functions?uid=1000", "", (struct store_scope){false, 1001}), 403);
     cr_assert_eq(fleet_status(s, "/api/v1/functions?sort=index", "", (struct store_scope){true, 0}), 400);
     cr_assert_eq(fleet_status(s, "/api/v1/functions?sort=name", "", (struct store_scope){true, 0}), 400);

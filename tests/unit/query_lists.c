@@ -12,8 +12,15 @@ Test(query_lists, builds_page_by_cursor)
         struct store_build build = {.name = "p"};
         fleet_encode(&u, &bytes, &size);
         snprintf(build.id.text, sizeof build.id.text, "%08x", i * 7919);
-        struct store_upload upload = {.uid = i % 5, .sequence = i + 1, .received = FLEET_NOW, .start = 1, .end = FLEET_NOW, .build_count = 1,
-                                      .builds = &build, .counts = bytes, .counts_size = size};
+        struct store_upload upload = {.uid = i % 5,
+                                      .sequence = i + 1,
+                                      .received = FLEET_NOW,
+                                      .start = 1,
+                                      .end = FLEET_NOW,
+                                      .build_count = 1,
+                                      .builds = &build,
+                                      .counts = bytes,
+                                      .counts_size = size};
         cr_assert_eq(store_put_uploads(s, &upload, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
         free(bytes);
     }
@@ -98,15 +105,24 @@ Test(query_lists, refusals_are_problems)
         int http;
         const char *word;
     } CASES[] = {
-        {"/api/v1/builds/beefbeef", 404, "beef"},        {"/api/v1/builds/4f", 422, "4"},
-        {"/api/v1/builds/4f2a?limit=1", 400, "limit"},   {"/api/v1/builds?limit=0", 400, "limit=0"},
-        {"/api/v1/builds?limit=1001", 400, "1001"},      {"/api/v1/builds?cursor=zz", 400, "cursor=zz"},
-        {"/api/v1/builds?sicne=1", 400, "sicne"},        {"/api/v1/builds?limit=1&limit=1", 400, "twice"},
-        {"/api/v1/builds/", 404, "nothing at"},          {"/api/v1/builds/4f2a/raport", 404, "nothing at"},
-        {"/api/v2/builds", 404, "/api/v2"},              {"/api/", 404, "nothing at"},
-        {"/api/v1/builds?x=%zz", 400, "hexadecimal"},    {"/api/v1/labels//values", 404, "nothing at"},
-        {"/api/v1/labels?build_id=beefbeef", 404, "beef"}, {"/openapi.json?x=1", 400, "'x'"},
-        {"/api/v1/builds/4f2a/report?uid=x", 400, "uid=x"}, {"/api/v1/builds/4f2a/report?name=x", 400, "'name'"},
+        {"/api/v1/builds/beefbeef", 404, "beef"},
+        {"/api/v1/builds/4f", 422, "4"},
+        {"/api/v1/builds/4f2a?limit=1", 400, "limit"},
+        {"/api/v1/builds?limit=0", 400, "limit=0"},
+        {"/api/v1/builds?limit=1001", 400, "1001"},
+        {"/api/v1/builds?cursor=zz", 400, "cursor=zz"},
+        {"/api/v1/builds?sicne=1", 400, "sicne"},
+        {"/api/v1/builds?limit=1&limit=1", 400, "twice"},
+        {"/api/v1/builds/", 404, "nothing at"},
+        {"/api/v1/builds/4f2a/raport", 404, "nothing at"},
+        {"/api/v2/builds", 404, "/api/v2"},
+        {"/api/", 404, "nothing at"},
+        {"/api/v1/builds?x=%zz", 400, "hexadecimal"},
+        {"/api/v1/labels//values", 404, "nothing at"},
+        {"/api/v1/labels?build_id=beefbeef", 404, "beef"},
+        {"/openapi.json?x=1", 400, "'x'"},
+        {"/api/v1/builds/4f2a/report?uid=x", 400, "uid=x"},
+        {"/api/v1/builds/4f2a/report?name=x", 400, "'name'"},
     };
     struct store *s = fleet_open();
     struct fleet_upload u = fleet_cycle(1);
@@ -141,10 +157,22 @@ Test(query_lists, openapi_describes_the_routes)
 {
     struct store *s = fleet_open();
     json_t *root = fleet_get(s, "/openapi.json");
-    static const char *const PATHS[] = {"/api/v1/builds", "/api/v1/builds/{id}", "/api/v1/builds/{id}/report", "/api/v1/builds/{id}/counts",
-                                        "/api/v1/builds/{id}/groups", "/api/v1/builds/{id}/functions", "/api/v1/builds/{id}/functions/{address}",
-                                        "/api/v1/builds/{id}/functions/{address}/series", "/api/v1/functions", "/api/v1/labels",
-                                        "/api/v1/labels/{name}/values", "/api/v1/status", "/openapi.json", "/healthz", "/readyz", "/metrics"};
+    static const char *const PATHS[] = {"/api/v1/builds",
+                                        "/api/v1/builds/{id}",
+                                        "/api/v1/builds/{id}/report",
+                                        "/api/v1/builds/{id}/counts",
+                                        "/api/v1/builds/{id}/groups",
+                                        "/api/v1/builds/{id}/functions",
+                                        "/api/v1/builds/{id}/functions/{address}",
+                                        "/api/v1/builds/{id}/functions/{address}/series",
+                                        "/api/v1/functions",
+                                        "/api/v1/labels",
+                                        "/api/v1/labels/{name}/values",
+                                        "/api/v1/status",
+                                        "/openapi.json",
+                                        "/healthz",
+                                        "/readyz",
+                                        "/metrics"};
     cr_assert_eq(strncmp(fleet_text(root, "openapi"), "3.1.", 4), 0);
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
         cr_assert_not_null(json_object_get(json_object_get(root, "paths"), PATHS[i]), "%s", PATHS[i]);
@@ -152,9 +180,11 @@ Test(query_lists, openapi_describes_the_routes)
     size_t others = 0; /* live processes are the server's to answer */
     const char *path;
     json_t *item;
-    json_object_foreach(json_object_get(root, "paths"), path, item) others += strncmp(path, "/api/v1/processes", 17) == 0;
+    json_object_foreach(json_object_get(root, "paths"), path, item) others +=
+        strncmp(path, "/api/v1/processes", 17) == 0;
     cr_assert_eq(json_object_size(json_object_get(root, "paths")), sizeof PATHS / sizeof *PATHS + others);
     json_decref(root);
-    cr_assert(!query_owns("/") && !query_owns("/metrics") && !query_owns("/openapi.jsonx") && query_owns("/openapi.json?x=1"));
+    cr_assert(!query_owns("/") && !query_owns("/metrics") && !query_owns("/openapi.jsonx") &&
+              query_owns("/openapi.json?x=1"));
     store_close(s);
 }

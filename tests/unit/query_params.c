@@ -15,8 +15,9 @@ Test(query_params, takes_targets_apart)
 {
     struct params p;
     struct profd_error e;
-    cr_assert_eq(params_parse("/api/v1/builds/ab%2Fcd/report?since=now-1h&focus=a%20b%2bc+d&label.host=%C3%A9&x=", &p, &e),
-                 PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(
+        params_parse("/api/v1/builds/ab%2Fcd/report?since=now-1h&focus=a%20b%2bc+d&label.host=%C3%A9&x=", &p, &e),
+        PROFD_OK, "%s", e.sentence);
     cr_assert_eq(p.segment_count, 5);
     cr_assert_str_eq(p.segments[0], "api");
     cr_assert_str_eq(p.segments[3], "ab/cd");
@@ -153,12 +154,35 @@ Test(query_when, understands)
 Test(query_when, refuses)
 {
     static const char *const CASES[] = {
-        "",           "yesterday",     "now-",        "now-1",      "now-1y",     "now+1h",        "-",
-        "1e9",        "0",             "now-99999d",  "--1h",       "1795276800 ", "2026-11-21",    "2026-11-21T16:00:00",
-        "2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-31T00:00:00Z",
-        "2026-11-21T24:00:00Z", "2026-11-21T16:60:00Z", "2026-11-21T16:00:60Z", "2026-11-21T16:00:00.Z",
-        "2026-11-21T16:00:00.1234567890Z", "2026-11-21T16:00:00+0100", "2026-11-21T16:00:00+24:00", "9999-12-31T23:59:59Z",
-        "1970-01-01T00:00:00Z", "99999999999999999999999", "now-9999999999999999999s",
+        "",
+        "yesterday",
+        "now-",
+        "now-1",
+        "now-1y",
+        "now+1h",
+        "-",
+        "1e9",
+        "0",
+        "now-99999d",
+        "--1h",
+        "1795276800 ",
+        "2026-11-21",
+        "2026-11-21T16:00:00",
+        "2026-02-29T00:00:00Z",
+        "1900-02-29T00:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-11-31T00:00:00Z",
+        "2026-11-21T24:00:00Z",
+        "2026-11-21T16:60:00Z",
+        "2026-11-21T16:00:60Z",
+        "2026-11-21T16:00:00.Z",
+        "2026-11-21T16:00:00.1234567890Z",
+        "2026-11-21T16:00:00+0100",
+        "2026-11-21T16:00:00+24:00",
+        "9999-12-31T23:59:59Z",
+        "1970-01-01T00:00:00Z",
+        "99999999999999999999999",
+        "now-9999999999999999999s",
     };
     struct profd_error e;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -191,8 +215,10 @@ Test(query_options, defaults_and_values)
     cr_assert_eq(o.limit, 0);
     cr_assert_eq(options("/?limit=0", true, &o, &e), PROFD_OK);
     cr_assert_eq(o.limit, 0, "0 is asked for: all");
-    cr_assert_eq(options("/?since=now-1h&until=now&scope=everywhere&static=1&sort=calls&view=flat&format=text&focus=f&uid=7", true, &o,
-                         &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(
+        options("/?since=now-1h&until=now&scope=everywhere&static=1&sort=calls&view=flat&format=text&focus=f&uid=7",
+                true, &o, &e),
+        PROFD_OK, "%s", e.sentence);
     cr_assert_eq(o.since, NOW - INT64_C(3600000000000));
     cr_assert_eq(o.scope, OPTIONS_SCOPE_EVERYWHERE);
     cr_assert(o.static_arcs && !o.visible.all && o.visible.uid == 7);
@@ -210,8 +236,14 @@ Test(query_options, compat_is_the_rule_where_the_path_says_so)
         bool compat;
         const char *format; /* NULL: refused */
     } CASES[] = {
-        {"/", false, "json"}, {"/", true, "gprof"}, {"/?geometry=2", true, "gprof"}, {"/?geometry=2", false, NULL},
-        {"/?mode=true", true, "json"}, {"/?format=text", true, "text"}, {"/?static=1", true, NULL}, {"/?mode=compat", false, "gprof"},
+        {"/", false, "json"},
+        {"/", true, "gprof"},
+        {"/?geometry=2", true, "gprof"},
+        {"/?geometry=2", false, NULL},
+        {"/?mode=true", true, "json"},
+        {"/?format=text", true, "text"},
+        {"/?static=1", true, NULL},
+        {"/?mode=compat", false, "gprof"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct params p;
@@ -222,8 +254,8 @@ Test(query_options, compat_is_the_rule_where_the_path_says_so)
         cr_assert_eq(params_parse(CASES[i].target, &p, &e), PROFD_OK);
         enum profd_status status = options_parse(&p, &scope, true, NOW, CASES[i].compat, a, &o, &e);
         cr_assert_eq(status == PROFD_OK, CASES[i].format != NULL, "%s %d", CASES[i].target, CASES[i].compat);
-        cr_assert(status != PROFD_OK || strcmp(o.format->name, CASES[i].format) == 0, "%s %d: %s", CASES[i].target, CASES[i].compat,
-                  o.format->name);
+        cr_assert(status != PROFD_OK || strcmp(o.format->name, CASES[i].format) == 0, "%s %d: %s", CASES[i].target,
+                  CASES[i].compat, o.format->name);
         arena_free(a);
     }
 }
@@ -232,8 +264,8 @@ Test(query_options, matchers)
 {
     struct options o;
     struct profd_error e;
-    cr_assert_eq(options("/?match=host=%22db%5C%221%5C%5C%22&match=service!=%22%22&label.version=1.2", true, &o, &e), PROFD_OK, "%s",
-                 e.sentence);
+    cr_assert_eq(options("/?match=host=%22db%5C%221%5C%5C%22&match=service!=%22%22&label.version=1.2", true, &o, &e),
+                 PROFD_OK, "%s", e.sentence);
     cr_assert_eq(o.matcher_count, 3);
     cr_assert_str_eq(o.matchers[0].name, "host");
     cr_assert_str_eq(o.matchers[0].value, "db\"1\\");
@@ -241,14 +273,16 @@ Test(query_options, matchers)
     cr_assert_str_eq(o.matchers[1].value, "");
     cr_assert_str_eq(o.matchers[2].name, "version");
     cr_assert_str_eq(o.matchers[2].value, "1.2");
-    cr_assert_str_eq(o.match, "host=\"db\\\"1\\\\\", service!=\"\", version=\"1.2\"", "as they were asked, %s", o.match);
+    cr_assert_str_eq(o.match, "host=\"db\\\"1\\\\\", service!=\"\", version=\"1.2\"", "as they were asked, %s",
+                     o.match);
 }
 
 /* A backslash before a quote or another one is the string's, any other the pattern's. */
 Test(query_options, patterns)
 {
-    static const char *const CASES[][2] = {{"a.*", "a.*"}, {"a%5C.b", "a\\.b"}, {"a%5C%5C.b", "a\\.b"}, {"%5C%22", "\""},
-                                           {"%5C%5C%5C%5C", "\\\\"}, {"%C3%A4+", "\xc3\xa4+"}, {"", ""}};
+    static const char *const CASES[][2] = {{"a.*", "a.*"},   {"a%5C.b", "a\\.b"},      {"a%5C%5C.b", "a\\.b"},
+                                           {"%5C%22", "\""}, {"%5C%5C%5C%5C", "\\\\"}, {"%C3%A4+", "\xc3\xa4+"},
+                                           {"", ""}};
     for (size_t i = 0; i < 2 * (sizeof CASES / sizeof *CASES); i++) {
         struct options o;
         struct profd_error e;
@@ -264,25 +298,44 @@ Test(query_options, patterns)
 Test(query_options, refusals_name_the_value)
 {
     static const char *const CASES[][2] = {
-        {"/?since=now&until=now-1h", "before"},      {"/?since=tomorrow", "tomorrow"},
-        {"/?scope=fleet", "program, build, everywhere"}, {"/?sort=name", "sort=name"},
-        {"/?view=tree", "both, flat, graph"},        {"/?limit=-1", "limit=-1"},
-        {"/?limit=1x", "1x"},                        {"/?limit=", "limit="},
-        {"/?limit=99999999999999999999", "limit="},  {"/?static=2", "static=2"},
-        {"/?static=yes", "static=yes"},              {"/?format=pdf", "json, text, gprof"},
-        {"/?mode=fast", "true, compat"},             {"/?mode=compat&format=json", "mode=compat"},
-        {"/?mode=true&format=gprof", "compat mode"}, {"/?format=gprof&focus=f", "focus="},
-        {"/?format=gprof&sort=self", "sort="},       {"/?format=gprof&limit=5", "limit="},
-        {"/?format=gprof&static=1", "static="},      {"/?geometry=1", "geometry="},
-        {"/?format=gprof&geometry=0", "geometry=0"}, {"/?focus=", "focus="},
-        {"/?match=host=~%22a(%22", "offset 2"},      {"/?match=host!~%22*a%22", "\"*a\" is wrong at offset 0"},
-        {"/?match=host=~a", "double quotes"},        {"/?match=host~%22a%22", "neither"},
-        {"/?match=host=~%22(?C1)%5CC%22", "\\C is disabled"}, {"/?match=host=~%22a%5C", "double quotes"},
-        {"/?match=host", "neither"},                 {"/?match=%22a%22", "label name"},
-        {"/?match=1a=%22b%22", "label name"},        {"/?match=host=db", "double quotes"},
-        {"/?match=host=%22db", "double quotes"},     {"/?match=host=%22db%22x", "double quotes"},
-        {"/?match=host=%22a%5Cn%22", "double quotes"}, {"/?label.a-b=1", "label.a-b"},
-        {"/?uid=x", "uid=x"},                        {"/?uid=4294967296", "uid=4294967296"},
+        {"/?since=now&until=now-1h", "before"},
+        {"/?since=tomorrow", "tomorrow"},
+        {"/?scope=fleet", "program, build, everywhere"},
+        {"/?sort=name", "sort=name"},
+        {"/?view=tree", "both, flat, graph"},
+        {"/?limit=-1", "limit=-1"},
+        {"/?limit=1x", "1x"},
+        {"/?limit=", "limit="},
+        {"/?limit=99999999999999999999", "limit="},
+        {"/?static=2", "static=2"},
+        {"/?static=yes", "static=yes"},
+        {"/?format=pdf", "json, text, gprof"},
+        {"/?mode=fast", "true, compat"},
+        {"/?mode=compat&format=json", "mode=compat"},
+        {"/?mode=true&format=gprof", "compat mode"},
+        {"/?format=gprof&focus=f", "focus="},
+        {"/?format=gprof&sort=self", "sort="},
+        {"/?format=gprof&limit=5", "limit="},
+        {"/?format=gprof&static=1", "static="},
+        {"/?geometry=1", "geometry="},
+        {"/?format=gprof&geometry=0", "geometry=0"},
+        {"/?focus=", "focus="},
+        {"/?match=host=~%22a(%22", "offset 2"},
+        {"/?match=host!~%22*a%22", "\"*a\" is wrong at offset 0"},
+        {"/?match=host=~a", "double quotes"},
+        {"/?match=host~%22a%22", "neither"},
+        {"/?match=host=~%22(?C1)%5CC%22", "\\C is disabled"},
+        {"/?match=host=~%22a%5C", "double quotes"},
+        {"/?match=host", "neither"},
+        {"/?match=%22a%22", "label name"},
+        {"/?match=1a=%22b%22", "label name"},
+        {"/?match=host=db", "double quotes"},
+        {"/?match=host=%22db", "double quotes"},
+        {"/?match=host=%22db%22x", "double quotes"},
+        {"/?match=host=%22a%5Cn%22", "double quotes"},
+        {"/?label.a-b=1", "label.a-b"},
+        {"/?uid=x", "uid=x"},
+        {"/?uid=4294967296", "uid=4294967296"},
     };
     struct options o;
     struct profd_error e;
@@ -317,9 +370,28 @@ Test(query_options, uid_of_somebody_else_is_forbidden)
 Test(query_options, canonical_text_tells_questions_apart)
 {
     static const char *const TARGETS[] = {
-        "/", "/?limit=5", "/?since=5", "/?until=5", "/?scope=build", "/?static=1", "/?focus=a", "/?sort=self", "/?view=flat",
-        "/?format=text", "/?format=gprof", "/?format=gprof&geometry=1", "/?uid=0", "/?uid=1", "/?label.a=b", "/?label.a=c",
-        "/?match=a!=%22b%22", "/?match=a=~%22b%22", "/?match=a!~%22b%22", "/?label.a=b&label.c=d", "/?focus=a%20b", "/?label.a=1%200%201%20b",
+        "/",
+        "/?limit=5",
+        "/?since=5",
+        "/?until=5",
+        "/?scope=build",
+        "/?static=1",
+        "/?focus=a",
+        "/?sort=self",
+        "/?view=flat",
+        "/?format=text",
+        "/?format=gprof",
+        "/?format=gprof&geometry=1",
+        "/?uid=0",
+        "/?uid=1",
+        "/?label.a=b",
+        "/?label.a=c",
+        "/?match=a!=%22b%22",
+        "/?match=a=~%22b%22",
+        "/?match=a!~%22b%22",
+        "/?label.a=b&label.c=d",
+        "/?focus=a%20b",
+        "/?label.a=1%200%201%20b",
     };
     enum { N = sizeof TARGETS / sizeof *TARGETS };
     char tags[N][ETAG_SIZE];

@@ -36,8 +36,8 @@ Test(query_report, cycle_example_end_to_end)
 /* Every count and every second of a report, as it is and divided. */
 static void compare_times(json_t *one, const json_t *many, double factor, const char *key)
 {
-    static const char *const SAME[] = {"index", "percent", "cycle", "number", "hosts", "limit", "size", "functions", "cycles",
-                                       "first", "last"};
+    static const char *const SAME[] = {"index", "percent",   "cycle",  "number", "hosts", "limit",
+                                       "size",  "functions", "cycles", "first",  "last"};
     for (size_t i = 0; key != NULL && i < sizeof SAME / sizeof *SAME; i++) {
         if (strcmp(key, SAME[i]) == 0 && json_is_number(one)) {
             factor = 1;
@@ -45,15 +45,18 @@ static void compare_times(json_t *one, const json_t *many, double factor, const 
     }
     if (json_is_number(one)) {
         double expected = json_number_value(one) * factor;
-        cr_assert_float_eq(json_number_value(many), expected, expected * 1e-12, "%s: %g is not %g", key, json_number_value(many), expected);
-        cr_assert(!json_is_integer(one) || json_integer_value(many) == json_integer_value(one) * (json_int_t)factor, "%s", key);
+        cr_assert_float_eq(json_number_value(many), expected, expected * 1e-12, "%s: %g is not %g", key,
+                           json_number_value(many), expected);
+        cr_assert(!json_is_integer(one) || json_integer_value(many) == json_integer_value(one) * (json_int_t)factor,
+                  "%s", key);
     } else if (json_is_object(one)) {
         const char *name;
         json_t *value;
         cr_assert_eq(json_object_size(one), json_object_size(many));
         json_object_foreach(one, name, value)
         {
-            compare_times(value, json_object_get(many, name), strcmp(name, "uids") == 0 || strcmp(name, "rates") == 0 ? 1 : factor, name);
+            compare_times(value, json_object_get(many, name),
+                          strcmp(name, "uids") == 0 || strcmp(name, "rates") == 0 ? 1 : factor, name);
         }
     } else if (json_is_array(one)) {
         cr_assert_eq(json_array_size(one), json_array_size(many), "%s", key);
@@ -139,16 +142,28 @@ Test(query_report, windows_labels_and_users_select)
         const char *parameters;
         double uploads;
     } CASES[] = {
-        {"", 4}, {"?since=now-1h", 2}, {"?since=-61m", 2}, {"?until=now-1h", 2}, {"?since=-95m&until=-55m", 2}, {"?label.host=db1", 2},
-        {"?match=host!=%22db1%22", 2}, {"?label.host=db1&match=service=%22web%22", 0}, {"?label.nobody=", 4}, {"?uid=0", 1},
-        {"?uid=1000&since=-1h", 2}, {"?scope=everywhere", 4}, {"?scope=build", 4},
+        {"", 4},
+        {"?since=now-1h", 2},
+        {"?since=-61m", 2},
+        {"?until=now-1h", 2},
+        {"?since=-95m&until=-55m", 2},
+        {"?label.host=db1", 2},
+        {"?match=host!=%22db1%22", 2},
+        {"?label.host=db1&match=service=%22web%22", 0},
+        {"?label.nobody=", 4},
+        {"?uid=0", 1},
+        {"?uid=1000&since=-1h", 2},
+        {"?scope=everywhere", 4},
+        {"?scope=build", 4},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char target[200];
         snprintf(target, sizeof target, REPORT "%s", CASES[i].parameters);
         json_t *root = fleet_get(s, target);
-        cr_assert_eq(fleet_number(root, "provenance/uploads"), CASES[i].uploads, "%s: %g", target, fleet_number(root, "provenance/uploads"));
-        cr_assert_eq(fleet_number(root, "totals/calls"), 13 * CASES[i].uploads, "%s: %g", target, fleet_number(root, "totals/calls"));
+        cr_assert_eq(fleet_number(root, "provenance/uploads"), CASES[i].uploads, "%s: %g", target,
+                     fleet_number(root, "provenance/uploads"));
+        cr_assert_eq(fleet_number(root, "totals/calls"), 13 * CASES[i].uploads, "%s: %g", target,
+                     fleet_number(root, "totals/calls"));
         json_decref(root);
     }
     struct fleet_answer own = fleet_ask_as(s, REPORT, "", (struct store_scope){false, 1000});
@@ -223,7 +238,8 @@ Test(query_report, late_symbols_repair_old_data)
 /* main calls f of the library, which calls c of the program. */
 static struct store *fleet_with_library(void)
 {
-    static const struct fleet_arc ARCS[] = {{0, F_START + 4, 0, F_MAIN, 1}, {0, F_MAIN + 4, 1, L_F, 5}, {1, L_F + 4, 0, F_C, 2}};
+    static const struct fleet_arc ARCS[] = {
+        {0, F_START + 4, 0, F_MAIN, 1}, {0, F_MAIN + 4, 1, L_F, 5}, {1, L_F + 4, 0, F_C, 2}};
     struct store *s = fleet_open();
     struct fleet_upload u = fleet_cycle(1);
     u.builds = 2;
@@ -295,10 +311,12 @@ Test(query_report, text_and_listing)
     struct fleet_answer text = fleet_ask(s, REPORT "?format=text"), listing = fleet_ask(s, REPORT "?format=gprof");
     cr_assert_eq(text.http, 200, "%s", text.body);
     cr_assert_str_eq(text.type, "text/plain; charset=utf-8");
-    cr_assert_not_null(strstr(text.body, "[3]    91.71    1.77    0.00       1+5       <cycle 1 as a whole> [3]\n"), "%s", text.body);
+    cr_assert_not_null(strstr(text.body, "[3]    91.71    1.77    0.00       1+5       <cycle 1 as a whole> [3]\n"),
+                       "%s", text.body);
     cr_assert_eq(listing.http, 200, "%s", listing.body);
     cr_assert_not_null(strstr(listing.body, " 52.85      1.02     1.02        3"), "%s", listing.body);
-    cr_assert_not_null(strstr(listing.body, "[3]     91.7    1.77    0.00       1+5       <cycle 1 as a whole> [3]\n"), "%s", listing.body);
+    cr_assert_not_null(strstr(listing.body, "[3]     91.7    1.77    0.00       1+5       <cycle 1 as a whole> [3]\n"),
+                       "%s", listing.body);
     free(text.body);
     free(listing.body);
     listing = fleet_ask(s, REPORT "?mode=compat&view=flat");
@@ -318,7 +336,8 @@ Test(query_report, listing_of_several_rates_wants_a_choice)
     cr_assert_not_null(strstr(refused.body, "100 ticks a second"), "%s", refused.body);
     cr_assert_not_null(strstr(refused.body, "1000 ticks a second"), "%s", refused.body);
     free(refused.body);
-    struct fleet_answer first = fleet_ask(s, REPORT "?format=gprof&geometry=1"), second = fleet_ask(s, REPORT "?format=gprof&geometry=2");
+    struct fleet_answer first = fleet_ask(s, REPORT "?format=gprof&geometry=1"),
+                        second = fleet_ask(s, REPORT "?format=gprof&geometry=2");
     cr_assert_not_null(strstr(first.body, "Each sample counts as 0.01 seconds."), "%s", first.body);
     cr_assert_not_null(strstr(second.body, "Each sample counts as 0.001 seconds."), "%s", second.body);
     refused = fleet_ask(s, REPORT "?format=gprof&geometry=3");
@@ -403,9 +422,10 @@ Test(query_function, one_and_search)
     static const struct {
         const char *target;
         int http;
-    } REFUSED[] = {{"/api/v1/builds/4f2a/functions", 400}, {"/api/v1/builds/4f2a/functions?name=", 400},
-                   {"/api/v1/builds/4f2a/functions/main", 400}, {"/api/v1/builds/4f2a/functions/0x", 400},
-                   {"/api/v1/builds/4f2a/functions/0x999999", 404}, {"/api/v1/builds/4f2a/functions/11112222333344445", 400}};
+    } REFUSED[] = {
+        {"/api/v1/builds/4f2a/functions", 400},          {"/api/v1/builds/4f2a/functions?name=", 400},
+        {"/api/v1/builds/4f2a/functions/main", 400},     {"/api/v1/builds/4f2a/functions/0x", 400},
+        {"/api/v1/builds/4f2a/functions/0x999999", 404}, {"/api/v1/builds/4f2a/functions/11112222333344445", 400}};
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
         struct fleet_answer answer = fleet_ask(s, REFUSED[i].target);
         cr_assert_eq(answer.http, REFUSED[i].http, "%s: %d", REFUSED[i].target, answer.http);

@@ -31,7 +31,8 @@ static struct store *fleet_of_hours(void)
 static void compare_row(struct store *s, const json_t *row, const char *address)
 {
     char target[400];
-    snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/functions/%s?since=%s", address, fleet_text(row, "time"));
+    snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/functions/%s?since=%s", address,
+             fleet_text(row, "time"));
     size_t n = strlen(target);
     snprintf(target + n, sizeof target - n, "&until=%s", fleet_text(row, "end"));
     json_t *one = fleet_get(s, target);
@@ -77,9 +78,11 @@ Test(query_series, each_step_is_the_report_of_its_window)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         for (size_t a = 0; a < sizeof addresses / sizeof *addresses; a++) {
             char target[200];
-            snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/functions/%s/series?step=%s", addresses[a], steps[i].step);
+            snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/functions/%s/series?step=%s", addresses[a],
+                     steps[i].step);
             json_t *root = fleet_get(s, target);
-            cr_assert_eq(json_array_size(json_object_get(root, "rows")), steps[i].rows, "%s: %zu", target, json_array_size(json_object_get(root, "rows")));
+            cr_assert_eq(json_array_size(json_object_get(root, "rows")), steps[i].rows, "%s: %zu", target,
+                         json_array_size(json_object_get(root, "rows")));
             add_ends(root, FLEET_NOW / (24 * HOUR) * (24 * HOUR) - 24 * HOUR, steps[i].length);
             size_t k;
             json_t *row;
@@ -106,7 +109,9 @@ Test(query_series, a_window_and_labels_narrow_it)
     char target[300], since[40], until[40];
     render_time(FLEET_NOW - 7 * HOUR, since);
     render_time(FLEET_NOW - 5 * HOUR, until);
-    snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/functions/401010/series?since=%s&until=%s&match=service%%3D%%22api%%22", since, until);
+    snprintf(target, sizeof target,
+             "/api/v1/builds/" PROGRAM "/functions/401010/series?since=%s&until=%s&match=service%%3D%%22api%%22", since,
+             until);
     json_t *root = fleet_get(s, target);
     cr_assert_eq(json_array_size(json_object_get(root, "rows")), 2);
     cr_assert_str_eq(fleet_text(root, "rows/0/time"), since);
@@ -155,8 +160,12 @@ Test(query_series, what_cannot_be_asked_is_said)
     }
     struct fleet_answer first = fleet_ask(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=1d");
     cr_assert_eq(first.http, 200);
-    cr_assert_eq(fleet_status(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=1d", first.etag, (struct store_scope){true, 0}), 304);
-    cr_assert_eq(fleet_status(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=7d", first.etag, (struct store_scope){true, 0}), 200);
+    cr_assert_eq(fleet_status(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=1d", first.etag,
+                              (struct store_scope){true, 0}),
+                 304);
+    cr_assert_eq(fleet_status(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=7d", first.etag,
+                              (struct store_scope){true, 0}),
+                 200);
     free(first.body);
     store_close(s);
 }

@@ -11,8 +11,8 @@ struct sampled {
 };
 
 /* An upload of the program, which is build number program of two (or one), with single bins and words. */
-static void put(struct store *s, uint32_t sequence, uint32_t builds, uint32_t program, const struct sampled *samples, uint32_t n,
-                uint64_t cpu)
+static void put(struct store *s, uint32_t sequence, uint32_t builds, uint32_t program, const struct sampled *samples,
+                uint32_t n, uint64_t cpu)
 {
     static const char *const IDS[] = {PROGRAM, LIBRARY};
     struct store_build list[2];
@@ -20,9 +20,19 @@ static void put(struct store *s, uint32_t sequence, uint32_t builds, uint32_t pr
     struct counts c;
     struct profd_error e;
     enum store_outcome outcome;
-    struct store_upload u = {.uid = 1000, .sender = "abcdefghijk", .sequence = sequence, .received = FLEET_NOW - MINUTE, .start = FLEET_NOW - 2 * MINUTE,
-                             .end = FLEET_NOW - MINUTE, .processes_started = 1, .program = program, .build_count = builds, .builds = list,
-                             .labels = labels, .label_count = 1, .host = "abababababababababababababababab"};
+    struct store_upload u = {.uid = 1000,
+                             .sender = "abcdefghijk",
+                             .sequence = sequence,
+                             .received = FLEET_NOW - MINUTE,
+                             .start = FLEET_NOW - 2 * MINUTE,
+                             .end = FLEET_NOW - MINUTE,
+                             .processes_started = 1,
+                             .program = program,
+                             .build_count = builds,
+                             .builds = list,
+                             .labels = labels,
+                             .label_count = 1,
+                             .host = "abababababababababababababababab"};
     uint8_t *bytes;
     for (uint32_t i = 0; i < builds; i++) {
         list[i] = (struct store_build){.name = i == program ? "/srv/bin/cycle" : "/lib/libwords.so"};
@@ -31,8 +41,14 @@ static void put(struct store *s, uint32_t sequence, uint32_t builds, uint32_t pr
     cr_assert_eq(counts_init(&c, n + (cpu > 0), n + (cpu > 0) * 3, 0, &e), PROFD_OK);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t low = samples[i].build == program ? F_START : L_F;
-        c.histograms[i] = (struct counts_histogram){.build = samples[i].build, .bins = 16, .low = low, .high = low + 64, .rate = samples[i].rate,
-                                                    .abbreviation = 's', .first = i, .used = 1};
+        c.histograms[i] = (struct counts_histogram){.build = samples[i].build,
+                                                    .bins = 16,
+                                                    .low = low,
+                                                    .high = low + 64,
+                                                    .rate = samples[i].rate,
+                                                    .abbreviation = 's',
+                                                    .first = i,
+                                                    .used = 1};
         strcpy(c.histograms[i].dimension, samples[i].dimension);
         c.bin_index[i] = 4;
         c.bin_ticks[i] = samples[i].ticks;
@@ -94,7 +110,8 @@ Test(query_words, they_add_up_in_every_scope)
         cr_assert_eq(fleet_number(root, "collector/cpu_seconds"), 10, "%s", CASES[i].target);
         cr_assert_eq(fleet_number(root, "collector/processes"), 2);
         cr_assert_eq(fleet_number(root, "collector/coverage"), 0.5);
-        cr_assert_eq(json_is_true(fleet_at(root, "collector/wider_than_report")), CASES[i].wider, "%s", CASES[i].target);
+        cr_assert_eq(json_is_true(fleet_at(root, "collector/wider_than_report")), CASES[i].wider, "%s",
+                     CASES[i].target);
         json_decref(root);
     }
     json_t *root = fleet_get(s, REPORT "?label.host=db1");
@@ -163,7 +180,8 @@ Test(query_words, a_report_takes_one_dimension)
 
 Test(query_words, groups_take_one_dimension_too)
 {
-    static const struct sampled SAMPLES[] = {{"wall", 0, 100, 900}, {"cycles", 0, 1, 5000}}, SECONDS[] = {{"seconds", 0, 100, 300}};
+    static const struct sampled SAMPLES[] = {{"wall", 0, 100, 900}, {"cycles", 0, 1, 5000}},
+                                SECONDS[] = {{"seconds", 0, 100, 300}};
     struct store *s = fleet_open();
     put(s, 1, 1, 0, SAMPLES, 2, 1000000000);
     json_t *root = fleet_get(s, "/api/v1/builds/4f2a/groups?by=host");
@@ -178,6 +196,7 @@ Test(query_words, groups_take_one_dimension_too)
     root = fleet_get(s, "/api/v1/builds/4f2a/groups?by=host&dimension=wall");
     cr_assert(fleet_number(root, "rows/0/seconds") == 9 && fleet_number(root, "rows/1/seconds") == 0);
     json_decref(root);
-    refused(s, "/api/v1/builds/4f2a/groups?by=host&dimension=miss", "dimension=miss: the samples of this sum are of cycles, seconds, wall");
+    refused(s, "/api/v1/builds/4f2a/groups?by=host&dimension=miss",
+            "dimension=miss: the samples of this sum are of cycles, seconds, wall");
     store_close(s);
 }

@@ -74,11 +74,20 @@ Test(render_collector, json_has_every_word_and_what_follows)
     const struct {
         const char *name;
         double value;
-    } CASES[] = {{"coverage", 1.93 / 2}, {"attributed_seconds", 1.93}, {"processes", 2}, {"cpu_seconds", 2}, {"sampled_seconds", 1.99},
-                 {"collector_seconds", 0.04}, {"outside_seconds", 0.02}, {"calls_lost", 3}, {"pauses", 1}, {"blocked_seconds", 0},
+    } CASES[] = {{"coverage", 1.93 / 2},
+                 {"attributed_seconds", 1.93},
+                 {"processes", 2},
+                 {"cpu_seconds", 2},
+                 {"sampled_seconds", 1.99},
+                 {"collector_seconds", 0.04},
+                 {"outside_seconds", 0.02},
+                 {"calls_lost", 3},
+                 {"pauses", 1},
+                 {"blocked_seconds", 0},
                  {"ends_not_seen", 0}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        cr_assert_float_eq(json_number_value(json_object_get(c, CASES[i].name)), CASES[i].value, 1e-12, "%s", CASES[i].name);
+        cr_assert_float_eq(json_number_value(json_object_get(c, CASES[i].name)), CASES[i].value, 1e-12, "%s",
+                           CASES[i].name);
     for (uint32_t i = 0; i < WORDS_ROOM; i++)
         cr_assert(words_name(i) == NULL || json_is_number(json_object_get(c, words_name(i))), "%s", words_name(i));
     cr_assert_eq(json_object_size(c), 2 + 20 + 2);
@@ -110,16 +119,20 @@ Test(render_collector, without_words_nothing_is_said)
 Test(render_collector, the_heading_says_where_the_time_went)
 {
     usual();
-    says("text", "\nCoverage  96.50% of the CPU time: 1.93 s in functions of 2.00 s in 2 processes\n"
-                 "          1.99 s sampled: 0.04 s inside the collector, 0.02 s outside every known object\n"
-                 "          3 calls lost: no room for them\n"
-                 "          1 pause: counting was switched off meanwhile\n"
-                 "Total  ", true);
+    says("text",
+         "\nCoverage  96.50% of the CPU time: 1.93 s in functions of 2.00 s in 2 processes\n"
+         "          1.99 s sampled: 0.04 s inside the collector, 0.02 s outside every known object\n"
+         "          3 calls lost: no room for them\n"
+         "          1 pause: counting was switched off meanwhile\n"
+         "Total  ",
+         true);
     says("text", "\n\n                     0.04  [collector], not in the total", true);
     words.words[WORDS_CALLS_LOST] = 1;
     words.words[WORDS_INSIDE_NS] = words.words[WORDS_OUTSIDE_NS] = 0;
     words.words[WORDS_PROCESSES] = 1;
-    says("text", " s in 1 process\n          1.99 s sampled, all of it in functions\n          1 call lost: no room for it\n", true);
+    says("text",
+         " s in 1 process\n          1.99 s sampled, all of it in functions\n          1 call lost: no room for it\n",
+         true);
     says("text", "[collector]", false);
     words.words[WORDS_CPU_NS] = 0;
     says("text", "Coverage  unknown, no CPU time was told: 1.99 s in functions of 0.00 s", true);
@@ -162,9 +175,15 @@ Test(render_collector, reasons_speak_of_calls_or_of_ticks)
     static const struct {
         uint32_t bit;
         bool calls, ticks;
-    } CASES[] = {{0, true, true}, {INEXACT_THREADS_UNKNOWN, false, true}, {INEXACT_CALLER_BUCKET, false, true},
-                 {INEXACT_BINS_16_BIT, true, false}, {INEXACT_CLOCK, false, false}, {INEXACT_SATURATED, false, false},
-                 {INEXACT_LOST, false, false}, {INEXACT_END_NOT_SEEN, false, false}, {INEXACT_SAMPLED, false, true}};
+    } CASES[] = {{0, true, true},
+                 {INEXACT_THREADS_UNKNOWN, false, true},
+                 {INEXACT_CALLER_BUCKET, false, true},
+                 {INEXACT_BINS_16_BIT, true, false},
+                 {INEXACT_CLOCK, false, false},
+                 {INEXACT_SATURATED, false, false},
+                 {INEXACT_LOST, false, false},
+                 {INEXACT_END_NOT_SEEN, false, false},
+                 {INEXACT_SAMPLED, false, true}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         provenance.inexact = CASES[i].bit;
         json_t *root = render_json(), *p = json_object_get(root, "provenance");
@@ -183,10 +202,16 @@ Test(render_collector, reasons_speak_of_calls_or_of_ticks)
 /* A number of calls that is none does not look like one. */
 Test(render_collector, sampled_calls_are_marked)
 {
-    static const char *const MARKS[][2] = {{"text", "~calls    sampled: "}, {"text", "   ~calls   s/call"}, {"text", "   ~called"},
-                                           {"dot", "\\n~3 calls"}, {"dot", "label=\"~1\""}, {"dot", "// ~: calls were sampled"},
-                                           {"callgrind", "\ndesc: Calls: sampled"}, {"pprof", "calls: sampled"},
-                                           {"json", "\"inexact_reasons\":[\"sampled\"]"}, {"nodegraph", "\"inexact_reasons\":[\"sampled\"]"}};
+    static const char *const MARKS[][2] = {{"text", "~calls    sampled: "},
+                                           {"text", "   ~calls   s/call"},
+                                           {"text", "   ~called"},
+                                           {"dot", "\\n~3 calls"},
+                                           {"dot", "label=\"~1\""},
+                                           {"dot", "// ~: calls were sampled"},
+                                           {"callgrind", "\ndesc: Calls: sampled"},
+                                           {"pprof", "calls: sampled"},
+                                           {"json", "\"inexact_reasons\":[\"sampled\"]"},
+                                           {"nodegraph", "\"inexact_reasons\":[\"sampled\"]"}};
     for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++) {
         provenance.inexact = INEXACT_SAMPLED;
         says(MARKS[i][0], MARKS[i][1], true);
@@ -216,9 +241,11 @@ Test(render_collector, units_are_those_of_the_dimension)
     report.in_seconds = false;
     usual();
     says("text", "Total     1.93 i-cache misses in 193 ticks at 100 a unit, 16 calls\n", true);
-    says("text", "  %        cumulative         self              self     total\n"
-                 " time i-cache misses  i-cache misses    calls per call per call  name\n"
-                 " 52.85           1.02           1.02        3     0.34     0.34  b\n", true);
+    says("text",
+         "  %        cumulative         self              self     total\n"
+         " time i-cache misses  i-cache misses    calls per call per call  name\n"
+         " 52.85           1.02           1.02        3     0.34     0.34  b\n",
+         true);
     says("text", "seconds", false);
     says("text", "[collector]", false);
     says("callgrind", "\nevents: i_cache_misses\nsummary: 2\n", true);

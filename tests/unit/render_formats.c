@@ -41,7 +41,8 @@ Test(render_formats, callgrind_example_names_once_and_counts_exactly)
     struct render_input in = cycle_input();
     char *text = render("callgrind", &in);
     expect(text, "events: ns\nsummary: 1930000000\n");
-    expect(text, "ob=(1) /srv/bin/cycle\nfl=(1) ???\nfn=(1) start\n0 0\ncob=(1)\ncfi=(2) ???\ncfn=(2) main\ncalls=1 0\n0 1930000000\n");
+    expect(text, "ob=(1) /srv/bin/cycle\nfl=(1) ???\nfn=(1) start\n0 0\ncob=(1)\ncfi=(2) ???\ncfn=(2) main\ncalls=1 "
+                 "0\n0 1930000000\n");
     expect(text, "fn=(3)\n0 750000000\ncob=(1)\ncfi=(5) ???\ncfn=(5) c\ncalls=3 0\n0 0\n");
     cr_assert_null(strstr(strstr(text, " main") + 1, " main"), "a name stands once");
     free(text);
@@ -75,10 +76,16 @@ static void make_random(struct arena *a, struct report *r, uint32_t n, unsigned 
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
     double *total = ARENA_ARRAY(a, n, double);
     struct report_arc **callers = ARENA_ARRAY(a, n, struct report_arc *);
-    *r = (struct report){.function_count = n, .functions = f, .order = order, .order_count = n, .build_count = 1,
-                         .builds = cycle_builds, .build_names = cycle_names};
+    *r = (struct report){.function_count = n,
+                         .functions = f,
+                         .order = order,
+                         .order_count = n,
+                         .build_count = 1,
+                         .builds = cycle_builds,
+                         .build_names = cycle_names};
     for (uint32_t i = 0; i < n; i++) {
-        f[i] = (struct report_function){.index = i + 1, .kind = REPORT_FUNCTION, .name = arena_format(a, "f%u", i), .file = ""};
+        f[i] = (struct report_function){
+            .index = i + 1, .kind = REPORT_FUNCTION, .name = arena_format(a, "f%u", i), .file = ""};
         f[i].raw = f[i].name;
         f[i].self = rand_r(seed) % 4 == 0 ? 0 : rand_r(seed) % 1000 / 100.0;
         r->total += f[i].self;
@@ -138,7 +145,8 @@ Test(render_formats, stacks_divide_time_without_loss)
         cr_assert_float_eq(sum, r.total, 1e-9 * r.total + 1e-12, "seed %u: %g of %g", first, sum, r.total);
         cr_assert_float_eq(cut, s.cut, 1e-9 * r.total + 1e-12);
         for (uint32_t i = 0; i < n; i++)
-            cr_assert(own[i] <= r.functions[i].self + 1e-9 * r.total && own[i] >= r.functions[i].self - s.cut - 1e-9 * r.total,
+            cr_assert(own[i] <= r.functions[i].self + 1e-9 * r.total &&
+                          own[i] >= r.functions[i].self - s.cut - 1e-9 * r.total,
                       "seed %u: f%u %g of %g", first, i, own[i], r.functions[i].self);
     }
     arena_free(a);
@@ -155,8 +163,13 @@ Test(render_formats, a_long_chain_is_cut_and_says_so)
         struct report_arc *rows = ARENA_ARRAY(a, 2, struct report_arc);
         rows[0] = (struct report_arc){.other = i + 1, .calls = 1, .self = 1, .children = LONG - i - 2};
         rows[1] = (struct report_arc){.other = i - 1, .calls = 1, .self = 1, .children = LONG - i - 1};
-        f[i] = (struct report_function){.index = i + 1, .self = 1, .children = LONG - i - 1, .callees = rows,
-                                        .callee_count = i + 1 < LONG, .callers = rows + 1, .caller_count = i > 0};
+        f[i] = (struct report_function){.index = i + 1,
+                                        .self = 1,
+                                        .children = LONG - i - 1,
+                                        .callees = rows,
+                                        .callee_count = i + 1 < LONG,
+                                        .callers = rows + 1,
+                                        .caller_count = i > 0};
         order[i] = i;
     }
     struct stacks s;

@@ -245,9 +245,17 @@ Test(render_json, strings_survive_anything)
 
 Test(render_json, lists_are_flat_rows)
 {
-    struct build_row rows[2] = {{.build_id = {CYCLE_ID}, .name = "/srv/bin/cycle", .is_program = true, .first_seen = 1,
-                                 .uploads = 3, .processes = 2, .nanoseconds = 1930000000, .calls = 16, .inexact = 4,
-                                 .has_names = true, .note = ""},
+    struct build_row rows[2] = {{.build_id = {CYCLE_ID},
+                                 .name = "/srv/bin/cycle",
+                                 .is_program = true,
+                                 .first_seen = 1,
+                                 .uploads = 3,
+                                 .processes = 2,
+                                 .nanoseconds = 1930000000,
+                                 .calls = 16,
+                                 .inexact = 4,
+                                 .has_names = true,
+                                 .note = ""},
                                 {.build_id = {"ab"}, .name = "x", .note = "it is \"odd\""}};
     struct buffer out;
     buffer_init(&out, 1 << 16);

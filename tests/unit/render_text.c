@@ -28,9 +28,19 @@ static void contains(const char *text, const char *part)
 Test(render_text, names_that_would_move_the_cursor_are_spelt_out)
 {
     static const char *const CASES[][2] = {
-        {"plain", "plain"},           {"a\x1b[2Jb", "a\\x1b[2Jb"},     {"tab\there\n", "tab\\x09here\\x0a"},
-        {"\x7f", "\\x7f"},            {"\xc2\x9b" "1m", "\\u{009b}1m"}, {"\xe2\x80\xae" "evil", "\\u{202e}evil"},
-        {"\xe2\x81\xa6x", "\\u{2066}x"}, {"\xff\xfe", "\\xff\\xfe"},     {"na\xc3\xafve<T>", "na\xc3\xafve<T>"},
+        {"plain", "plain"},
+        {"a\x1b[2Jb", "a\\x1b[2Jb"},
+        {"tab\there\n", "tab\\x09here\\x0a"},
+        {"\x7f", "\\x7f"},
+        {"\xc2\x9b"
+         "1m",
+         "\\u{009b}1m"},
+        {"\xe2\x80\xae"
+         "evil",
+         "\\u{202e}evil"},
+        {"\xe2\x81\xa6x", "\\u{2066}x"},
+        {"\xff\xfe", "\\xff\\xfe"},
+        {"na\xc3\xafve<T>", "na\xc3\xafve<T>"},
         {"", ""},
     };
     struct arena *a = arena_new(0);
@@ -51,7 +61,8 @@ Test(render_text, equal_names_are_told_apart)
     struct name_list names;
     struct profd_error e;
     for (uint32_t i = 0; i < 6; i++) {
-        f[i] = (struct report_function){.index = i + 1, NAMED("twin"), .build = i < 4 ? 0 : 1, .address = 0x1000 + 16 * i};
+        f[i] =
+            (struct report_function){.index = i + 1, NAMED("twin"), .build = i < 4 ? 0 : 1, .address = 0x1000 + 16 * i};
         f[i].file = FILES[i];
     }
     f[5].name = "single";
@@ -76,7 +87,8 @@ Test(render_text, columns_never_run_together)
 {
     struct report r = cycle_report;
     struct report_function f[CYCLE_FUNCTIONS];
-    struct report_arc row = {.other = C, .calls = INT64_MAX, .of_calls = INT64_MAX, .self = 123456789.25, .children = 1e9};
+    struct report_arc row = {
+        .other = C, .calls = INT64_MAX, .of_calls = INT64_MAX, .self = 123456789.25, .children = 1e9};
     struct render_input in = cycle_input();
     memcpy(f, cycle_functions, sizeof f);
     f[START].index = 100000;
@@ -90,7 +102,8 @@ Test(render_text, columns_never_run_together)
     in.report = &r;
     char *text = render(&in);
     contains(text, " 123456789.25 1000000000.00 9223372036854775807/9223372036854775807     c [6]\n");
-    contains(text, "[100000] 100.00  123456789.25          1.93 9223372036854775807+9223372036854775807 start [100000]\n");
+    contains(text,
+             "[100000] 100.00  123456789.25          1.93 9223372036854775807+9223372036854775807 start [100000]\n");
     free(text);
 }
 
@@ -128,7 +141,8 @@ Test(render_text, functions_that_are_no_entries_stand_in_rows_only)
     struct report_arc idle = {.other = CYCLE_FUNCTIONS, .by_name = true}, to_c = {.other = C};
     struct render_input in = cycle_input();
     memcpy(f, cycle_functions, sizeof cycle_functions);
-    f[CYCLE_FUNCTIONS] = (struct report_function){.index = 0, NAMED("idle"), .static_callees = &to_c, .static_callee_count = 1};
+    f[CYCLE_FUNCTIONS] =
+        (struct report_function){.index = 0, NAMED("idle"), .static_callees = &to_c, .static_callee_count = 1};
     f[MAIN].static_callees = &idle;
     f[MAIN].static_callee_count = 1;
     r.functions = f;
@@ -141,13 +155,14 @@ Test(render_text, functions_that_are_no_entries_stand_in_rows_only)
     free(text);
 }
 
-/* The patterns that gprof2dot reads the graph section with (its format is not to be had here): every line between the header and the form
- * feed must be a row, an entry, <spontaneous> or dashes. */
+/* The patterns that gprof2dot reads the graph section with (its format is not to be had here): every line between the
+ * header and the form feed must be a row, an entry, <spontaneous> or dashes. */
 Test(render_text, graph_reads_as_gprof2dot_reads_it)
 {
     static const char *const PATTERNS[] = {
         "^ +([0-9]+\\.[0-9]+)? +([0-9]+\\.[0-9]+)? +[0-9]+(/[0-9]+)? +[^ ].*( <cycle [0-9]+>)? \\[[0-9]+\\]$",
-        "^\\[[0-9]+\\]? +[0-9]+\\.[0-9]+ +[0-9]+\\.[0-9]+ +[0-9]+\\.[0-9]+ +([0-9]+(\\+[0-9]+)?)? +[^ ].*( <cycle [0-9]+>)? \\[[0-9]+\\]$",
+        "^\\[[0-9]+\\]? +[0-9]+\\.[0-9]+ +[0-9]+\\.[0-9]+ +[0-9]+\\.[0-9]+ +([0-9]+(\\+[0-9]+)?)? +[^ ].*( <cycle "
+        "[0-9]+>)? \\[[0-9]+\\]$",
         "^ +<spontaneous> *$",
         "^-----+$",
     };
@@ -161,7 +176,8 @@ Test(render_text, graph_reads_as_gprof2dot_reads_it)
         cr_assert_eq(regcomp(&compiled[i], PATTERNS[i], REG_EXTENDED | REG_NOSUB), 0);
     }
     strtok_r(graph + 1, "\n", &save);
-    for (char *line = strtok_r(NULL, "\n", &save); strcmp(line, "\f") != 0; line = strtok_r(NULL, "\n", &save), lines++) {
+    for (char *line = strtok_r(NULL, "\n", &save); strcmp(line, "\f") != 0;
+         line = strtok_r(NULL, "\n", &save), lines++) {
         bool known = false;
         for (int i = 0; i < 4; i++) {
             known |= regexec(&compiled[i], line, 0, NULL, 0) == 0;

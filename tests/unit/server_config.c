@@ -80,7 +80,8 @@ Test(config, the_command_line_is_stronger_than_the_file)
     struct config config;
     struct profd_error e;
 
-    write_file("# comment\n\n  state-dir =  /from/file \nsocket=/from/file.sock\r\nlog-level = error\nhttp-open = no\n", 0600);
+    write_file("# comment\n\n  state-dir =  /from/file \nsocket=/from/file.sock\r\nlog-level = error\nhttp-open = no\n",
+               0600);
     cr_assert_eq(LOAD(&config, &e, "--config", file, "--state-dir", "/from/line"), PROFD_OK, "%s", e.sentence);
     cr_assert_str_eq(config.state_dir, "/from/line");
     cr_assert_str_eq(config.socket, "/from/file.sock");
@@ -113,14 +114,10 @@ Test(config, mistakes_in_the_file_name_the_line)
     static const struct {
         const char *text, *word, *line;
     } cases[] = {
-        {"colour = red\n", "colour", ":1:"},
-        {"\n#\nsocket = /a\nsocket = /b\n", "twice", ":4:"},
-        {"socket\n", "key = value", ":1:"},
-        {"socket =\n", "no value", ":1:"},
-        {"http-open = maybe\n", "maybe", ":1:"},
-        {"config = /x\n", "unknown key \"config\"", ":1:"},
-        {"help = yes\n", "unknown key", ":1:"},
-        {"= x\n", "unknown key", ":1:"},
+        {"colour = red\n", "colour", ":1:"},     {"\n#\nsocket = /a\nsocket = /b\n", "twice", ":4:"},
+        {"socket\n", "key = value", ":1:"},      {"socket =\n", "no value", ":1:"},
+        {"http-open = maybe\n", "maybe", ":1:"}, {"config = /x\n", "unknown key \"config\"", ":1:"},
+        {"help = yes\n", "unknown key", ":1:"},  {"= x\n", "unknown key", ":1:"},
         {"a\x01z = 1", "unknown key", ":1:"},
     };
     struct profd_error e;
@@ -155,16 +152,23 @@ Test(config, values_are_judged)
     cr_assert_not_null(strstr(e.sentence, "no-such-group"));
     cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http", "0.0.0.0:80", "--http-open"), PROFD_CONFIG);
     cr_assert_not_null(strstr(e.sentence, "0.0.0.0:80"));
-    cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http", "127.0.0.1:80"), PROFD_CONFIG, "needs a token or the word open");
+    cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http", "127.0.0.1:80"), PROFD_CONFIG,
+                 "needs a token or the word open");
     cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-socket", "/s"), PROFD_CONFIG);
     cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-open", "--http-token", file), PROFD_CONFIG);
 }
 
 Test(config, one_origin_as_browsers_write_it)
 {
-    static const char *const good[][2] = {{"https://grafana.example", "https://grafana.example"}, {"HTTP://Grafana.Example:3000", "http://grafana.example:3000"},
-                                          {"https://x:443", "https://x"}, {"http://x:80", "http://x"}, {"http://x:443", "http://x:443"}, {"http://[::1]:8080", "http://[::1]:8080"}};
-    static const char *const bad[] = {"*", "null", "grafana.example", "https://x/", "https://", "https://a b", "ftp://x", "https://u@x", "https://x:99999", "https://x,https://y"};
+    static const char *const good[][2] = {{"https://grafana.example", "https://grafana.example"},
+                                          {"HTTP://Grafana.Example:3000", "http://grafana.example:3000"},
+                                          {"https://x:443", "https://x"},
+                                          {"http://x:80", "http://x"},
+                                          {"http://x:443", "http://x:443"},
+                                          {"http://[::1]:8080", "http://[::1]:8080"}};
+    static const char *const bad[] = {
+        "*",           "null",    "grafana.example", "https://x/",      "https://",
+        "https://a b", "ftp://x", "https://u@x",     "https://x:99999", "https://x,https://y"};
     struct config config;
     struct profd_error e;
 
@@ -186,7 +190,9 @@ Test(config, one_origin_as_browsers_write_it)
 Test(config, tokens)
 {
     /* SHA-256 of "0123456789abcdefghij". */
-    static const uint8_t hash[32] = {0x6b, 0xc1, 0x4b, 0xdc, 0x45, 0x17, 0xa7, 0xa6, 0x82, 0xc6, 0x91, 0x0d, 0xe2, 0xe2, 0x94, 0x6e, 0xb8, 0xe1, 0xec, 0xd0, 0x40, 0x90, 0x72, 0x8f, 0xef, 0x6d, 0x09, 0x2a, 0x7c, 0xeb, 0x62, 0xc5};
+    static const uint8_t hash[32] = {0x6b, 0xc1, 0x4b, 0xdc, 0x45, 0x17, 0xa7, 0xa6, 0x82, 0xc6, 0x91,
+                                     0x0d, 0xe2, 0xe2, 0x94, 0x6e, 0xb8, 0xe1, 0xec, 0xd0, 0x40, 0x90,
+                                     0x72, 0x8f, 0xef, 0x6d, 0x09, 0x2a, 0x7c, 0xeb, 0x62, 0xc5};
     struct profd_error e;
     struct config config;
     char conf[80];
@@ -275,14 +281,24 @@ Test(config, ages_and_sizes)
     static const struct {
         const char *text;
         int64_t seconds;
-    } ages[] = {{"0", 0}, {"1s", 1}, {"0s", 0}, {"90m", 5400}, {"48h", 172800}, {"400d", 34560000}, {"2w", 1209600}, {"36525d", 3155760000}};
+    } ages[] = {{"0", 0},        {"1s", 1},          {"0s", 0},       {"90m", 5400},
+                {"48h", 172800}, {"400d", 34560000}, {"2w", 1209600}, {"36525d", 3155760000}};
     static const struct {
         const char *text;
         uint64_t bytes;
-    } sizes[] = {{"0", 0}, {"4096", 4096}, {"64K", 65536}, {"64KiB", 65536}, {"1G", 1073741824}, {"10GB", 10000000000}, {"3kB", 3000},
-                 {"2TiB", UINT64_C(1) << 41}, {"9223372036854775807", INT64_MAX}};
-    static const char *const bad_ages[] = {"", "s", "1", "-1s", "1.5h", "1 h", "1H", "1hour", "36526d", "99999999999999999999s", "0x1s", "+1s"};
-    static const char *const bad_sizes[] = {"", "G", "-1", "1.5G", "1 G", "1g", "1Kib", "9223372036854775808", "8388608T", "1e9"};
+    } sizes[] = {{"0", 0},
+                 {"4096", 4096},
+                 {"64K", 65536},
+                 {"64KiB", 65536},
+                 {"1G", 1073741824},
+                 {"10GB", 10000000000},
+                 {"3kB", 3000},
+                 {"2TiB", UINT64_C(1) << 41},
+                 {"9223372036854775807", INT64_MAX}};
+    static const char *const bad_ages[] = {
+        "", "s", "1", "-1s", "1.5h", "1 h", "1H", "1hour", "36526d", "99999999999999999999s", "0x1s", "+1s"};
+    static const char *const bad_sizes[] = {"",         "G",  "-1", "1.5G", "1 G", "1g", "1Kib", "9223372036854775808",
+                                            "8388608T", "1e9"};
     struct profd_error e;
     uint64_t bytes = 7;
     int64_t ns = 7;
@@ -343,10 +359,12 @@ Test(config, the_policy_has_defaults_and_sense)
     config_done(&config);
     write_file("", 0600);
     /* what was not said gives way to what was */
-    cr_assert_eq(LOAD(&config, &e, "--config", file, "--keep-age", "1d", "--keep-bytes", "100M"), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--keep-age", "1d", "--keep-bytes", "100M"), PROFD_OK, "%s",
+                 e.sentence);
     cr_assert(config.raw_age == 24 * HOUR && config.raw_bytes == 50 << 20);
     config_done(&config);
-    cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "500d", "--keep-age", "0"), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "500d", "--keep-age", "0"), PROFD_OK, "%s",
+                 e.sentence);
     cr_assert_eq(config.keep_age, 0);
     config_done(&config);
     cr_assert_eq(LOAD(&config, &e, "--config", file, "--raw-age", "500d"), PROFD_OK, "%s", e.sentence);
@@ -366,7 +384,8 @@ Test(config, a_restore_needs_no_socket)
 
     write_file("raw-age = 1h\n", 0600);
     unsetenv("XDG_RUNTIME_DIR");
-    cr_assert_eq(LOAD(&config, &e, "--config", file, "--state-dir", "/x", "--restore", "/y.db"), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--state-dir", "/x", "--restore", "/y.db"), PROFD_OK, "%s",
+                 e.sentence);
     cr_assert_str_eq(config.state_dir, "/x");
     cr_assert_str_eq(config.values[CONFIG_restore], "/y.db");
     config_done(&config);

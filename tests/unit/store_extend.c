@@ -66,7 +66,8 @@ static enum profd_status put(struct store *s, uint32_t i, enum store_outcome *ou
 {
     struct counts c;
     struct store_build b = {.id = {.text = "abcd"}, .name = "n", .calls = i};
-    struct store_upload u = {.sequence = i, .start = i, .end = i, .build_count = 1, .builds = &b, .calls = i, .sender = {1}};
+    struct store_upload u = {
+        .sequence = i, .start = i, .end = i, .build_count = 1, .builds = &b, .calls = i, .sender = {1}};
     uint8_t *bytes;
     cr_assert_eq(counts_init(&c, 0, 0, 1, &e), PROFD_OK);
     c.from_build[0] = COUNTS_NOWHERE;
@@ -95,10 +96,12 @@ static void make_version_2(uint32_t uploads)
     sqlite3_close(db);
     int64_t has = ask("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL");
     cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    snprintf(steps, sizeof steps, "%s%s", (const char *)embed_schema_001_initial_sql, (const char *)embed_schema_002_rollup_sql);
+    snprintf(steps, sizeof steps, "%s%s", (const char *)embed_schema_001_initial_sql,
+             (const char *)embed_schema_002_rollup_sql);
     run(db, steps);
     sqlite3_stmt *q;
-    cr_assert_eq(sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL", -1, &q, NULL), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL", -1, &q, NULL),
+                 SQLITE_OK);
     cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
     cr_assert_eq(sqlite3_column_int64(q, 0), has, "the tables of version 2");
     sqlite3_finalize(q);
@@ -123,7 +126,8 @@ static void check(struct store *s, uint32_t uploads)
     cr_assert_eq(t.calls, (uint64_t)uploads * (uploads + 1) / 2);
     cr_assert_eq(put(s, uploads, &outcome), PROFD_OK);
     cr_assert_eq(outcome, STORE_DUPLICATE);
-    struct store_harvest h = {.upload = {.received = 1}, .instance = {9}, .snapshot = (const uint8_t *)"s", .snapshot_size = 1};
+    struct store_harvest h = {
+        .upload = {.received = 1}, .instance = {9}, .snapshot = (const uint8_t *)"s", .snapshot_size = 1};
     enum store_harvest_outcome harvested;
     cr_assert_eq(store_put_harvests(s, &h, 1, &harvested, &e), PROFD_OK, "%s", e.sentence);
 }

@@ -4,7 +4,8 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-/* --- the layer: every file of the real one, with methods that count down to a failure ------------------------------ */
+/* --- the layer: every file of the real one, with methods that count down to a failure ------------------------------
+ */
 
 struct faulty_file {
     sqlite3_file base;
@@ -98,9 +99,9 @@ static int f_shm_unmap(sqlite3_file *f, int remove_it)
     return real_of(f)->pMethods->xShmUnmap(real_of(f), remove_it);
 }
 
-static const sqlite3_io_methods methods = {2,         f_close,   f_read,  f_write,  f_truncate, f_sync,     f_size,
-                                           f_lock,    f_unlock,  f_check, f_control, f_sector,  f_device,   f_shm_map,
-                                           f_shm_lock, f_shm_barrier, f_shm_unmap, NULL, NULL};
+static const sqlite3_io_methods methods = {
+    2,         f_close,  f_read,   f_write,   f_truncate, f_sync,        f_size,      f_lock, f_unlock, f_check,
+    f_control, f_sector, f_device, f_shm_map, f_shm_lock, f_shm_barrier, f_shm_unmap, NULL,   NULL};
 static sqlite3_vfs *real_vfs, faulty_vfs;
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *out)

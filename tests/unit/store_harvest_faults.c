@@ -1,5 +1,5 @@
-/* Harvests on disks that fail and under kill -9: row, ledger and snapshot are all there or none of them is. PROFD_KILLS sets how
- * often a writer is killed (30). */
+/* Harvests on disks that fail and under kill -9: row, ledger and snapshot are all there or none of them is. PROFD_KILLS
+ * sets how often a writer is killed (30). */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -50,7 +50,8 @@ static void leave(void)
 
 TestSuite(store_harvest_faults, .init = enter, .fini = leave, .timeout = 3600);
 
-/* The harvest after generation g brings 10·g + p calls into 0x1000 + p; its snapshot is their sum. A quarter of an hour each. */
+/* The harvest after generation g brings 10·g + p calls into 0x1000 + p; its snapshot is their sum. A quarter of an hour
+ * each. */
 static uint64_t calls_of(unsigned p, uint64_t generation)
 {
     return generation * (generation - 1) * 5 + generation * p;
@@ -84,8 +85,14 @@ static enum profd_status put_all(struct store *s, enum store_harvest_outcome out
         int64_t at = BEGIN + (int64_t)g * (HOUR / 4);
         sums[p] = calls_of(p, g + 1);
         b[p] = (struct store_build){.id = {.text = "abcd"}, .name = "n", .calls = calls};
-        h[p] = (struct store_harvest){.upload = {.start = at, .end = at, .received = at, .build_count = 1, .builds = &b[p],
-                                                 .calls = calls, .group = p, .processes_started = g == 0},
+        h[p] = (struct store_harvest){.upload = {.start = at,
+                                                 .end = at,
+                                                 .received = at,
+                                                 .build_count = 1,
+                                                 .builds = &b[p],
+                                                 .calls = calls,
+                                                 .group = p,
+                                                 .processes_started = g == 0},
                                       .instance = {(uint8_t)p},
                                       .base = g,
                                       .snapshot = (const uint8_t *)&sums[p],
@@ -126,31 +133,33 @@ static enum profd_status add_calls(void *context, const struct store_row *row, s
     return PROFD_OK;
 }
 
-/* What is stored of every process is what its snapshot says, and nothing acknowledged is missing. The processes then go on from there,
- * as a new daemon makes them. */
+/* What is stored of every process is what its snapshot says, and nothing acknowledged is missing. The processes then go
+ * on from there, as a new daemon makes them. */
 static void check(struct store *s, const char *when)
 {
     uint64_t checked, sums[PROCESSES] = {0};
     struct store_scope all = {.all = true};
     for (struct store_cursor c = {.done = false}; !c.done;)
-        cr_assert_eq(store_verify(s, &c, say_mismatch, (void *)(uintptr_t)when, &checked, &e), PROFD_OK, "%s: %s", when, e.sentence);
-    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, add_calls, sums, &e), PROFD_OK, "%s: %s", when,
-                 e.sentence);
+        cr_assert_eq(store_verify(s, &c, say_mismatch, (void *)(uintptr_t)when, &checked, &e), PROFD_OK, "%s: %s", when,
+                     e.sentence);
+    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, add_calls, sums, &e), PROFD_OK,
+                 "%s: %s", when, e.sentence);
     for (unsigned p = 0; p < PROCESSES; p++) {
         uint8_t name[STORE_INSTANCE_SIZE] = {(uint8_t)p}, *snapshot;
         uint64_t generation, sum = 0;
         size_t size;
-        cr_assert_eq(store_get_instance(s, 0, name, &generation, &snapshot, &size, &e), PROFD_OK, "%s: %s", when, e.sentence);
-        cr_assert(generation >= acked[p], "%s: generation %llu was acknowledged, %llu is there", when, (unsigned long long)acked[p],
-                  (unsigned long long)generation);
+        cr_assert_eq(store_get_instance(s, 0, name, &generation, &snapshot, &size, &e), PROFD_OK, "%s: %s", when,
+                     e.sentence);
+        cr_assert(generation >= acked[p], "%s: generation %llu was acknowledged, %llu is there", when,
+                  (unsigned long long)acked[p], (unsigned long long)generation);
         if (generation > 0) {
             cr_assert_eq(size, sizeof sum);
             memcpy(&sum, snapshot, sizeof sum);
         }
         free(snapshot);
         cr_assert_eq(sum, calls_of(p, generation), "%s: the snapshot is of another generation", when);
-        cr_assert_eq(sums[p], sum, "%s: process %u: %llu calls are stored, %llu were counted", when, p, (unsigned long long)sums[p],
-                     (unsigned long long)sum);
+        cr_assert_eq(sums[p], sum, "%s: process %u: %llu calls are stored, %llu were counted", when, p,
+                     (unsigned long long)sums[p], (unsigned long long)sum);
         acked[p] = generation;
     }
 }
@@ -218,7 +227,8 @@ Test(store_harvest_faults, every_failing_write_and_sync)
     faults_install();
     for (size_t k = 0; k < 2; k++) {
         int hits = 0;
-        for (int n = 0; run_with_fault(n, kinds[k]); n += n < 80 ? 1 : 7) /* the creation and the first harvests wholly */
+        for (int n = 0; run_with_fault(n, kinds[k]);
+             n += n < 80 ? 1 : 7) /* the creation and the first harvests wholly */
             hits++;
         cr_assert_gt(hits, 60, "the layer was not asked");
     }

@@ -1,4 +1,5 @@
-/* kill -9 at random moments: nothing acknowledged is lost, nothing is counted twice. PROFD_KILLS sets how often (30). */
+/* kill -9 at random moments: nothing acknowledged is lost, nothing is counted twice. PROFD_KILLS sets how often (30).
+ */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,15 +16,23 @@ enum { SENDERS = 3, BATCH = 16 };
 static char path[96];
 static uint32_t acked[SENDERS]; /* highest sequence acknowledged; all below were, too */
 
-static void fill(struct store_upload *u, const struct store_build *b, unsigned sender, uint32_t sequence, uint8_t *counts)
+static void fill(struct store_upload *u, const struct store_build *b, unsigned sender, uint32_t sequence,
+                 uint8_t *counts)
 {
-    *u = (struct store_upload){.uid = sender, .sequence = sequence, .build_count = 1, .builds = b, .counts = counts,
-                               .counts_size = 4500, .start = sequence, .end = sequence, .ticks = 1};
+    *u = (struct store_upload){.uid = sender,
+                               .sequence = sequence,
+                               .build_count = 1,
+                               .builds = b,
+                               .counts = counts,
+                               .counts_size = 4500,
+                               .start = sequence,
+                               .end = sequence,
+                               .ticks = 1};
     u->sender[11] = 1;
 }
 
-/* Writes batches for ever. After each commit the end of the batch goes into the pipe. A batch begins a little before what is
- * known to be acknowledged: clients retry. */
+/* Writes batches for ever. After each commit the end of the batch goes into the pipe. A batch begins a little before
+ * what is known to be acknowledged: clients retry. */
 static void write_for_ever(int pipe_end)
 {
     static uint8_t counts[4500];
@@ -59,7 +68,8 @@ static enum profd_status count_row(void *context, const struct store_row *row, s
     struct tally *t = context;
     cr_assert_lt(row->uid, SENDERS);
     cr_assert(row->start > 0 && row->start < (int64_t)t->room);
-    cr_assert_eq(t->times[row->uid][row->start]++, 0, "upload %u of sender %u is there twice", (unsigned)row->start, row->uid);
+    cr_assert_eq(t->times[row->uid][row->start]++, 0, "upload %u of sender %u is there twice", (unsigned)row->start,
+                 row->uid);
     cr_assert_eq(row->counts_size, 4500);
     t->seen[row->uid]++;
     return PROFD_OK;
@@ -79,8 +89,8 @@ static uint64_t check_store(void)
         t.times[i] = calloc(t.room, 1);
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
     struct store_scope all = {.all = true};
-    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, count_row, &t, &e), PROFD_OK, "%s",
-                 e.sentence);
+    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, count_row, &t, &e), PROFD_OK,
+                 "%s", e.sentence);
     for (unsigned i = 0; i < SENDERS; i++) {
         for (uint32_t k = 1; k <= acked[i]; k++)
             cr_assert_eq(t.times[i][k], 1, "upload %u of sender %u was acknowledged and is lost", k, i);

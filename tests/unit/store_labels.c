@@ -24,16 +24,28 @@ Test(labels, patterns_match_whole_values)
         const char *name, *pattern;
         bool matches;
     } CASES[] = {
-        {"host", "db.*", true},          {"host", "db", false},         {"host", "example", false},
-        {"host", "a|db1.example", true}, {"host", "db1|x", false},      {"host", ".*\\.example$", true},
-        {"service", "w.b", true},        {"service", "w..b", false},    {"service", "w\303\244b", true},
-        {"service", "(?i)W.B", true},    {"nobody", "", true},          {"nobody", ".+", false},
-        {"zone", "", true},              {"zone", ".*", true},          {"host", "(?<d>d)b\\d\\.[a-z]+", true},
+        {"host", "db.*", true},
+        {"host", "db", false},
+        {"host", "example", false},
+        {"host", "a|db1.example", true},
+        {"host", "db1|x", false},
+        {"host", ".*\\.example$", true},
+        {"service", "w.b", true},
+        {"service", "w..b", false},
+        {"service", "w\303\244b", true},
+        {"service", "(?i)W.B", true},
+        {"nobody", "", true},
+        {"nobody", ".+", false},
+        {"zone", "", true},
+        {"zone", ".*", true},
+        {"host", "(?<d>d)b\\d\\.[a-z]+", true},
     };
     struct arena *a = arena_new(0);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        cr_assert_eq(like(a, CASES[i].name, CASES[i].pattern, STORE_MATCH_LIKE), CASES[i].matches, "%s", CASES[i].pattern);
-        cr_assert_eq(like(a, CASES[i].name, CASES[i].pattern, STORE_MATCH_UNLIKE), !CASES[i].matches, "%s", CASES[i].pattern);
+        cr_assert_eq(like(a, CASES[i].name, CASES[i].pattern, STORE_MATCH_LIKE), CASES[i].matches, "%s",
+                     CASES[i].pattern);
+        cr_assert_eq(like(a, CASES[i].name, CASES[i].pattern, STORE_MATCH_UNLIKE), !CASES[i].matches, "%s",
+                     CASES[i].pattern);
     }
     arena_free(a);
 }
@@ -56,7 +68,8 @@ Test(labels, a_pattern_keeps_its_limits)
     struct profd_error e = {""};
     for (size_t i = 0; i < sizeof ENDLESS / sizeof *ENDLESS; i++) {
         struct arena *a = arena_new((size_t)32 << 20);
-        struct store_matcher m = {.name = "v", .value = ENDLESS[i], .match = i % 2 == 0 ? STORE_MATCH_LIKE : STORE_MATCH_UNLIKE};
+        struct store_matcher m = {
+            .name = "v", .value = ENDLESS[i], .match = i % 2 == 0 ? STORE_MATCH_LIKE : STORE_MATCH_UNLIKE};
         cr_assert_eq(store_pattern_compile(a, m.value, &m.pattern, &e), PROFD_OK, "%s", e.sentence);
         for (int again = 0; again < 100000; again++) /* after the first failure it costs nothing */
             labels_match(labels, sizeof labels - 1, &m, 1);
@@ -79,8 +92,11 @@ Test(labels, a_pattern_keeps_its_limits)
 
 Test(labels, a_bad_pattern_is_refused_in_a_sentence)
 {
-    static const char *const CASES[][2] = {{"a(", "offset 2: missing closing parenthesis"}, {"[", "offset 1"}, {"a**+*", "offset"},
-                                           {"((((a{1000}){1000}){1000}){1000})", "too large"}, {"\\C", "offset"}};
+    static const char *const CASES[][2] = {{"a(", "offset 2: missing closing parenthesis"},
+                                           {"[", "offset 1"},
+                                           {"a**+*", "offset"},
+                                           {"((((a{1000}){1000}){1000}){1000})", "too large"},
+                                           {"\\C", "offset"}};
     static char pattern[LIMIT_PATTERN + 2];
     struct profd_error e = {""};
     struct store_pattern *p = NULL;

@@ -12,7 +12,8 @@
 #include "store/store.h"
 #include "tests/unit/store_faults.h"
 
-/* --- what is stored and what must be there afterwards ------------------------------------------------------------------ */
+/* --- what is stored and what must be there afterwards
+ * ------------------------------------------------------------------ */
 
 static char directory[64], path[96];
 static struct profd_error e;
@@ -47,8 +48,14 @@ static enum profd_status put_one(struct store *s, uint32_t sequence, size_t size
 {
     static uint8_t counts[100000];
     struct store_build b = {.id = {.text = "abcd"}, .name = "n"};
-    struct store_upload u = {.sequence = sequence, .build_count = 1, .builds = &b, .counts = counts, .counts_size = size,
-                             .start = sequence, .end = sequence, .ticks = 1};
+    struct store_upload u = {.sequence = sequence,
+                             .build_count = 1,
+                             .builds = &b,
+                             .counts = counts,
+                             .counts_size = size,
+                             .start = sequence,
+                             .end = sequence,
+                             .ticks = 1};
     u.sender[0] = 1;
     return store_put_uploads(s, &u, 1, outcome, &e);
 }
@@ -69,8 +76,8 @@ static void check_contents(struct store *s, const bool *acked)
     uint64_t total = 0;
     struct store_totals t;
     struct store_scope all = {.all = true};
-    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, note_row, seen, &e), PROFD_OK, "%s",
-                 e.sentence);
+    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, note_row, seen, &e), PROFD_OK,
+                 "%s", e.sentence);
     for (int i = 0; i < MOST; i++) {
         cr_assert_leq(seen[i], 1, "upload %d is there %d times", i, seen[i]);
         cr_assert(!acked[i] || seen[i] == 1, "upload %d was acknowledged and is lost", i);
@@ -81,8 +88,8 @@ static void check_contents(struct store *s, const bool *acked)
     cr_assert_eq(t.ticks, total);
 }
 
-/* The n-th write, sync or truncation fails with an I/O error: nothing is written after it, reads go on, and the next start finds
- * all that was acknowledged. */
+/* The n-th write, sync or truncation fails with an I/O error: nothing is written after it, reads go on, and the next
+ * start finds all that was acknowledged. */
 static bool run_with_fault(int n)
 {
     struct store *s = NULL;

@@ -64,7 +64,8 @@ static void write_file(const char *bytes, size_t n)
     close(fd);
 }
 
-/* Opens for writing, expects that status and this word in the sentence, and that nothing in the directory has changed. */
+/* Opens for writing, expects that status and this word in the sentence, and that nothing in the directory has changed.
+ */
 static void expect_refusal(enum profd_status status, const char *word)
 {
     struct store *s = NULL;
@@ -85,8 +86,14 @@ static void make_database(void)
 {
     struct store *s;
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
-    struct store_upload u = {.host = "", .sequence = 1, .received = 10, .start = 1, .end = 2, .build_count = 1,
-                             .counts = (const uint8_t *)"c", .counts_size = 1};
+    struct store_upload u = {.host = "",
+                             .sequence = 1,
+                             .received = 10,
+                             .start = 1,
+                             .end = 2,
+                             .build_count = 1,
+                             .counts = (const uint8_t *)"c",
+                             .counts_size = 1};
     struct store_build b = {.id = {.text = "abcd"}, .name = "n"};
     enum store_outcome outcome;
     u.builds = &b;
@@ -129,8 +136,9 @@ Test(store_open, new_database_is_whole_private_and_marked)
     cr_assert_eq(ask("PRAGMA application_id"), 0x70726664);
     cr_assert_eq(ask("SELECT count(*) FROM upload"), 500);
     cr_assert_eq(ask("SELECT count(*) FROM pragma_quick_check WHERE quick_check='ok'"), 1);
-    cr_assert_eq(ask("SELECT count(*) FROM pragma_table_list WHERE schema='main' AND name NOT LIKE 'sqlite%' AND strict=0"), 0,
-                 "all tables are STRICT");
+    cr_assert_eq(
+        ask("SELECT count(*) FROM pragma_table_list WHERE schema='main' AND name NOT LIKE 'sqlite%' AND strict=0"), 0,
+        "all tables are STRICT");
 }
 
 Test(store_open, log_and_index_are_private_too)
@@ -251,7 +259,8 @@ Test(store_open, log_without_database_is_refused)
     cr_assert_neq(access(path, F_OK), 0);
 }
 
-/* A database with a page of rubbish: opening says so, or using it does; never a crash, never a changed file at opening. */
+/* A database with a page of rubbish: opening says so, or using it does; never a crash, never a changed file at opening.
+ */
 Test(store_open, damaged_pages_are_noticed)
 {
     char *good, *bad;
@@ -301,7 +310,8 @@ Test(store_open, damage_met_in_use_closes_the_writer)
     int rows = 0;
     static uint8_t counts[100000];
     struct store_build b = {.id = {.text = "abcd"}, .name = "n"};
-    struct store_upload u = {.sequence = 1, .build_count = 1, .builds = &b, .counts = counts, .counts_size = sizeof counts};
+    struct store_upload u = {
+        .sequence = 1, .build_count = 1, .builds = &b, .counts = counts, .counts_size = sizeof counts};
     enum store_outcome outcome;
     make_database();
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
@@ -353,7 +363,11 @@ Test(store_open, readers_hold_no_transaction_between_verbs)
     static uint8_t counts[200000];
     enum store_outcome outcome;
     for (uint32_t i = 0; i < 600; i++) {
-        struct store_upload u = {.uid = 9, .sequence = i + 1, .build_count = 1, .builds = &b, .counts = counts,
+        struct store_upload u = {.uid = 9,
+                                 .sequence = i + 1,
+                                 .build_count = 1,
+                                 .builds = &b,
+                                 .counts = counts,
                                  .counts_size = sizeof counts};
         cr_assert_eq(store_put_uploads(w, &u, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
         cr_assert_eq(store_get_totals(r, &t, &e), PROFD_OK, "%s", e.sentence);

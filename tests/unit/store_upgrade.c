@@ -69,12 +69,21 @@ static void check(struct store *s, uint32_t n, uint32_t arcs)
     cr_assert_eq(t.uploads, n);
     cr_assert_eq(t.raw_uploads, n);
     cr_assert_eq(t.calls, calls);
-    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "aaaa01", .since = V1_BEGIN, .until = V1_BEGIN + V1_HOUR},
-                                   count_row, &uploads, &e),
-                 PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(
+        store_each_upload(s, &all,
+                          &(struct store_filter){.build_id = "aaaa01", .since = V1_BEGIN, .until = V1_BEGIN + V1_HOUR},
+                          count_row, &uploads, &e),
+        PROFD_OK, "%s", e.sentence);
     cr_assert_eq(uploads, n < 60 ? n - n / 3 : 39, "two of three of the first 59: %llu", (unsigned long long)uploads);
-    struct store_upload u = {.host = "0123456789abcdef0123456789abcdef", .uid = 7, .sender = {1}, .sequence = n, .build_count = 1,
-                             .builds = &b, .counts = (const uint8_t *)"", .start = V1_BEGIN, .end = V1_BEGIN};
+    struct store_upload u = {.host = "0123456789abcdef0123456789abcdef",
+                             .uid = 7,
+                             .sender = {1},
+                             .sequence = n,
+                             .build_count = 1,
+                             .builds = &b,
+                             .counts = (const uint8_t *)"",
+                             .start = V1_BEGIN,
+                             .end = V1_BEGIN};
     cr_assert_eq(store_put_uploads(s, &u, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
     cr_assert_eq(outcome, STORE_DUPLICATE, "ids are remembered");
 }
@@ -120,9 +129,10 @@ Test(store_upgrade, everything_of_version_1_is_kept)
     cr_assert_eq(pragma("PRAGMA freelist_count"), 0, "free pages were given back");
     struct stat shrunk;
     stat(path, &shrunk);
-    cr_log_info("%u uploads, %lld bytes: upgraded in %.2f s; %lld bytes, after compaction %lld", n, (long long)before.st_size,
-                (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9, (long long)after.st_size,
-                (long long)shrunk.st_size);
+    cr_log_info("%u uploads, %lld bytes: upgraded in %.2f s; %lld bytes, after compaction %lld", n,
+                (long long)before.st_size,
+                (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9,
+                (long long)after.st_size, (long long)shrunk.st_size);
     cr_assert_lt(shrunk.st_size, after.st_size / 2);
 }
 
@@ -133,7 +143,8 @@ static void copy_file(const char *from, const char *to)
     cr_assert_eq(system(command), 0);
 }
 
-/* The n-th write, sync or truncation of the upgrade fails: the next start finds version 1 or 2, and everything in it. */
+/* The n-th write, sync or truncation of the upgrade fails: the next start finds version 1 or 2, and everything in it.
+ */
 Test(store_upgrade, every_failure_leaves_one_version_or_the_other)
 {
     char kept[128];

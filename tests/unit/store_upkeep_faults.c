@@ -1,4 +1,5 @@
-/* Upkeep on disks that fail and under kill -9: nothing acknowledged is lost, nothing is there twice, the ledger fits. */
+/* Upkeep on disks that fail and under kill -9: nothing acknowledged is lost, nothing is there twice, the ledger fits.
+ */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -25,7 +26,8 @@ static struct profd_error e;
 
 static void wipe(void)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".new", ".new-journal", ".copy", ".copy.part", ".copy.part-journal"};
+    static const char *const suffixes[] = {
+        "", "-wal", "-shm", ".new", ".new-journal", ".copy", ".copy.part", ".copy.part-journal"};
     char name[128];
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
@@ -107,9 +109,10 @@ static void check(struct store *s, uint32_t n, const char *when)
     struct store_totals t;
     struct store_scope all = {.all = true};
     for (struct store_cursor c = {.done = false}; !c.done;)
-        cr_assert_eq(store_verify(s, &c, say_mismatch, (void *)(uintptr_t)when, &checked, &e), PROFD_OK, "%s: %s", when, e.sentence);
-    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, add_calls, sums, &e), PROFD_OK, "%s: %s", when,
-                 e.sentence);
+        cr_assert_eq(store_verify(s, &c, say_mismatch, (void *)(uintptr_t)when, &checked, &e), PROFD_OK, "%s: %s", when,
+                     e.sentence);
+    cr_assert_eq(store_each_upload(s, &all, &(struct store_filter){.build_id = "abcd"}, add_calls, sums, &e), PROFD_OK,
+                 "%s: %s", when, e.sentence);
     cr_assert_eq(store_get_totals(s, &t, &e), PROFD_OK);
     cr_assert_eq(t.uploads, n, "%s: %llu of %u uploads", when, (unsigned long long)t.uploads, n);
     cr_assert_eq(sums[0] + t.retired_uploads, n, "%s", when);
@@ -276,7 +279,8 @@ Test(store_upkeep_faults, every_full_disk)
     run_all(SQLITE_FULL);
 }
 
-/* --- kill -9 while uploads and all of upkeep go on ---------------------------------------------------------------------- */
+/* --- kill -9 while uploads and all of upkeep go on
+ * ---------------------------------------------------------------------- */
 
 static void work_for_ever(int pipe_end, uint32_t next)
 {
@@ -295,8 +299,10 @@ static void work_for_ever(int pipe_end, uint32_t next)
             _exit(5);
         int64_t now = next * (HOUR / 4);
         struct store_policy policy = {.raw_age = 10 * HOUR, .raw_bytes = 4000, .keep_age = 3 * DAY};
-        if (store_compact(s, &policy, now, &p, &e) != PROFD_OK || (turn % 4 == 3 && store_retire(s, &policy, now, &p, &e) != PROFD_OK) ||
-            (turn % 16 == 7 && store_shrink(s, 1 << 20, &p, &e) != PROFD_OK) || (turn % 32 == 9 && back_up(s) != PROFD_OK))
+        if (store_compact(s, &policy, now, &p, &e) != PROFD_OK ||
+            (turn % 4 == 3 && store_retire(s, &policy, now, &p, &e) != PROFD_OK) ||
+            (turn % 16 == 7 && store_shrink(s, 1 << 20, &p, &e) != PROFD_OK) ||
+            (turn % 32 == 9 && back_up(s) != PROFD_OK))
             _exit(6);
         if (turn % 32 == 9) {
             char name[128];
@@ -343,7 +349,8 @@ Test(store_upkeep_faults, kills_lose_nothing)
         snprintf(when, sizeof when, "after kill %d", i + 1);
         cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s: %s", when, e.sentence);
         cr_assert_eq(store_get_totals(s, &t, &e), PROFD_OK);
-        cr_assert_geq(t.uploads, acked, "%s: %u were acknowledged, %llu are known", when, acked, (unsigned long long)t.uploads);
+        cr_assert_geq(t.uploads, acked, "%s: %u were acknowledged, %llu are known", when, acked,
+                      (unsigned long long)t.uploads);
         acked = (uint32_t)t.uploads; /* the last batch may be there without its acknowledgement */
         check(s, acked, when);
         store_close(s);

@@ -56,7 +56,8 @@ static void make_fixed_rows(void)
     execute("INSERT INTO build_set VALUES (1, x'01000000'), (2, x'0100000002000000'), (3, x'03000000')");
     execute("INSERT INTO build_set_member VALUES (1, 1), (1, 2), (2, 2), (3, 3)");
     execute("INSERT INTO build_set_user VALUES (1, 7), (2, 7), (3, 7)");
-    execute("INSERT INTO series VALUES (1, 1, 7, 1, x'', 0), (2, 2, 7, 1, x'', 0), (3, 3, 7, 3, x'736572766963650077656200', 0)");
+    execute("INSERT INTO series VALUES (1, 1, 7, 1, x'', 0), (2, 2, 7, 1, x'', 0), (3, 3, 7, 3, "
+            "x'736572766963650077656200', 0)");
     execute("INSERT INTO object VALUES (1, 1, 'v', 1, 7, 0, x'01', x'73796d626f6c73')");
     execute("INSERT INTO object_sender VALUES (1, 7, 1, 1, 'program', '')");
 }
@@ -66,7 +67,8 @@ static void put_row(sqlite3_stmt *q, uint32_t i, uint32_t arcs)
     size_t size;
     int64_t end = V1_BEGIN + i * (V1_HOUR / 60), start = end - V1_HOUR / 120;
     uint8_t *counts = make_counts(i, arcs, &size);
-    int64_t values[] = {i, 1 + i % 3, 1, start, end - start, start / V1_HOUR, end / V1_HOUR, i % 10 == 0 ? 2 : 0, i % 2};
+    int64_t values[] = {i,    1 + i % 3, 1, start, end - start, start / V1_HOUR, end / V1_HOUR, i % 10 == 0 ? 2 : 0,
+                        i % 2};
     for (int k = 0; k < 9; k++)
         sqlite3_bind_int64(q, k + 1, values[k]);
     sqlite3_bind_blob64(q, 10, counts, size, free);
@@ -98,9 +100,12 @@ static void make_sums(uint32_t n, uint32_t arcs)
         all += v1_calls(i, arcs);
     }
     for (int b = 1; b <= 3; b++) {
-        snprintf(sql, sizeof sql, "INSERT INTO build_user VALUES (%d, 7, %u, %d, %d, %lld, %lld, %llu, %llu, %llu, %llu, %llu, 'name%d')", b,
-                 n, b, b != 2, (long long)first[b], (long long)last[b], (unsigned long long)uploads[b], (unsigned long long)processes[b],
-                 (unsigned long long)ns[b], (unsigned long long)calls[b], (unsigned long long)inexact[b], b);
+        snprintf(
+            sql, sizeof sql,
+            "INSERT INTO build_user VALUES (%d, 7, %u, %d, %d, %lld, %lld, %llu, %llu, %llu, %llu, %llu, 'name%d')", b,
+            n, b, b != 2, (long long)first[b], (long long)last[b], (unsigned long long)uploads[b],
+            (unsigned long long)processes[b], (unsigned long long)ns[b], (unsigned long long)calls[b],
+            (unsigned long long)inexact[b], b);
         execute(sql);
     }
     snprintf(sql, sizeof sql, "UPDATE state SET number=%u, list_epoch=%u, uploads=%u, ticks=%llu, calls=%llu", n, n, n,

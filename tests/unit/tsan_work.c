@@ -112,12 +112,26 @@ static int round_of(const struct work_config *config, const char *what, uint64_t
 int main(void)
 {
     const struct work_config many = {
-        .name = "tsan", .threads = 4, .queue_max = 500, .queue_max_uid = 60, .batch_max = 32, .batch_weight = 400, .nice = 5,
-        .run = run, .done = done,
+        .name = "tsan",
+        .threads = 4,
+        .queue_max = 500,
+        .queue_max_uid = 60,
+        .batch_max = 32,
+        .batch_weight = 400,
+        .nice = 5,
+        .run = run,
+        .done = done,
     };
     const struct work_config one = {
-        .name = "tsan", .threads = 1, .queue_max = 500, .queue_max_uid = 60, .batch_max = 32, .batch_weight = 400,
-        .prepare = prepare, .run = run, .done = done,
+        .name = "tsan",
+        .threads = 1,
+        .queue_max = 500,
+        .queue_max_uid = 60,
+        .batch_max = 32,
+        .batch_weight = 400,
+        .prepare = prepare,
+        .run = run,
+        .done = done,
     };
     int failed;
 

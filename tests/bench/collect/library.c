@@ -1,4 +1,5 @@
-/* library N: parses and dumps a document N times with jansson, whose sources are built with it; prints microseconds of CPU for each. */
+/* library N: parses and dumps a document N times with jansson, whose sources are built with it; prints microseconds of
+ * CPU for each. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,9 @@ static QUIET char *document(void)
     char *text = malloc(room);
     n += (size_t)snprintf(text, room, "[");
     for (int i = 0; i < 300; i++)
-        n += (size_t)snprintf(text + n, room - n, "%s{\"id\": %d, \"name\": \"entry \\u00e9 %d\", \"ratio\": %d.25, \"tags\": [\"a\", \"b%d\", null, true, false], \"in\": {\"x\": [%d, %d, [], {}]}}",
+        n += (size_t)snprintf(text + n, room - n,
+                              "%s{\"id\": %d, \"name\": \"entry \\u00e9 %d\", \"ratio\": %d.25, \"tags\": [\"a\", "
+                              "\"b%d\", null, true, false], \"in\": {\"x\": [%d, %d, [], {}]}}",
                               i ? ", " : "", i, i * 7, i, i, i, -i);
     snprintf(text + n, room - n, "]");
     return text;

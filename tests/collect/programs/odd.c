@@ -154,7 +154,9 @@ static QUIET void wander(void)
 {
 #if defined __x86_64__
     for (double end = cpu() + 0.5; cpu() < end;) /* rbp as a number */
-        __asm__ volatile("push %%rbp\n mov $0x7ffe00000008, %%rbp\n mov $2000000, %%ecx\n 1: dec %%ecx\n jnz 1b\n pop %%rbp" ::: "rcx", "cc", "memory");
+        __asm__ volatile(
+            "push %%rbp\n mov $0x7ffe00000008, %%rbp\n mov $2000000, %%ecx\n 1: dec %%ecx\n jnz 1b\n pop %%rbp" ::
+                : "rcx", "cc", "memory");
 #endif
     burn(0.3);
     swapcontext(&away, &home);
@@ -195,7 +197,8 @@ static QUIET const char *small_stack(void)
 /* --- a filter that refuses what it does not know --- */
 static QUIET const char *seccomp(void)
 {
-    static const int refused[] = {SYS_memfd_create, SYS_timer_create, SYS_timer_settime, SYS_socket, SYS_connect, SYS_mmap, SYS_gettid, SYS_getrandom};
+    static const int refused[] = {SYS_memfd_create, SYS_timer_create, SYS_timer_settime, SYS_socket,
+                                  SYS_connect,      SYS_mmap,         SYS_gettid,        SYS_getrandom};
     struct sock_filter code[32];
     unsigned n = 0;
     code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
@@ -337,9 +340,10 @@ static QUIET const char *cloned(void)
 static const struct {
     const char *name;
     const char *(*run)(void);
-} modes[] = {{"registers", registers}, {"sigprof", sigprof}, {"signal", sigprof_signal}, {"default", sigprof_default}, {"coroutine", coroutine},
-             {"small", small_stack}, {"seccomp", seccomp}, {"nested", nested}, {"paused", paused}, {"keys", keys},
-             {"limits", limits}, {"crowd", crowd}, {"cloned", cloned}, {"twice", twice}};
+} modes[] = {{"registers", registers}, {"sigprof", sigprof},   {"signal", sigprof_signal}, {"default", sigprof_default},
+             {"coroutine", coroutine}, {"small", small_stack}, {"seccomp", seccomp},       {"nested", nested},
+             {"paused", paused},       {"keys", keys},         {"limits", limits},         {"crowd", crowd},
+             {"cloned", cloned},       {"twice", twice}};
 
 QUIET int main(int argc, char **argv)
 {

@@ -1,4 +1,5 @@
-/* A resolver that is instrumented runs before anything is set up: relocation calls it, thread-local storage is still empty. */
+/* A resolver that is instrumented runs before anything is set up: relocation calls it, thread-local storage is still
+ * empty. */
 #include "truth.h"
 
 uint64_t (*truth)[TRUTH_FUNCTIONS];

@@ -1,5 +1,5 @@
-/* rewrite MODE [N [ROUNDS]]: functions whose call sites are rewritten, switched off and on while they run, and looked at. Calls are counted
- * by the program itself as in truth.c. Prints what it saw. */
+/* rewrite MODE [N [ROUNDS]]: functions whose call sites are rewritten, switched off and on while they run, and looked
+ * at. Calls are counted by the program itself as in truth.c. Prints what it saw. */
 #define _GNU_SOURCE
 #include "truth.h"
 
@@ -235,14 +235,17 @@ static QUIET const char *plugin(void)
 #define PATTERN ".byte 0xff, 0x15\n .long mcount@GOTPCREL-4\n"
 extern const uint8_t trick_behind[], trick_jumped[], trick_alone[], trick_inside[];
 extern uint64_t trick_one(void), trick_two(void), trick_three(void);
-__asm__(".text\n"
-        ".type trick_one,@function\n trick_one:\n .cfi_startproc\n push %rbp\n mov %rsp,%rbp\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n"
-        "trick_behind: " PATTERN ".cfi_endproc\n .size trick_one, . - trick_one\n"
-        ".type trick_two,@function\n trick_two:\n .cfi_startproc\n jmp 1f\n trick_jumped: " PATTERN
-        "1: push %rbp\n mov %rsp,%rbp\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n .cfi_endproc\n .size trick_two, . - trick_two\n"
-        "trick_alone: " PATTERN
-        ".type trick_three,@function\n trick_three:\n .cfi_startproc\n push %rbp\n mov %rsp,%rbp\n .byte 0x48, 0xb8\n trick_inside: " PATTERN
-        ".byte 0, 0\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n .cfi_endproc\n .size trick_three, . - trick_three\n");
+__asm__(
+    ".text\n"
+    ".type trick_one,@function\n trick_one:\n .cfi_startproc\n push %rbp\n mov %rsp,%rbp\n call "
+    "*mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n"
+    "trick_behind: " PATTERN ".cfi_endproc\n .size trick_one, . - trick_one\n"
+    ".type trick_two,@function\n trick_two:\n .cfi_startproc\n jmp 1f\n trick_jumped: " PATTERN
+    "1: push %rbp\n mov %rsp,%rbp\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n .cfi_endproc\n .size trick_two, . - "
+    "trick_two\n"
+    "trick_alone: " PATTERN ".type trick_three,@function\n trick_three:\n .cfi_startproc\n push %rbp\n mov %rsp,%rbp\n "
+                            ".byte 0x48, 0xb8\n trick_inside: " PATTERN
+    ".byte 0, 0\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n .cfi_endproc\n .size trick_three, . - trick_three\n");
 
 static QUIET const char *tricks(void)
 {
@@ -259,7 +262,8 @@ static QUIET const char *tricks(void)
             return "data was changed";
     if (value != seen || (value & 0xffff) != 0x15ff)
         return "a constant was changed";
-    printf("%s %s %s ", form_of((void (*)(void))trick_one), form_of((void (*)(void))trick_two) /* reached by its jump only */,
+    printf("%s %s %s ", form_of((void (*)(void))trick_one),
+           form_of((void (*)(void))trick_two) /* reached by its jump only */,
            trick_inside[8] == 0x67 && trick_inside[9] == 0xe9 ? "thunk" : "other");
     return "good";
 }
@@ -326,11 +330,13 @@ static QUIET int confined(char **argv)
             return puts("no mdwe"), 0;
     } else {
         unsigned refused = strcmp(argv[2], "exec") == 0 ? PROT_EXEC : PROT_WRITE | PROT_EXEC;
-        struct sock_filter code[] = {
-            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4),
-            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, refused),
-            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+        struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4),
+                                     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+                                     BPF_STMT(BPF_ALU | BPF_AND | BPF_K, refused),
+                                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1),
+                                     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
         struct sock_fprog filter = {sizeof code / sizeof code[0], code};
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
             return puts("no seccomp"), 0;
@@ -363,8 +369,8 @@ static QUIET const char *locked(void)
 static const struct {
     const char *name;
     const char *(*run)(void);
-} modes[] = {{"forms", forms}, {"toggle", toggle}, {"storm", storm}, {"forks", forks}, {"plugin", plugin}, {"tricks", tricks},
-             {"registers", registers}, {"trap", trap}, {"locked", locked}};
+} modes[] = {{"forms", forms},   {"toggle", toggle},       {"storm", storm}, {"forks", forks},  {"plugin", plugin},
+             {"tricks", tricks}, {"registers", registers}, {"trap", trap},   {"locked", locked}};
 
 QUIET int main(int argc, char **argv)
 {

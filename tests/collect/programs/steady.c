@@ -1,7 +1,7 @@
-/* steady spin: calls for ever; SIGUSR1 and SIGUSR2 are moncontrol(0) and (1), SIGHUP forks a child that does the same. steady exit,
- * steady _exit: calls, waits for the end of its input, and ends that way. steady chroot: calls, changes its
- * root folder and its user, calls, and ends. steady flicker: two seconds of CPU time, every other few milliseconds of them
- * switched off by itself. Prints "ready" when it has begun. */
+/* steady spin: calls for ever; SIGUSR1 and SIGUSR2 are moncontrol(0) and (1), SIGHUP forks a child that does the same.
+ * steady exit, steady _exit: calls, waits for the end of its input, and ends that way. steady chroot: calls, changes
+ * its root folder and its user, calls, and ends. steady flicker: two seconds of CPU time, every other few milliseconds
+ * of them switched off by itself. Prints "ready" when it has begun. */
 #define _GNU_SOURCE
 #include "truth.h"
 
@@ -80,7 +80,8 @@ QUIET int main(int argc, char **argv)
         spin();
     if (strcmp(mode, "flicker") == 0)
         flicker();
-    if (strcmp(mode, "chroot") == 0 && (chdir("/proc/sys") != 0 || chroot(".") != 0 || setgid(65534) != 0 || setuid(65534) != 0))
+    if (strcmp(mode, "chroot") == 0 &&
+        (chdir("/proc/sys") != 0 || chroot(".") != 0 || setgid(65534) != 0 || setuid(65534) != 0))
         return 1;
     while (read(0, &byte, 1) > 0)
         ;

@@ -128,7 +128,8 @@ static QUIET void plugins(unsigned n)
     }
 }
 
-/* Closes everything, and opens files of its own on the same numbers. Later none may hold a byte that is not the program's. */
+/* Closes everything, and opens files of its own on the same numbers. Later none may hold a byte that is not the
+ * program's. */
 static QUIET int close_all(void)
 {
     int mine[1024], count = 0, bad = 0;

@@ -1,5 +1,5 @@
-/* The program's own count of its calls, in a file that outlives it: $TRUTH.PID, one row of counters for each thread slot. Each counted
- * function begins with COUNT(name). The functions are known by their place in TRUTH_NAMES. */
+/* The program's own count of its calls, in a file that outlives it: $TRUTH.PID, one row of counters for each thread
+ * slot. Each counted function begins with COUNT(name). The functions are known by their place in TRUTH_NAMES. */
 #ifndef TRUTH_H
 #define TRUTH_H
 
@@ -10,7 +10,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { T_leaf, T_middle, T_outer, T_handler, T_worker, T_compare, T_child, T_plugin_a, T_plugin_b, T_late, TRUTH_FUNCTIONS = 16 };
+enum {
+    T_leaf,
+    T_middle,
+    T_outer,
+    T_handler,
+    T_worker,
+    T_compare,
+    T_child,
+    T_plugin_a,
+    T_plugin_b,
+    T_late,
+    TRUTH_FUNCTIONS = 16
+};
 #define TRUTH_THREADS 2048
 
 extern uint64_t (*truth)[TRUTH_FUNCTIONS];
