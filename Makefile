@@ -37,19 +37,16 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. -Idaemon -Iclient -I$(B)/gen $(OPT) -fPI
 LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
 
 # --- rooms: sources, libraries, and whom each may link -------------------------------------------------------
-ROOMS := proto core compat elf ingest query render store admin net client
+# "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
+ROOMS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl
 DIR_proto := proto
-DIR_client := client
-$(foreach r,core compat elf ingest query render store admin net,$(eval DIR_$(r) := daemon/$(r)))
-SRC_client := $(filter-out client/profctl% client/verb_% client/run_% client/gprof% client/import_%,$(wildcard client/*.c))
-$(foreach r,$(filter-out client,$(ROOMS)),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
+DIR_client := client/lib
+$(foreach r,gprof import profctl,$(eval DIR_$(r) := client/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,$(ROOMS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
-SRC_profctl := $(wildcard client/profctl*.c client/verb_*.c client/run_*.c)
-# The local command, apart from the other verbs, so that it can be fuzzed whole.
-SRC_gprof := $(wildcard client/gprof*.c)
-# Files of other tools, apart from the library, which programs link: pprof wants gzip.
-SRC_import := $(wildcard client/import_*.c)
+SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -64,25 +61,39 @@ NEEDS_net := net core proto
 NEEDS_client := client elf core proto
 NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
-NEEDS_profctl := gprof import client compat elf core proto
-NEEDS_server := server query ingest admin render compat elf net store core proto
+NEEDS_profctl := profctl gprof import client compat elf core proto
+NEEDS_config := config log net core proto
+NEEDS_log := log proto
+NEEDS_server := server requests live pages writer config log query ingest admin render compat elf net store core proto
+NEEDS_writer := writer log admin net store core proto
+NEEDS_live := live writer log admin ingest net store core proto
+NEEDS_pages := pages writer log admin query render compat net store core proto
+NEEDS_requests := requests live pages writer log query ingest admin render compat elf net store core proto
 
 LIBS_proto := -lprotobuf-c -lzstd
 LIBS_core := -lm
 LIBS_import := -ldeflate
+LIBS_profctl := -ljansson -lelf
 LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
+LIBS_config := -lnettle
 LIBS_net := -levent_core -lnettle
 LIBS_query := -lnettle -ldeflate
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
 archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 
 # The collector is there for the machines that it has assembly for.
-COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+# Empty before a compiler is installed: what installs one runs make again.
+COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+INSTALLS := deps demo check lint nspawn fuzz oracle oracle-glibc oracle-real collect-real
+ifeq ($(COLLECT_MACHINE),)
+ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
+$(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
+endif
+endif
 COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprofd-collect.so $(B)/libprofd-collect.a)
 
-.SECONDARY: # generated files stay
 .PHONY: all
 all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
@@ -100,7 +111,8 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
 EMBED_query := schema/openapi.json
-EMBED_server := $(wildcard daemon/web/*)
+EMBED_pages := $(wildcard daemon/web/*)
+.SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -115,12 +127,12 @@ $$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb
 	@mkdir -p $$(@D)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
-$(foreach r,$(ROOMS) server gprof import,$(eval $(call room,$(r))))
+$(foreach r,$(ROOMS) server,$(eval $(call room,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
-$(B)/profctl: $(SRC_profctl:%.c=$(B)/%.o) $(call archives_of,profctl)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $(SRC_profctl:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl) -ljansson
+$(B)/profctl: $(B)/client/profctl/main.o $(call archives_of,profctl)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -Wl,--as-needed -Wl,-soname,libprofd.so.$(PROTOCOL_ABI) -Wl,--version-script=client/libprofd.map -o $@ \
 	  -Wl,--whole-archive $(B)/libclient.a -Wl,--no-whole-archive -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client)
@@ -151,13 +163,13 @@ $(B)/libprofd-collect.so: $(OBJ_collect) $(B)/collect/interpose.o client/collect
 $(B)/libprofd-collect.a: $(B)/collect/whole.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/client/run_place.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPROFD_COLLECT_ABI='"$(PROTOCOL_ABI)"'
+$(B)/client/profctl/run_place.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPROFD_COLLECT_ABI='"$(PROTOCOL_ABI)"'
 
 # --- tests --------------------------------------------------------------------------------------------------
-# tests/{unit,property,contract,golden}/ROOM_subject.c: Criterion, one program per folder and room, linked with what the room
-# may link. tests/fuzz/fuzz_ROOM_subject.c: libFuzzer targets.
+# tests/{unit,property,contract,golden}/ROOM/SUBJECT.c: Criterion, one program per kind and directory, linked with what
+# that directory may link. tests/fuzz/fuzz_ROOM_subject.c: libFuzzer targets.
 define suite
-SRC_$(1)_$(2) := $$(wildcard tests/$(1)/$(2)_*.c)
+SRC_$(1)_$(2) := $$(filter-out tests/$(1)/$(2)/tsan_%,$$(wildcard tests/$(1)/$(2)/*.c))
 ifneq ($$(SRC_$(1)_$(2)),)
 TESTS += $$(B)/tests/$(1)-$(2)
 $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $$(call archives_of,$(2))
@@ -166,7 +178,7 @@ $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $$(call archives_of,$(2))
 endif
 endef
 SUITES := unit property contract golden
-$(foreach s,$(SUITES),$(foreach r,$(ROOMS) server import,$(eval $(call suite,$(s),$(r)))))
+$(foreach s,$(SUITES),$(foreach r,$(ROOMS) server,$(eval $(call suite,$(s),$(r)))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -186,10 +198,14 @@ $(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
 TESTS += $(B)/profctl
 
 # Threads under the thread sanitizer: plain programs, because Criterion does not run there (DECISIONS 39).
-TSAN_TESTS := $(B)/tests/tsan-work
-$(B)/tests/tsan-work: $(B)/tests/unit/tsan_work.o $(call archives_of,net)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,net) -Wl,--end-group $(call libs_of,net)
+define tsan_test
+TSAN_TESTS += $$(B)/tests/tsan-$(1)
+$$(B)/tests/tsan-$(1): $$(B)/tests/unit/$(2)/tsan_$(1).o $$(call archives_of,$(2))
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$< -Wl,--start-group $$(call archives_of,$(2)) -Wl,--end-group $$(call libs_of,$(2))
+endef
+$(eval $(call tsan_test,work,net))
+$(eval $(call tsan_test,writer,writer))
 
 # The daemon's part for the collector's tests, and programs that count their own calls (tests/collect/*.py build those).
 TESTS += $(B)/tests/harvester
@@ -200,8 +216,8 @@ $(B)/tests/harvester: $(B)/tests/collect/harvester.o $(call archives_of,proto)
 .PHONY: unit-%
 # make unit-core: build and run all Criterion suites of one room.
 unit-%:
-	$(Q)$(MAKE) --no-print-directory B=$(B) $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*))
-	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*_*.c),$(B)/tests/$(s)-$*)); do $$t; done
+	$(Q)$(MAKE) --no-print-directory B=$(B) $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*))
+	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*)); do $$t; done
 
 # The bench's own programs (tests/bench/NAME*.c): the load generator, what makes its uploads, and bare SQLite beside it.
 BENCH_PROGRAMS := load template bare_sqlite window rollup
@@ -250,9 +266,10 @@ check:
 	$(SUB) B=$(B)-clang CC=clang all
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
-lint: $(PBC).h
+lint:
 	$(Q)sh tests/deps.sh lint
-	$(Q)/usr/bin/python3 tests/lint/structure.py
+	$(SUB) all tests
+	$(Q)/usr/bin/python3 tests/lint/structure.py --build $(B)
 	$(Q)bash tests/lint/analyse.sh
 # make fuzz FUZZ_TIME=60: each target for so many seconds, with clang's libFuzzer.
 FUZZ_TIME ?= 60
@@ -266,8 +283,9 @@ fuzz:
 .PHONY: oracle oracle-glibc
 N ?= 2000
 FIRST ?= 1000000
-oracle: $(B)/profctl
+oracle:
 	$(Q)sh tests/deps.sh check
+	$(SUB) $(B)/profctl
 	$(Q)half=$$(($(N) / 2)); /usr/bin/python3 tests/oracle/test_gprof_random.py $$half $(FIRST) $(B)/profctl > $(B)/oracle-1.tap & first=$$!; \
 	  half=$$(($(N) - $(N) / 2)); /usr/bin/python3 tests/oracle/test_gprof_random.py $$half $$(($(FIRST) + $(N))) $(B)/profctl > $(B)/oracle-2.tap; \
 	  second=$$?; wait $$first; first=$$?; cat $(B)/oracle-1.tap $(B)/oracle-2.tap | grep -Ev '^ok |^# option|^1[.][.]'; \
@@ -276,8 +294,9 @@ oracle: $(B)/profctl
 	      { c += $$2; i += $$3 } END { out() }'; \
 	  echo "$(N) random cases: $$(grep -h '^# seed' $(B)/oracle-1.tap $(B)/oracle-2.tap | wc -l) differences"; [ $$first = 0 ] && [ $$second = 0 ]
 # glibc's gmon tests from its source package (network), with profctl gprof in gprof's place.
-oracle-glibc: $(B)/profctl
+oracle-glibc:
 	$(Q)sh tests/deps.sh check
+	$(SUB) $(B)/profctl
 	$(Q)/usr/bin/python3 tests/oracle/gprof_glibc.py $(B)/profctl
 # make crash N=10000 CUTS=500 EIO=50: profd killed, its disk cut off and failing, under a stream of uploads; what it acknowledged must
 # be there exactly once. STEP: each so-many-th operation on the database fails; SEED repeats a run.
@@ -302,6 +321,16 @@ oracle-real:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real $(PACKAGES) || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/packages.py build/oracle-real $(PACKAGES)
 
+# make bins TICKS=2000: self times of a gmon.out beside exact addresses of the same ticks, and gprof's, on fib, calc and three
+# Debian packages.
+TICKS ?= 2000
+.PHONY: bins
+bins:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all
+	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 sed || true
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/bins.py --ticks $(TICKS) --packages build/oracle-real
+
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.
 COLLECT_REAL := lua5.4 lua-lpeg bzip2 pbzip2 mawk byacc gzip sed sqlite3
@@ -311,6 +340,16 @@ collect-real:
 	$(SUB) all $(B)/tests/harvester
 	$(Q)bash tests/oracle/packages.sh build/oracle-real $(COLLECT_REAL) || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/collect/real.py build/oracle-real
+
+# make nspawn NSPAWN_ROOT=dir: the installed service in a booted systemd-nspawn container, with its whole sandbox. The directory is
+# made by debootstrap if it does not exist, and is not changed. Needs root.
+NSPAWN_ROOT ?= build/nspawn-root
+.PHONY: nspawn
+nspawn:
+	$(Q)sh tests/deps.sh nspawn
+	$(SUB) all
+	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/nspawn.py $(NSPAWN_ROOT)
 
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install

@@ -33,16 +33,17 @@ struct profd_upload;
 
 /* Why counts may be less than what happened. None: every call and every tick was counted. */
 enum profd_inexact {
-    PROFD_INEXACT_THREADS_UNKNOWN = 1, /* calls are lost when several threads make them */
-    PROFD_INEXACT_CALLER_BUCKET = 2,   /* callers are rounded down to 16 bytes */
-    PROFD_INEXACT_BINS_16_BIT = 4,     /* bins wrap at 65,535 */
-    PROFD_INEXACT_CLOCK = 8,           /* the window is not known */
-    PROFD_INEXACT_SATURATED = 16,      /* a sum reached its end */
-    PROFD_INEXACT_LOST = 32,           /* losses were counted */
-    PROFD_INEXACT_END_NOT_SEEN = 64,   /* the process ended while nobody looked */
-    PROFD_INEXACT_SAMPLED = 128,       /* calls were sampled, not counted */
-    PROFD_INEXACT_TICKS_OUTSIDE = 256, /* ticks of code in no build were left out */
-    PROFD_INEXACT_PAUSED = 512,        /* counting was switched off meanwhile */
+    PROFD_INEXACT_THREADS_UNKNOWN = 1,   /* calls are lost when several threads make them */
+    PROFD_INEXACT_CALLER_BUCKET = 2,     /* callers are rounded down to 16 bytes */
+    PROFD_INEXACT_BINS_16_BIT = 4,       /* bins wrap at 65,535 */
+    PROFD_INEXACT_CLOCK = 8,             /* the window is not known */
+    PROFD_INEXACT_SATURATED = 16,        /* a sum reached its end */
+    PROFD_INEXACT_LOST = 32,             /* losses were counted */
+    PROFD_INEXACT_END_NOT_SEEN = 64,     /* the process ended while no daemon could read it */
+    PROFD_INEXACT_SAMPLED = 128,         /* calls were sampled, not counted */
+    PROFD_INEXACT_TICKS_OUTSIDE = 256,   /* ticks of code in no build were left out */
+    PROFD_INEXACT_PAUSED = 512,          /* counting was switched off meanwhile */
+    PROFD_INEXACT_LABEL_LEFT_OUT = 2048, /* a label broke the rules and was left out; counts are whole */
 };
 
 #define PROFD_NOWHERE UINT32_MAX /* build index of an address outside every known build */
@@ -56,14 +57,18 @@ void profd_upload_free(struct profd_upload *u);
  * The first is the program, the others follow in load order. REFUSED: bad or repeated id, name over 4,096 bytes. */
 enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
                                          uint32_t *index, struct profd_error *e);
-/* REFUSED unless name is [a-zA-Z_][a-zA-Z0-9_]* and does not begin with "__", value is UTF-8, neither is too long,
- * there are at most 64 and the name is new. */
+/* REFUSED unless name is [a-zA-Z_][a-zA-Z0-9_]* and does not begin with "__", value is UTF-8, there are at most 64 and
+ * the name is new. TOO_LARGE for a name of more than 128 or a value of more than 1,024 bytes. */
 enum profd_status profd_upload_add_label(struct profd_upload *u, const char *name, const char *value,
                                          struct profd_error *e);
 /* True if the upload has a label of that name. */
 bool profd_upload_has_label(const struct profd_upload *u, const char *name);
 /* When it was counted; 0 for what is not known. */
 void profd_upload_set_window(struct profd_upload *u, uint64_t start, uint64_t end);
+/* How many builds were added, and the id and the name of one of them (index < count); they live as long as u. */
+uint32_t profd_upload_build_count(const struct profd_upload *u);
+const char *profd_upload_build_id(const struct profd_upload *u, uint32_t index);
+const char *profd_upload_build_name(const struct profd_upload *u, uint32_t index);
 /* A set of enum profd_inexact. */
 void profd_upload_set_inexact(struct profd_upload *u, uint32_t bits);
 /* 1 in a process's first upload, 0 in its later ones. */
@@ -79,7 +84,7 @@ struct profd_histogram {
 };
 enum profd_status profd_upload_add_histogram(struct profd_upload *u, const struct profd_histogram *h,
                                              struct profd_error *e);
-/* calls went from address from (the call site or the return address behind it) to an address inside the callee. */
+/* count calls from address from (the call site or its return address) to an address inside the callee. */
 struct profd_arc {
     uint32_t from_build, to_build;
     uint64_t from, to, calls;
@@ -116,7 +121,7 @@ enum profd_status profd_executable_import(const struct profd_executable *x, cons
 struct profd_client;
 
 #define PROFD_SENDER_SIZE 12
-/* Names an upload for ever: the same id twice counts once. sequence counts a sender's uploads from 1. */
+/* Identifies an upload: the same id is counted once. sequence counts a sender's uploads from 1. */
 struct profd_id {
     uint8_t sender[PROFD_SENDER_SIZE];
     uint32_t sequence;
@@ -125,7 +130,7 @@ struct profd_id {
 enum profd_status profd_id_make(struct profd_id *id, struct profd_error *e);
 
 enum profd_event_kind {
-    PROFD_EVENT_READY,       /* the daemon welcomed us; name says who it is */
+    PROFD_EVENT_READY,       /* the daemon sent WELCOME; name is its name */
     PROFD_EVENT_ACK,         /* durable; duplicate if it had been there before */
     PROFD_EVENT_NACK,        /* status, sentence; retry: the same request may succeed after retry_after_ms */
     PROFD_EVENT_WANT_OBJECT, /* answer with profd_client_send_object or _decline: build_id, name, tag */
@@ -153,9 +158,9 @@ enum profd_status profd_client_new(const char *name, struct profd_client **out, 
 /* Closes descriptors that were not sent. Accepts NULL. */
 void profd_client_free(struct profd_client *c);
 
-/* Hands over n bytes that came from the daemon, cut anywhere; all are taken. Anything but PROFD_OK: the daemon broke
- * the protocol, close the connection. The status stays. Payload memory is taken as bytes arrive, never on a header's
- * word. */
+/* Passes n bytes received from the daemon, cut anywhere; all are consumed. On any status but PROFD_OK the daemon has
+ * violated the protocol: close the connection. The status is permanent. Memory for payloads is allocated as bytes
+ * arrive, not by the length in a header. */
 enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, size_t n, struct profd_error *e);
 /* What goes out next: *n bytes at *bytes (0: nothing now), together with *fd_count descriptors (SCM_RIGHTS, at most 2,
  * with the first byte). Send a prefix of any length ≥ 1 and say so with profd_client_sent. */
@@ -174,7 +179,7 @@ enum profd_status profd_client_send_query(struct profd_client *c, const char *ta
 /* An operator's verb: "delete" and a build-id, "verify", "backup" (profd-protocol(7)). Answered by REPLY or NACK. */
 enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
                                           size_t n, uint32_t *tag, struct profd_error *e);
-/* Offers an executable unasked (want NULL), or in answer to a WANT_OBJECT event. Answered by ACK or NACK. */
+/* Offers an executable without a request (want NULL), or answers a WANT_OBJECT event. Answered by ACK or NACK. */
 enum profd_status profd_client_send_object(struct profd_client *c, const struct profd_event *want,
                                            const struct profd_executable *x, uint32_t *tag, struct profd_error *e);
 enum profd_status profd_client_send_decline(struct profd_client *c, const struct profd_event *want, const char *reason,
@@ -186,6 +191,18 @@ enum profd_status profd_client_send_sync(struct profd_client *c, uint32_t *tag, 
 
 struct profd_conn;
 
+/* What became of one upload, or of an executable. */
+struct profd_outcome {
+    const char *name;         /* as given; the file in the spool for one of an earlier run; an executable's path */
+    enum profd_status status; /* PROFD_OK: durable in the daemon, or spooled */
+    bool spooled;             /* kept for the next delivery; sentence says why */
+    bool earlier;             /* came from the spool */
+    bool executable;          /* concerns an executable that was sent and is not stored */
+    bool duplicate;
+    const char *sentence; /* "" if there is nothing to say */
+};
+typedef void (*profd_outcome_sink)(void *context, const struct profd_outcome *outcome);
+
 /* Zero or NULL means the default. */
 struct profd_options {
     const char *server; /* "unix:/path", a path, or "http://127.0.0.1:PORT" (queries only). Default: $PROFD_SOCKET (not
@@ -196,8 +213,9 @@ struct profd_options {
     uint32_t answer_ms;     /* without any byte from the daemon while an answer is due; default 10,000 */
 };
 
-/* Connects. UNAVAILABLE: nobody there; TIMEOUT; UNTRUSTED: the listener is neither root's, profd's nor one's own;
- * USAGE: bad address (a socket's path has at most 107 bytes); FORBIDDEN. */
+/* Connects. UNAVAILABLE: no daemon. TIMEOUT. UNTRUSTED: the daemon runs neither as root, as profd nor as the current
+ * user, or its uid is not mapped in this user namespace. USAGE: bad address (the path of a socket has at most 107
+ * bytes). FORBIDDEN. */
 enum profd_status profd_conn_open(const struct profd_options *o, struct profd_conn **out, struct profd_error *e);
 /* Accepts NULL. Unanswered requests are forgotten. */
 void profd_conn_close(struct profd_conn *c);
@@ -211,9 +229,26 @@ enum profd_status profd_conn_offer(struct profd_conn *c, const struct profd_exec
 /* Sends and waits for the ACK. With a retryable status, try again later with the same id. */
 enum profd_status profd_conn_upload(struct profd_conn *c, const struct profd_upload *u, const struct profd_id *id,
                                     struct profd_error *e);
-/* Sends an executable nobody asked for, and waits until its names are stored. */
+/* Sends an executable that was not requested, and waits until its names are stored. */
 enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct profd_executable *x,
                                              struct profd_error *e);
+
+/* Queues an executable that was not requested, and does not wait; x may be freed afterwards. It is sent by
+ * profd_conn_flush or while another function waits. USAGE with an http server. */
+enum profd_status profd_conn_queue_executable(struct profd_conn *c, const struct profd_executable *x,
+                                              struct profd_error *e);
+/* Executables that were sent without waiting for them and that the daemon does not store are reported to the sink, from
+ * within the function that reads the daemon's answer. NULL: they are not reported. */
+void profd_conn_set_sink(struct profd_conn *c, profd_outcome_sink sink, void *context);
+/* Sends all that is queued. TIMEOUT: the daemon did not read it within answer_ms. USAGE with an http server. */
+enum profd_status profd_conn_flush(struct profd_conn *c, struct profd_error *e);
+/* Waits until all that was sent before is durable and parsed, at most wait_ms: TIMEOUT. USAGE with an http server. */
+enum profd_status profd_conn_sync(struct profd_conn *c, uint32_t wait_ms, struct profd_error *e);
+/* Of the latest profd_conn_open or profd_conn_sync: a random number of the daemon's run, and how many processes and
+ * connections of this user it had refused by then (profd-protocol(7), SYNC). Both 0: an older daemon does not say. */
+void profd_conn_get_refused(const struct profd_conn *c, uint64_t *run, uint64_t *refused);
+/* Sets the limit that profd_options.answer_ms gave; returns the one before. 0 means the default. */
+uint32_t profd_conn_set_answer_ms(struct profd_conn *c, uint32_t answer_ms);
 
 struct profd_answer {
     int http_status;
@@ -239,18 +274,6 @@ enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char
  */
 
 struct profd_delivery;
-
-/* What became of one upload, or of an executable. */
-struct profd_outcome {
-    const char *name;         /* as given; the file in the spool for one of an earlier run */
-    enum profd_status status; /* PROFD_OK: durable in the daemon, or spooled */
-    bool spooled;             /* kept for the next delivery; sentence says why */
-    bool earlier;             /* came from the spool */
-    bool executable;          /* speaks of an executable the daemon had asked for and does not take */
-    bool duplicate;
-    const char *sentence; /* "" if there is nothing to say */
-};
-typedef void (*profd_outcome_sink)(void *context, const struct profd_outcome *outcome);
 
 /* Connects if it can and begins with what is in the spool, oldest first. No daemon is not a failure; a bad address is.
  */

@@ -1,4 +1,4 @@
-/* A doorbell: everything else can be linked into tests. */
+/* Contains only main, so that everything else can be linked into tests. */
 #include "server.h"
 
 int main(int argc, char *argv[])

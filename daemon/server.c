@@ -5,32 +5,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "log.h"
-#include "notify.h"
-#include "server_parts.h"
+#include "config/config.h"
+#include "log/log.h"
+#include "log/notify.h"
+#include "admin/restore.h"
+#include "server_internal.h"
+#include "writer/state_dir.h"
 
 #define LOG_FLUSH_MS 10000
-
-int64_t server_clock(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 static void server_on_signal(void *context, int number)
 {
     struct server *s = context;
 
-    if (number == SIGHUP)
+    if (number == SIGHUP) {
         log_write(LOG_LEVEL_NOTICE, "signal", "SIGHUP: the configuration is read at start only; restart to change it");
-    else
+    } else {
         server_stop(s, 0);
+    }
 }
 
 static void server_on_library_log(int severity, const char *text)
@@ -38,27 +33,28 @@ static void server_on_library_log(int severity, const char *text)
     log_write(severity >= 2 ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG, "event library", "%s", text);
 }
 
-/* The watchdog is told that we live only if the writer has moved or has nothing to do. */
+/* The watchdog is notified only if the writer has made progress or is idle. */
 static void server_on_ping(void *context)
 {
     struct server *s = context;
-    const uint64_t batches = work_batches(s->writer);
+    const uint64_t batches = writer_batches(s->writer);
 
-    if (batches != s->pinged_batches || !work_pending(s->writer))
+    if (batches != s->pinged_batches || !writer_pending(s->writer)) {
         notify_send("WATCHDOG=1");
+    }
     s->pinged_batches = batches;
     loop_timer_set(s->ping, notify_watchdog_ms());
 }
 
-/* After a flood the free memory of thousands of uploads lies between what is still used: it goes back when nothing is
- * under way. */
+/* A burst of uploads fragments the heap. Free pages are returned to the kernel when the queues are empty. */
 static void server_give_back(struct server *s)
 {
     struct conn_counts counts;
 
     conn_group_get_counts(s->conns, &counts);
-    if (counts.frames == s->frames_at_trim || work_pending(s->writer))
+    if (counts.frames == s->frames_at_trim || writer_pending(s->writer)) {
         return;
+    }
     s->frames_at_trim = counts.frames;
     malloc_trim(0);
 }
@@ -77,47 +73,48 @@ static enum profd_status server_watch(struct server *s, struct profd_error *e)
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     enum profd_status status = PROFD_OK;
 
-    for (size_t i = 0; i < sizeof signals / sizeof *signals && !status; i++)
+    for (size_t i = 0; i < sizeof signals / sizeof *signals && !status; i++) {
         status = loop_watch_signal(s->loop, signals[i], server_on_signal, s, e);
+    }
     s->ping = loop_timer_new(s->loop, server_on_ping, s);
     s->log_timer = loop_timer_new(s->loop, server_on_log_timer, s);
     s->stopping_timer = loop_timer_new(s->loop, server_stop_look, s);
-    if (!status && (!s->ping || !s->log_timer || !s->stopping_timer))
+    if (!status && (!s->ping || !s->log_timer || !s->stopping_timer)) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for timers");
-    if (status)
+    }
+    if (status) {
         return status;
-    if (notify_watchdog_ms())
+    }
+    if (notify_watchdog_ms()) {
         loop_timer_set(s->ping, notify_watchdog_ms());
+    }
     loop_timer_set(s->log_timer, LOG_FLUSH_MS);
     return PROFD_OK;
 }
 
-/* Says on the log where to knock. */
+/* Logs the addresses. */
 static void server_announce(const struct server *s)
 {
     const struct config *config = s->config;
+    const uint16_t port = endpoints_get_http_port(s->endpoints);
 
     log_write(LOG_LEVEL_NOTICE, NULL, "profd %s: uploads and queries on %s, data in %s", PROFD_VERSION,
-              s->listeners[SERVER_UPLOAD].path ? config->socket : "the socket passed in", config->state_dir);
-    if (s->listeners[SERVER_HTTP].path)
+              endpoints_get_path(s->endpoints, ENDPOINT_UPLOAD) ? config->socket : "the socket passed in",
+              config->state_dir);
+    if (endpoints_get_path(s->endpoints, ENDPOINT_HTTP)) {
         log_write(LOG_LEVEL_NOTICE, NULL, "HTTP on unix:%s", config->http_socket);
-    if (s->listeners[SERVER_HTTP_TCP].fd >= 0)
-        log_write(LOG_LEVEL_NOTICE, NULL, "HTTP on loopback port %u%s", s->http_port,
+    }
+    if (port) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "HTTP on loopback port %u%s", port,
                   config->http_open ? ", open to every local user" : "");
+    }
 }
 
 static void server_init(struct server *s, const struct config *config)
 {
     s->config = config;
-    s->lock_fd = -1;
-    s->start = (double)server_clock() / 1e9;
-    s->policy.own_uid = (uint32_t)geteuid();
-    s->policy.has_read_group = config->has_read_group;
-    s->policy.read_group = config->read_group;
-    s->policy.has_admin_group = config->has_admin_group;
-    s->policy.admin_group = config->admin_group;
-    for (int i = 0; i < SERVER_DOORS; i++)
-        s->listeners[i] = (struct server_listener){.server = s, .door = (enum server_door)i, .fd = -1};
+    s->lock_fd = s->directory_fd = -1;
+    s->start = (double)loop_clock() / 1e9;
     s->managed = notify_open();
     loop_redirect_log(server_on_library_log);
 }
@@ -127,12 +124,14 @@ enum profd_status server_run(const struct config *config, int *exit_status, stru
     struct server *s = calloc(1, sizeof *s);
     enum profd_status status;
 
-    if (!s)
+    if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the server");
+    }
     server_init(s, config);
     status = server_start(s, e);
-    if (!status)
+    if (!status) {
         status = server_watch(s, e);
+    }
     if (!status) {
         server_announce(s);
         notify_send("READY=1");
@@ -141,6 +140,37 @@ enum profd_status server_run(const struct config *config, int *exit_status, stru
     }
     server_end(s);
     free(s);
+    return status;
+}
+
+static void server_on_restore_note(void *context, const char *sentence)
+{
+    (void)context;
+    log_write(LOG_LEVEL_ERROR, NULL, "%s", sentence);
+}
+
+/* --restore FILE: offline, under the same lock as a running daemon. */
+static enum profd_status server_restore(const struct config *config, struct profd_error *e)
+{
+    static const struct restore_engine engine = {store_sqlite_judge, store_sqlite_open_writer, store_sqlite_check,
+                                                 store_sqlite_renew};
+    const char *file = config->values[CONFIG_restore];
+    bool restored = false;
+    int lock, directory = -1;
+    enum profd_status status = state_dir_lock(config->state_dir, &lock, &directory, e);
+
+    if (status) {
+        return status;
+    }
+    umask(0077);
+    status = restore_prepare(config->state_dir, file, &engine, server_on_restore_note, NULL, e);
+    if (!status) {
+        status = server_finish_restore(config->state_dir, &restored, e);
+    }
+    close(lock);
+    if (directory >= 0) {
+        close(directory);
+    }
     return status;
 }
 

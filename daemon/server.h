@@ -1,4 +1,4 @@
-/* The only place that knows every room: puts them together, runs until told to stop. */
+/* Creates all components, connects them, and runs the loop until the daemon is stopped. */
 #ifndef PROFD_DAEMON_SERVER_H
 #define PROFD_DAEMON_SERVER_H
 
@@ -6,7 +6,7 @@
 
 struct config;
 
-/* Everything main does: options, start, run, stop. Returns the exit status of the process. */
+/* Parses the options, starts, runs and stops the daemon. Returns the exit status of the process. */
 int server_main(int argc, char *argv[]);
 
 /* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start

@@ -12,25 +12,32 @@ static void attach_copy(const struct attach_image *image, uint64_t at, void *out
 
 static enum profd_status header_check(const struct attach_header *h, uint64_t file_size, struct profd_error *e)
 {
-    if (h->magic != ATTACH_MAGIC)
+    if (h->magic != ATTACH_MAGIC) {
         return profd_error_set(e, PROFD_MALFORMED, "not shared counts: the file begins with %#llx",
                                (unsigned long long)h->magic);
-    if (h->layout != ATTACH_LAYOUT)
+    }
+    if (h->layout != ATTACH_LAYOUT) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION, "shared counts of layout %u; known is %d", h->layout,
                                ATTACH_LAYOUT);
-    if (h->size != file_size || h->size < ATTACH_SIZE_MIN || h->size > ATTACH_SIZE_MAX || h->size % ATTACH_PAGE)
+    }
+    if (h->size != file_size || h->size < ATTACH_SIZE_MIN || h->size > ATTACH_SIZE_MAX || h->size % ATTACH_PAGE) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts say they have %llu bytes, their file has %llu",
                                (unsigned long long)h->size, (unsigned long long)file_size);
-    if (h->used < ATTACH_PAGE || h->used > h->size || h->used % ATTACH_PAGE)
+    }
+    if (h->used < ATTACH_PAGE || h->used > h->size || h->used % ATTACH_PAGE) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts use %llu of %llu bytes", (unsigned long long)h->used,
                                (unsigned long long)h->size);
-    if (h->machine != 62 && h->machine != 183)
+    }
+    if (h->machine != 62 && h->machine != 183) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of machine %u: known are 62 and 183", h->machine);
-    if (h->mode > ATTACH_MODE_WALL || h->rate > 1000000000u || (h->mode != ATTACH_MODE_OFF && h->rate == 0))
+    }
+    if (h->mode > ATTACH_MODE_WALL || h->rate > 1000000000u || (h->mode != ATTACH_MODE_OFF && h->rate == 0)) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of mode %u at %u ticks per second", h->mode, h->rate);
-    if (h->modules > ATTACH_MODULES_MAX)
+    }
+    if (h->modules > ATTACH_MODULES_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of %u modules; at most %u are possible", h->modules,
                                ATTACH_MODULES_MAX);
+    }
     return PROFD_OK;
 }
 
@@ -38,13 +45,15 @@ enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_si
                                  struct profd_error *e)
 {
     struct attach_header h;
-    if (n < ATTACH_PAGE || file_size < LEAST_FILE)
+    if (n < ATTACH_PAGE || file_size < LEAST_FILE) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of %llu bytes: too short for their header",
                                (unsigned long long)file_size);
+    }
     memcpy(&h, page, sizeof h);
     enum profd_status status = header_check(&h, file_size, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *used = h.used;
+    }
     return status;
 }
 
@@ -65,10 +74,12 @@ static enum profd_status modules_take(struct attach_image *image, uint64_t at, c
 {
     uint32_t which = (c->primary - 1) / ATTACH_MODULES_PER_CHUNK;
     if (c->primary == 0 || (c->primary - 1) % ATTACH_MODULES_PER_CHUNK || which >= ATTACH_MODULE_CHUNKS ||
-        c->size < sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row))
+        c->size < sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row)) {
         return chunk_refuse(at, c, "not a chunk of modules", e);
-    if (image->module_chunk[which])
+    }
+    if (image->module_chunk[which]) {
         return chunk_refuse(at, c, "these modules were there before", e);
+    }
     image->module_chunk[which] = (uint32_t)(at / ATTACH_PAGE);
     return PROFD_OK;
 }
@@ -78,20 +89,25 @@ static enum profd_status chunk_take(struct attach_image *image, uint64_t at, con
 {
     if (is_table(c->kind)) {
         uint64_t slots = (uint64_t)c->primary + c->hash;
-        if (sizeof *c + slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)) > c->size)
+        if (sizeof *c + slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)) > c->size) {
             return chunk_refuse(at, c, "its slots do not fit", e);
+        }
         image->slots += slots;
         return PROFD_OK;
     }
-    if (c->kind == ATTACH_KIND_MODULES)
+    if (c->kind == ATTACH_KIND_MODULES) {
         return modules_take(image, at, c, e);
-    if (c->kind != ATTACH_KIND_NAME && c->kind != ATTACH_KIND_LABELS)
+    }
+    if (c->kind != ATTACH_KIND_NAME && c->kind != ATTACH_KIND_LABELS) {
         return chunk_refuse(at, c, "no known kind", e);
-    if (c->primary > c->size - sizeof *c || c->primary > ATTACH_LABEL_BYTES)
+    }
+    if (c->primary > c->size - sizeof *c || c->primary > ATTACH_LABEL_BYTES) {
         return chunk_refuse(at, c, "its text does not fit", e);
+    }
     if (c->kind == ATTACH_KIND_LABELS) {
-        if (image->labels)
+        if (image->labels) {
             return chunk_refuse(at, c, "a second set of labels", e);
+        }
         image->labels = (const char *)image->bytes + at + sizeof *c;
         image->labels_size = c->primary;
     }
@@ -101,8 +117,9 @@ static enum profd_status chunk_take(struct attach_image *image, uint64_t at, con
 static uint32_t modules_count(const struct attach_image *image)
 {
     uint32_t n = 0;
-    while (n < ATTACH_MODULE_CHUNKS && image->module_chunk[n])
+    while (n < ATTACH_MODULE_CHUNKS && image->module_chunk[n]) {
         n++;
+    }
     n *= ATTACH_MODULES_PER_CHUNK;
     return n < image->header.modules ? n : image->header.modules;
 }
@@ -111,8 +128,9 @@ enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_ima
 {
     struct attach_image image = {.bytes = bytes, .size = n};
     enum profd_status status;
-    if (n < ATTACH_PAGE)
+    if (n < ATTACH_PAGE) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of %zu bytes: too short for their header", n);
+    }
     attach_copy(&image, 0, &image.header, sizeof image.header);
     status = header_check(&image.header, image.header.size, e);
     for (uint64_t at = ATTACH_PAGE; status == PROFD_OK && at + ATTACH_PAGE <= n;) {
@@ -134,18 +152,14 @@ enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_ima
         }
     }
     image.module_count = modules_count(&image);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = image;
+    }
     return status;
 }
 
 static const char *const word_names[] = {
 #define X(name, text) #name,
-    ATTACH_WORD_LIST(X)
-#undef X
-};
-static const char *const word_texts[] = {
-#define X(name, text) text,
     ATTACH_WORD_LIST(X)
 #undef X
 };
@@ -155,18 +169,14 @@ const char *attach_word_name(unsigned word)
     return word < ATTACH_WORD_COUNT ? word_names[word] : NULL;
 }
 
-const char *attach_word_text(unsigned word)
-{
-    return word < ATTACH_WORD_COUNT ? word_texts[word] : NULL;
-}
-
 static bool words_are_zero(const struct attach_image *image, const enum attach_word *words, size_t n,
                            enum attach_word *why)
 {
     for (size_t i = 0; i < n; i++) {
         if (image->header.words[words[i]]) {
-            if (why)
+            if (why) {
                 *why = words[i];
+            }
             return false;
         }
     }

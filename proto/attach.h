@@ -1,16 +1,20 @@
-/* What a live process counts into: a sealed memfd that the daemon is handed (ATTACH) and reads with pread. This header
- * is the contract; attach.c reads and judges such bytes. Pure.
+/* The shared memory of a live process: a sealed memfd that the daemon receives with ATTACH and reads with pread. This
+ * header is the contract; attach.c parses and validates such bytes. Pure.
  *
- * The file: one page of header (struct attach_header), then chunks of whole pages up to `used`. Numbers have the
- * machine's byte order, which is little-endian on every machine that profd counts on. A chunk is published by its
- * magic, written last: a page that does not begin with it is skipped. Chunks never move, shrink or go away. The client
- * works in chunks MODULES  rows of struct attach_module_row: the objects of the process; their ids count from 1 in the
- * order of the rows NAME     a module's name that is too long for its row LABELS   "name=value" strings, each with its
- * NUL ARCS     calls that were counted;  SAMPLES  ticks by program counter;  PAIRS  caller → callee as sampled stacks
- * show The last three are tables: `primary` + `hash` slots {key, count} behind the chunk's header, then as many
- * identities {from, self, modules}. The keys are the client's business. An identity is written once, its modules last,
- * and holds for ever; the count beside it only grows. A reader looks at identities and counts, and sums what has the
- * same identity. */
+ * The file consists of one page of header (struct attach_header) and chunks of whole pages up to `used`. Numbers have
+ * the machine's byte order, which is little-endian on every supported machine. A chunk is published by its magic, which
+ * is written last; a page that does not begin with it is skipped. Chunks never move, shrink or disappear. Kinds of
+ * chunks:
+ * - MODULES: rows of struct attach_module_row, the objects of the process; ids count from 1 in the order of rows
+ * - NAME: the name of a module that is too long for its row
+ * - LABELS: "name=value" strings, each with its NUL
+ * - ARCS: counted calls
+ * - SAMPLES: ticks by program counter
+ * - PAIRS: caller → callee in sampled stacks
+ *
+ * The last three are tables: `primary` + `hash` slots {key, count} after the chunk's header, then as many identities
+ * {from, self, modules}. Keys are private to the client. An identity is written once, its modules last, and never
+ * changes; its count only grows. A reader uses identities and counts, and adds up counts of the same identity. */
 #ifndef PROFD_PROTO_ATTACH_H
 #define PROFD_PROTO_ATTACH_H
 
@@ -24,6 +28,7 @@
 #define ATTACH_MAGIC 0x315454414650ull /* "PFATT1" */
 #define ATTACH_CHUNK_MAGIC 0x4b434650u /* "PFCK" */
 #define ATTACH_LAYOUT 1
+#define ATTACH_MEMORY_NAME "profd-collect" /* of the memfd, as memfd_create(2) takes it */
 #define ATTACH_PAGE 4096u
 #define ATTACH_SIZE_MIN (1u << 20) /* bytes of the whole file */
 #define ATTACH_SIZE_MAX (1u << 30)
@@ -34,29 +39,34 @@
 #define ATTACH_LABEL_BYTES 16512u  /* of a LABELS chunk's text, NULs included */
 #define ATTACH_MODULE_NONE 0xffffu /* an identity's address outside every known module */
 #define ATTACH_INSTANCE_SIZE 16
+#define ATTACH_PARENTS_MAX 3 /* processes whose CHILDREN counts a child */
 
 enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
 
-/* X(NAME, text): words of the header that only grow, except CPU_NS and ENDED, which are set. Numbers are never reused.
- */
+/* X(NAME, text): counters of the header. They only grow, except CPU_NS and ENDED, which are set. Numbers are never
+ * reused. */
 #define ATTACH_WORD_LIST(X)                                                                                            \
-    X(ENDED, "1 when the process said that it is about to end in good order")                                          \
+    X(ENDED, "1 if the process is about to end by exit")                                                               \
     X(CPU_NS, "CPU time since the process began to count, as of its latest tick or its end")                           \
-    X(TICKS, "ticks of the sampling timer, by weight: all that follow, and those of SAMPLES")                          \
+    X(TICKS, "weighted ticks of the sampling timer: those below and those in SAMPLES")                                 \
     X(TICKS_INSIDE, "ticks inside the collector itself")                                                               \
-    X(TICKS_BLOCKED, "ticks that came late because the signal was blocked: nobody knows where")                        \
-    X(TICKS_DROPPED, "ticks for which there was no room")                                                              \
-    X(CALLS_LOST, "calls for which there was no room")                                                                 \
-    X(CALLS_JUNK, "calls whose caller was no code: counted for the callee, from nowhere")                              \
-    X(THREADS, "threads that were given a table or a timer")                                                           \
-    X(THREADS_UNTIMED, "threads that could not be given a timer")                                                      \
-    X(MODULES_LOST, "modules for which there was no row; their addresses stand as from nowhere")                       \
-    X(FOREIGN_SIGPROF, "1 when the program uses SIGPROF itself: no ticks from then on")                                \
-    X(PAIRS_DROPPED, "sampled pairs for which there was no room")                                                      \
-    X(FORKS_UNSEEN, "1 when a child was found to count here: made without fork()")                                     \
-    X(PAUSES, "how often counting was switched off (moncontrol, or the daemon)")                                       \
-    X(OVERLAPS, "pairs of instrumented objects whose code differs in address by whole 4 GiB: calls of one may stand "  \
-                "as the other's")
+    X(TICKS_BLOCKED, "ticks that came late because the signal was blocked, at unknown addresses")                      \
+    X(TICKS_DROPPED, "ticks for which there was no memory")                                                            \
+    X(CALLS_LOST, "calls for which there was no memory")                                                               \
+    X(CALLS_JUNK, "calls whose caller was not in an object: counted for the callee, with an unknown caller")           \
+    X(THREADS, "threads that have a table or a timer")                                                                 \
+    X(THREADS_UNTIMED, "threads for which no timer could be created")                                                  \
+    X(MODULES_LOST, "modules for which there was no row: their addresses are unknown")                                 \
+    X(FOREIGN_SIGPROF, "1 if the program installed its own SIGPROF handler: no ticks from then on")                    \
+    X(PAIRS_DROPPED, "sampled pairs for which there was no memory")                                                    \
+    X(FORKS_UNSEEN, "1 if a child created without fork() counted into this memory")                                    \
+    X(PAUSES, "number of times that counting was switched off (by moncontrol or the daemon)")                          \
+    X(OVERLAPS,                                                                                                        \
+      "pairs of instrumented objects whose code addresses differ by a multiple of 4 GiB: calls may be confused")       \
+    X(LABELS_LEFT_OUT, "labels that break the rules of proto/label.h, or for which there was no memory")               \
+    X(CHILDREN, "children created by fork() that began to count, into memories of their own")                          \
+    X(IS_CHILD,                                                                                                        \
+      "number of processes whose CHILDREN counts this one: the parent, and elders if the parent had not counted")
 
 enum attach_word {
 #define X(name, text) ATTACH_WORD_##name,
@@ -73,14 +83,15 @@ struct attach_header {
     uint32_t machine;                       /* e_machine of the process: 62 x86-64, 183 AArch64 */
     uint64_t size;                          /* of the file */
     uint64_t used;                          /* bytes, a multiple of the page; grows */
-    uint8_t instance[ATTACH_INSTANCE_SIZE]; /* random: names this process for ever */
+    uint8_t instance[ATTACH_INSTANCE_SIZE]; /* random, identifies this process */
     uint8_t parent[ATTACH_INSTANCE_SIZE];   /* the process it was forked from; zeros if none was counted */
     uint32_t pid;                           /* in its own namespace: for people */
     uint32_t rate;                          /* ticks per second */
     uint32_t mode;                          /* enum attach_mode */
     uint32_t modules;                       /* rows taken */
     uint64_t start;                         /* ns since 1970 */
-    uint64_t reserved[4];
+    uint8_t elders[ATTACH_PARENTS_MAX - 1][ATTACH_INSTANCE_SIZE]; /* of what the parent itself was forked from, and so
+                                                                   * on: as many as IS_CHILD says, less the parent */
     uint64_t words[ATTACH_WORD_ROOM];
 };
 
@@ -121,7 +132,7 @@ struct attach_module_row {
     uint16_t id_size;   /* bytes of the build-id; 0: it has none */
     uint16_t name_size; /* bytes of its name, no NUL */
     uint32_t pad;
-    uint64_t name_at; /* offset in the file of a NAME chunk's text, 0: the name stands in the row */
+    uint64_t name_at; /* offset of a NAME chunk's text in the file; 0: the name is in the row */
     uint8_t id[BUILDID_BYTES_MAX];
     char name[144];
 };
@@ -133,13 +144,15 @@ _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * 256 <= 16384, "a chunk of modules
 
 /* --- the daemon's word -------------------------------------------------------------------------------------------- */
 
-/* A page that the daemon owns, handed over with the ACK of ATTACH (one descriptor): a memfd of ATTACH_PAGE bytes,
- * sealed SHRINK, GROW, FUTURE_WRITE and SEAL, so that the process can only read it. It maps it and looks at every tick;
- * one whose first two words it does not know, or that could shrink, is as good as none. The daemon writes single words,
- * at any time; when it ends, the last word holds until another daemon's page comes. A child begins without one: it
- * counts until it has its own. Ticks of another rate: the header's rate stays what all counts are of. The process takes
- * every k-th of its periods, k being the header's rate / rate rounded up, and each such tick weighs k. Hence a rate
- * above the header's is the header's. */
+/* The control page, which the daemon writes: a memfd of ATTACH_PAGE bytes, sealed SHRINK, GROW, FUTURE_WRITE and SEAL,
+ * which the process receives with the ACK of ATTACH and can only read. The process maps it and checks it at every tick.
+ * It ignores a page with another magic or layout, or one that could shrink. The daemon writes single fields at any
+ * time; when it ends, the last values hold until another daemon sends its page. A forked child starts without a page
+ * and counts until it has its own.
+ *
+ * A tick rate below the header's: the counts keep the header's rate. The process takes every k-th tick, where k is the
+ * header's rate / rate rounded up, and each such tick has the weight k. Therefore a rate above the header's has no
+ * effect. */
 #define ATTACH_PAGE_MAGIC 0x474150414650ull /* "PFAPAG" */
 struct attach_page {
     uint64_t magic;
@@ -152,8 +165,8 @@ struct attach_page {
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Judges the first page of a memfd of file_size bytes; *used is how much of it to read. MALFORMED: not such a file, or
- * numbers that cannot be; UNKNOWN_VERSION: another layout. */
+/* Validates the first page of a memfd of file_size bytes; *used is the number of bytes to read. MALFORMED: not such a
+ * file, or impossible numbers. UNKNOWN_VERSION: another layout. */
 enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_size, uint64_t *used,
                                  struct profd_error *e);
 
@@ -170,9 +183,8 @@ struct attach_image {
     uint32_t module_chunk[ATTACH_MODULE_CHUNKS]; /* page numbers */
 };
 
-/* Judges a snapshot as a whole: every chunk lies inside it, none overlaps another, sizes fit. O(n / page). The sentence
- * of MALFORMED names offset and value; a process that follows the contract never gives one, however it was interrupted.
- */
+/* Validates a snapshot: every chunk is inside it, none overlaps another, sizes fit. O(n / page). The sentence of
+ * MALFORMED names offset and value; a process that follows the contract never causes it, even if it was interrupted. */
 enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_image *out, struct profd_error *e);
 
 struct attach_module {
@@ -209,19 +221,19 @@ struct attach_cursor {
 
 /* Every count above 0, table after table. Begin with a cursor of zeros. O(slots) for all. */
 bool attach_count_next(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
-/* The same in two steps, for readers that have one table in memory at a time: moves the cursor to the next table, of so
- * many bytes from c->at on; and gives what that table counts. Only the header of a table must be there before its turn,
- * and nothing after it but its header. */
+/* The same in two steps, for readers that have only one table in memory. attach_table_next moves the cursor to the next
+ * table, which has *size bytes from c->at; attach_table_count returns its counts. Before that call only the header of
+ * the table must be present. */
 bool attach_table_next(const struct attach_image *image, struct attach_cursor *c, uint64_t *size);
 bool attach_table_count(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
 
-/* Name of a word ("CPU_NS") and what it means; NULL for others. */
+/* Name of a counter ("CPU_NS"); NULL if there is none. */
 const char *attach_word_name(unsigned word);
-const char *attach_word_text(unsigned word);
 
-/* True if every call was counted and has both its ends: nothing lost, no junk, no unseen module or child. Calls that
- * begin outside every object of the process (generated code) are junk. Ticks are judged by attach_ticks_exact: none
- * dropped or late, no thread without a timer, SIGPROF ours. *why (may be NULL) is the word that says no. */
+/* True if every call was counted with both ends: nothing lost, no junk, no unknown module or child. Calls that begin
+ * outside every object of the process (generated code) are junk. attach_ticks_exact: no tick was dropped or late, every
+ * thread has a timer, and the program has no SIGPROF handler of its own. *why (may be NULL) is the counter that is the
+ * reason. */
 bool attach_calls_exact(const struct attach_image *image, enum attach_word *why);
 bool attach_ticks_exact(const struct attach_image *image, enum attach_word *why);
 

@@ -17,18 +17,20 @@ static bool name_find(const struct attach_image *image, const struct attach_modu
         return row->name_size <= sizeof row->name;
     }
     if (row->name_at < ATTACH_PAGE + sizeof c || chunk_at % ATTACH_PAGE || row->name_size > ATTACH_NAME_MAX ||
-        row->name_at > image->size || row->name_size > image->size - row->name_at)
+        row->name_at > image->size || row->name_size > image->size - row->name_at) {
         return false;
+    }
     memcpy(&c, image->bytes + chunk_at, sizeof c);
     out->name = (const char *)image->bytes + row->name_at;
     return c.magic == ATTACH_CHUNK_MAGIC && c.kind == ATTACH_KIND_NAME && row->name_size <= c.primary;
 }
 
-/* Where the row stands; false: the snapshot has none. */
+/* Finds the row; false: it is not in the snapshot. */
 static bool row_find(const struct attach_image *image, uint32_t id, uint64_t *at)
 {
-    if (id == 0 || id > image->module_count)
+    if (id == 0 || id > image->module_count) {
         return false;
+    }
     uint32_t index = id - 1;
     *at = (uint64_t)image->module_chunk[index / ATTACH_MODULES_PER_CHUNK] * ATTACH_PAGE + sizeof(struct attach_chunk) +
           (uint64_t)(index % ATTACH_MODULES_PER_CHUNK) * sizeof(struct attach_module_row);
@@ -37,8 +39,9 @@ static bool row_find(const struct attach_image *image, uint32_t id, uint64_t *at
 
 static bool row_read(const struct attach_image *image, uint32_t id, struct attach_module_row *row, uint64_t *at)
 {
-    if (!row_find(image, id, at))
+    if (!row_find(image, id, at)) {
         return false;
+    }
     memcpy(row, image->bytes + *at, sizeof *row);
     return row->state == 1;
 }
@@ -49,8 +52,9 @@ bool attach_module_get(const struct attach_image *image, uint32_t id, struct att
     struct attach_module_row row;
     uint64_t at;
     *bad = false;
-    if (!row_read(image, id, &row, &at))
+    if (!row_read(image, id, &row, &at)) {
         return false;
+    }
     m.has_id = row.id_size > 0;
     m.loaded = row.loaded != 0;
     m.low = row.low;
@@ -70,8 +74,9 @@ bool attach_label_next(const struct attach_image *image, size_t *at, const char 
                        const char **value, bool *bad)
 {
     *bad = false;
-    if (!image->labels || *at >= image->labels_size)
+    if (!image->labels || *at >= image->labels_size) {
         return false;
+    }
     const char *text = image->labels + *at;
     const char *end = memchr(text, '\0', image->labels_size - *at);
     const char *equals = end ? memchr(text, '=', (size_t)(end - text)) : NULL;
@@ -99,15 +104,19 @@ static enum end end_read(const struct attach_image *image, uint16_t id, uint32_t
     uint64_t at;
     *module = id;
     *address = 0;
-    if (id == ATTACH_MODULE_NONE)
+    if (id == ATTACH_MODULE_NONE) {
         return END_THERE;
-    if (!row_find(image, id, &at))
+    }
+    if (!row_find(image, id, &at)) {
         return END_NOT_YET;
+    }
     memcpy(&span, image->bytes + at, sizeof span);
-    if (span.state != 1)
+    if (span.state != 1) {
         return END_NOT_YET;
-    if (span.low >= span.high || offset >= span.high - span.low)
+    }
+    if (span.low >= span.high || offset >= span.high - span.low) {
         return END_BAD;
+    }
     *address = span.low + offset;
     return END_THERE;
 }
@@ -120,11 +129,13 @@ static bool slot_read(const struct attach_image *image, const struct attach_chun
     struct attach_identity id;
     uint64_t slots_at = cursor->at + sizeof *c, total = (uint64_t)c->primary + c->hash;
     memcpy(&slot, image->bytes + slots_at + (uint64_t)cursor->slot * sizeof slot, sizeof slot);
-    if (slot.count == 0)
+    if (slot.count == 0) {
         return false;
+    }
     memcpy(&id, image->bytes + slots_at + total * sizeof slot + (uint64_t)cursor->slot * sizeof id, sizeof id);
-    if (id.self_module == 0)
+    if (id.self_module == 0) {
         return false;
+    }
     out->kind = c->kind;
     out->count = slot.count;
     out->table = (uint32_t)(cursor->at / ATTACH_PAGE);
@@ -154,7 +165,7 @@ bool attach_table_next(const struct attach_image *image, struct attach_cursor *c
     uint64_t at = cursor->at;
     if (at == 0) {
         at = ATTACH_PAGE;
-    } else if (at + ATTACH_PAGE <= image->size) { /* behind the one that it stands in */
+    } else if (at + ATTACH_PAGE <= image->size) { /* after the one that contains it */
         memcpy(&c, image->bytes + at, sizeof c);
         at += c.size;
     }
@@ -181,8 +192,9 @@ bool attach_table_count(const struct attach_image *image, struct attach_cursor *
 {
     struct attach_chunk c;
     struct attach_count found;
-    if (cursor->at == 0 || cursor->at + ATTACH_PAGE > image->size)
+    if (cursor->at == 0 || cursor->at + ATTACH_PAGE > image->size) {
         return false;
+    }
     memcpy(&c, image->bytes + cursor->at, sizeof c);
     while (cursor->slot < (uint64_t)c.primary + c.hash) {
         bool there = slot_read(image, &c, cursor, &found);
@@ -198,8 +210,10 @@ bool attach_table_count(const struct attach_image *image, struct attach_cursor *
 bool attach_count_next(const struct attach_image *image, struct attach_cursor *cursor, struct attach_count *out)
 {
     uint64_t size;
-    while (!attach_table_count(image, cursor, out))
-        if (!attach_table_next(image, cursor, &size))
+    while (!attach_table_count(image, cursor, out)) {
+        if (!attach_table_next(image, cursor, &size)) {
             return false;
+        }
+    }
     return true;
 }

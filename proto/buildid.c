@@ -18,8 +18,9 @@ static void buildid_put_hex(const uint8_t *bytes, size_t n, char *out)
 
 enum profd_status buildid_from_note(const uint8_t *bytes, size_t n, struct buildid *id, struct profd_error *e)
 {
-    if (n < 1 || n > BUILDID_BYTES_MAX)
+    if (n < 1 || n > BUILDID_BYTES_MAX) {
         return profd_error_set(e, PROFD_REFUSED, "build-id of %zu bytes: it must have 1 to %d", n, BUILDID_BYTES_MAX);
+    }
     memset(id, 0, sizeof *id);
     buildid_put_hex(bytes, n, id->text);
     return PROFD_OK;
@@ -45,8 +46,9 @@ static bool buildid_digit(char c)
 /* Copies n folded characters (n ≤ 128) to out. */
 static void buildid_copy_folded(const char *text, size_t n, char *out)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         out[i] = buildid_fold(text[i]);
+    }
     out[n] = '\0';
 }
 
@@ -54,42 +56,50 @@ enum profd_status buildid_parse(const char *text, size_t n, struct buildid *id, 
 {
     struct buildid folded = {{0}};
     int shown = n > BUILDID_TEXT_SIZE ? BUILDID_TEXT_SIZE : (int)n;
-    if (n < 2 || n >= BUILDID_TEXT_SIZE)
+    if (n < 2 || n >= BUILDID_TEXT_SIZE) {
         return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s' has %zu characters: it must have 2 to %d", shown,
                                text, n, BUILDID_TEXT_SIZE - 1);
+    }
     buildid_copy_folded(text, n, folded.text);
     size_t from = 0;
     if (strncmp(folded.text, BUILDID_SHA256, BUILDID_SHA256_SIZE) == 0) {
         from = BUILDID_SHA256_SIZE;
-        if (n - from != BUILDID_SHA256_DIGITS)
+        if (n - from != BUILDID_SHA256_DIGITS) {
             return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s' has %zu digits after sha256-: it must have %d",
                                    shown, text, n - from, BUILDID_SHA256_DIGITS);
+        }
     } else if (n % 2 != 0) {
         return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s' has an odd number of digits, %zu", shown, text, n);
     }
-    for (size_t i = from; i < n; i++)
-        if (!buildid_digit(folded.text[i]))
+    for (size_t i = from; i < n; i++) {
+        if (!buildid_digit(folded.text[i])) {
             return profd_error_set(e, PROFD_REFUSED, "build-id '%.*s': character %zu is not a hexadecimal digit", shown,
                                    text, i + 1);
+        }
+    }
     *id = folded;
     return PROFD_OK;
 }
 
 bool buildid_prefix_valid(const char *text, size_t n)
 {
-    if (n < 4 || n >= BUILDID_TEXT_SIZE)
+    if (n < 4 || n >= BUILDID_TEXT_SIZE) {
         return false;
+    }
     char folded[BUILDID_TEXT_SIZE];
     buildid_copy_folded(text, n, folded);
     size_t from = 0;
     if (folded[0] == 's') {
         size_t head = n < BUILDID_SHA256_SIZE ? n : BUILDID_SHA256_SIZE;
-        if (memcmp(folded, BUILDID_SHA256, head) != 0 || n > BUILDID_SHA256_SIZE + BUILDID_SHA256_DIGITS)
+        if (memcmp(folded, BUILDID_SHA256, head) != 0 || n > BUILDID_SHA256_SIZE + BUILDID_SHA256_DIGITS) {
             return false;
+        }
         from = head;
     }
-    for (size_t i = from; i < n; i++)
-        if (!buildid_digit(folded[i]))
+    for (size_t i = from; i < n; i++) {
+        if (!buildid_digit(folded[i])) {
             return false;
+        }
+    }
     return true;
 }

@@ -20,8 +20,9 @@ enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint3
     size_t a8 = block_round((size_t)arcs * sizeof(uint64_t)), a4 = block_round((size_t)arcs * sizeof(uint32_t));
     size_t total = h + b8 + b4 + 3 * a8 + 2 * a4 + 16;
     char *block = zeroed ? calloc(1, total) : malloc(total);
-    if (block == NULL)
+    if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u bins and %u arcs", bins, arcs);
+    }
     *c = (struct counts){.histogram_count = histograms, .bin_count = bins, .arc_count = arcs, .block = block};
     c->histograms = (void *)block;
     c->bin_ticks = (void *)(block + h);
@@ -49,31 +50,38 @@ void counts_done(struct counts *c)
 /* sum and the values; saturates at 2^63−1, as stored sums do. */
 static uint64_t counts_sum(uint64_t sum, const uint64_t *values, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (__builtin_add_overflow(sum, values[i], &sum) || sum > (uint64_t)INT64_MAX)
+    for (size_t i = 0; i < n; i++) {
+        if (__builtin_add_overflow(sum, values[i], &sum) || sum > (uint64_t)INT64_MAX) {
             return (uint64_t)INT64_MAX;
+        }
+    }
     return sum;
 }
 
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
 {
     *ticks = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++)
-        if (!words_are(c->histograms[i].dimension))
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        if (!words_are(c->histograms[i].dimension)) {
             *ticks = counts_sum(*ticks, c->bin_ticks + c->histograms[i].first, c->histograms[i].used);
+        }
+    }
     *calls = counts_sum(0, c->calls, c->arc_count);
 }
 
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e)
 {
-    if (histograms > LIMIT_HISTOGRAMS)
+    if (histograms > LIMIT_HISTOGRAMS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%llu histograms, at most %u", (unsigned long long)histograms,
                                LIMIT_HISTOGRAMS);
-    if (bins > LIMIT_BINS)
+    }
+    if (bins > LIMIT_BINS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%llu non-zero bins, at most %u", (unsigned long long)bins,
                                LIMIT_BINS);
-    if (arcs > LIMIT_ARCS)
+    }
+    if (arcs > LIMIT_ARCS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%llu arcs, at most %u", (unsigned long long)arcs, LIMIT_ARCS);
+    }
     return PROFD_OK;
 }
 
@@ -81,31 +89,40 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
 static bool dimension_valid(const struct counts_histogram *h)
 {
     size_t n = strnlen(h->dimension, sizeof h->dimension);
-    if (n >= sizeof h->dimension)
+    if (n >= sizeof h->dimension) {
         return false;
-    for (size_t i = 0; i < sizeof h->dimension; i++)
-        if (i < n ? h->dimension[i] < ' ' || h->dimension[i] > '~' : h->dimension[i] != '\0')
+    }
+    for (size_t i = 0; i < sizeof h->dimension; i++) {
+        if (i < n ? h->dimension[i] < ' ' || h->dimension[i] > '~' : h->dimension[i] != '\0') {
             return false;
+        }
+    }
     return h->abbreviation >= ' ' && h->abbreviation <= '~';
 }
 
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e)
 {
-    if (h->low >= h->high)
+    if (h->low >= h->high) {
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: low 0x%llx is not below high 0x%llx", at,
                                (unsigned long long)h->low, (unsigned long long)h->high);
-    if (h->bins < 1)
+    }
+    if (h->bins < 1) {
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u has no bins", at);
-    if (h->bins > LIMIT_HISTOGRAM_BINS)
+    }
+    if (h->bins > LIMIT_HISTOGRAM_BINS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u of %u bins, at most %u", at, h->bins,
                                LIMIT_HISTOGRAM_BINS);
-    if (h->rate < 1 || h->rate > LIMIT_RATE)
+    }
+    if (h->rate < 1 || h->rate > LIMIT_RATE) {
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second, it must be 1 to %u", at,
                                h->rate, LIMIT_RATE);
-    if (!dimension_valid(h))
+    }
+    if (!dimension_valid(h)) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
-    if (h->used > h->bins)
+    }
+    if (h->used > h->bins) {
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
+    }
     return words_are(h->dimension) ? counts_judge_words_histogram(h, at, e) : PROFD_OK;
 }

@@ -51,12 +51,12 @@ void counts_done(struct counts *c);
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
 
 /* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
- * builds (or COUNTS_NOWHERE), the geometry of the collector's words (words.h; that their build is the program is for
- * who knows it), no byte left over. Lengths are checked against the input before memory is taken. On failure nothing is
- * allocated. O(bytes). */
+ * builds (or COUNTS_NOWHERE), the geometry of the collector's counters (words.h; the caller must check that their build
+ * is the program), no surplus bytes. Lengths are checked against the input before memory is taken. On failure nothing
+ * is allocated. O(bytes). */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
 
-/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's words (words.h) are no ticks. */
+/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (words.h) are not ticks. */
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls);
 
 #endif

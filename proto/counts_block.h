@@ -1,4 +1,4 @@
-/* What encoder and decoder of counts share. Private to proto/counts*; core/rollup* judges histograms by it. */
+/* Shared by the encoder and decoder of counts. Private to proto/counts*; core/rollup* validates histograms with it. */
 #ifndef PROFD_PROTO_COUNTS_BLOCK_H
 #define PROFD_PROTO_COUNTS_BLOCK_H
 
@@ -13,7 +13,7 @@
 #define COUNTS_BIN_MAX 15u
 #define COUNTS_ARC_MAX 55u
 
-/* As counts_init; zeroing is left out for who fills everything. */
+/* Like counts_init, but the arrays are not zeroed. */
 enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, bool zeroed,
                                     struct profd_error *e);
 
@@ -26,7 +26,7 @@ enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint3
 /* The geometry that one of dimension "collector" must have (proto/words.h). MALFORMED or OK. */
 enum profd_status counts_judge_words_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
 
-/* At most one histogram holds the collector's words. MALFORMED or OK. */
+/* At most one histogram has the collector's counters. MALFORMED or OK. */
 enum profd_status counts_judge_words(const struct counts *c, struct profd_error *e);
 
 #endif

@@ -40,19 +40,23 @@ static bool decode_column(struct reader *r, uint64_t *out, uint32_t n)
         uint64_t word;
         memcpy(&word, p, sizeof word);
         if ((word & 0x8080808080808080u) == 0 && n - i >= 8) {
-            for (unsigned k = 0; k < 8; k++)
+            for (unsigned k = 0; k < 8; k++) {
                 out[i + k] = p[k];
+            }
             i += 8;
             p += 8;
             continue;
         }
         p = decode_one(p, r->end, &out[i++]);
-        if (p == NULL)
+        if (p == NULL) {
             return false;
+        }
     }
-    for (; i < n; i++)
-        if (!varint_get(&p, r->end, &out[i]))
+    for (; i < n; i++) {
+        if (!varint_get(&p, r->end, &out[i])) {
             return false;
+        }
+    }
     r->at = p;
     return true;
 }
@@ -60,8 +64,9 @@ static bool decode_column(struct reader *r, uint64_t *out, uint32_t n)
 static bool decode_dimension(struct reader *r, struct counts_histogram *h)
 {
     uint64_t n;
-    if (!varint_get(&r->at, r->end, &n) || n >= sizeof h->dimension || (uint64_t)(r->end - r->at) < n + 1)
+    if (!varint_get(&r->at, r->end, &n) || n >= sizeof h->dimension || (uint64_t)(r->end - r->at) < n + 1) {
         return false;
+    }
     memset(h->dimension, 0, sizeof h->dimension);
     memcpy(h->dimension, r->at, (size_t)n);
     r->at += n;
@@ -75,10 +80,12 @@ static enum profd_status decode_histogram(struct reader *r, uint32_t at, uint64_
     uint64_t build, bins, delta, span, rate, used;
     if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
         !varint_get(&r->at, r->end, &delta) || !varint_get(&r->at, r->end, &span) ||
-        !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used))
+        !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used)) {
         return decode_short("a histogram", e);
-    if (build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX)
+    }
+    if (build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX) {
         return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
+    }
     h->build = (uint32_t)build;
     h->bins = (uint32_t)bins;
     h->low = low + varint_unzigzag(delta);
@@ -94,20 +101,24 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         struct counts_histogram *h = &c->histograms[i];
         enum profd_status status = decode_histogram(r, i, low, h, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
-        if (h->build >= builds)
+        }
+        if (h->build >= builds) {
             return profd_error_set(e, PROFD_MALFORMED, "histogram %u of build %u: the upload has %u", i, h->build,
                                    builds);
+        }
         h->first = (uint32_t)first;
         low = h->low;
         first += h->used;
-        if (first > c->bin_count)
+        if (first > c->bin_count) {
             break;
+        }
     }
-    if (first != c->bin_count)
+    if (first != c->bin_count) {
         return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
                                (unsigned long long)first, c->bin_count);
+    }
     return counts_judge_words(c, e);
 }
 
@@ -118,8 +129,9 @@ static enum profd_status decode_indices(const struct counts_histogram *h, uint32
     uint64_t next = 0;
     for (uint32_t i = h->first; i < h->first + h->used; i++) {
         uint64_t gap = c->bin_ticks[i];
-        if (gap >= h->bins - next)
+        if (gap >= h->bins - next) {
             return profd_error_set(e, PROFD_MALFORMED, "histogram %u: a bin lies beyond the last of %u", at, h->bins);
+        }
         c->bin_index[i] = (uint32_t)(next + gap);
         next += gap + 1;
     }
@@ -128,18 +140,22 @@ static enum profd_status decode_indices(const struct counts_histogram *h, uint32
 
 static enum profd_status decode_bins(struct reader *r, struct counts *c, struct profd_error *e)
 {
-    if (!decode_column(r, c->bin_ticks, c->bin_count))
+    if (!decode_column(r, c->bin_ticks, c->bin_count)) {
         return decode_short("bins", e);
+    }
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         enum profd_status status = decode_indices(&c->histograms[i], i, c, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
     }
-    if (!decode_column(r, c->bin_ticks, c->bin_count))
+    if (!decode_column(r, c->bin_ticks, c->bin_count)) {
         return decode_short("ticks", e);
+    }
     bool zero = false;
-    for (uint32_t i = 0; i < c->bin_count; i++)
+    for (uint32_t i = 0; i < c->bin_count; i++) {
         zero |= c->bin_ticks[i] == 0;
+    }
     return zero ? profd_error_set(e, PROFD_MALFORMED, "a bin with 0 ticks: only non-zero bins are sent") : PROFD_OK;
 }
 
@@ -148,30 +164,35 @@ static enum profd_status decode_ends(struct reader *r, uint32_t builds, uint32_t
 {
     for (uint32_t i = 0; i < n;) {
         uint64_t length, build;
-        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &build))
+        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &build)) {
             return decode_short("the builds of arcs", e);
-        if (length < 1 || length > n - i)
+        }
+        if (length < 1 || length > n - i) {
             return profd_error_set(e, PROFD_MALFORMED, "a run of %llu arcs where %u are left",
                                    (unsigned long long)length, n - i);
-        if (build > builds)
+        }
+        if (build > builds) {
             return profd_error_set(e, PROFD_MALFORMED, "an arc of build %llu: the upload has %u",
                                    (unsigned long long)(build - 1), builds);
+        }
         uint32_t value = build == 0 ? COUNTS_NOWHERE : (uint32_t)(build - 1);
         uint32_t last = i + (uint32_t)length;
         if (value == 0 || value == COUNTS_NOWHERE) { /* the program itself, as a rule: four equal bytes */
             memset(&out[i], (int)(value & 0xff), (size_t)length * sizeof out[0]);
             i = last;
         }
-        for (; i < last; i++)
+        for (; i < last; i++) {
             out[i] = value;
+        }
     }
     return PROFD_OK;
 }
 
 static bool decode_addresses(struct reader *r, uint64_t *out, uint32_t n)
 {
-    if (!decode_column(r, out, n))
+    if (!decode_column(r, out, n)) {
         return false;
+    }
     uint64_t address = 0;
     for (uint32_t i = 0; i < n; i++) {
         address += varint_unzigzag(out[i]);
@@ -183,18 +204,22 @@ static bool decode_addresses(struct reader *r, uint64_t *out, uint32_t n)
 /* 0 takes the next of the listed callees, n the n-th again. The list is kept in calls, which are read later. */
 static enum profd_status decode_callees(struct reader *r, struct counts *c, struct profd_error *e)
 {
-    if (!decode_column(r, c->to, c->arc_count))
+    if (!decode_column(r, c->to, c->arc_count)) {
         return decode_short("the callees of arcs", e);
+    }
     uint32_t listed = 0, next = 0;
-    for (uint32_t i = 0; i < c->arc_count; i++)
+    for (uint32_t i = 0; i < c->arc_count; i++) {
         listed += c->to[i] == 0;
-    if (!decode_addresses(r, c->calls, listed))
+    }
+    if (!decode_addresses(r, c->calls, listed)) {
         return decode_short("the list of callees", e);
+    }
     for (uint32_t i = 0; i < c->arc_count; i++) {
         uint64_t index = c->to[i];
-        if (index > next)
+        if (index > next) {
             return profd_error_set(e, PROFD_MALFORMED, "arc %u of callee %llu: %u were listed before", i,
                                    (unsigned long long)index, next);
+        }
         next += index == 0;
         c->to[i] = c->calls[index == 0 ? next - 1 : index - 1];
     }
@@ -204,71 +229,88 @@ static enum profd_status decode_callees(struct reader *r, struct counts *c, stru
 static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct counts *c, struct profd_error *e)
 {
     enum profd_status status = decode_ends(r, builds, c->from_build, c->arc_count, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = decode_ends(r, builds, c->to_build, c->arc_count, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (!decode_addresses(r, c->from, c->arc_count))
+    }
+    if (!decode_addresses(r, c->from, c->arc_count)) {
         return decode_short("the callers of arcs", e);
+    }
     status = decode_callees(r, c, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     return decode_column(r, c->calls, c->arc_count) ? PROFD_OK : decode_short("the counts of arcs", e);
 }
 
 static enum profd_status decode_columns(struct reader *r, uint32_t builds, struct counts *c, struct profd_error *e)
 {
     enum profd_status status = decode_histograms(r, builds, c, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = decode_bins(r, c, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = decode_arcs(r, builds, c, e);
-    if (status == PROFD_OK && r->at != r->end)
+    }
+    if (status == PROFD_OK && r->at != r->end) {
         status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the counts", (size_t)(r->end - r->at));
+    }
     return status;
 }
 
 static enum profd_status decode_raw(struct reader r, uint32_t builds, struct counts *c, struct profd_error *e)
 {
     uint64_t histograms, bins, arcs;
-    if (!varint_get(&r.at, r.end, &histograms) || !varint_get(&r.at, r.end, &bins) || !varint_get(&r.at, r.end, &arcs))
+    if (!varint_get(&r.at, r.end, &histograms) || !varint_get(&r.at, r.end, &bins) ||
+        !varint_get(&r.at, r.end, &arcs)) {
         return decode_short("their sizes", e);
+    }
     enum profd_status status = counts_judge_sizes(histograms, bins, arcs, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     uint64_t least = histograms * COUNTS_HISTOGRAM_MIN + bins * COUNTS_BIN_MIN + arcs * COUNTS_ARC_MIN;
-    if (least > (uint64_t)(r.end - r.at))
+    if (least > (uint64_t)(r.end - r.at)) {
         return profd_error_set(e, PROFD_MALFORMED, "%llu histograms, %llu bins and %llu arcs stated in %zu bytes",
                                (unsigned long long)histograms, (unsigned long long)bins, (unsigned long long)arcs,
                                (size_t)(r.end - r.at));
+    }
     struct counts result;
     status = counts_take_block(&result, (uint32_t)histograms, (uint32_t)bins, (uint32_t)arcs, false, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = decode_columns(&r, builds, &result, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *c = result;
-    else
+    } else {
         counts_done(&result);
+    }
     return status;
 }
 
 /* The envelope: format byte and size of the columns. */
 static enum profd_status decode_envelope(struct reader *r, size_t n, uint64_t *size, struct profd_error *e)
 {
-    if (n < 1 || *r->at != COUNTS_FORMAT)
+    if (n < 1 || *r->at != COUNTS_FORMAT) {
         return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", n,
                                n < 1 ? 0u : *r->at, COUNTS_FORMAT);
+    }
     r->at++;
-    if (!varint_get(&r->at, r->end, size))
+    if (!varint_get(&r->at, r->end, size)) {
         return decode_short("their size", e);
-    if (*size > LIMIT_COUNTS_RAW)
+    }
+    if (*size > LIMIT_COUNTS_RAW) {
         return profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u", (unsigned long long)*size,
                                LIMIT_COUNTS_RAW);
+    }
     size_t packed = (size_t)(r->end - r->at);
-    if (*size > deflate_content_max(packed))
+    if (*size > deflate_content_max(packed)) {
         return profd_error_set(e, PROFD_MALFORMED, "counts of %llu bytes stated in %zu", (unsigned long long)*size,
                                packed);
+    }
     return PROFD_OK;
 }
 
@@ -277,14 +319,17 @@ enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, st
     struct reader r = {in, n == 0 ? in : in + n};
     uint64_t size = 0;
     enum profd_status status = decode_envelope(&r, n, &size, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     uint8_t *raw = malloc(size == 0 ? 1 : (size_t)size);
-    if (raw == NULL)
+    if (raw == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for counts of %llu bytes", (unsigned long long)size);
+    }
     status = deflate_unpack(r.at, (size_t)(r.end - r.at), raw, (size_t)size, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = decode_raw((struct reader){raw, raw + size}, builds, c, e);
+    }
     free(raw);
     return status;
 }

@@ -16,15 +16,18 @@ static uint64_t encode_end(uint32_t build)
 static enum profd_status encode_judge_bins(const struct counts *c, const struct counts_histogram *h, uint32_t at,
                                            struct profd_error *e)
 {
-    if (h->first > c->bin_count || h->used > c->bin_count - h->first)
+    if (h->first > c->bin_count || h->used > c->bin_count - h->first) {
         return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", at, h->first, h->first + h->used,
                                c->bin_count);
+    }
     for (uint32_t i = h->first; i < h->first + h->used; i++) {
-        if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1]))
+        if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1])) {
             return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", at,
                                    c->bin_index[i], h->bins);
-        if (c->bin_ticks[i] == 0)
+        }
+        if (c->bin_ticks[i] == 0) {
             return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is zero", at, c->bin_index[i]);
+        }
     }
     return PROFD_OK;
 }
@@ -36,16 +39,20 @@ static enum profd_status encode_judge(const struct counts *c, uint64_t *bins, st
     uint64_t used = 0;
     for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
         status = counts_judge_histogram(&c->histograms[i], i, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = encode_judge_bins(c, &c->histograms[i], i, e);
+        }
         used += c->histograms[i].used;
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = counts_judge_sizes(c->histogram_count, used, c->arc_count, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = counts_judge_words(c, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *bins = used;
+    }
     return status;
 }
 
@@ -87,8 +94,9 @@ static uint8_t *encode_ticks(const struct counts *c, uint8_t *p)
 {
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
-        for (uint32_t i = h->first; i < h->first + h->used; i++)
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
             p = varint_put(p, c->bin_ticks[i]);
+        }
     }
     return p;
 }
@@ -98,8 +106,9 @@ static uint8_t *encode_ends(const uint32_t *builds, uint32_t n, uint8_t *p)
 {
     for (uint32_t i = 0; i < n;) {
         uint32_t start = i;
-        while (i < n && builds[i] == builds[start])
+        while (i < n && builds[i] == builds[start]) {
             i++;
+        }
         p = varint_put(p, i - start);
         p = varint_put(p, encode_end(builds[start]));
     }
@@ -123,16 +132,18 @@ struct callees {
     uint32_t count, mask;
 };
 #define CALLEES_PROBES                                                                                                 \
-    16 /* a callee that is not found in so many steps is listed again, which is legal: no input is slow */
+    16 /* the search for a callee is bounded; a callee that is not found is listed again, so no input is slow */
 
 static enum profd_status callees_init(struct callees *d, uint32_t arcs, struct profd_error *e)
 {
     uint32_t slots = 16;
-    while (slots < 2 * (uint64_t)arcs)
+    while (slots < 2 * (uint64_t)arcs) {
         slots *= 2;
+    }
     uint64_t *block = calloc((size_t)arcs + slots / 2, sizeof *block);
-    if (block == NULL)
+    if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode %u arcs", arcs);
+    }
     *d = (struct callees){.addresses = block, .slots = (uint32_t *)(block + arcs), .mask = slots - 1};
     return PROFD_OK;
 }
@@ -147,8 +158,9 @@ static uint32_t callees_index(struct callees *d, uint64_t address)
             *slot = d->count + 1;
             break;
         }
-        if (d->addresses[*slot - 1] == address)
+        if (d->addresses[*slot - 1] == address) {
             return *slot;
+        }
     }
     d->addresses[d->count++] = address;
     return 0;
@@ -159,11 +171,13 @@ static uint8_t *encode_arcs(const struct counts *c, struct callees *d, uint8_t *
     p = encode_ends(c->from_build, c->arc_count, p);
     p = encode_ends(c->to_build, c->arc_count, p);
     p = encode_addresses(c->from, c->arc_count, p);
-    for (uint32_t i = 0; i < c->arc_count; i++)
+    for (uint32_t i = 0; i < c->arc_count; i++) {
         p = varint_put(p, callees_index(d, c->to[i]));
+    }
     p = encode_addresses(d->addresses, d->count, p);
-    for (uint32_t i = 0; i < c->arc_count; i++)
+    for (uint32_t i = 0; i < c->arc_count; i++) {
         p = varint_put(p, c->calls[i]);
+    }
     return p;
 }
 
@@ -183,11 +197,13 @@ static enum profd_status encode_pack(const uint8_t *raw, size_t n, uint8_t **out
                                      struct profd_error *e)
 {
     size_t capacity = deflate_bound(n), size = 0;
-    if (n > LIMIT_COUNTS_RAW)
+    if (n > LIMIT_COUNTS_RAW) {
         return profd_error_set(e, PROFD_TOO_LARGE, "counts of %zu bytes, at most %u", n, LIMIT_COUNTS_RAW);
+    }
     uint8_t *block = malloc(1 + VARINT_MAX + capacity);
-    if (block == NULL)
+    if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes of counts", n);
+    }
     block[0] = COUNTS_FORMAT;
     uint8_t *p = varint_put(block + 1, n);
     enum profd_status status = deflate_pack(raw, n, false, p, capacity, &size, e);
@@ -207,10 +223,12 @@ enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *o
     uint64_t bins;
     struct callees callees = {0};
     enum profd_status status = encode_judge(c, &bins, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = callees_init(&callees, c->arc_count, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     size_t capacity = 3 * VARINT_MAX + (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX +
                       (size_t)bins * COUNTS_BIN_MAX + (size_t)c->arc_count * COUNTS_ARC_MAX;
     uint8_t *raw = malloc(capacity);

@@ -1,4 +1,4 @@
-/* The histogram of the collector's words among the counts. */
+/* The histogram of the collector's counters among the counts. */
 #include "proto/counts_block.h"
 #include "proto/words.h"
 
@@ -13,14 +13,15 @@ void words_make_histogram(struct counts_histogram *h, uint32_t program)
                                    .abbreviation = 'c'};
 }
 
-/* One geometry, or the words of two versions would not add up. */
+/* The geometry is fixed; otherwise the counters of two versions could not be added up. */
 enum profd_status counts_judge_words_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e)
 {
     struct counts_histogram w;
     words_make_histogram(&w, h->build);
     if (h->low == w.low && h->high == w.high && h->bins == w.bins && h->rate == w.rate &&
-        h->abbreviation == w.abbreviation)
+        h->abbreviation == w.abbreviation) {
         return PROFD_OK;
+    }
     return profd_error_set(
         e, PROFD_MALFORMED,
         "histogram %u of dimension " WORDS_DIMENSION ": 0x%llx-0x%llx, %u bins, rate %u, '%c'; it must be "
@@ -33,12 +34,14 @@ enum profd_status counts_judge_words(const struct counts *c, struct profd_error 
 {
     uint32_t found = UINT32_MAX;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        if (!words_are(c->histograms[i].dimension))
+        if (!words_are(c->histograms[i].dimension)) {
             continue;
-        if (found != UINT32_MAX)
+        }
+        if (found != UINT32_MAX) {
             return profd_error_set(e, PROFD_MALFORMED,
                                    "histograms %u and %u are both of dimension " WORDS_DIMENSION ": at most one is",
                                    found, i);
+        }
         found = i;
     }
     return PROFD_OK;

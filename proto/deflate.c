@@ -15,16 +15,18 @@ static ZSTD_CCtx *deflate_take_packer(void)
 {
     for (int i = 0; i < DEFLATE_IDLE; i++) {
         ZSTD_CCtx *c = atomic_exchange(&deflate_packers[i], NULL);
-        if (c != NULL)
+        if (c != NULL) {
             return c;
+        }
     }
     return ZSTD_createCCtx();
 }
 
 static void deflate_give_packer(ZSTD_CCtx *c)
 {
-    for (int i = 0; i < DEFLATE_IDLE && c != NULL; i++)
+    for (int i = 0; i < DEFLATE_IDLE && c != NULL; i++) {
         c = atomic_exchange(&deflate_packers[i], c);
+    }
     ZSTD_freeCCtx(c);
 }
 
@@ -32,16 +34,18 @@ static ZSTD_DCtx *deflate_take_unpacker(void)
 {
     for (int i = 0; i < DEFLATE_IDLE; i++) {
         ZSTD_DCtx *d = atomic_exchange(&deflate_unpackers[i], NULL);
-        if (d != NULL)
+        if (d != NULL) {
             return d;
+        }
     }
     return ZSTD_createDCtx();
 }
 
 static void deflate_give_unpacker(ZSTD_DCtx *d)
 {
-    for (int i = 0; i < DEFLATE_IDLE && d != NULL; i++)
+    for (int i = 0; i < DEFLATE_IDLE && d != NULL; i++) {
         d = atomic_exchange(&deflate_unpackers[i], d);
+    }
     ZSTD_freeDCtx(d);
 }
 
@@ -54,16 +58,18 @@ static enum profd_status deflate_pack_frame(const uint8_t *in, size_t n, bool si
                                             size_t capacity, size_t *size, struct profd_error *e)
 {
     ZSTD_CCtx *c = deflate_take_packer();
-    if (c == NULL)
+    if (c == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes", n);
+    }
     ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, 1);
     ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, sized ? 1 : 0);
     ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, checked ? 1 : 0);
     size_t result = ZSTD_compress2(c, out, capacity, in, n);
     deflate_give_packer(c);
-    if (ZSTD_isError(result))
+    if (ZSTD_isError(result)) {
         return profd_error_set(e, PROFD_INTERNAL, "compressing %zu bytes: %s", n, ZSTD_getErrorName(result));
+    }
     *size = result;
     return PROFD_OK;
 }
@@ -89,26 +95,32 @@ uint64_t deflate_content_max(size_t n)
 static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd_error *e)
 {
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-    for (size_t i = 0; i < 4; i++)
-        if (i >= n || in[i] != magic[i])
+    for (size_t i = 0; i < 4; i++) {
+        if (i >= n || in[i] != magic[i]) {
             return profd_error_set(e, PROFD_MALFORMED,
                                    "%zu bytes of compressed data do not begin with zstd's magic number", n);
+        }
+    }
     size_t frame = ZSTD_findFrameCompressedSize(in, n);
-    if (ZSTD_isError(frame))
+    if (ZSTD_isError(frame)) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes: %s", n, ZSTD_getErrorName(frame));
-    if (frame != n)
+    }
+    if (frame != n) {
         return profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the compressed data", n - frame);
+    }
     return PROFD_OK;
 }
 
 enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e)
 {
     enum profd_status status = deflate_judge(in, n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     unsigned long long stated = ZSTD_getFrameContentSize(in, n);
-    if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR)
+    if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes do not state their content size", n);
+    }
     *size = stated;
     return PROFD_OK;
 }
@@ -116,18 +128,22 @@ enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *siz
 enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e)
 {
     enum profd_status status = deflate_judge(in, n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     ZSTD_DCtx *d = deflate_take_unpacker();
-    if (d == NULL)
+    if (d == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate %zu bytes", n);
+    }
     size_t result = ZSTD_decompressDCtx(d, out, size, in, n);
     deflate_give_unpacker(d);
-    if (ZSTD_isError(result))
+    if (ZSTD_isError(result)) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes, %zu inflated: %s", n, size,
                                ZSTD_getErrorName(result));
-    if (result != size)
+    }
+    if (result != size) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data inflate to %zu bytes where %zu were stated", result,
                                size);
+    }
     return PROFD_OK;
 }

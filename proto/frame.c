@@ -12,8 +12,9 @@ static uint32_t frame_get_u32(const uint8_t *in)
 
 static void frame_put_u32(uint32_t value, uint8_t *out)
 {
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++) {
         out[i] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE])
@@ -39,7 +40,7 @@ const char *frame_type_name(unsigned type)
     }
 }
 
-/* The greeting must be readable before a version is agreed upon, so its first version is spoken for ever. */
+/* HELLO and its answer precede the choice of a version, so they always have version 1. */
 static unsigned frame_version_oldest(unsigned type)
 {
     bool greeting = type == FRAME_HELLO || type == FRAME_WELCOME || type == FRAME_NACK;
@@ -53,21 +54,26 @@ enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame
     f->type = in[5];
     f->flags = (uint16_t)(in[6] | in[7] << 8);
     f->tag = frame_get_u32(in + 8);
-    if (f->length > LIMIT_FRAME_PAYLOAD)
-        return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: at most %u are taken", f->length,
+    if (f->length > LIMIT_FRAME_PAYLOAD) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: the limit is %u", f->length,
                                LIMIT_FRAME_PAYLOAD);
-    if (f->version < frame_version_oldest(f->type) || f->version > FRAME_VERSION)
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: versions %d to %d are spoken here",
+    }
+    if (f->version < frame_version_oldest(f->type) || f->version > FRAME_VERSION) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: this program supports versions %d to %d",
                                f->version, FRAME_VERSION_OLDEST, FRAME_VERSION);
-    if (frame_type_name(f->type) == NULL)
+    }
+    if (frame_type_name(f->type) == NULL) {
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u is not known in protocol version %u", f->type,
                                f->version);
-    if ((f->flags & ~FRAME_FLAGS_KNOWN) != 0)
+    }
+    if ((f->flags & ~FRAME_FLAGS_KNOWN) != 0) {
         return profd_error_set(e, PROFD_PROTOCOL, "flags 0x%04x of a %s frame: only 0x%04x are known", f->flags,
                                frame_type_name(f->type), FRAME_FLAGS_KNOWN);
-    if (frame_fds(f) > LIMIT_FRAME_FDS)
-        return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors with a %s frame: at most %u are taken", frame_fds(f),
+    }
+    if (frame_fds(f) > LIMIT_FRAME_FDS) {
+        return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors with a %s frame: the limit is %u", frame_fds(f),
                                frame_type_name(f->type), LIMIT_FRAME_FDS);
+    }
     return PROFD_OK;
 }
 
@@ -76,18 +82,23 @@ enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, 
 {
     uint64_t size;
     enum profd_status status = deflate_stated_size(payload, n, &size, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (size > limit)
-        return profd_error_set(e, PROFD_TOO_LARGE, "payload of %llu bytes once inflated: at most %zu are taken",
+    }
+    if (size > limit) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "payload of %llu bytes when decompressed: the limit is %zu",
                                (unsigned long long)size, limit);
-    if (size > deflate_content_max(n))
-        return profd_error_set(e, PROFD_MALFORMED, "compressed payload of %zu bytes states %llu, more than it can hold",
-                               n, (unsigned long long)size);
+    }
+    if (size > deflate_content_max(n)) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "compressed payload of %zu bytes states a content of %llu, which is impossible", n,
+                               (unsigned long long)size);
+    }
     uint8_t *block = malloc(size == 0 ? 1 : (size_t)size);
-    if (block == NULL)
+    if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes",
                                (unsigned long long)size);
+    }
     status = deflate_unpack(payload, n, block, (size_t)size, e);
     if (status != PROFD_OK) {
         free(block);

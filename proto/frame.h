@@ -12,7 +12,7 @@
 #define FRAME_HEADER_SIZE 12
 #define FRAME_VERSION 1          /* spoken by this program */
 #define FRAME_VERSION_OLDEST 1   /* still understood */
-#define FRAME_VERSION_GREETING 1 /* HELLO, WELCOME and a NACK instead of it may carry this version for ever */
+#define FRAME_VERSION_GREETING 1 /* HELLO, WELCOME and a NACK instead of it always have this version */
 
 /* X(name, number). Numbers are never reused. */
 #define FRAME_TYPE_LIST(X)                                                                                             \
@@ -20,7 +20,7 @@
     X(WELCOME, 2)     /* daemon → client: version chosen, limits */                                                  \
     X(UPLOAD, 3)      /* client → daemon: one upload */                                                              \
     X(ACK, 4)         /* daemon → client: committed and fsynced */                                                   \
-    X(NACK, 5)        /* either way: status and sentence; tag 0 speaks of the connection */                            \
+    X(NACK, 5)        /* both directions: status and sentence; tag 0: for the connection as a whole */                 \
     X(WANT_OBJECT, 6) /* daemon → client: please send the executable of this build */                                \
     X(OBJECT, 7)      /* client → daemon: descriptors of it */                                                       \
     X(DECLINE, 8)     /* client → daemon: cannot send it, and why */                                                 \
@@ -28,7 +28,7 @@
     X(REPLY, 10)      /* daemon → client: a piece of the answer; LAST ends it */                                     \
     X(SYNC, 11)       /* client → daemon: ACK when all before is durable and parsed */                               \
     X(ATTACH, 12)     /* client → daemon: the memory a live process counts in */                                     \
-    X(ADMIN, 13)      /* client → daemon: an operator's verb; REPLY answers */
+    X(ADMIN, 13)      /* client → daemon: administrative command; REPLY answers */
 
 enum frame_type {
 #define X(name, number) FRAME_##name = number,
@@ -47,7 +47,7 @@ struct frame {
     uint8_t version;
     uint8_t type;
     uint16_t flags;
-    uint32_t tag; /* chosen by the asker, echoed in the answer */
+    uint32_t tag; /* chosen by the sender of a request, repeated in the answer */
 };
 
 static inline unsigned frame_fds(const struct frame *f)
@@ -58,9 +58,9 @@ static inline unsigned frame_fds(const struct frame *f)
 /* Writes the header. */
 void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE]);
 
-/* Reads and judges a header. OK, or: TOO_LARGE (length above LIMIT_FRAME_PAYLOAD), UNKNOWN_VERSION,
- * UNKNOWN_TYPE, PROTOCOL (unknown flags, more than LIMIT_FRAME_FDS descriptors); the sentence names the value.
- * *f is filled in every case, so that a NACK can echo the tag. */
+/* Parses and validates a header. TOO_LARGE: the length is above LIMIT_FRAME_PAYLOAD. UNKNOWN_VERSION, UNKNOWN_TYPE.
+ * PROTOCOL: unknown flags, or more than LIMIT_FRAME_FDS descriptors. The sentence names the value. *f is always filled
+ * in, so that a NACK can repeat the tag. */
 enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame *f, struct profd_error *e);
 
 /* Name of a type ("UPLOAD"), or NULL. */

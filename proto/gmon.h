@@ -14,10 +14,10 @@ struct gmon_format {
     unsigned pointer_size; /* 4 or 8, by the class of the executable */
 };
 
-/* Reads a whole file of n bytes: header "gmon", version 0 or 1, then histogram, arc and (skipped) basic-block
- * records. All ends get build index 0. Nothing is summed: records come out as they stand, several histograms with equal
- * geometry stay apart. MALFORMED names the offset and the rule: bad magic, version, tag, truncation at any byte, more
- * bins than the file holds, low ≥ high, no bins, rate 0. Takes at most 8 × n bytes. */
+/* Parses a whole file of n bytes: header "gmon", version 0 or 1, then histogram, arc and (skipped) basic-block records.
+ * All ends get build index 0. Nothing is added up: records are returned as they are, and histograms with equal geometry
+ * stay separate. MALFORMED names the offset and the rule: bad magic, version, tag, truncation, more bins than the file
+ * has, low ≥ high, no bins, rate 0. Uses at most 8 × n bytes. */
 enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_format *format, struct counts *c,
                              struct profd_error *e);
 

@@ -10,8 +10,8 @@
 enum gmon_tag { GMON_TAG_HISTOGRAM = 0, GMON_TAG_ARC = 1, GMON_TAG_BLOCKS = 2 };
 
 #define GMON_DIMENSION_SIZE 15 /* NUL-padded, perhaps without a NUL; an abbreviation follows */
-#define GMON_HISTOGRAM_TAIL 24 /* behind the two pointers: u32 bins, u32 rate, dimension, abbreviation */
-#define GMON_ARC_TAIL 4        /* behind the two pointers: u32 count */
+#define GMON_HISTOGRAM_TAIL 24 /* after the two pointers: u32 bins, u32 rate, dimension, abbreviation */
+#define GMON_ARC_TAIL 4        /* after the two pointers: u32 count */
 #define GMON_BIN_MAX 65535u
 #define GMON_ARC_MAX 4294967295u
 

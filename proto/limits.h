@@ -8,13 +8,14 @@
 #define LIMIT_FRAME_SMALL (1u << 20)        /* a larger body waits for the daemon's global budget */
 #define LIMIT_BODIES_IN_FLIGHT (256u << 20) /* bytes of bodies the daemon holds for all connections */
 #define LIMIT_FRAME_FDS 8u                  /* descriptors one frame may carry */
-#define LIMIT_CLOSING_PER_UID 16u    /* descriptors of one user whose close() has not returned; then none is taken */
-#define LIMIT_HELLO_SECONDS 5        /* from accept to a whole HELLO */
-#define LIMIT_FRAME_HEADER_SECONDS 2 /* from the first byte of a header to its last */
-#define LIMIT_FRAME_SECONDS 10       /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
-#define LIMIT_FRAME_RATE (64u << 10) /* bytes per second that a slow sender must reach */
-#define LIMIT_WRITE_SECONDS 10       /* a reader must take something within this time */
-#define LIMIT_OUTPUT (16u << 10)     /* bytes that a connection's reader has left; then it isn't read */
+#define LIMIT_CLOSING_PER_UID                                                                                          \
+    256u                      /* descriptors of one user whose close() has not returned; then its connections wait */
+#define LIMIT_HELLO_SECONDS 5 /* from accept to a whole HELLO */
+#define LIMIT_FRAME_HEADER_SECONDS 2       /* from the first byte of a header to its last */
+#define LIMIT_FRAME_SECONDS 10             /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
+#define LIMIT_FRAME_RATE (64u << 10)       /* bytes per second that a slow sender must reach */
+#define LIMIT_WRITE_SECONDS 10             /* a reader must take something within this time */
+#define LIMIT_OUTPUT (16u << 10)           /* bytes that a connection's reader has left; then it isn't read */
 #define LIMIT_ANSWERS_PER_UID (128u << 20) /* bytes of answers one user has not taken; then BUSY */
 #define LIMIT_IN_FLIGHT 256u               /* unanswered frames of one connection; then it isn't read */
 
@@ -33,9 +34,9 @@
 #define LIMIT_HARVEST_BYTES (128u << 20) /* of what was read and is not stored yet; then no more is read */
 
 /* uploads */
-#define LIMIT_BUILDS 1024u     /* builds one upload may speak of */
+#define LIMIT_BUILDS 1024u     /* builds of an upload */
 #define LIMIT_BUILD_NAME 4096u /* bytes of an object's name */
-#define LIMIT_PROCESS 16u      /* bytes that tell processes apart */
+#define LIMIT_PROCESS 16u      /* bytes that identify a process */
 #define LIMIT_LABELS 64u
 #define LIMIT_LABEL_NAME 128u    /* bytes */
 #define LIMIT_LABEL_VALUE 1024u  /* bytes */
@@ -46,17 +47,18 @@
 #define LIMIT_ARCS (4u << 20)                /* arcs of one upload */
 #define LIMIT_RATE 1000000000u               /* ticks per second */
 #define LIMIT_COUNTS_RAW (512u << 20)        /* bytes of an upload's columns once decompressed */
-#define LIMIT_CLOCK_PAST_DAYS 7              /* DECISIONS 30: window claimed by the sender is believed */
+#define LIMIT_CLOCK_PAST_DAYS 7              /* DECISIONS 30: the window of the sender is accepted */
 #define LIMIT_CLOCK_FUTURE_MINUTES 5         /* between these, else the time of receipt is used */
 #define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
 #define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
 
 /* live processes (DECISIONS 23–25) */
-#define LIMIT_ATTACH_RESIDENT (128u << 20) /* bytes of one's memory that the daemon holds at a time, or of one table   \
-                                            */
-#define LIMIT_ATTACH_WHOLE (4u << 20)      /* bytes in use that are read at once; else table by table */
-#define LIMIT_ATTACH_SLOTS (8u << 20)      /* slots that count anything */
-#define LIMIT_ATTACH_NEWS (1u << 20)       /* slots with news that one harvest takes; the others come with the next */
+#define LIMIT_ATTACH_RESIDENT                                                                                          \
+    (128u << 20)                      /* bytes of one's memory that the daemon holds at a time, or of one table        \
+                                       */
+#define LIMIT_ATTACH_WHOLE (4u << 20) /* bytes in use that are read at once; else table by table */
+#define LIMIT_ATTACH_SLOTS (8u << 20) /* slots that count anything */
+#define LIMIT_ATTACH_NEWS (1u << 20)  /* changed slots in one harvest; the others are in the next */
 
 /* executables (DECISIONS 33) */
 #define LIMIT_OBJECT_BYTES (4ull << 30) /* size of a file that is handed in */
@@ -67,10 +69,15 @@
 #define LIMIT_SECTIONS 65536u      /* executable sections and segments described */
 #define LIMIT_WORKER_CPU_SECONDS 5 /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
-#define LIMIT_WORKER_MEMORY (512ull << 20)   /* plus twice text and symbols */
-#define LIMIT_WORKER_MEMORY_MAX (2ull << 30) /* however large text and symbols are */
-#define LIMIT_WORKER_HEADERS_MS 10000        /* by the clock, for a slow file system to deliver the headers */
-#define LIMIT_OBJECT_ANSWER (1ull << 30)     /* bytes of a worker's answer */
+#define LIMIT_WORKER_MEMORY (512ull << 20)    /* plus twice text and symbols */
+#define LIMIT_WORKERS 2u                      /* executables read at a time, each of another user */
+#define LIMIT_WORKERS_MEMORY (2ull << 30)     /* of all workers that run at a time */
+#define LIMIT_WORKER_SMALL_FILE (64ull << 20) /* bytes of a file that can always be parsed beside others */
+#define LIMIT_WORKER_MEMORY_SMALL (LIMIT_WORKER_MEMORY + 2 * LIMIT_WORKER_SMALL_FILE)
+#define LIMIT_WORKER_MEMORY_MAX                                                                                        \
+    (LIMIT_WORKERS_MEMORY - LIMIT_WORKER_MEMORY_SMALL) /* however large text and symbols are */
+#define LIMIT_WORKER_HEADERS_MS 10000                  /* by the clock, for a slow file system to deliver the headers */
+#define LIMIT_OBJECT_ANSWER (1ull << 30) /* bytes of a worker's answer, which is at most a quarter of its memory */
 
 /* queries */
 #define LIMIT_QUERY_BYTES 4096u               /* path and parameters on the Unix socket */
@@ -79,14 +86,15 @@
 #define LIMIT_PATTERN_STEPS 100000u           /* of trying it on one value */
 #define LIMIT_PATTERN_DEPTH 10000u            /* of trying alternatives inside one another */
 #define LIMIT_PATTERN_KIB 4096u               /* of memory for that */
-#define LIMIT_QUERY_MEMORY (1536ull << 20)    /* bytes one query may compute with, of who may read everything */
-#define LIMIT_QUERY_MEMORY_OWN (384ull << 20) /* and of anybody else: two at a time must not exhaust the daemon */
+#define LIMIT_QUERY_MEMORY (1536ull << 20)    /* bytes of memory for a query of a user who may read everything */
+#define LIMIT_QUERY_MEMORY_OWN (384ull << 20) /* and of other users: two at a time must not exhaust the daemon */
 #define LIMIT_ROLLUP_CACHE (256u << 20)       /* of sums kept for the next question, for all readers together */
 #define LIMIT_REPORT_BYTES (256u << 20)
-#define LIMIT_ANSWER_CACHE (64u << 20)    /* bytes of finished answers kept for whoever may ask the same again */
+#define LIMIT_ANSWER_CACHE (64u << 20)    /* bytes of the cache of finished answers */
 #define LIMIT_ANSWER_KEPT (4u << 20)      /* of one of them; a larger one is only known by its ETag */
 #define LIMIT_ANSWER_AT_ONCE (256u << 10) /* of one that the loop gives without asking a reader */
 #define LIMIT_CODING_LEAST 1024u          /* bytes of an answer that is worth coding */
+#define LIMIT_REPORT_ROWS 100u            /* default rows= of a report that has a limit= */
 #define LIMIT_HTTP_ROWS 1000u             /* default limit= of a report over HTTP */
 #define LIMIT_WORK 100000000u /* bins, arcs and functions that one question of many reports may go through */
 #define LIMIT_STEPS 2000u     /* of time that one question may divide its window into */

@@ -23,8 +23,44 @@ const char *message_inexact_name(uint32_t bit)
         return "ticks-outside";
     case INEXACT_END_NOT_SEEN:
         return "end-not-seen";
+    case INEXACT_NOT_READ:
+        return "not-read";
+    case INEXACT_LABEL_LEFT_OUT:
+        return "label-left-out";
     case INEXACT_SAMPLED:
         return "sampled";
+    default:
+        return NULL;
+    }
+}
+
+const char *message_inexact_meaning(uint32_t bit)
+{
+    switch (bit) {
+    case INEXACT_THREADS_UNKNOWN:
+        return "a gmon.out does not say whether calls of several threads were lost";
+    case INEXACT_CALLER_BUCKET:
+        return "a gmon.out rounds callers down to 16 bytes: one may be taken for the function before it";
+    case INEXACT_BINS_16_BIT:
+        return "a gmon.out counts at most 65,535 ticks in one place, then begins at 0 again";
+    case INEXACT_CLOCK:
+        return "a sender's clock was wrong: its counts are in the time range of their arrival";
+    case INEXACT_SATURATED:
+        return "a sum reached 2^63-1 and is larger";
+    case INEXACT_LOST:
+        return "a program could not count everything, or an import says that counts were lost";
+    case INEXACT_END_NOT_SEEN:
+        return "a process ended while it could not be read: its last counts are missing";
+    case INEXACT_SAMPLED:
+        return "a program does not count its calls: their number is how often a tick found the callee below its caller";
+    case INEXACT_TICKS_OUTSIDE:
+        return "an import left out ticks in no known build, such as those of the kernel";
+    case INEXACT_PAUSED:
+        return "counting was paused for some time";
+    case INEXACT_NOT_READ:
+        return "a live process has not been read since the daemon was started";
+    case INEXACT_LABEL_LEFT_OUT:
+        return "a label of a process was invalid: the process is not found by that label";
     default:
         return NULL;
     }

@@ -34,6 +34,7 @@ struct message_hello {
 struct message_welcome {
     uint32_t version, payload_max, in_flight_max;
     const char *daemon;
+    uint64_t run, refused; /* 0: an older daemon, which does not say */
 };
 struct message_upload {
     struct message_bytes sender;
@@ -52,6 +53,7 @@ struct message_upload {
 };
 struct message_ack {
     bool duplicate;
+    uint64_t run, refused; /* of a SYNC */
 };
 struct message_nack {
     uint32_t status;
@@ -95,17 +97,24 @@ enum message_inexact {
     INEXACT_SAMPLED = 128,
     INEXACT_TICKS_OUTSIDE = 256,
     INEXACT_PAUSED = 512,
-    INEXACT_ALL = 1023,
+    INEXACT_NOT_READ = 1024, /* of a report only: a process counts that this run of the daemon did not read yet */
+    INEXACT_LABEL_LEFT_OUT = 2048,
+    INEXACT_SENT = 3071, /* the reasons that an upload may have */
+    INEXACT_ALL = 4095,
 };
-/* Which reasons speak of calls, and which of ticks: calls are exact if none of the former holds. Those of both: counted
- * as lost, a clock that was not believed (it is not known to which window they belong), a sum at its end, an end that
- * nobody saw. */
+/* The reasons that concern calls, and those that concern ticks: calls are exact if none of the former is set. Both
+ * lists include lost counts, a clock that was not accepted (the window of the counts is unknown), a saturated sum, and
+ * an unobserved end. A label that was left out is in neither: the counts are complete, but that label does not select
+ * them. */
 #define INEXACT_BOTH                                                                                                   \
-    ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED)
+    ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED |              \
+     INEXACT_NOT_READ)
 #define INEXACT_CALLS (INEXACT_BOTH | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED)
 #define INEXACT_TICKS (INEXACT_BOTH | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE)
 /* "threads-unknown" … for one bit, as reports show it; NULL for anything else. */
 const char *message_inexact_name(uint32_t bit);
+/* The same bit in a sentence for people. */
+const char *message_inexact_meaning(uint32_t bit);
 
 /* One decoded message of any type; type is a frame_type. Strings and arrays live in *block. */
 struct message {
@@ -130,15 +139,14 @@ struct message {
 enum profd_status message_encode(const struct message *m, uint16_t flags, uint32_t tag, uint8_t **out, size_t *out_size,
                                  struct profd_error *e);
 
-/* Decodes the payload of a frame of that type (already inflated). Strings must be valid UTF-8 without NUL; counts of
- * builds and labels are within limits.h. What the values mean is for others to judge. message_done frees. */
+/* Decodes the payload of a frame of that type (already decompressed). Strings must be valid UTF-8 without NUL, and the
+ * numbers of builds and labels within limits.h. The caller validates the values. message_done frees. */
 enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m,
                                  struct profd_error *e);
 void message_done(struct message *m);
 
-/* About how many bytes an UPLOAD's payload will have once its counts are unpacked, before anything is decoded: a few
- * bytes may stand for half a gigabyte of work. What cannot be seen at a glance weighs as much as is allowed. O(1), no
- * error. */
+/* Estimates the bytes of an UPLOAD's payload after its counts are decompressed, before anything is decoded: a few bytes
+ * may expand to half a gigabyte. If it cannot be estimated cheaply, it is the maximum. O(1), no error. */
 size_t message_upload_weight(const uint8_t *payload, size_t n);
 
 #endif

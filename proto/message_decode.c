@@ -23,8 +23,9 @@ struct decode_block {
 static void *decode_take(void *context, size_t size)
 {
     struct decode_block *b = context;
-    if (size >= b->capacity || b->used + size + 1 > b->capacity)
+    if (size >= b->capacity || b->used + size + 1 > b->capacity) {
         return NULL;
+    }
     uint8_t *piece = b->data + b->used;
     piece[size] = 0;
     size_t used = (b->used + size + DECODE_ALIGN) & ~(size_t)(DECODE_ALIGN - 1);
@@ -79,12 +80,15 @@ static bool decode_upload(const Profd__Wire__Upload *w, struct decode_block *blo
 {
     struct message_build *builds = decode_take(block, w->n_builds * sizeof *builds);
     struct message_label *labels = decode_take(block, w->n_labels * sizeof *labels);
-    if (builds == NULL || labels == NULL)
+    if (builds == NULL || labels == NULL) {
         return false;
-    for (size_t i = 0; i < w->n_builds; i++)
+    }
+    for (size_t i = 0; i < w->n_builds; i++) {
         builds[i] = (struct message_build){w->builds[i]->build_id, w->builds[i]->name};
-    for (size_t i = 0; i < w->n_labels; i++)
+    }
+    for (size_t i = 0; i < w->n_labels; i++) {
         labels[i] = (struct message_label){w->labels[i]->name, w->labels[i]->value};
+    }
     *u = (struct message_upload){
         .sender = decode_bytes(w->sender),
         .sequence = w->sequence,
@@ -122,13 +126,13 @@ static bool decode_view(unsigned type, const void *wire, struct decode_block *bl
         m->as.hello = (struct message_hello){hello->version_oldest, hello->version_newest, hello->client};
         return true;
     case FRAME_WELCOME:
-        m->as.welcome =
-            (struct message_welcome){welcome->version, welcome->payload_max, welcome->in_flight_max, welcome->daemon};
+        m->as.welcome = (struct message_welcome){welcome->version, welcome->payload_max, welcome->in_flight_max,
+                                                 welcome->daemon,  welcome->run,         welcome->refused};
         return true;
     case FRAME_UPLOAD:
         return decode_upload(wire, block, &m->as.upload);
     case FRAME_ACK:
-        m->as.ack = (struct message_ack){ack->duplicate != 0};
+        m->as.ack = (struct message_ack){ack->duplicate != 0, ack->run, ack->refused};
         return true;
     case FRAME_NACK:
         m->as.nack = (struct message_nack){nack->status, nack->retry != 0, nack->retry_after_ms, nack->sentence};
@@ -160,22 +164,28 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
                                       size_t n, size_t *capacity, struct profd_error *e)
 {
     struct message_scan scan;
-    if (n > LIMIT_FRAME_PAYLOAD)
+    if (n > LIMIT_FRAME_PAYLOAD) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", frame_type_name(type), n,
                                LIMIT_FRAME_PAYLOAD);
+    }
     enum profd_status status = message_scan(d, payload, n, &scan, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS)
+    }
+    if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
-    if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS)
+    }
+    if (type == FRAME_UPLOAD && scan.of_number[7] > LIMIT_LABELS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", scan.of_number[7], LIMIT_LABELS);
-    if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS)
+    }
+    if (type == FRAME_ADMIN && scan.of_number[2] > LIMIT_ADMIN_ARGUMENTS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu arguments, at most %u", scan.of_number[2],
                                LIMIT_ADMIN_ARGUMENTS);
-    if (scan.fields > MESSAGE_FIELDS_MAX)
+    }
+    if (scan.fields > MESSAGE_FIELDS_MAX) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu fields, at most %d", frame_type_name(type), scan.fields,
                                MESSAGE_FIELDS_MAX);
+    }
     *capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD;
     return PROFD_OK;
 }
@@ -183,9 +193,10 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
 /* SYNC and ATTACH have no payload. */
 static enum profd_status decode_empty(unsigned type, size_t n, struct message *m, struct profd_error *e)
 {
-    if (n != 0)
+    if (n != 0) {
         return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type),
                                n);
+    }
     *m = (struct message){.type = type};
     return PROFD_OK;
 }
@@ -194,20 +205,25 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
                                  struct profd_error *e)
 {
     static const uint8_t nothing[1];
-    if (type == FRAME_SYNC || type == FRAME_ATTACH)
+    if (type == FRAME_SYNC || type == FRAME_ATTACH) {
         return decode_empty(type, n, m, e);
+    }
     const ProtobufCMessageDescriptor *d = decode_descriptor(type);
-    if (d == NULL)
+    if (d == NULL) {
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be decoded", type);
-    if (payload == NULL)
+    }
+    if (payload == NULL) {
         payload = nothing;
+    }
     struct decode_block block = {0};
     enum profd_status status = decode_judge(d, type, payload, n, &block.capacity, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     block.data = malloc(block.capacity);
-    if (block.data == NULL)
+    if (block.data == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %s of %zu bytes", frame_type_name(type), n);
+    }
     ProtobufCAllocator allocator = {decode_take, decode_give, &block};
     const ProtobufCMessage *wire = protobuf_c_message_unpack(d, &allocator, n, payload);
     struct message result = {.type = type, .block = block.data};

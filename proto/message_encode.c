@@ -48,18 +48,21 @@ static ProtobufCBinaryData wire_bytes(struct message_bytes bytes)
 static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
                                          struct profd_error *e)
 {
-    if (u->build_count > LIMIT_BUILDS)
+    if (u->build_count > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", u->build_count, LIMIT_BUILDS);
-    if (u->label_count > LIMIT_LABELS)
+    }
+    if (u->label_count > LIMIT_LABELS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu labels, at most %u", u->label_count, LIMIT_LABELS);
+    }
     struct lists {
         Profd__Wire__Build builds[LIMIT_BUILDS];
         Profd__Wire__Build *build_at[LIMIT_BUILDS];
         Profd__Wire__Label labels[LIMIT_LABELS];
         Profd__Wire__Label *label_at[LIMIT_LABELS];
     } *lists = malloc(sizeof *lists);
-    if (lists == NULL)
+    if (lists == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode an upload");
+    }
     for (size_t i = 0; i < u->build_count; i++) {
         profd__wire__build__init(&lists->builds[i]);
         lists->builds[i].build_id = wire_text(u->builds[i].build_id);
@@ -111,6 +114,8 @@ static void wire_fill_greeting(const struct message *m, union wire *w)
     w->welcome.payload_max = m->as.welcome.payload_max;
     w->welcome.in_flight_max = m->as.welcome.in_flight_max;
     w->welcome.daemon = wire_text(m->as.welcome.daemon);
+    w->welcome.run = m->as.welcome.run;
+    w->welcome.refused = m->as.welcome.refused;
 }
 
 static void wire_fill_object(const struct message *m, union wire *w)
@@ -172,6 +177,8 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
     case FRAME_ACK:
         profd__wire__ack__init(&w->ack);
         w->ack.duplicate = m->as.ack.duplicate;
+        w->ack.run = m->as.ack.run;
+        w->ack.refused = m->as.ack.refused;
         return PROFD_OK;
     case FRAME_NACK:
         wire_fill_nack(&m->as.nack, &w->nack);
@@ -205,18 +212,20 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
     }
 }
 
-/* Replaces the plain payload behind the header by its compressed form. */
+/* Replaces the plain payload after the header by its compressed form. */
 static enum profd_status wire_compress(uint8_t **frame, size_t *payload, struct profd_error *e)
 {
     size_t capacity = deflate_bound(*payload), size;
     uint8_t *block = malloc(FRAME_HEADER_SIZE + capacity);
-    if (block == NULL)
+    if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress a payload of %zu bytes", *payload);
+    }
     enum profd_status status =
         deflate_pack(*frame + FRAME_HEADER_SIZE, *payload, true, block + FRAME_HEADER_SIZE, capacity, &size, e);
-    if (status == PROFD_OK && size > LIMIT_FRAME_PAYLOAD)
+    if (status == PROFD_OK && size > LIMIT_FRAME_PAYLOAD) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "payload of %zu bytes: at most %u fit a frame", size,
                                  LIMIT_FRAME_PAYLOAD);
+    }
     if (status != PROFD_OK) {
         free(block);
         return status;
@@ -231,14 +240,17 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
                                    uint8_t **out, size_t *out_size, struct profd_error *e)
 {
     size_t payload = wire == NULL ? 0 : protobuf_c_message_get_packed_size(wire);
-    if (payload > LIMIT_FRAME_PAYLOAD)
+    if (payload > LIMIT_FRAME_PAYLOAD) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes: at most %u fit a frame", frame_type_name(m->type),
                                payload, LIMIT_FRAME_PAYLOAD);
+    }
     uint8_t *frame = malloc(FRAME_HEADER_SIZE + payload);
-    if (frame == NULL)
+    if (frame == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a frame of %zu bytes", payload);
-    if (wire != NULL)
+    }
+    if (wire != NULL) {
         protobuf_c_message_pack(wire, frame + FRAME_HEADER_SIZE);
+    }
     enum profd_status status = flags & FRAME_FLAG_COMPRESSED ? wire_compress(&frame, &payload, e) : PROFD_OK;
     if (status != PROFD_OK) {
         free(frame);
@@ -262,8 +274,9 @@ enum profd_status message_encode(const struct message *m, uint16_t flags, uint32
     bool empty = false;
     void *block = NULL;
     enum profd_status status = wire_fill(m, &wire, &empty, &block, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = wire_pack(m, empty ? NULL : &wire.base, flags, tag, out, out_size, e);
+    }
     free(block);
     return status;
 }

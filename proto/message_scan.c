@@ -15,12 +15,13 @@ struct scan_field {
     size_t size;
 };
 
-/* Moves *at behind the next field. */
+/* Advances *at past the next field. */
 static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, const uint8_t *end, struct scan_field *f)
 {
     uint64_t key, size = 0;
-    if (!varint_get(at, end, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff)
+    if (!varint_get(at, end, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff) {
         return false;
+    }
     *f = (struct scan_field){.number = (uint32_t)(key >> 3)};
     switch (key & 7) {
     case WIRE_VARINT:
@@ -32,16 +33,18 @@ static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, c
         size = 4;
         break;
     case WIRE_BYTES:
-        if (!varint_get(at, end, &size))
+        if (!varint_get(at, end, &size)) {
             return false;
+        }
         f->data = *at;
         f->known = protobuf_c_message_descriptor_get_field(d, f->number);
         break;
     default:
         return false;
     }
-    if (size > (uint64_t)(end - *at))
+    if (size > (uint64_t)(end - *at)) {
         return false;
+    }
     f->size = (size_t)size;
     *at += size;
     return true;
@@ -50,10 +53,12 @@ static bool scan_next(const ProtobufCMessageDescriptor *d, const uint8_t **at, c
 static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, const struct scan_field *f,
                                            struct profd_error *e)
 {
-    if (f->known == NULL || f->known->type != PROTOBUF_C_TYPE_STRING || utf8_valid(f->data, f->size))
+    if (f->known == NULL || f->known->type != PROTOBUF_C_TYPE_STRING || utf8_valid(f->data, f->size)) {
         return PROFD_OK;
-    if (memchr(f->data, 0, f->size) != NULL)
+    }
+    if (memchr(f->data, 0, f->size) != NULL) {
         return profd_error_set(e, PROFD_MALFORMED, "%s of %s holds a NUL", f->known->name, d->short_name);
+    }
     return profd_error_set(e, PROFD_MALFORMED, "%s of %s is not UTF-8", f->known->name, d->short_name);
 }
 
@@ -70,12 +75,14 @@ static enum profd_status scan_submessage(const struct scan_field *outer, struct 
     while (at < end) {
         struct scan_field f;
         size_t offset = (size_t)(at - outer->data);
-        if (!scan_next(d, &at, end, &f))
+        if (!scan_next(d, &at, end, &f)) {
             return scan_broken(d, offset, e);
+        }
         scan->fields++;
         enum profd_status status = scan_judge_string(d, &f, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
     }
     return PROFD_OK;
 }
@@ -88,16 +95,20 @@ enum profd_status message_scan(const ProtobufCMessageDescriptor *descriptor, con
     while (at < end) {
         struct scan_field f;
         size_t offset = (size_t)(at - in);
-        if (!scan_next(descriptor, &at, end, &f))
+        if (!scan_next(descriptor, &at, end, &f)) {
             return scan_broken(descriptor, offset, e);
+        }
         s.fields++;
-        if (f.number < MESSAGE_SCAN_NUMBERS)
+        if (f.number < MESSAGE_SCAN_NUMBERS) {
             s.of_number[f.number]++;
+        }
         enum profd_status status = scan_judge_string(descriptor, &f, e);
-        if (status == PROFD_OK && f.known != NULL && f.known->type == PROTOBUF_C_TYPE_MESSAGE)
+        if (status == PROFD_OK && f.known != NULL && f.known->type == PROTOBUF_C_TYPE_MESSAGE) {
             status = scan_submessage(&f, &s, e);
-        if (status != PROFD_OK)
+        }
+        if (status != PROFD_OK) {
             return status;
+        }
     }
     *scan = s;
     return PROFD_OK;

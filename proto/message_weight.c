@@ -4,7 +4,7 @@
 
 enum { WEIGHT_COUNTS = 8, WEIGHT_FIELDS_MAX = 8192 }; /* number of Upload's counts; fields that are looked at */
 
-/* Bytes behind the key of a field; moves *at to its content. False: not protobuf. */
+/* Bytes after the key of a field; advances *at to its content. False: not protobuf. */
 static bool weight_field(const uint8_t **at, const uint8_t *end, unsigned wire, uint64_t *size)
 {
     uint64_t ignored;
@@ -16,8 +16,9 @@ static bool weight_field(const uint8_t **at, const uint8_t *end, unsigned wire, 
         *size = 8;
         break;
     case 2:
-        if (!varint_get(at, end, size))
+        if (!varint_get(at, end, size)) {
             return false;
+        }
         break;
     case 5:
         *size = 4;
@@ -34,14 +35,17 @@ size_t message_upload_weight(const uint8_t *payload, size_t n)
     size_t weight = n;
     for (unsigned fields = 0; at < end; fields++) {
         uint64_t key, size, stated;
-        if (fields == WEIGHT_FIELDS_MAX)
+        if (fields == WEIGHT_FIELDS_MAX) {
             return weight + LIMIT_COUNTS_RAW;
-        if (!varint_get(&at, end, &key) || !weight_field(&at, end, (unsigned)(key & 7), &size))
-            return weight;              /* refused without being unpacked */
-        const uint8_t *inside = at + 1; /* behind the format byte */
+        }
+        if (!varint_get(&at, end, &key) || !weight_field(&at, end, (unsigned)(key & 7), &size)) {
+            return weight; /* refused without being unpacked */
+        }
+        const uint8_t *inside = at + 1; /* after the format byte */
         if (key == (WEIGHT_COUNTS << 3 | 2) && size > 1 && varint_get(&inside, at + size, &stated) &&
-            stated <= LIMIT_COUNTS_RAW)
+            stated <= LIMIT_COUNTS_RAW) {
             weight += (size_t)stated;
+        }
         at += size;
     }
     return weight;

@@ -60,41 +60,47 @@ int profd_status_exit(enum profd_status status)
 static void error_trim(char *text)
 {
     size_t n = strlen(text), start = n;
-    while (start > 0 && n - start < 4 && ((uint8_t)text[start - 1] & 0xc0u) == 0x80u)
+    while (start > 0 && n - start < 4 && ((uint8_t)text[start - 1] & 0xc0u) == 0x80u) {
         start--;
+    }
     if (start > 0 && (uint8_t)text[start - 1] >= 0xc0u &&
-        utf8_length((const uint8_t *)text + start - 1, n - start + 1) == 0)
+        utf8_length((const uint8_t *)text + start - 1, n - start + 1) == 0) {
         text[start - 1] = '\0';
+    }
 }
 
 /* Copies through a second buffer, because arguments may point into e->sentence. */
 static void error_store(struct profd_error *e, const char *text, bool cut)
 {
     memcpy(e->sentence, text, strlen(text) + 1);
-    if (cut)
+    if (cut) {
         error_trim(e->sentence);
+    }
     utf8_scrub(e->sentence);
 }
 
 enum profd_status profd_error_set(struct profd_error *e, enum profd_status status, const char *format, ...)
 {
-    if (e == NULL)
+    if (e == NULL) {
         return status;
+    }
     char text[sizeof e->sentence];
     va_list arguments;
     va_start(arguments, format);
     int n = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (n < 0)
+    if (n < 0) {
         text[0] = '\0';
+    }
     error_store(e, text, n >= (int)sizeof text);
     return status;
 }
 
 enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
 {
-    if (e == NULL)
+    if (e == NULL) {
         return status;
+    }
     char text[sizeof e->sentence];
     va_list arguments;
     va_start(arguments, format);

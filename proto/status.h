@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(default) /* part of libprofd's interface */
 
-/* X(name, wire code, retry the same request?, HTTP status, exit status, text)
- * Wire codes are never reused. Exit statuses are those of sysexits(3). */
+/* X(name, wire code, retry the same request?, HTTP status, exit status, text). Wire codes are never reused. Exit
+ * statuses are those of sysexits(3), and 1 for a query that selects nothing. */
 #define PROFD_STATUS_LIST(X)                                                                                           \
     X(OK, 0, false, 200, 0, "ok")                                                                                      \
     X(MALFORMED, 1, false, 400, 65, "malformed data")                                                                  \
@@ -21,7 +21,7 @@
     X(AMBIGUOUS, 9, false, 409, 65, "ambiguous")                                                                       \
     X(BAD_QUERY, 10, false, 400, 64, "bad query")                                                                      \
     X(CONFLICT, 11, false, 409, 65, "conflict")                                                                        \
-    X(FORBIDDEN, 12, false, 403, 77, "not allowed")                                                                    \
+    X(FORBIDDEN, 12, false, 403, 77, "permission denied")                                                              \
     X(UNAUTHORIZED, 13, false, 401, 77, "not authenticated")                                                           \
     X(METHOD, 14, false, 405, 64, "method not allowed")                                                                \
     X(BUSY, 15, true, 503, 75, "busy")                                                                                 \
@@ -30,16 +30,17 @@
     X(DAMAGED, 18, false, 500, 74, "damaged data")                                                                     \
     X(NEWER, 19, false, 500, 78, "from a newer version")                                                               \
     X(NO_MEMORY, 20, true, 503, 71, "out of memory")                                                                   \
-    X(LIMIT, 21, false, 422, 65, "a limit was hit")                                                                    \
+    X(LIMIT, 21, false, 422, 65, "limit exceeded")                                                                     \
     X(TIMEOUT, 22, true, 504, 75, "timed out")                                                                         \
     X(UNAVAILABLE, 23, true, 503, 69, "no daemon")                                                                     \
     X(CONFIG, 24, false, 500, 78, "bad configuration")                                                                 \
     X(USAGE, 25, false, 400, 64, "bad usage")                                                                          \
     X(NO_INPUT, 26, false, 404, 66, "cannot open input")                                                               \
     X(CANT_CREATE, 27, false, 500, 73, "cannot create output")                                                         \
-    X(UNTRUSTED, 28, false, 403, 77, "not to be believed")                                                             \
+    X(UNTRUSTED, 28, false, 403, 77, "daemon not accepted")                                                            \
     X(INTERNAL, 29, false, 500, 70, "internal error")                                                                  \
-    X(STOPPING, 30, true, 503, 75, "stopping")
+    X(STOPPING, 30, true, 503, 75, "stopping")                                                                         \
+    X(NOTHING, 31, false, 404, 1, "nothing matches")
 
 enum profd_status {
 #define X(name, code, retry, http, exit, text) PROFD_##name = code,
@@ -53,13 +54,13 @@ struct profd_error {
     char sentence[512];
 };
 
-/* Formats the sentence and returns status, so that a failing function can `return profd_error_set(…)`.
- * e may be NULL (the caller does not want words). Control characters in the result are replaced by '?',
- * because values come from strangers and sentences go to terminals and logs. */
+/* Formats the sentence and returns status, so that a failing function can `return profd_error_set(…)`. e may be NULL.
+ * Control characters in the result are replaced by '?', because values come from untrusted peers and sentences go to
+ * terminals and logs. */
 enum profd_status profd_error_set(struct profd_error *e, enum profd_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts context in front of the sentence: "context: sentence". Returns status. */
+/* Prepends context to the sentence: "context: sentence". Returns status. */
 enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -18,15 +18,16 @@ static inline uint8_t *varint_put(uint8_t *out, uint64_t value)
     return out;
 }
 
-/* Reads one varint at *at and moves behind it. False: the bytes end first, or the value needs more than 64 bits. */
+/* Reads one varint at *at and advances past it. False: the bytes end, or the value needs more than 64 bits. */
 static inline bool varint_get(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     const uint8_t *p = *at;
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 64 && p < end; shift += 7) {
         uint8_t byte = *p++;
-        if (shift == 63 && byte > 1)
+        if (shift == 63 && byte > 1) {
             return false;
+        }
         v |= (uint64_t)(byte & 0x7fu) << shift;
         if (byte < 0x80) {
             *at = p;

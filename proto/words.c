@@ -21,13 +21,3 @@ bool words_is_time(uint32_t word)
 {
     return word >= WORDS_CPU_NS && word <= WORDS_OUTSIDE_NS;
 }
-
-const char *words_text(uint32_t word)
-{
-    static const char *const TEXTS[WORDS_ROOM] = {
-#define X(name, number, json, text) [number] = (text),
-        WORDS_LIST(X)
-#undef X
-    };
-    return word < WORDS_ROOM ? TEXTS[word] : NULL;
-}

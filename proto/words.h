@@ -1,7 +1,7 @@
-/* What a collector knows beside ticks and calls: CPU time, losses, what it could not see. These words are kept as one
- * histogram of dimension "collector" among the counts of an upload, bin i counting word i, so that they add up over
- * hours, processes and hosts like everything else. They are no samples: whoever adds up ticks leaves that histogram
- * out. Pure. Its geometry is always build = the program, low 0, high and bins WORDS_ROOM, rate 1, abbreviation 'c'. */
+/* Counters of a collector beside ticks and calls: CPU time, losses, what it could not observe. They are stored as one
+ * histogram of dimension "collector" among the counts of an upload, bin i for counter i, so that they are added up over
+ * hours, processes and hosts like all counts. They are not samples: sums of ticks leave that histogram out. Pure. Its
+ * geometry is always build = the program, low 0, high and bins WORDS_ROOM, rate 1, abbreviation 'c'. */
 #ifndef PROFD_PROTO_WORDS_H
 #define PROFD_PROTO_WORDS_H
 
@@ -14,30 +14,32 @@
 /* X(NAME, number, JSON name, text). Numbers are never reused. Times are ns: ticks of whatever rate times their period.
  */
 #define WORDS_LIST(X)                                                                                                  \
-    X(PROCESSES, 0, "processes", "processes that counted with a collector")                                            \
+    X(PROCESSES, 0, "processes", "processes that had a collector")                                                     \
     X(CPU_NS, 1, "cpu_seconds", "their CPU time")                                                                      \
-    X(SAMPLED_NS, 2, "sampled_seconds", "CPU time that ticks stand for: all that follow, and those of functions")      \
-    X(WALL_NS, 3, "wall_seconds", "the same where ticks count time, waiting included")                                 \
-    X(INSIDE_NS, 4, "collector_seconds", "of the ticks, inside the collector itself")                                  \
-    X(BLOCKED_NS, 5, "blocked_seconds", "of the ticks, late because the signal was blocked: nobody knows where")       \
-    X(DROPPED_NS, 6, "dropped_seconds", "of the ticks, without room for them")                                         \
-    X(OUTSIDE_NS, 7, "outside_seconds", "of the ticks, outside every object with a build-id")                          \
-    X(CALLS_LOST, 8, "calls_lost", "calls without room for them")                                                      \
-    X(CALLS_JUNK, 9, "calls_junk", "calls whose caller was no code: counted for the callee, from nowhere")             \
-    X(PAIRS_DROPPED, 10, "pairs_dropped", "sampled pairs without room for them")                                       \
+    X(SAMPLED_NS, 2, "sampled_seconds", "CPU time that all ticks represent, those below and those of functions")       \
+    X(WALL_NS, 3, "wall_seconds", "the same for ticks of wall-clock time, which include waiting")                      \
+    X(INSIDE_NS, 4, "collector_seconds", "of these, ticks inside the collector itself")                                \
+    X(BLOCKED_NS, 5, "blocked_seconds",                                                                                \
+      "of these, ticks that came late because the signal was blocked, at unknown addresses")                           \
+    X(DROPPED_NS, 6, "dropped_seconds", "of these, ticks for which there was no memory")                               \
+    X(OUTSIDE_NS, 7, "outside_seconds", "of these, ticks outside every object with a build-id")                        \
+    X(CALLS_LOST, 8, "calls_lost", "calls for which there was no memory")                                              \
+    X(CALLS_JUNK, 9, "calls_junk",                                                                                     \
+      "calls whose caller was not in an object: counted for the callee, with an unknown caller")                       \
+    X(PAIRS_DROPPED, 10, "pairs_dropped", "sampled pairs for which there was no memory")                               \
     X(THREADS, 11, "threads", "threads that counted")                                                                  \
-    X(THREADS_UNTIMED, 12, "threads_untimed", "threads that could not be given a timer: no ticks of theirs")           \
-    X(MODULES_LOST, 13, "modules_lost", "objects without room for them: their addresses stand as outside")             \
+    X(THREADS_UNTIMED, 12, "threads_untimed", "threads for which no timer could be created: they have no ticks")       \
+    X(MODULES_LOST, 13, "modules_lost", "objects lost for lack of memory: their addresses are stored as outside")      \
     X(MODULES_NAMELESS, 14, "modules_without_build_id",                                                                \
-      "objects without a build-id: their addresses stand as outside")                                                  \
+      "objects without a build-id: their addresses are stored as outside")                                             \
     X(SIGPROF_FOREIGN, 15, "processes_with_own_sigprof",                                                               \
-      "processes that use SIGPROF themselves: no ticks from then on")                                                  \
+      "processes that installed their own SIGPROF handler: no ticks from then on")                                     \
     X(FORKS_UNSEEN, 16, "processes_with_unseen_forks",                                                                 \
-      "processes with a child that counted in their place: made without fork()")                                       \
-    X(PAUSES, 17, "pauses", "times that counting was switched off")                                                    \
-    X(OVERLAPS, 18, "overlaps", "pairs of objects whose calls may stand as each other's")                              \
+      "processes with a child that counted into their memory, created without fork()")                                 \
+    X(PAUSES, 17, "pauses", "number of times that counting was switched off")                                          \
+    X(OVERLAPS, 18, "overlaps", "pairs of objects whose calls may be confused with each other")                        \
     X(END_NOT_SEEN, 19, "ends_not_seen",                                                                               \
-      "processes that ended while nobody could look: what they counted last is missing")
+      "processes that ended while no daemon could read them: their last counts are missing")
 
 enum words_word {
 #define X(name, number, json, text) WORDS_##name = number,
@@ -45,15 +47,14 @@ enum words_word {
 #undef X
 };
 
-/* Is it the collector's words and not samples? By its dimension alone. */
+/* True if the dimension is that of the collector's counters. */
 bool words_are(const char *dimension);
 /* A geometry as described above, without bins (proto/counts_words.c). */
 struct counts_histogram;
 void words_make_histogram(struct counts_histogram *h, uint32_t program);
-/* Does the word count ns? Its JSON name says seconds. */
+/* True if the counter is in ns. Its JSON name says seconds. */
 bool words_is_time(uint32_t word);
-/* The JSON name and the text of a word; NULL for a number that is none. */
+/* The JSON name of a counter; NULL if there is none. */
 const char *words_name(uint32_t word);
-const char *words_text(uint32_t word);
 
 #endif

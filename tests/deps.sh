@@ -1,23 +1,31 @@
 #!/bin/sh
-# Installs the Debian packages that are missing for: build | demo | check. Prints what to install where it cannot.
+# Installs the Debian packages that are missing for: build | demo | check | lint | nspawn, and for check and lint the
+# modules of tests/browser/package-lock.json below build/browser. Prints what to install where it cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libprotobuf-c-dev protobuf-c-compiler libzstd-dev libdeflate-dev libpcre2-dev nettle-dev g++"
 demo="gfortran binutils procps"
 check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3
-python3-jsonschema golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc sqlite3 curl util-linux strace git e2fsprogs mount faketime wrk"
-lint="clang-tidy clang-format cppcheck codespell"
+python3-jsonschema golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc sqlite3 curl util-linux strace git
+e2fsprogs mount faketime musl-tools wrk linux-perf chromium zsh fish less systemd clang-format"
+# A Node.js that is there stays: Debian's npm would replace that of another source.
+command -v node >/dev/null 2>&1 || check="$check nodejs"
+command -v npm >/dev/null 2>&1 || check="$check npm"
+lint="clang-tidy cppcheck codespell"
+nspawn="$demo debootstrap systemd-container python3"
 case ${1:-build} in
 build) wanted=$build ;;
 demo) wanted="$build $demo" ;;
 check) wanted="$build $check" ;;
 lint) wanted="$build $check $lint" ;;
-*) echo "deps.sh: unknown set '$1': build, demo, check or lint" >&2; exit 64 ;;
+nspawn) wanted="$build $nspawn" ;;
+*) echo "deps.sh: unknown set '$1': build, demo, check, lint or nspawn" >&2; exit 64 ;;
 esac
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
     for package in $wanted; do
-        dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+        dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+            missing="$missing $package"
     done
 else
     echo "This system has no dpkg. Install the equivalents of these Debian packages, then run make again:" >&2
@@ -25,7 +33,22 @@ else
     command -v protoc-c >/dev/null 2>&1 && exit 0 # taken as installed by hand
     exit 69
 fi
-[ -n "$missing" ] || exit 0
+modules() {
+    case $wanted in *chromium*) ;; *) return 0 ;; esac
+    cmp -s tests/browser/package-lock.json build/browser/package-lock.json &&
+        [ -e build/browser/node_modules/.package-lock.json ] && return 0
+    mkdir -p build/browser
+    cp tests/browser/package.json tests/browser/package-lock.json build/browser/
+    echo "Installing: playwright-core axe-core speedscope (npm, below build/browser)" >&2
+    if npm ci --prefix build/browser --cache build/browser/cache --ignore-scripts \
+        --no-audit --no-fund --loglevel=error >&2; then
+        rm -rf build/browser/cache
+    else
+        rm -rf build/browser
+        echo "npm could not install the modules of tests/browser/package.json: what needs them is skipped" >&2
+    fi
+}
+[ -n "$missing" ] || { modules; exit 0; }
 command -v apt-get >/dev/null 2>&1 || { echo "Please install:$missing" >&2; exit 69; }
 root=
 if [ "$(id -u)" != 0 ]; then
@@ -37,3 +60,4 @@ export DEBIAN_FRONTEND=noninteractive
 install() { $root apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 $missing >/dev/null; }
 # The package lists of a fresh system may be absent or old.
 install 2>/dev/null || { $root apt-get update -qq && install; }
+modules

@@ -1,48 +1,95 @@
 #!/bin/bash
-# Runs every test and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: lint criterion sanitize tsan fuzz script daemons crash.
-# Everything speaks TAP; a program that prints a sanitizer's report, or that dies, counts as a failure.
+# Runs every test, PROFD_TEST_JOBS (2) programs at a time, and counts. Usage: run.sh BUILD-FOLDER [part…]; parts: lint
+# script crash daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that prints a sanitizer's report,
+# or that dies, counts as a failure. What was skipped is named with its reason before the last line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-lint criterion sanitize tsan fuzz script daemons crash}
+parts=${*:-lint script crash daemons criterion sanitize tsan fuzz} # long programs first: the last end together
+JOBS=${PROFD_TEST_JOBS:-2}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PROFD_BUILD=$B
+export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
-# count NAME TAP-FILE OUTPUT-FILE STATUS: adds up one program's points.
+# These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
+# beside them.
+alone=" tests/integration/siege.py tests/integration/flow.py crash "
+
+# count NAME FOLDER STATUS SECONDS: adds up one program's points.
 count() {
-    local ok bad skip
-    ok=$(grep -cE '^ok ' "$2")
-    skip=$(grep -ciE '^ok .*# *skip' "$2")
-    bad=$(grep -cE '^not ok ' "$2")
+    local ok bad skip tap=$2/tap out=$2/out
+    ok=$(grep -cE '^ok ' "$tap")
+    skip=$(grep -ciE '^ok .*# *skip' "$tap")
+    bad=$(grep -cE '^not ok ' "$tap")
     ok=$((ok - skip))
-    if grep -qE 'ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$2" "$3"; then
+    if grep -qE 'ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:' \
+        "$tap" "$out"; then
         echo "# $1: a sanitizer reported something" && bad=$((bad + 1))
-        grep -hE -A12 'Sanitizer|runtime error:' "$2" "$3" | head -40
-    elif [ "$4" != 0 ] && [ "$bad" = 0 ]; then
-        echo "# $1: exit status $4 without a failed point" && bad=1 && tail -15 "$3"
+        grep -hE -A12 'Sanitizer|runtime error:' "$tap" "$out" | head -40
+    elif [ "$3" != 0 ] && [ "$bad" = 0 ]; then
+        echo "# $1: exit status $3 without a failed point" && bad=1 && tail -15 "$out"
     elif [ $((ok + bad + skip)) = 0 ]; then
         echo "# $1: ran no test" && bad=1
     fi
-    [ "$bad" = 0 ] || { grep -B6 -A6 -E '^not ok' "$2" | head -60; tail -25 "$3"; }
-    printf '%-44s %4d passed %3d failed %3d skipped  %ss\n' "$1" "$ok" "$bad" "$skip" "$((SECONDS - began))"
+    [ "$bad" = 0 ] || { grep -B6 -A6 -E '^not ok' "$tap" | head -60; tail -25 "$out"; }
+    printf '%-44s %4d passed %3d failed %3d skipped  %ss\n' "$1" "$ok" "$bad" "$skip" "$4"
+    grep -iE '^ok .*# *skip' "$tap" |
+        sed -E "s|^ok *[0-9]* *-? *|$1: |; s/ *# *[Ss][Kk][Ii][Pp](PED)? */: /" >>"$work/skips"
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
 
+declare -A names=() # of the programs that run, by process
+places=$JOBS         # 1 while a program runs alone
+
+mkfifo "$work/ends" && exec 3<>"$work/ends" # each process that ends writes its number there
+
+# Waits until a program has ended, and counts its points.
+reap() {
+    local pid folder
+    read -r pid <&3
+    folder=$work/$pid
+    count "${names[$pid]}" "$folder" "$(cat "$folder/status")" "$(cat "$folder/seconds")"
+    rm -rf "$folder"
+    unset "names[$pid]"
+}
+
+# start NAME PROGRAM ARGUMENT…: runs it in the background when a place is free.
+start() {
+    local name=$1 most=$JOBS
+    shift
+    case $alone in *" $name "*) most=1 ;; esac
+    while [ ${#names[@]} -ge $((most < places ? most : places)) ]; do reap; done
+    places=$most
+    (
+        folder=$work/$BASHPID
+        mkdir -p "$folder"
+        : >"$folder/tap"
+        "$@" 3>&-
+        echo $? >"$folder/status"
+        echo $SECONDS >"$folder/seconds"
+        echo $BASHPID >&3
+    ) &
+    names[$!]=$name
+}
+
 criterion() { # NAME PROGRAM
-    began=$SECONDS
-    "$2" --tap="$work/tap" >"$work/out" 2>&1
-    count "$1" "$work/tap" "$work/out" $?
+    start "$1" taps "$2"
+}
+taps() {
+    SECONDS=0
+    "$1" --tap="$folder/tap" >"$folder/out" 2>&1
 }
 
 script() { # NAME COMMAND…
     local name=$1
     shift
-    began=$SECONDS
-    timeout -k 10 900 bash -c '"$@"' run "$@" >"$work/tap" 2>"$work/out" </dev/null
-    count "$name" "$work/tap" "$work/out" $?
+    start "$name" prints "$@"
+}
+prints() {
+    SECONDS=0
+    timeout -k 10 900 bash -c '"$@"' run "$@" >"$folder/tap" 2>"$folder/out" </dev/null
 }
 
 replay() { # PROGRAM CORPUS: every stored input once
@@ -58,8 +105,9 @@ for part in $parts; do
     criterion)
         for t in "$B"/tests/{unit,property,contract,golden}-*; do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
     sanitize)
-        export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-        for t in "$B"-asan/tests/{unit,property,contract,golden}-*; do [ -x "$t" ] && criterion "asan ${t##*/}" "$t"; done ;;
+        for t in "$B"-asan/tests/{unit,property,contract,golden}-*; do
+            [ -x "$t" ] && criterion "asan ${t##*/}" "$t"
+        done ;;
     tsan)
         for t in "$B"-tsan/tests/tsan-*; do [ -x "$t" ] && script "${t##*/}" "$t"; done ;;
     fuzz)
@@ -67,12 +115,13 @@ for part in $parts; do
             script "asan ${t##*/}" replay "$t" "tests/fuzz/corpus/$(basename "$t" | sed 's/^replay-//')"
         done ;;
     script)
-        for t in tests/oracle/*.sh tests/oracle/test_*.py tests/integration/*.sh tests/integration/*.py tests/collect/*.py; do
+        for t in tests/oracle/*.sh tests/{oracle,lint}/test_*.py tests/integration/*.sh \
+            tests/{integration,collect}/*.py; do
             grep -q '^# not a test' "$t" && continue
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
-        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile; do
+        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects; do
             script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
         for t in example daemon upkeep http attach; do
@@ -86,6 +135,8 @@ for part in $parts; do
         script lint /usr/bin/python3 tests/lint/structure.py ;;
     esac
 done
+while [ ${#names[@]} -gt 0 ]; do reap; done
+[ "$skipped" = 0 ] || { echo "Skipped:"; sort -u "$work/skips" | sed 's/^/  /'; }
 summary="$passed passed, $failed failed"
 [ "$skipped" = 0 ] || summary="$summary, $skipped skipped"
 echo "$summary"

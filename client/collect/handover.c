@@ -16,7 +16,8 @@
 #include "client/collect/region.h"
 #include "proto/limits.h"
 
-#define WAIT_MOST 64u /* looks between two attempts */
+#define WAIT_MOST 64000u /* ms between two attempts */
+#define WAIT_MORE 1000u
 
 /* A number, and whose it was. */
 struct held {
@@ -25,9 +26,10 @@ struct held {
 };
 
 static struct held memory = {-1, 0, 0}, peer = {-1, 0, 0};
-static uint32_t looking;      /* somebody is in here */
-static uint64_t cpu_base;     /* what the process had used before: an exec() keeps the clock */
-static uint32_t wait, waited; /* looks between two attempts, and since the last */
+static uint32_t looking; /* a thread is executing this */
+static bool offers; /* the next daemon gets the executables, too; what a fork's child has its parent has handed over */
+static uint64_t cpu_base;       /* what the process had used before: an exec() keeps the clock */
+static uint64_t wait, wait_end; /* ms between two attempts, and when the next may be */
 
 static void hold(struct held *h, int fd)
 {
@@ -38,40 +40,55 @@ static void hold(struct held *h, int fd)
     h->inode = st.st_ino;
 }
 
-/* The descriptor, if the number is still ours. */
+/* Returns the descriptor if the number still refers to the collector's file. */
 static int held_check(struct held *h)
 {
     struct stat st;
     raw_zero(&st, sizeof st);
-    if (h->fd >= 0 && (raw_call(SYS_fstat, h->fd, &st, 0, 0) != 0 || st.st_dev != h->device || st.st_ino != h->inode))
+    if (h->fd >= 0 && (raw_call(SYS_fstat, h->fd, &st, 0, 0) != 0 || st.st_dev != h->device || st.st_ino != h->inode)) {
         h->fd = -1;
+    }
     return h->fd;
 }
 
 static void drop(struct held *h)
 {
-    if (held_check(h) >= 0)
+    if (held_check(h) >= 0) {
         raw_call(SYS_close, h->fd, 0, 0, 0);
+    }
     h->fd = -1;
+}
+
+uint64_t handover_now_ms(void)
+{
+    struct timespec t = {0, 0};
+    raw_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &t, 0, 0);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static void back_off(void)
 {
-    wait = wait * 2 + 1 > WAIT_MOST ? WAIT_MOST : wait * 2 + 1;
+    wait = wait * 2 + WAIT_MORE > WAIT_MOST ? WAIT_MOST : wait * 2 + WAIT_MORE;
+    wait_end = handover_now_ms() + wait;
 }
 
 /* 0, or why not as −errno: EAGAIN is a daemon that is there and busy. */
 static int attach(void)
 {
     int fd = memory.fd >= 0 ? handover_peer_dial() : -ENOENT;
-    if (fd < 0)
+    if (fd < 0) {
         return fd;
+    }
     fd = region_descriptor_lift(fd);
     if (!handover_frame_greet(fd, memory.fd)) {
         raw_call(SYS_close, fd, 0, 0, 0);
         back_off(); /* it did not even listen */
         return -EPIPE;
     }
+    if (offers) {
+        handover_frame_offer(fd);
+    }
+    offers = true;
     hold(&peer, fd);
     handover_frame_begin();
     return peer.fd >= 0 ? 0 : -EPIPE;
@@ -79,9 +96,10 @@ static int attach(void)
 
 static void attach_again(void)
 {
-    if (waited++ < wait || held_check(&memory) < 0)
+    if ((wait > 0 && handover_now_ms() < wait_end) || held_check(&memory) < 0) {
         return;
-    waited = 0;
+    }
+    wait_end = handover_now_ms() + wait;
     attach();
 }
 
@@ -89,16 +107,18 @@ static void attach_again(void)
 static void peer_listen(void)
 {
     enum handover_frame_state state = handover_frame_listen(peer.fd);
-    if (handover_frame_is_taken())
+    if (handover_frame_is_taken()) {
         wait = 0;
-    if (state == HANDOVER_OPEN)
+    }
+    if (state == HANDOVER_OPEN) {
         return;
+    }
     drop(&peer);
-    waited = 0;
-    if (state == HANDOVER_REFUSED)
+    if (state == HANDOVER_REFUSED) {
         back_off();
-    else
+    } else {
         wait = 0;
+    }
 }
 
 static uint64_t cpu_now(void)
@@ -112,50 +132,50 @@ void handover_note_cpu(void)
 {
     uint64_t *word = &collect.header->words[ATTACH_WORD_CPU_NS], before = __atomic_load_n(word, __ATOMIC_RELAXED);
     uint64_t now = cpu_now() - cpu_base;
-    while (now > before && !__atomic_compare_exchange_n(word, &before, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
+    while (now > before && !__atomic_compare_exchange_n(word, &before, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
 }
 
 bool handover_look(void)
 {
-    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE))
+    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE)) {
         return false;
+    }
     handover_note_cpu();
-    if (held_check(&peer) >= 0)
+    if (held_check(&peer) >= 0) {
         peer_listen();
-    if (peer.fd < 0)
+    }
+    if (peer.fd < 0) {
         attach_again();
+    }
     bool soon = peer.fd >= 0 && !handover_frame_is_taken();
     __atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
     return soon;
 }
 
-/* Milliseconds of a clock that nobody sets. */
-static long now_ms(void)
-{
-    struct timespec t = {0, 0};
-    raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t, 0, 0);
-    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 void handover_look_last(void)
 {
     const struct timespec nap = {0, 2000000};
-    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE))
+    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE)) {
         return;
+    }
     handover_note_cpu();
-    if (held_check(&peer) >= 0)
+    if (held_check(&peer) >= 0) {
         peer_listen();
-    if (peer.fd < 0 && wait == 0 && held_check(&memory) >= 0)
-        for (long end = now_ms() + LIMIT_EXIT_MS; attach() == -EAGAIN && now_ms() < end;)
+    }
+    if (peer.fd < 0 && wait == 0 && held_check(&memory) >= 0) {
+        for (uint64_t end = handover_now_ms() + LIMIT_EXIT_MS; attach() == -EAGAIN && handover_now_ms() < end;) {
             raw_call(SYS_nanosleep, &nap, 0, 0, 0);
+        }
+    }
     __atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
 }
 
-void handover_begin(int memfd)
+void handover_begin(int memfd, bool child)
 {
+    offers = !child;
     hold(&memory, memfd);
-    wait = waited = 0;
+    wait = wait_end = 0;
     looking = 0;
     cpu_base = cpu_now();
     attach_again();

@@ -8,24 +8,29 @@
 #include <sys/uio.h>
 
 #include "client/collect/collect.h"
+#include "client/collect/handover_object.h"
 #include "client/collect/handover_page.h"
 #include "client/collect/module.h"
 #include "client/collect/raw.h"
+#include "proto/attach.h"
 #include "proto/frame.h"
 #include "proto/status.h"
 
 #define ATTACH_TAG 1u
-#define NAME_SIZE 4097u
+#define OBJECT_TAG 2u    /* of executables that were not requested */
+#define OBJECTS_MOST 32u /* number of them; the daemon requests others when it needs them */
 
 static uint8_t input[8192]; /* the beginning of a frame; a longer one ends the connection */
 static uint32_t filled;
-static bool taken;    /* ATTACH was acknowledged */
-static bool stopping; /* the daemon said goodbye, not no */
+static bool taken;                     /* ATTACH was acknowledged */
+static bool stopping;                  /* the daemon said goodbye, not no */
+static char name[ATTACH_NAME_MAX + 1]; /* of an object; one thread at a time is in here */
 
 static void u32_put(uint8_t *to, uint32_t n)
 {
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++) {
         to[i] = (uint8_t)(n >> (8 * i));
+    }
 }
 
 static uint32_t u32_get(const uint8_t *from)
@@ -43,28 +48,73 @@ static void header_put(uint8_t out[FRAME_HEADER_SIZE], uint32_t length, uint8_t 
     u32_put(out + 8, tag);
 }
 
+/* Control data for one descriptor beside the bytes of a message. */
+union fd_control {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(sizeof(int))];
+};
+
+static void message_init(struct msghdr *m, struct iovec *part, union fd_control *control)
+{
+    raw_zero(m, sizeof *m);
+    raw_zero(control, sizeof *control);
+    m->msg_iov = part;
+    m->msg_iovlen = 1;
+    m->msg_control = control->room;
+    m->msg_controllen = sizeof control->room;
+}
+
 /* Sends bytes, with a descriptor if fd ≥ 0. All or false. */
 static bool bytes_send(int socket, const uint8_t *bytes, size_t n, int fd)
 {
     struct iovec part = {(void *)(uintptr_t)bytes, n};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
+    union fd_control control;
     struct msghdr m;
-    raw_zero(&m, sizeof m);
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    if (fd >= 0) {
-        raw_zero(&control, sizeof control);
-        m.msg_control = control.room;
-        m.msg_controllen = sizeof control.room;
+    message_init(&m, &part, &control);
+    if (fd < 0) {
+        m.msg_control = NULL;
+        m.msg_controllen = 0;
+    } else {
         control.head.cmsg_len = CMSG_LEN(sizeof fd);
         control.head.cmsg_level = SOL_SOCKET;
         control.head.cmsg_type = SCM_RIGHTS;
         raw_copy(CMSG_DATA(&control.head), &fd, sizeof fd);
     }
     return raw_call(SYS_sendmsg, socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT, 0) == (long)n;
+}
+
+/* OBJECT with fd, or DECLINE if it is −1. The build-id goes into field 1; the name is the daemon's. */
+static bool object_send(int socket, const uint8_t *id, unsigned size, uint32_t tag, int fd)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t out[FRAME_HEADER_SIZE + 2 + 2 * BUILDID_BYTES_MAX];
+    header_put(out, 2 + 2 * size, fd >= 0 ? FRAME_OBJECT : FRAME_DECLINE, fd >= 0, tag);
+    out[FRAME_HEADER_SIZE] = 0x0a;
+    out[FRAME_HEADER_SIZE + 1] = (uint8_t)(2 * size);
+    for (unsigned i = 0; i < size; i++) {
+        out[FRAME_HEADER_SIZE + 2 + 2 * i] = (uint8_t)digits[id[i] >> 4];
+        out[FRAME_HEADER_SIZE + 3 + 2 * i] = (uint8_t)digits[id[i] & 15];
+    }
+    bool sent = bytes_send(socket, out, FRAME_HEADER_SIZE + 2 + 2 * size, fd);
+    if (fd >= 0) {
+        raw_call(SYS_close, fd, 0, 0, 0);
+    }
+    return sent;
+}
+
+void handover_frame_offer(int socket)
+{
+    uint8_t id[BUILDID_BYTES_MAX];
+    const uint32_t ours =
+        module_find((uintptr_t)handover_frame_offer).module; /* ticks in here are attributed to no function */
+    uint32_t n = module_count();
+    bool more = true;
+    n = n < OBJECTS_MOST ? n : OBJECTS_MOST;
+    for (uint32_t i = 1; i <= n && more; i++) {
+        unsigned size = i == ours && i > 1 ? 0 : module_get(i, id, name, sizeof name);
+        int fd = size && name[0] == '/' ? handover_object_open(i, name) : -1;
+        more = fd < 0 || object_send(socket, id, size, OBJECT_TAG, fd);
+    }
 }
 
 bool handover_frame_greet(int socket, int memfd)
@@ -91,44 +141,28 @@ bool handover_frame_is_taken(void)
 }
 
 /* Field 1 of WANT_OBJECT: the build-id in hexadecimal. Its length, 0 if it is none that we could have. */
-static unsigned build_id_get(const uint8_t *payload, uint32_t n, uint8_t id[BUILDID_BYTES_MAX], const uint8_t **text)
+static unsigned build_id_get(const uint8_t *payload, uint32_t n, uint8_t id[BUILDID_BYTES_MAX])
 {
-    if (n < 2 || payload[0] != 0x0a || payload[1] > 2 * BUILDID_BYTES_MAX || payload[1] % 2 || payload[1] > n - 2)
+    if (n < 2 || payload[0] != 0x0a || payload[1] > 2 * BUILDID_BYTES_MAX || payload[1] % 2 || payload[1] > n - 2) {
         return 0;
-    *text = payload + 2;
+    }
     for (unsigned i = 0; i < payload[1]; i++) {
         uint8_t c = payload[2 + i];
         int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0)
+        if (digit < 0) {
             return 0;
+        }
         id[i / 2] = (uint8_t)(i % 2 ? id[i / 2] | digit : digit << 4);
     }
     return payload[1] / 2u;
 }
 
-/* OBJECT with the file, or DECLINE. The message carries the build-id in field 1; the name is the daemon's. */
-static bool object_send(int socket, const uint8_t *payload, uint32_t n, uint32_t tag)
+static bool object_answer(int socket, const uint8_t *payload, uint32_t n, uint32_t tag)
 {
-    static char name[NAME_SIZE]; /* one at a time looks */
-    static const char self[] = "/proc/self/exe";
-    uint8_t id[BUILDID_BYTES_MAX], out[FRAME_HEADER_SIZE + 2 + 2 * BUILDID_BYTES_MAX];
-    const uint8_t *text = NULL;
-    unsigned size = build_id_get(payload, n, id, &text);
-    long fd = -1;
+    uint8_t id[BUILDID_BYTES_MAX];
+    unsigned size = build_id_get(payload, n, id);
     unsigned number = size ? module_name_by_id(id, size, name, sizeof name) : 0;
-    if (number == 1) /* the program by what the kernel has: its path may be another root's, or gone */
-        fd = raw_call(SYS_openat, AT_FDCWD, self, O_RDONLY | O_CLOEXEC, 0);
-    if (number && fd < 0)
-        fd = raw_call(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
-    out[FRAME_HEADER_SIZE] = 0x0a;
-    out[FRAME_HEADER_SIZE + 1] = (uint8_t)(2 * size);
-    if (size)
-        raw_copy(out + FRAME_HEADER_SIZE + 2, text, 2 * size);
-    header_put(out, 2 + 2 * size, fd >= 0 ? FRAME_OBJECT : FRAME_DECLINE, fd >= 0, tag);
-    bool sent = bytes_send(socket, out, FRAME_HEADER_SIZE + 2 + 2 * size, (int)fd);
-    if (fd >= 0)
-        raw_call(SYS_close, fd, 0, 0, 0);
-    return sent;
+    return object_send(socket, id, size, tag, number ? handover_object_open(number, name) : -1);
 }
 
 static bool lost; /* the daemon went while it was being answered: that is no refusal */
@@ -143,7 +177,7 @@ static bool frame_take(int socket, const uint8_t *frame, uint32_t length)
 {
     switch (frame[5]) {
     case FRAME_WANT_OBJECT:
-        lost = !object_send(socket, frame + FRAME_HEADER_SIZE, length, u32_get(frame + 8));
+        lost = !object_answer(socket, frame + FRAME_HEADER_SIZE, length, u32_get(frame + 8));
         return !lost;
     case FRAME_NACK: /* of ATTACH or of the connection; an executable that is not taken is no reason to leave */
         stopping = is_stopping(frame + FRAME_HEADER_SIZE, length);
@@ -162,15 +196,18 @@ static bool frames_take(int socket)
     bool good = true;
     while (good && filled - at >= FRAME_HEADER_SIZE) {
         uint32_t length = u32_get(input + at);
-        if (length > sizeof input - FRAME_HEADER_SIZE)
+        if (length > sizeof input - FRAME_HEADER_SIZE) {
             return false;
-        if (filled - at - FRAME_HEADER_SIZE < length)
+        }
+        if (filled - at - FRAME_HEADER_SIZE < length) {
             break;
+        }
         good = frame_take(socket, input + at, length);
         at += FRAME_HEADER_SIZE + length;
     }
-    for (uint32_t i = at; i < filled; i++)
+    for (uint32_t i = at; i < filled; i++) {
         input[i - at] = input[i];
+    }
     filled -= at;
     return good;
 }
@@ -179,9 +216,10 @@ static bool frames_take(int socket)
  * and no number stays open. */
 static void pages_take(struct msghdr *m)
 {
-    struct cmsghdr *c = CMSG_FIRSTHDR(m); /* there is room for one */
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+    struct cmsghdr *c = CMSG_FIRSTHDR(m); /* there is space for one */
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
         return;
+    }
     for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= c->cmsg_len; at += sizeof(int)) {
         int fd;
         raw_copy(&fd, CMSG_DATA(c) + at, sizeof fd);
@@ -193,20 +231,13 @@ static void pages_take(struct msghdr *m)
 static long bytes_take(int socket)
 {
     struct iovec part = {input + filled, sizeof input - filled};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
+    union fd_control control;
     struct msghdr m;
-    raw_zero(&m, sizeof m);
-    raw_zero(&control, sizeof control);
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    m.msg_control = control.room;
-    m.msg_controllen = sizeof control.room; /* what does not fit the kernel closes */
+    message_init(&m, &part, &control); /* what does not fit the kernel closes */
     long got = raw_call(SYS_recvmsg, socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0);
-    if (got >= 0)
+    if (got >= 0) {
         pages_take(&m);
+    }
     return got;
 }
 
@@ -215,12 +246,15 @@ enum handover_frame_state handover_frame_listen(int socket)
     lost = false;
     for (;;) {
         long got = bytes_take(socket);
-        if (got == -EAGAIN || got == -EINTR)
+        if (got == -EAGAIN || got == -EINTR) {
             return HANDOVER_OPEN;
-        if (got <= 0)
+        }
+        if (got <= 0) {
             return HANDOVER_OVER;
+        }
         filled += (uint32_t)got;
-        if (!frames_take(socket))
+        if (!frames_take(socket)) {
             return lost ? HANDOVER_OVER : HANDOVER_REFUSED;
+        }
     }
 }

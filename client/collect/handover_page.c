@@ -15,9 +15,9 @@
 #define PAGE_MOST 4096u
 #endif
 
-/* Two places in turn, for ever: a handler that was interrupted between finding the page and reading it finds one there.
- * They lie within the collector: a mapping of its own would take a hole that the program's next library would have got.
- */
+/* Pages are mapped alternately at two addresses that are never unmapped: a handler that was interrupted between finding
+ * the page and reading it still finds a page. The addresses are inside the collector: a separate mapping could take the
+ * place of the program's next library. */
 static uint8_t places[2][PAGE_MOST] __attribute__((aligned(PAGE_MOST)));
 static uint32_t turn;
 static const struct attach_page *current;
@@ -27,8 +27,9 @@ static bool is_page(int fd)
     struct stat st;
     struct attach_page page;
     raw_zero(&st, sizeof st);
-    if (raw_call(SYS_fstat, fd, &st, 0, 0) != 0 || !S_ISREG(st.st_mode) || st.st_size != ATTACH_PAGE)
+    if (raw_call(SYS_fstat, fd, &st, 0, 0) != 0 || !S_ISREG(st.st_mode) || st.st_size != ATTACH_PAGE) {
         return false;
+    }
     long seals = raw_call(SYS_fcntl, fd, F_GET_SEALS, 0, 0);
     return seals >= 0 && (seals & F_SEAL_SHRINK) &&
            raw_call(SYS_pread64, fd, &page, sizeof page, 0) == (long)sizeof page && page.magic == ATTACH_PAGE_MAGIC &&

@@ -1,4 +1,4 @@
-/* The daemon's word: a page of its memory that is only read here (struct attach_page). */
+/* The control page of the daemon, which is only read here (struct attach_page). */
 #ifndef PROFD_COLLECT_HANDOVER_PAGE_H
 #define PROFD_COLLECT_HANDOVER_PAGE_H
 
@@ -9,10 +9,10 @@
  * under its readers, which would kill the program; then the last one holds. One caller at a time. */
 bool handover_page_take(int fd);
 
-/* What the daemon wants; false and zeros without a page. Any thread, any handler. */
+/* The daemon's current request; false and zeros without a page. Any thread, any handler. */
 bool handover_page_get(bool *paused, uint32_t *rate);
 
-/* In a fork's child: the page speaks of the parent. */
+/* In a fork's child: the page is that of the parent. */
 void handover_page_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Functions of libc that the shared library stands in front of, to learn of threads, and of forks without handlers.
- * Each does what libc's does. Not in the static library. */
+/* Functions of libc that the shared library interposes, to learn of threads, and of forks without handlers. Each
+ * behaves like libc's. Not in the static library. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,8 +29,9 @@ static struct start *start_take(void)
     uint32_t from = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < STARTS; i++) {
         struct start *s = &starts[(from + i) % STARTS];
-        if (!__atomic_load_n(&s->taken, __ATOMIC_RELAXED) && !__atomic_exchange_n(&s->taken, 1, __ATOMIC_ACQ_REL))
+        if (!__atomic_load_n(&s->taken, __ATOMIC_RELAXED) && !__atomic_exchange_n(&s->taken, 1, __ATOMIC_ACQ_REL)) {
             return s;
+        }
     }
     return NULL;
 }
@@ -46,14 +47,17 @@ static void thread_welcome(void)
     pthread_attr_t attr;
     void *low = NULL;
     size_t size = 0;
-    if (collect.stage != COLLECT_RUNNING)
+    if (collect.stage != COLLECT_RUNNING) {
         return;
+    }
     thread_begin();
-    if (!sample_is_on())
+    if (!sample_is_on()) {
         return;
+    }
     if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-        if (pthread_attr_getstack(&attr, &low, &size) != 0)
+        if (pthread_attr_getstack(&attr, &low, &size) != 0) {
             size = 0;
+        }
         pthread_attr_destroy(&attr);
     }
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -103,13 +107,15 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     static any_function *known;
     create_function *next = (create_function *)next_find(&known, "pthread_create");
     struct start *s = collect.stage == COLLECT_RUNNING ? start_take() : NULL;
-    if (!s)
+    if (!s) {
         return next(thread, attr, begin, argument);
+    }
     s->begin = begin;
     s->argument = argument;
     int failed = next(thread, attr, thread_main, s);
-    if (failed)
+    if (failed) {
         start_give(s);
+    }
     return failed;
 }
 
@@ -118,13 +124,15 @@ EXPORT int thrd_create(thrd_t *thread, thrd_start_t begin, void *argument)
     static any_function *known;
     create11_function *next = (create11_function *)next_find(&known, "thrd_create");
     struct start *s = collect.stage == COLLECT_RUNNING ? start_take() : NULL;
-    if (!s)
+    if (!s) {
         return next(thread, begin, argument);
+    }
     s->begin11 = begin;
     s->argument = argument;
     int answer = next(thread, thread_main11, s);
-    if (answer != thrd_success)
+    if (answer != thrd_success) {
         start_give(s);
+    }
     return answer;
 }
 
@@ -133,8 +141,9 @@ EXPORT pid_t _Fork(void)
     static any_function *known;
     fork_function *next = (fork_function *)next_find(&known, "_Fork");
     pid_t pid = next();
-    if (pid == 0)
+    if (pid == 0) {
         collect_start_child();
+    }
     return pid;
 }
 
@@ -143,8 +152,9 @@ static void end_now(int status) __attribute__((noreturn));
 static void end_now(int status)
 {
     life_end();
-    for (;;)
+    for (;;) {
         raw_call(SYS_exit_group, status, 0, 0, 0);
+    }
 }
 
 EXPORT void _exit(int status)

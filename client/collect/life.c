@@ -18,7 +18,7 @@ extern void mcount(void);
 extern void profd_collect_mcount(void)
     __attribute__((visibility("hidden"))); /* our own, whatever the name is bound to */
 
-/* All objects in load order, while nobody is in a hurry. */
+/* Registers all objects in load order, at a time when blocking is acceptable. */
 static int object_learn(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
@@ -32,30 +32,39 @@ static int object_learn(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
+static void objects_learn(void)
+{
+    dl_iterate_phdr(object_learn, NULL);
+}
+
 __attribute__((constructor(101))) static void life_begin(void)
 {
     static uint32_t begun;
     void (*volatile first)(void) = mcount, (*volatile mine)(void) = profd_collect_mcount;
-    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
+    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL)) {
         return;
+    }
     collect.copies = first != mine;
-    if (!collect_start())
+    if (!collect_start(objects_learn)) {
         return;
-    dl_iterate_phdr(object_learn, NULL);
+    }
+    objects_learn(); /* where the first call was earlier than this; else nothing is new */
     pthread_atfork(NULL, NULL, collect_start_child);
     thread_prepare();
     thread_begin();
     rewrite_begin();
     sample_prepare();
-    if (collect.early_lost)
+    if (collect.early_lost) {
         collect_word_add(ATTACH_WORD_CALLS_LOST, collect.early_lost);
+    }
 }
 
 void life_end(void)
 {
     /* A child of vfork() that ends is in its parent's memory, and not the one. */
-    if (collect.stage != COLLECT_RUNNING || (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0) != collect.header->pid)
+    if (collect.stage != COLLECT_RUNNING || (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0) != collect.header->pid) {
         return;
+    }
     collect.header->words[ATTACH_WORD_ENDED] = 1;
     handover_look_last();
 }
@@ -80,8 +89,9 @@ void monstartup(uintptr_t low, uintptr_t high)
 
 void _mcleanup(void)
 {
-    if (collect.stage == COLLECT_RUNNING)
+    if (collect.stage == COLLECT_RUNNING) {
         handover_look();
+    }
 }
 
 void moncontrol(int mode)

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* The process says that it is about to end; what the daemon still wants is sent. Raw system calls only. */
+/* The process is about to end: sends the executables that the daemon still requests. Raw system calls only. */
 void life_end(void);
 
 #pragma GCC visibility push(default)

@@ -15,7 +15,7 @@ struct module_range {
     uintptr_t text_low, text_high; /* its code */
     struct attach_module_row *row;
     uint32_t live;    /* written last; 0 when unloaded */
-    uint32_t counted; /* slots speak of it */
+    uint32_t counted; /* slots refer to it */
     uint32_t called;  /* functions of it were counted: it is instrumented */
 };
 
@@ -31,22 +31,26 @@ void module_forget_all(void)
         ranges[i].row = NULL;
         ranges[i].counted = ranges[i].called = 0;
     }
-    for (unsigned i = 0; i < ATTACH_MODULE_CHUNKS; i++)
+    for (unsigned i = 0; i < ATTACH_MODULE_CHUNKS; i++) {
         row_chunks[i] = NULL;
+    }
     range_count = 0;
 }
 
-/* The chunk for a row, made by whoever comes first; the loser's pages stay empty. */
+/* The chunk for a row, created by the first thread; the pages of a thread that comes second stay empty. */
 static struct attach_chunk *row_chunk(unsigned which)
 {
     struct attach_chunk *c = __atomic_load_n(&row_chunks[which], __ATOMIC_ACQUIRE), *none = NULL;
-    if (c)
+    if (c) {
         return c;
+    }
     c = region_take(collect.header, sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row), 0);
-    if (!c)
+    if (!c) {
         return NULL;
-    if (!__atomic_compare_exchange_n(&row_chunks[which], &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    }
+    if (!__atomic_compare_exchange_n(&row_chunks[which], &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return none;
+    }
     c->primary = which * ATTACH_MODULES_PER_CHUNK + 1;
     region_publish(c, ATTACH_KIND_MODULES);
     return c;
@@ -65,12 +69,14 @@ static void name_write(struct attach_module_row *row, const char *name)
             before = (size_t)got;
         }
     }
-    if (before + n > ATTACH_NAME_MAX)
+    if (before + n > ATTACH_NAME_MAX) {
         return;
+    }
     if (before + n > sizeof row->name) {
         struct attach_chunk *c = region_take(collect.header, sizeof *c + before + n, 0);
-        if (!c)
+        if (!c) {
             return;
+        }
         to = (char *)(c + 1);
         c->primary = (uint32_t)(before + n);
         region_publish(c, ATTACH_KIND_NAME);
@@ -84,7 +90,7 @@ static void name_write(struct attach_module_row *row, const char *name)
 /* The program's l_name is empty: /proc says what it is. */
 static void row_name(struct attach_module_row *row, const struct link_map *map)
 {
-    static char path[ATTACH_NAME_MAX + 1]; /* module 1 only, while nobody else is here */
+    static char path[ATTACH_NAME_MAX + 1]; /* module 1 only, before there are other threads */
     if (map && map->l_name && map->l_name[0]) {
         name_write(row, map->l_name);
         return;
@@ -100,11 +106,14 @@ static void row_name(struct attach_module_row *row, const struct link_map *map)
 static bool is_same(const struct attach_module_row *row, const struct module_image *image)
 {
     if (!row || row->bias != image->bias || row->low != image->low || row->high != image->high ||
-        row->id_size != image->id_size)
+        row->id_size != image->id_size) {
         return false;
-    for (unsigned i = 0; i < image->id_size; i++)
-        if (row->id[i] != image->id[i])
+    }
+    for (unsigned i = 0; i < image->id_size; i++) {
+        if (row->id[i] != image->id[i]) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -119,8 +128,8 @@ static void range_write(struct module_range *r, struct attach_module_row *row, c
     __atomic_store_n(&r->live, 1, __ATOMIC_RELEASE);
 }
 
-/* An object that was here before, at the same place, keeps its id; so do its slots. 0 if it was not. An image of one
- * without build-id cannot be told from another. */
+/* An object that was loaded before at the same address keeps its id and its slots. 0 if it is new. An image without a
+ * build-id cannot be recognized. */
 static uint32_t range_revive(const struct module_image *image)
 {
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
@@ -137,8 +146,9 @@ static uint32_t range_revive(const struct module_image *image)
 static uint32_t range_add(const struct module_image *image, const struct link_map *map)
 {
     uint32_t id = range_revive(image);
-    if (id)
+    if (id) {
         return id;
+    }
     id = __atomic_add_fetch(&range_count, 1, __ATOMIC_ACQ_REL);
     if (id > ATTACH_MODULES_MAX) {
         __atomic_store_n(&range_count, ATTACH_MODULES_MAX, __ATOMIC_RELEASE);
@@ -166,9 +176,11 @@ static uint32_t range_add(const struct module_image *image, const struct link_ma
 static uint32_t range_find(uintptr_t pc)
 {
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
-    for (uint32_t id = n; id > 0; id--) /* the newest first */
-        if (pc >= ranges[id].low && pc < ranges[id].high && __atomic_load_n(&ranges[id].live, __ATOMIC_ACQUIRE))
+    for (uint32_t id = n; id > 0; id--) { /* the newest first */
+        if (pc >= ranges[id].low && pc < ranges[id].high && __atomic_load_n(&ranges[id].live, __ATOMIC_ACQUIRE)) {
             return id;
+        }
+    }
     return 0;
 }
 
@@ -177,8 +189,9 @@ static uint32_t module_learn(uintptr_t pc)
     struct dl_find_object found;
     struct module_image image;
     if (!module_image_find(pc, &found) ||
-        !module_image_read((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, &image))
+        !module_image_read((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, &image)) {
         return 0;
+    }
     return range_add(&image, found.dlfo_link_map);
 }
 
@@ -186,18 +199,21 @@ struct module_place module_find(uintptr_t pc)
 {
     struct module_place nowhere = {ATTACH_MODULE_NONE, 0};
     uint32_t id = range_find(pc);
-    if (!id)
+    if (!id) {
         id = module_learn(pc);
-    if (!id || pc < ranges[id].text_low || pc >= ranges[id].text_high)
+    }
+    if (!id || pc < ranges[id].text_low || pc >= ranges[id].text_high) {
         return nowhere;
+    }
     return (struct module_place){(uint16_t)id, (uint32_t)(pc - ranges[id].low)};
 }
 
 void module_learn_program(void)
 {
     struct module_image image;
-    if (module_image_read_program(&image))
+    if (module_image_read_program(&image)) {
         range_add(&image, NULL);
+    }
 }
 
 void module_each_gone(uintptr_t only, void (*each)(uint16_t id))
@@ -207,10 +223,12 @@ void module_each_gone(uintptr_t only, void (*each)(uint16_t id))
     for (uint32_t id = 2; id <= n; id++) {
         struct module_range *r = &ranges[id];
         bool chosen = only && only >= r->low && only < r->high;
-        if (!__atomic_load_n(&r->live, __ATOMIC_ACQUIRE) || (only && !chosen))
+        if (!__atomic_load_n(&r->live, __ATOMIC_ACQUIRE) || (only && !chosen)) {
             continue;
-        if (!chosen && module_image_find(r->text_low, &found) && (uintptr_t)found.dlfo_map_start == r->low)
+        }
+        if (!chosen && module_image_find(r->text_low, &found) && (uintptr_t)found.dlfo_map_start == r->low) {
             continue;
+        }
         if (!chosen) {
             __atomic_store_n(&r->live, 0, __ATOMIC_RELEASE);
             __atomic_store_n(&r->row->loaded, 0, __ATOMIC_RELEASE);
@@ -229,19 +247,23 @@ static bool is_overlap(const struct module_range *a, const struct module_range *
 void module_set_called(uint16_t id)
 {
     if (id == 0 || id > ATTACH_MODULES_MAX || __atomic_load_n(&ranges[id].called, __ATOMIC_RELAXED) ||
-        __atomic_exchange_n(&ranges[id].called, 1, __ATOMIC_RELAXED))
+        __atomic_exchange_n(&ranges[id].called, 1, __ATOMIC_RELAXED)) {
         return;
+    }
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
-    for (uint32_t other = 1; other <= n; other++)
+    for (uint32_t other = 1; other <= n; other++) {
         if (other != id && ranges[other].called && __atomic_load_n(&ranges[other].live, __ATOMIC_ACQUIRE) &&
-            is_overlap(&ranges[id], &ranges[other]))
+            is_overlap(&ranges[id], &ranges[other])) {
             collect_word_add(ATTACH_WORD_OVERLAPS, 1);
+        }
+    }
 }
 
 void module_set_counted(uint16_t id)
 {
-    if (id > 0 && id <= ATTACH_MODULES_MAX)
+    if (id > 0 && id <= ATTACH_MODULES_MAX) {
         __atomic_store_n(&ranges[id].counted, 1, __ATOMIC_RELAXED);
+    }
 }
 
 bool module_is_counted(uint16_t id)
@@ -249,22 +271,60 @@ bool module_is_counted(uint16_t id)
     return id > 0 && id <= ATTACH_MODULES_MAX && __atomic_load_n(&ranges[id].counted, __ATOMIC_RELAXED);
 }
 
-unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size)
+/* The row of a module that has a build-id; NULL if there is none, or if there is no memory for its name. */
+static const struct attach_module_row *row_find(uint32_t id, unsigned size)
+{
+    const struct attach_module_row *row =
+        id <= __atomic_load_n(&range_count, __ATOMIC_ACQUIRE) && id <= ATTACH_MODULES_MAX ? ranges[id].row : NULL;
+    return row && __atomic_load_n(&row->state, __ATOMIC_ACQUIRE) == 1 && row->id_size > 0 && row->name_size < size
+               ? row
+               : NULL;
+}
+
+static void row_read_name(const struct attach_module_row *row, char *name)
+{
+    raw_copy(name, row->name_at ? (const char *)collect.header + row->name_at : row->name, row->name_size);
+    name[row->name_size] = '\0';
+}
+
+unsigned module_get(uint32_t number, uint8_t id[BUILDID_BYTES_MAX], char *name, unsigned size)
+{
+    const struct attach_module_row *row = row_find(number, size);
+    if (!row) {
+        return 0;
+    }
+    raw_copy(id, row->id, row->id_size);
+    row_read_name(row, name);
+    return row->id_size;
+}
+
+uint32_t module_count(void)
 {
     uint32_t n = __atomic_load_n(&range_count, __ATOMIC_ACQUIRE);
+    return n < ATTACH_MODULES_MAX ? n : ATTACH_MODULES_MAX;
+}
+
+uintptr_t module_get_low(uint32_t number)
+{
+    return ranges[number].low;
+}
+
+unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size)
+{
+    uint32_t n = module_count();
     for (uint32_t i = 1; i <= n && id_size; i++) {
-        const struct attach_module_row *row = ranges[i].row;
-        if (!row || __atomic_load_n(&row->state, __ATOMIC_ACQUIRE) != 1 || row->id_size != id_size ||
-            row->name_size >= size)
-            continue;
+        const struct attach_module_row *row = row_find(i, size);
         unsigned same = 0;
-        while (same < id_size && row->id[same] == id[same])
-            same++;
-        if (same < id_size)
+        if (!row || row->id_size != id_size) {
             continue;
-        const char *from = row->name_at ? (const char *)collect.header + row->name_at : row->name;
-        raw_copy(name, from, row->name_size);
-        name[row->name_size] = '\0';
+        }
+        while (same < id_size && row->id[same] == id[same]) {
+            same++;
+        }
+        if (same < id_size) {
+            continue;
+        }
+        row_read_name(row, name);
         return i;
     }
     return 0;

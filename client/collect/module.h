@@ -17,7 +17,7 @@ struct module_place {
  * never met. Any thread, any handler, lock-free. O(objects). */
 struct module_place module_find(uintptr_t pc);
 
-/* Room is made for a new process: a fork's child knows nothing yet. */
+/* Resets the table in a fork's child: the new process has no modules yet. */
 void module_forget_all(void);
 
 /* The program itself becomes module 1. */
@@ -36,6 +36,13 @@ bool module_is_counted(uint16_t id);
  * have to call the very same function from the very same 32 bits, one chance in 2^32 for each pair of call sites, and
  * to say so of every overlap would call one process in 3,000 inexact for nothing. */
 void module_set_called(uint16_t id);
+
+/* Modules have the numbers 1 … module_count(). Bytes of the build-id of one, 0 if it has none or is not there yet; name
+ * as below. */
+uint32_t module_count(void);
+unsigned module_get(uint32_t number, uint8_t id[BUILDID_BYTES_MAX], char *name, unsigned size);
+/* Where it is mapped. */
+uintptr_t module_get_low(uint32_t number);
 
 /* The module whose build-id is these bytes, and its name as the loader knew it (NUL-terminated). Its number, 0 if there
  * is none. */

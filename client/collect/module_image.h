@@ -16,7 +16,7 @@ struct module_image {
     uint8_t id[BUILDID_BYTES_MAX];
 };
 
-/* The loader's word on an address; false if it lies in no object. Vector registers are as before. */
+/* Finds the object of an address with the loader; false if there is none. Vector registers are preserved. */
 bool module_image_find(uintptr_t pc, struct dl_find_object *found);
 
 /* Reads the object mapped at [low, high). False: no ELF header there. */

@@ -6,6 +6,7 @@
 
 #include "client/collect/raw.h"
 #include "proto/attach.h"
+#include "proto/label.h"
 
 #define RATE_DEFAULT 99u
 #define RATE_MAX 10000u
@@ -20,8 +21,9 @@ struct option_values option;
 /* libc has not set environ while objects are relocated, and a resolver may be instrumented. */
 static char **variables(void)
 {
-    if (environ || !&__libc_stack_end || !__libc_stack_end)
+    if (environ || !&__libc_stack_end || !__libc_stack_end) {
         return environ;
+    }
     long *count = __libc_stack_end;
     return (char **)(count + 1) + *count + 1;
 }
@@ -30,8 +32,9 @@ static const char *value_of(const char *name)
 {
     for (char **at = variables(); at && *at; at++) {
         const char *rest = raw_after(*at, name);
-        if (rest && *rest == '=')
+        if (rest && *rest == '=') {
             return rest + 1;
+        }
     }
     return NULL;
 }
@@ -41,14 +44,17 @@ static uint32_t number_of(const char *name, uint32_t normal, uint32_t most)
 {
     const char *text = value_of(name);
     uint64_t n = 0;
-    if (!text || !*text)
+    if (!text || !*text) {
         return normal;
+    }
     for (; *text; text++) {
-        if (*text < '0' || *text > '9')
+        if (*text < '0' || *text > '9') {
             return normal;
+        }
         n = n * 10 + (uint64_t)(*text - '0');
-        if (n > most)
+        if (n > most) {
             return most;
+        }
     }
     return (uint32_t)n;
 }
@@ -56,8 +62,9 @@ static uint32_t number_of(const char *name, uint32_t normal, uint32_t most)
 static void socket_write(struct sockaddr_un *to, const char *folder, const char *name)
 {
     size_t a = raw_length(folder), b = raw_length(name);
-    if (a + b == 0 || a + b >= sizeof to->sun_path)
+    if (a + b == 0 || a + b >= sizeof to->sun_path) {
         return;
+    }
     raw_zero(to, sizeof *to);
     raw_copy(to->sun_path, folder, a);
     raw_copy(to->sun_path + a, name, b + 1);
@@ -73,16 +80,18 @@ static void sockets_read(void)
         return;
     }
     socket_write(&option.sockets[0], "/run/profd/profd.sock", "");
-    if (runtime && *runtime == '/')
+    if (runtime && *runtime == '/') {
         socket_write(&option.sockets[1], runtime, "/profd/profd.sock");
+    }
 }
 
 void option_read(void)
 {
     const char *clock = value_of("PROFD_CLOCK");
     uint32_t mib = number_of("PROFD_COLLECT_MEMORY", MEMORY_DEFAULT, ATTACH_SIZE_MAX >> 20), power = 1;
-    while (power * 2 <= mib)
+    while (power * 2 <= mib) {
         power *= 2;
+    }
     option.memory = (uint64_t)power << 20;
     option.timers = !clock || !raw_after(clock, "off");
     option.rate = option.timers ? number_of("PROFD_RATE", RATE_DEFAULT, RATE_MAX) : 0;
@@ -93,30 +102,51 @@ void option_read(void)
     sockets_read();
 }
 
-/* Prometheus: [a-zA-Z_][a-zA-Z0-9_]*, and a value that is not too long; others are left out. */
-static bool is_label(const char *text)
+/* A label of the environment: sizes of its name and of its value; false if it breaks the rules or was given before. */
+static bool label_take(char **at, const char *text, size_t *name, size_t *value)
 {
-    size_t n = 0;
-    for (; text[n] && text[n] != '='; n++) {
-        char c = text[n];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_', digit = c >= '0' && c <= '9';
-        if (!letter && !(digit && n > 0))
-            return false;
+    *name = 0;
+    while (text[*name] && text[*name] != '=') {
+        ++*name;
     }
-    return n > 0 && n <= 128 && text[n] == '=' && raw_length(text + n + 1) <= 1024;
+    if (text[*name] != '=') {
+        return false;
+    }
+    *value = raw_length(text + *name + 1);
+    for (char **before = variables(); before < at; before++) {
+        const char *other = raw_after(*before, LABEL_PREFIX);
+        size_t same = 0;
+        while (other && same <= *name && other[same] == text[same]) {
+            same++;
+        }
+        if (other && same > *name) {
+            return false;
+        }
+    }
+    return label_judge(text, *name, text + *name + 1, *value) == LABEL_GOOD;
 }
 
-uint32_t option_labels(char *to, uint32_t size)
+uint32_t option_labels(char *to, uint32_t size, uint32_t *left_out)
 {
-    uint32_t used = 0;
+    uint32_t used = 0, count = 0;
+    size_t bytes = 0, name, value;
+    *left_out = 0;
     for (char **at = variables(); at && *at; at++) {
         const char *text = raw_after(*at, LABEL_PREFIX);
-        size_t n = text && is_label(text) ? raw_length(text) + 1 : 0;
-        if (n == 0 || n > size - used)
+        if (!text) {
             continue;
-        if (to)
-            raw_copy(to + used, text, n);
-        used += (uint32_t)n;
+        }
+        if (!label_take(at, text, &name, &value) || count == LIMIT_LABELS || bytes + name + value > LIMIT_LABEL_BYTES ||
+            name + value + 2 > size - used) {
+            ++*left_out;
+            continue;
+        }
+        if (to) {
+            raw_copy(to + used, text, name + value + 2);
+        }
+        used += (uint32_t)(name + value + 2);
+        bytes += name + value;
+        count++;
     }
     return used;
 }

@@ -32,8 +32,9 @@ static close_function *next_find(void)
 
 static void module_retire(uint16_t id)
 {
-    if (module_is_counted(id))
+    if (module_is_counted(id)) {
         table_retire_module(id);
+    }
 }
 
 /* Retired first, and looked after when it is known what went with it. If it stays, its slots come back to life as they
@@ -42,12 +43,15 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 {
     close_function *next = next_find();
     const struct link_map *map = NULL;
-    if (!next)
+    if (!next) {
         return 0;
-    if (collect.stage != COLLECT_RUNNING)
+    }
+    if (collect.stage != COLLECT_RUNNING) {
         return next(handle);
-    if (dlinfo && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_ld)
+    }
+    if (dlinfo && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_ld) {
         module_each_gone((uintptr_t)map->l_ld, module_retire);
+    }
     rewrite_close_begin();
     int failed = next(handle);
     module_each_gone(0, module_retire);

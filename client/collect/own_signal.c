@@ -1,6 +1,6 @@
-/* sigaction() and signal() in front of libc's, for SIGPROF alone: a program that wants it gets it, and never sees that
- * it was ours. The signal is never set to its default while a tick of ours may be under way in another thread: that
- * would end the process. */
+/* sigaction() and signal() replace libc's for SIGPROF only: a program that installs a handler gets the signal, and
+ * never sees the collector's handler. The signal is never reset to its default while a tick may be pending in another
+ * thread, because that would end the process. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,31 +16,37 @@ extern int __sigaction(int number, const struct sigaction *act, struct sigaction
 EXPORT int sigaction(int number, const struct sigaction *act, struct sigaction *old)
 {
     int failed = 0;
-    if (number != SIGPROF || !sample_has_signal())
+    if (number != SIGPROF || !sample_has_signal()) {
         return __sigaction(number, act, old);
+    }
     if (act) {
         sample_give_up();
         if (act->sa_handler != SIG_DFL) {
             failed = __sigaction(number, act, NULL);
-            if (!failed)
+            if (!failed) {
                 sample_lose_signal();
+            }
         }
     }
-    if (old && !failed)
+    if (old && !failed) {
         raw_zero(old, sizeof *old); /* SIG_DFL, no flags, nothing blocked */
+    }
     return failed;
 }
 
 EXPORT __sighandler_t signal(int number, __sighandler_t handler)
 {
     bool ours = number == SIGPROF && sample_has_signal();
-    if (ours)
+    if (ours) {
         sample_give_up();
-    if (ours && handler == SIG_DFL)
+    }
+    if (ours && handler == SIG_DFL) {
         return SIG_DFL;
+    }
     __sighandler_t old = ssignal(number, handler);
-    if (!ours || old == SIG_ERR)
+    if (!ours || old == SIG_ERR) {
         return old;
+    }
     sample_lose_signal();
     return SIG_DFL;
 }

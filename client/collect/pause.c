@@ -3,19 +3,43 @@
 #include <stdint.h>
 
 #include "client/collect/collect.h"
+#include "client/collect/rewrite.h"
+#include "client/collect/table.h"
 
 static uint32_t denied;  /* set of enum pause_by */
-static uint32_t changes; /* that nobody has looked at yet; above 0: somebody is at it */
+static uint32_t changes; /* changes not handled yet; above 0: a thread is handling them */
 
-/* The last change wins, however the callers were interrupted: who began looks again until nothing new came. */
+/* Counting and ticks on or off for the whole process: moncontrol. Calls of other threads that are just being counted
+ * may still land. */
+static void counting_switch(bool on)
+{
+    if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on) {
+        return;
+    }
+    if (!on) {
+        collect_word_add(ATTACH_WORD_PAUSES, 1);
+    }
+    __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
+    if (!on) {
+        rewrite_switch(false);
+    }
+    table_switch_all(on);
+    if (on) {
+        rewrite_switch(true);
+    }
+}
+
+/* The last change takes effect, even if callers interrupt each other: the first caller repeats until there is no new
+ * change. */
 static void settle(void)
 {
     uint32_t seen;
-    if (__atomic_fetch_add(&changes, 1, __ATOMIC_ACQ_REL) != 0)
+    if (__atomic_fetch_add(&changes, 1, __ATOMIC_ACQ_REL) != 0) {
         return;
+    }
     do {
         seen = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
-        collect_switch(__atomic_load_n(&denied, __ATOMIC_ACQUIRE) == 0);
+        counting_switch(__atomic_load_n(&denied, __ATOMIC_ACQUIRE) == 0);
     } while (!__atomic_compare_exchange_n(&changes, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
@@ -24,8 +48,9 @@ void pause_set(enum pause_by side, bool no)
     uint32_t bit = (uint32_t)side;
     uint32_t before =
         no ? __atomic_fetch_or(&denied, bit, __ATOMIC_ACQ_REL) : __atomic_fetch_and(&denied, ~bit, __ATOMIC_ACQ_REL);
-    if (((before & bit) != 0) != no)
+    if (((before & bit) != 0) != no) {
         settle();
+    }
 }
 
 void pause_begin_child(void)
@@ -33,6 +58,8 @@ void pause_begin_child(void)
     denied &= PAUSE_BY_PROGRAM;
     changes = 0; /* of a thread that is not here */
     settle();
-    if (denied)
-        collect_word_add(ATTACH_WORD_PAUSES, 1); /* the parent's switch was off, and so is ours from the beginning */
+    if (denied) {
+        collect_word_add(ATTACH_WORD_PAUSES,
+                         1); /* the parent's counting was off, so the child starts with counting off */
+    }
 }

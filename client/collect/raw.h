@@ -39,7 +39,7 @@ static inline long raw_call6(long n, long a, long b, long c, long d, long e, lon
 
 #define raw_call(n, a, b, c, d) raw_call6((n), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
-/* Bytes, one by one where it is about the stranger's registers: the compiler must not call memcpy for them. */
+/* Copies single bytes where the program's registers must be preserved: the compiler must not call memcpy. */
 static inline void raw_copy(void *to, const void *from, size_t n)
 {
     uint8_t *t = to;

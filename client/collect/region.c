@@ -18,13 +18,23 @@
 #define REGION_MACHINE 183
 #endif
 
+/* The least number that no descriptor may have: the soft limit, or REGION_DESCRIPTORS_END. */
+static long descriptors_end(void)
+{
+    struct rlimit limit;
+    bool known = raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit) == 0;
+    return known && limit.rlim_cur < REGION_DESCRIPTORS_END ? (long)limit.rlim_cur : REGION_DESCRIPTORS_END;
+}
+
 int region_descriptor_lift(int fd)
 {
-    for (long least = REGION_DESCRIPTOR_LEAST; fd >= 0 && least > fd; least /= 2) {
-        long lifted = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least, 0);
+    for (long number = descriptors_end() - 1; fd >= 0 && number > fd; number--) {
+        long lifted = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, number, 0);
         if (lifted >= 0) {
-            raw_call(SYS_close, fd, 0, 0, 0);
-            return (int)lifted;
+            raw_call(SYS_close, lifted == number ? fd : lifted, 0, 0, 0); /* above `number` where that one is in use */
+        }
+        if (lifted == number) {
+            return (int)number;
         }
     }
     return fd;
@@ -35,10 +45,12 @@ static uint64_t size_allowed(uint64_t size)
 {
     struct rlimit limit;
     if (raw_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) == 0) {
-        while (size > limit.rlim_cur && size > ATTACH_SIZE_MIN)
+        while (size > limit.rlim_cur && size > ATTACH_SIZE_MIN) {
             size /= 2;
-        if (size > limit.rlim_cur)
+        }
+        if (size > limit.rlim_cur) {
             return 0;
+        }
     }
     return size;
 }
@@ -47,23 +59,27 @@ static void *region_map(void *at, uint64_t size, int fd)
 {
     long flags = (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_NORESERVE | (at ? MAP_FIXED : 0);
     long p = raw_call6(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE, flags, fd, 0);
-    if (p < 0 && p > -4096)
+    if (p < 0 && p > -4096) {
         return NULL;
+    }
     raw_call(SYS_madvise, p, size, MADV_DONTDUMP, 0);
     return (void *)p;
 }
 
 static int memfd_make(uint64_t size)
 {
-    static const char name[] = "profd-collect";
+    static const char name[] = ATTACH_MEMORY_NAME;
     long fd = raw_call(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL, 0, 0);
-    if (fd < 0) /* a kernel before 6.3 */
+    if (fd < 0) { /* a kernel before 6.3 */
         fd = raw_call(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
-    if (fd < 0)
+    }
+    if (fd < 0) {
         return -1;
+    }
     int lifted = region_descriptor_lift((int)fd);
-    if (raw_call(SYS_ftruncate, lifted, size, 0, 0) == 0)
+    if (raw_call(SYS_ftruncate, lifted, size, 0, 0) == 0) {
         return lifted;
+    }
     raw_call(SYS_close, lifted, 0, 0, 0);
     return -1;
 }
@@ -96,27 +112,33 @@ struct attach_header *region_create(void *at, uint64_t size, int *fd)
     int made = -1;
     /* Inside `at` nothing but the whole size will do: the old mapping must be gone everywhere. */
     uint64_t room = size_allowed(size);
-    if (!at)
+    if (!at) {
         size = room;
+    }
     for (; size >= ATTACH_SIZE_MIN && !h; size = h ? size : size / 2) {
         made = room >= size ? memfd_make(size) : -1;
-        if (made >= 0)
+        if (made >= 0) {
             h = region_map(at, size, made);
+        }
         if (!h && made >= 0) {
             raw_call(SYS_close, made, 0, 0, 0);
             made = -1;
         }
-        if (h || at)
+        if (h || at) {
             break;
+        }
     }
-    if (!h && at)
+    if (!h && at) {
         h = region_map(at, size, -1);
-    if (!h)
+    }
+    if (!h) {
         return NULL;
+    }
     if (made >= 0) {
         long seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-        if (raw_call(SYS_fcntl, made, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE, 0) < 0) /* a kernel before 5.1 */
+        if (raw_call(SYS_fcntl, made, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE, 0) < 0) { /* a kernel before 5.1 */
             raw_call(SYS_fcntl, made, F_ADD_SEALS, seals, 0);
+        }
     }
     header_fill(h, size);
     *fd = made;
@@ -128,8 +150,9 @@ struct attach_chunk *region_take(struct attach_header *h, uint64_t bytes, uint64
     uint64_t size = (bytes + ATTACH_PAGE - 1) / ATTACH_PAGE * ATTACH_PAGE;
     uint64_t used = __atomic_load_n(&h->used, __ATOMIC_RELAXED);
     do {
-        if (used > h->size || size > h->size - used || h->size - used - size < reserve)
+        if (used > h->size || size > h->size - used || h->size - used - size < reserve) {
             return NULL;
+        }
     } while (!__atomic_compare_exchange_n(&h->used, &used, used + size, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
     struct attach_chunk *c = (struct attach_chunk *)(void *)((uint8_t *)h + used);
     c->size = size;

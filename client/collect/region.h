@@ -8,12 +8,13 @@
 
 #include "proto/attach.h"
 
-/* Descriptors of ours live from here on where the limit allows it: programs close and reuse the low ones. */
-#define REGION_DESCRIPTOR_LEAST 512
+/* The collector's descriptors have the highest free numbers below this one and the soft limit: programs close, list and
+ * reuse the low ones, and select(2) takes numbers below 1,024 only. */
+#define REGION_DESCRIPTORS_END 1024
 
-/* Makes a region of size bytes, or of as many as the limits of the process allow (at least ATTACH_SIZE_MIN), mapped at
- * `at` if that is not NULL. Header: magic, layout, machine, size, used, instance, pid, start. *fd (−1 if it had to be
- * anonymous: nobody will see it) is sealed and close-on-exec. NULL: no memory. */
+/* Creates a region of size bytes, or as large as the limits of the process allow (at least ATTACH_SIZE_MIN), mapped at
+ * `at` if that is not NULL. Header: magic, layout, machine, size, used, instance, pid, start. *fd is sealed and
+ * close-on-exec; −1 if the region had to be anonymous, so that no daemon can read it. NULL: no memory. */
 struct attach_header *region_create(void *at, uint64_t size, int *fd);
 
 /* Zeroed memory for a chunk of at least bytes (rounded to pages, header included): its size is filled in,
@@ -21,8 +22,9 @@ struct attach_header *region_create(void *at, uint64_t size, int *fd);
 struct attach_chunk *region_take(struct attach_header *h, uint64_t bytes, uint64_t reserve);
 void region_publish(struct attach_chunk *c, enum attach_kind kind);
 
-/* Moves fd to REGION_DESCRIPTOR_LEAST or above, or as high as the limit allows; close-on-exec. The old number is
- * closed. */
+/* Moves fd to the highest free number below REGION_DESCRIPTORS_END and the soft limit, close-on-exec, and closes the
+ * old number; fd stays what it is where none above it is free. One system call, and two for each higher number in use.
+ */
 int region_descriptor_lift(int fd);
 
 #endif

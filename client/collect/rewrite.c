@@ -18,9 +18,9 @@
 
 #define OBJECTS_MAX 256u
 #define PAGE 4096u
-#define SITES_LEAST 64u /* room in tables of sites for what is loaded later */
+#define SITES_LEAST 64u /* capacity in tables of sites for objects loaded later */
 
-/* libc's word: no other thread was ever made. */
+/* libc's flag: no other thread was ever created */
 extern char __libc_single_threaded __attribute__((weak));
 /* The name as the process knows it, and our own: slots that are not bound yet will be bound to the first definition. */
 extern void __fentry__(void);
@@ -31,7 +31,7 @@ static uint32_t object_count;
 static uint32_t site_count; /* numbers given to sites with thunks */
 static uint32_t wanted;     /* rewriting at all */
 static uint32_t target = 1; /* what sites should be: on or off */
-static uint32_t busy;       /* somebody is at the code */
+static uint32_t busy;       /* a thread is changing code */
 static uint32_t closing;    /* dlclose()s under way */
 static bool first_is_ours;
 static uint8_t tried[ATTACH_MODULES_MAX + 1]; /* modules whose objects were looked at */
@@ -46,16 +46,18 @@ static uint32_t object_total(void)
     return __atomic_load_n(&object_count, __ATOMIC_ACQUIRE);
 }
 
-/* Brings every object to what is wanted, unless somebody is at it, who will look again. */
+/* Switches every object to the requested state, unless another thread is doing so, which will check again. */
 static void settle(void)
 {
     uint32_t on;
     do {
-        if (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL))
+        if (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL)) {
             return;
+        }
         on = __atomic_load_n(&target, __ATOMIC_ACQUIRE);
-        for (uint32_t i = 0; i < object_total(); i++)
+        for (uint32_t i = 0; i < object_total(); i++) {
             rewrite_object_switch(&objects[i], on != 0);
+        }
         __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     } while (on != __atomic_load_n(&target, __ATOMIC_ACQUIRE));
 }
@@ -63,8 +65,9 @@ static void settle(void)
 void rewrite_switch(bool on)
 {
     __atomic_store_n(&target, on, __ATOMIC_RELEASE);
-    if (wanted)
+    if (wanted) {
         settle();
+    }
 }
 
 /* Numbers for its sites, if there are enough; the same as before for one that comes back. Then the code. */
@@ -76,8 +79,9 @@ static void object_patch(struct rewrite_object *o)
         o->room = fits ? o->count : 0;
         site_count += o->room;
     }
-    if (!rewrite_object_patch(o))
+    if (!rewrite_object_patch(o)) {
         o->count = 0;
+    }
 }
 
 /* The loader's name for the object at an address, to know it again; NULL where objects never go. */
@@ -94,17 +98,22 @@ static int object_meet(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     (void)context;
     if (object_count == OBJECTS_MAX ||
-        !rewrite_image_fill(info->dlpi_phdr, info->dlpi_phnum, (uintptr_t)info->dlpi_addr, &o->image))
+        !rewrite_image_fill(info->dlpi_phdr, info->dlpi_phnum, (uintptr_t)info->dlpi_addr, &o->image)) {
         return 0;
-    for (unsigned i = 0; i < info->dlpi_phnum && !code; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X)
+    }
+    for (unsigned i = 0; i < info->dlpi_phnum && !code; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
             code = (uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        }
+    }
     o->module = module_find(code).module;
-    if (o->module == ATTACH_MODULE_NONE)
+    if (o->module == ATTACH_MODULE_NONE) {
         return 0;
+    }
     tried[o->module] = 1;
-    if (!rewrite_object_find(o, first_is_ours))
+    if (!rewrite_object_find(o, first_is_ours)) {
         return 0;
+    }
     o->loaded = loaded_at(code);
     __atomic_store_n(&object_count, object_count + 1, __ATOMIC_RELEASE);
     return 0;
@@ -115,26 +124,32 @@ void rewrite_begin(void)
     void (*volatile first)(void) = __fentry__, (*volatile mine)(void) = profd_collect_fentry;
     uint32_t sites = 0, room = SITES_LEAST;
     first_is_ours = first == mine; /* mcount's is known to be */
-    if (!option.rewrite || !is_alone())
+    if (!option.rewrite || !is_alone()) {
         return;
+    }
     dl_iterate_phdr(object_meet, NULL);
-    for (uint32_t i = 0; i < object_count; i++)
+    for (uint32_t i = 0; i < object_count; i++) {
         sites += sites + objects[i].count <= STUB_SITES_MAX ? objects[i].count : 0;
-    while (room < sites * 2 && room < STUB_SITES_MAX)
+    }
+    while (room < sites * 2 && room < STUB_SITES_MAX) {
         room *= 2;
+    }
     table_set_sites(room);
-    for (uint32_t i = 0; i < object_count; i++)
+    for (uint32_t i = 0; i < object_count; i++) {
         object_patch(&objects[i]);
+    }
     __atomic_store_n(&wanted, 1, __ATOMIC_RELEASE);
 }
 
-/* What was at the same place before has numbers for it. NULL: it is known, or there is no room. */
+/* An object that was loaded at the same address before has site numbers. NULL: it is known, or there is no capacity. */
 static struct rewrite_object *object_for(const struct rewrite_image *image)
 {
     uint32_t n = object_total();
-    for (uint32_t i = 0; i < n; i++)
-        if (objects[i].image.low == image->low && objects[i].image.high == image->high)
+    for (uint32_t i = 0; i < n; i++) {
+        if (objects[i].image.low == image->low && objects[i].image.high == image->high) {
             return objects[i].count ? NULL : &objects[i];
+        }
+    }
     return n < OBJECTS_MAX ? &objects[n] : NULL;
 }
 
@@ -142,30 +157,37 @@ static void object_learn(uint16_t module, uintptr_t self)
 {
     struct dl_find_object found;
     struct rewrite_image image;
-    if (!module_image_find(self, &found))
+    if (!module_image_find(self, &found)) {
         return;
+    }
     const ElfW(Ehdr) *h = found.dlfo_map_start;
     if (h->e_phentsize != sizeof(ElfW(Phdr)) || h->e_phoff + h->e_phnum * sizeof(ElfW(Phdr)) > PAGE ||
-        !rewrite_image_fill((const void *)((uintptr_t)h + h->e_phoff), h->e_phnum, found.dlfo_link_map->l_addr, &image))
+        !rewrite_image_fill((const void *)((uintptr_t)h + h->e_phoff), h->e_phnum, found.dlfo_link_map->l_addr,
+                            &image)) {
         return;
+    }
     struct rewrite_object *o = object_for(&image);
-    if (!o)
+    if (!o) {
         return;
+    }
     o->image = image;
-    if (!rewrite_object_find(o, first_is_ours))
+    if (!rewrite_object_find(o, first_is_ours)) {
         return;
+    }
     o->module = module;
     o->loaded = found.dlfo_link_map;
     object_patch(o);
-    if (o == &objects[object_count])
+    if (o == &objects[object_count]) {
         __atomic_store_n(&object_count, object_count + 1, __ATOMIC_RELEASE);
+    }
 }
 
 void rewrite_learn(uint16_t module, uintptr_t self)
 {
     if (!__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) || module == 0 || module > ATTACH_MODULES_MAX || tried[module] ||
-        !is_alone() || __atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL))
+        !is_alone() || __atomic_load_n(&closing, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQ_REL)) {
         return;
+    }
     tried[module] = 1;
     object_learn(module, self);
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
@@ -187,9 +209,11 @@ uint32_t rewrite_site(uintptr_t self)
 bool rewrite_contains(uintptr_t pc)
 {
     uint32_t n = object_total();
-    for (uint32_t i = 0; i < n; i++)
-        if (pc - objects[i].near.at < objects[i].near.size && objects[i].near.at)
+    for (uint32_t i = 0; i < n; i++) {
+        if (pc - objects[i].near.at < objects[i].near.size && objects[i].near.at) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -197,8 +221,9 @@ void rewrite_close_begin(void)
 {
     profd_collect_thread.closing++;
     __atomic_fetch_add(&closing, 1, __ATOMIC_ACQ_REL);
-    while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE))
+    while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE)) {
         raw_call(SYS_sched_yield, 0, 0, 0, 0);
+    }
 }
 
 void rewrite_close_end(void)
@@ -206,28 +231,33 @@ void rewrite_close_end(void)
     uint32_t n = object_total();
     for (uint32_t i = 0; i < n; i++) {
         struct rewrite_object *o = &objects[i];
-        if (!o->count || !o->loaded || loaded_at(o->image.low + o->sites[0].at) == o->loaded)
+        if (!o->count || !o->loaded || loaded_at(o->image.low + o->sites[0].at) == o->loaded) {
             continue;
+        }
         tried[o->module] = 0;
         rewrite_object_forget(o);
     }
     profd_collect_thread.closing--;
-    if (__atomic_sub_fetch(&closing, 1, __ATOMIC_ACQ_REL) == 0 && wanted)
+    if (__atomic_sub_fetch(&closing, 1, __ATOMIC_ACQ_REL) == 0 && wanted) {
         settle();
+    }
 }
 
 void rewrite_begin_child(void)
 {
     uint32_t n = object_total();
-    if (!wanted)
+    if (!wanted) {
         return;
+    }
     for (uint32_t i = 0; i < n; i++) {
         objects[i].module = 0;
-        if (busy)
+        if (busy) {
             objects[i].state = REWRITE_MIXED;
+        }
     }
-    for (uint32_t i = 0; i <= ATTACH_MODULES_MAX; i++)
+    for (uint32_t i = 0; i <= ATTACH_MODULES_MAX; i++) {
         tried[i] = 0;
+    }
     closing = profd_collect_thread.closing;
     busy = 0;
     settle();

@@ -39,7 +39,7 @@ uint32_t rewrite_site(uintptr_t self);
 bool rewrite_contains(uintptr_t pc);
 
 /* Switches the sites: other threads follow within the time that their caches take. Any thread, any handler, but one at
- * a time (collect_switch). Where protection cannot be changed any more, sites stay as they are; the tables alone say no
+ * a time (pause.c). Where protection cannot be changed any more, sites stay as they are; the tables alone say no
  * then. O(sites). */
 void rewrite_switch(bool on);
 

@@ -1,4 +1,4 @@
-/* From the unwinder's table of functions to the one call in each that is ours. */
+/* Finds the one call of the collector in each function of the unwinder's table. */
 #include "client/collect/rewrite_find.h"
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #define LINE_MAX 1024u /* bytes of a function that are decoded: large frames are probed page by page */
 
 extern const char __start_profd_collect_text[]
-    __attribute__((visibility("hidden"))); /* the linker's: code of ours has no sites */
+    __attribute__((visibility("hidden"))); /* defined by the linker: the collector's code has no sites */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
 extern void profd_collect_mcount(void) __attribute__((visibility("hidden")));
 extern void profd_collect_fentry(void) __attribute__((visibility("hidden")));
@@ -31,31 +31,39 @@ static uintptr_t relative32(uintptr_t at)
     return at + (uintptr_t)(intptr_t)(int32_t)read32(at);
 }
 
-/* Where a call that goes to `target` arrives: the form, or -1 if not at a function of ours. */
+/* The form of a call to `target`, or -1 if it is not a function of the collector. */
 static int arrival(const struct walk *w, uintptr_t target)
 {
-    if (target == (uintptr_t)profd_collect_mcount)
+    if (target == (uintptr_t)profd_collect_mcount) {
         return 0;
-    if (target == (uintptr_t)profd_collect_fentry)
+    }
+    if (target == (uintptr_t)profd_collect_fentry) {
         return REWRITE_FENTRY;
-    if (!rewrite_image_has_code(w->image, target, 16))
+    }
+    if (!rewrite_image_has_code(w->image, target, 16)) {
         return -1;
+    }
     /* An entry of a PLT: [endbr64] [bnd] jmp *slot(%rip) */
     const uint8_t *b = (const uint8_t *)target;
-    if (b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa)
+    if (b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa) {
         b += 4;
-    if (b[0] == 0xf2)
+    }
+    if (b[0] == 0xf2) {
         b++;
-    if (b[0] != 0xff || b[1] != 0x25)
+    }
+    if (b[0] != 0xff || b[1] != 0x25) {
         return -1;
+    }
     uintptr_t slot = relative32((uintptr_t)b + 2) + 4;
-    for (unsigned i = 0; i < w->slots->count; i++)
-        if (w->slots->at[i] == slot)
+    for (unsigned i = 0; i < w->slots->count; i++) {
+        if (w->slots->at[i] == slot) {
             return (int)w->slots->form[i];
+        }
+    }
     return -1;
 }
 
-/* Whether a call of ours stands at `at`; end is at least 6 bytes further. */
+/* Whether there is a call of the collector at `at`; end is at least 6 bytes further. */
 static bool site_read(const struct walk *w, uintptr_t at, struct rewrite_site *out)
 {
     const uint8_t *b = (const uint8_t *)at;
@@ -63,9 +71,11 @@ static bool site_read(const struct walk *w, uintptr_t at, struct rewrite_site *o
     uint32_t extra = 0;
     if (b[0] == 0xff && b[1] == 0x15) {
         uintptr_t slot = relative32(at + 2) + 4;
-        for (unsigned i = 0; i < w->slots->count; i++)
-            if (w->slots->at[i] == slot)
+        for (unsigned i = 0; i < w->slots->count; i++) {
+            if (w->slots->at[i] == slot) {
                 form = (int)w->slots->form[i];
+            }
+        }
         extra = REWRITE_LONG;
     } else if (b[0] == 0xe8) {
         form = arrival(w, relative32(at + 1) + 4);
@@ -73,8 +83,9 @@ static bool site_read(const struct walk *w, uintptr_t at, struct rewrite_site *o
         form = arrival(w, relative32(at + 2) + 4);
         extra = REWRITE_LONG;
     }
-    if (form < 0)
+    if (form < 0) {
         return false;
+    }
     out->at = (uint32_t)(at - w->image->low) + (extra ? 1 : 0);
     out->form = (uint32_t)form | extra;
     return true;
@@ -83,14 +94,17 @@ static bool site_read(const struct walk *w, uintptr_t at, struct rewrite_site *o
 static bool function_search(const struct walk *w, uintptr_t begin, uint32_t size, struct rewrite_site *out)
 {
     uintptr_t end = begin + (size < LINE_MAX ? size : LINE_MAX);
-    if (begin >= (uintptr_t)__start_profd_collect_text && begin < (uintptr_t)__stop_profd_collect_text)
+    if (begin >= (uintptr_t)__start_profd_collect_text && begin < (uintptr_t)__stop_profd_collect_text) {
         return false;
+    }
     for (uintptr_t at = begin; end - at >= 6;) {
-        if (site_read(w, at, out))
+        if (site_read(w, at, out)) {
             return true;
+        }
         unsigned n = rewrite_decode_length((const uint8_t *)at, (const uint8_t *)end);
-        if (n == 0)
+        if (n == 0) {
             return false;
+        }
         at += n;
     }
     return false;
@@ -101,10 +115,12 @@ static void site_sink(struct rewrite_site *sites, uint32_t at, uint32_t n)
 {
     struct rewrite_site held = sites[at];
     for (uint32_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && sites[child + 1].at > sites[child].at)
+        if (child + 1 < n && sites[child + 1].at > sites[child].at) {
             child++;
-        if (sites[child].at <= held.at)
+        }
+        if (sites[child].at <= held.at) {
             break;
+        }
         sites[at] = sites[child];
         at = child;
     }
@@ -113,8 +129,9 @@ static void site_sink(struct rewrite_site *sites, uint32_t at, uint32_t n)
 
 static void sites_sort(struct rewrite_site *sites, uint32_t n)
 {
-    for (uint32_t i = n / 2; i > 0; i--)
+    for (uint32_t i = n / 2; i > 0; i--) {
         site_sink(sites, i - 1, n);
+    }
     for (uint32_t i = n; i > 1; i--) {
         struct rewrite_site largest = sites[0];
         sites[0] = sites[i - 1];
@@ -132,16 +149,20 @@ uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewr
     uint32_t n = 0, kept = 0, size;
     bool ordered = true;
     while (n < most && rewrite_frames_next(&f, &function, &size)) {
-        if (!function_search(&w, function, size, &out[n]))
+        if (!function_search(&w, function, size, &out[n])) {
             continue;
+        }
         ordered = ordered && (n == 0 || out[n].at > out[n - 1].at);
         n++;
     }
-    if (!ordered)
+    if (!ordered) {
         sites_sort(out, n);
-    for (uint32_t i = 0; i < n; i++) /* two frames may speak of one function */
-        if (i == 0 || out[i].at != out[kept - 1].at)
+    }
+    for (uint32_t i = 0; i < n; i++) { /* two frames may describe one function */
+        if (i == 0 || out[i].at != out[kept - 1].at) {
             out[kept++] = out[i];
+        }
+    }
     return kept;
 }
 

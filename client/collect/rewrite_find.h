@@ -10,7 +10,7 @@
 
 enum rewrite_form {
     REWRITE_FENTRY = 1, /* the function is __fentry__, else mcount */
-    REWRITE_LONG = 2,   /* six bytes: a prefix stands before the opcode */
+    REWRITE_LONG = 2,   /* six bytes: a prefix precedes the opcode */
 };
 
 struct rewrite_site {

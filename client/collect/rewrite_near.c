@@ -43,7 +43,7 @@ static void write64(uint8_t *at, uint64_t value)
     raw_copy(at, &value, sizeof value);
 }
 
-/* What %fs:offset means this word of the thread. */
+/* The %fs offset of this thread-local variable. */
 static uint32_t thread_offset(const void *word)
 {
     uintptr_t begin;
@@ -84,10 +84,13 @@ static void thunk_write(uint8_t *to, uintptr_t self, uint32_t place, bool fentry
                0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}};
     static const uint8_t above[4] = {0x4c, 0x8b, 0x14, 0x24};
     uintptr_t at = (uintptr_t)to;
-    for (unsigned i = 0; i < STUB_THUNK_SIZE / 8; i++) /* by words: there are hundreds, and a program waits */
+    for (unsigned i = 0; i < STUB_THUNK_SIZE / 8;
+         i++) { /* one system call for all: there are hundreds, and the program waits */
         __asm__ volatile("mov %1, %0" : "=m"(*((uint64_t *)(void *)to + i)) : "r"(code.words[i]));
-    if (fentry)
+    }
+    if (fentry) {
         raw_copy(to, above, sizeof above);
+    }
     write32(to + 21, thread_offset(&profd_collect_thread.sites));
     write32(to + STUB_THUNK_PLACE, place);
     write32(to + 37, place + 8);
@@ -106,10 +109,12 @@ static uintptr_t map_at(uintptr_t at, size_t size)
 {
     long got = raw_call6(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got < 0 && got > -4096)
+    if (got < 0 && got > -4096) {
         return 0;
-    if ((uintptr_t)got == at)
+    }
+    if ((uintptr_t)got == at) {
         return at;
+    }
     raw_call(SYS_munmap, got, size, 0, 0); /* a kernel before 4.17 takes the address for a wish */
     return 0;
 }
@@ -120,21 +125,25 @@ static uintptr_t map_near(const struct rewrite_image *image, size_t size)
     uintptr_t low = image->low & ~(uintptr_t)(PAGE - 1), high = (image->high + PAGE - 1) & ~(uintptr_t)(PAGE - 1),
               got = 0;
     uintptr_t step = STEP_FIRST;
-    for (unsigned i = 0; i < STEPS && !got; i++, step *= 2)
-        if (low > size + step && is_near(image, low - size - step, size))
+    for (unsigned i = 0; i < STEPS && !got; i++, step *= 2) {
+        if (low > size + step && is_near(image, low - size - step, size)) {
             got = map_at(low - size - step, size);
+        }
+    }
     for (unsigned i = 0; i < STEPS && !got; i++) {
         step /= 2;
-        if (is_near(image, high + step, size))
+        if (is_near(image, high + step, size)) {
             got = map_at(high + step, size);
+        }
     }
     return got;
 }
 
 uintptr_t rewrite_near_target(const struct rewrite_near *near, const struct rewrite_site *site, uint32_t i)
 {
-    if (near->first != REWRITE_NO_THUNKS)
+    if (near->first != REWRITE_NO_THUNKS) {
         return near->at + THUNKS_AT + (uintptr_t)i * STUB_THUNK_SIZE;
+    }
     return near->at + (site->form & REWRITE_FENTRY ? COPY_SIZE : 0);
 }
 
@@ -144,11 +153,13 @@ bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_s
     struct rewrite_near near = {0, THUNKS_AT + (first != REWRITE_NO_THUNKS ? (size_t)n * STUB_THUNK_SIZE : 0), first};
     near.size = (near.size + PAGE - 1) / PAGE * PAGE;
     if ((uintptr_t)profd_collect_near_mcount_end - (uintptr_t)profd_collect_near_mcount > COPY_SIZE ||
-        (uintptr_t)profd_collect_near_fentry_end - (uintptr_t)profd_collect_near_fentry > COPY_SIZE)
+        (uintptr_t)profd_collect_near_fentry_end - (uintptr_t)profd_collect_near_fentry > COPY_SIZE) {
         return false;
+    }
     near.at = map_near(image, near.size);
-    if (!near.at)
+    if (!near.at) {
         return false;
+    }
     uint8_t *to = (uint8_t *)near.at;
     copy_write(to, profd_collect_near_mcount, profd_collect_near_mcount_word, profd_collect_near_mcount_end,
                profd_collect_none_mcount);
@@ -171,8 +182,9 @@ bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_s
 
 void rewrite_near_free(struct rewrite_near *near)
 {
-    if (near->at)
+    if (near->at) {
         raw_call(SYS_munmap, near->at, near->size, 0, 0);
+    }
     near->at = 0;
 }
 

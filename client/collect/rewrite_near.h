@@ -1,4 +1,4 @@
-/* Code of ours within 2 GiB of an object: copies of the stub, and thunks. */
+/* The collector's code within 2 GiB of an object: copies of the stub, and thunks. */
 #ifndef PROFD_COLLECT_REWRITE_NEAR_H
 #define PROFD_COLLECT_REWRITE_NEAR_H
 

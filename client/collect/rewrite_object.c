@@ -18,16 +18,19 @@ bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy)
     struct rewrite_slots slots;
     struct rewrite_frames frames;
     o->count = 0;
-    if (!rewrite_find_slots(&o->image, trust_lazy, &slots) || !rewrite_frames_find(&o->image, slots.own, &frames))
+    if (!rewrite_find_slots(&o->image, trust_lazy, &slots) || !rewrite_frames_find(&o->image, slots.own, &frames)) {
         return false;
+    }
     uint32_t most = frames.count;
-    if (most == 0)
+    if (most == 0) {
         return false;
+    }
     if (most > o->sites_room) {
         long got = raw_call6(SYS_mmap, 0, (long)(most * sizeof *o->sites), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (got < 0 && got > -4096)
+        if (got < 0 && got > -4096) {
             return false;
+        }
         o->sites = (struct rewrite_site *)got;
         o->sites_room = most;
     }
@@ -42,15 +45,17 @@ static bool segment_protect(const struct rewrite_image *image, const ElfW(Phdr) 
     uintptr_t high = (p->p_vaddr + image->bias + p->p_filesz + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     long protection =
         PROT_EXEC | (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W || writable ? PROT_WRITE : 0);
-    if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+    if (p->p_type != PT_LOAD || !(p->p_flags & PF_X)) {
         return true;
+    }
     return raw_call(SYS_mprotect, low, high - low, protection, 0) >= 0;
 }
 
 static void image_close(const struct rewrite_image *image, unsigned segments)
 {
-    for (unsigned i = 0; i < segments; i++)
+    for (unsigned i = 0; i < segments; i++) {
         segment_protect(image, &image->headers[i], false);
+    }
 }
 
 /* Makes the code writable. False: that is not allowed; all is as it was. */
@@ -80,8 +85,9 @@ static void site_patch(const struct rewrite_object *o, uint32_t i)
 {
     uint8_t *code = (uint8_t *)(o->image.low + o->sites[i].at);
     uint32_t value = displacement(o, i);
-    if (o->sites[i].form & REWRITE_LONG)
+    if (o->sites[i].form & REWRITE_LONG) {
         *(volatile uint8_t *)(code - 1) = PREFIX;
+    }
     *(volatile uint8_t *)code = opcode_on(o);
     raw_copy(code + 1, &value, sizeof value);
 }
@@ -101,20 +107,25 @@ static uint32_t page_count(const struct rewrite_object *o)
 
 bool rewrite_object_patch(struct rewrite_object *o)
 {
-    if (page_count(o) > PAGES_MAX)
+    if (page_count(o) > PAGES_MAX) {
         return false;
+    }
     uint64_t all = ~0ull, before = 0;
-    if (!rewrite_near_make(&o->image, o->sites, o->count, o->room ? o->first : REWRITE_NO_THUNKS, &o->near))
+    if (!rewrite_near_make(&o->image, o->sites, o->count, o->room ? o->first : REWRITE_NO_THUNKS, &o->near)) {
         return false;
+    }
     raw_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
     bool open = image_open(&o->image);
-    for (uint32_t i = 0; i < o->count && open; i++)
+    for (uint32_t i = 0; i < o->count && open; i++) {
         site_patch(o, i);
-    if (open)
+    }
+    if (open) {
         image_close(&o->image, o->image.count);
+    }
     raw_call(SYS_rt_sigprocmask, 2, &before, 0, sizeof before);
-    if (!open)
+    if (!open) {
         rewrite_near_free(&o->near);
+    }
     o->state = REWRITE_ON;
     return open;
 }
@@ -125,17 +136,20 @@ static void site_switch(const struct rewrite_object *o, uint32_t i, bool on)
     uint8_t *code = (uint8_t *)(o->image.low + o->sites[i].at), from = on ? OPCODE_OFF : opcode_on(o);
     uint32_t value = displacement(o, i), has;
     raw_copy(&has, code + 1, sizeof has);
-    if (has == value && __atomic_load_n(code, __ATOMIC_RELAXED) == from)
+    if (has == value && __atomic_load_n(code, __ATOMIC_RELAXED) == from) {
         __atomic_store_n(code, on ? opcode_on(o) : OPCODE_OFF, __ATOMIC_RELAXED);
+    }
 }
 
 void rewrite_object_switch(struct rewrite_object *o, bool on)
 {
     uint32_t state = on ? REWRITE_ON : REWRITE_OFF;
-    if (!o->count || o->state == state || !image_open(&o->image))
+    if (!o->count || o->state == state || !image_open(&o->image)) {
         return;
-    for (uint32_t i = 0; i < o->count; i++)
+    }
+    for (uint32_t i = 0; i < o->count; i++) {
         site_switch(o, i, on);
+    }
     image_close(&o->image, o->image.count);
     o->state = state;
 }
@@ -151,12 +165,14 @@ uint32_t rewrite_object_search(const struct rewrite_object *o, uintptr_t self)
     uint32_t low = 0, high = o->count, at = (uint32_t)(self - o->image.low - 5);
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (o->sites[middle].at == at)
+        if (o->sites[middle].at == at) {
             return middle + 1;
-        if (o->sites[middle].at < at)
+        }
+        if (o->sites[middle].at < at) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return 0;
 }

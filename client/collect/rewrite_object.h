@@ -15,7 +15,7 @@ struct rewrite_object {
     struct rewrite_site *sites; /* ascending */
     uint32_t sites_room;
     uint32_t count;       /* 0: not rewritten, or gone */
-    uint32_t first, room; /* numbers of its sites: first … first + room − 1; room 0: no thunks */
+    uint32_t first, room; /* numbers of its sites: first … first + room − 1; 0: it has no thunks */
     uint32_t state;       /* enum rewrite_state */
     uint16_t module;
     struct rewrite_near near;
@@ -29,10 +29,11 @@ bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy);
  * not. */
 bool rewrite_object_patch(struct rewrite_object *o);
 
-/* Switches all sites by one byte each; threads may run. What is no site of ours any more stays as it is. */
+/* Switches all sites by changing one byte of each; threads may run. Code that is no longer one of its sites is not
+ * changed. */
 void rewrite_object_switch(struct rewrite_object *o, bool on);
 
-/* Its code is gone: nothing of it is touched, but for what was ours. */
+/* Its code was unmapped: only the collector's own code is changed. */
 void rewrite_object_forget(struct rewrite_object *o);
 
 /* Number + 1 of the site that returns to self among the object's; 0: none. O(log sites) */

@@ -14,23 +14,27 @@
 #include "client/collect/sample_stack.h"
 #include "client/collect/stub.h"
 #include "client/collect/table.h"
+#include "client/collect/kin.h"
 #include "client/collect/module.h"
 
 #define TIMERS_MAX 65536u  /* timers whose ids are remembered for giving up */
 #define KEY_NOWHERE 2      /* of all ticks outside every object */
 #define SECOND 1000000000u /* ns */
-#define IDLE_RATE 10u      /* ticks per second while the daemon pauses us */
+#define IDLE_RATE 10u      /* ticks per second while the daemon pauses us, or where no ticks are wanted */
+#define LOOK_MS 1000u      /* between two looks at the daemon */
+#define ANSWER_MS 10u      /* until the first look for an answer */
 
 extern int __sigaction(int number, const struct sigaction *act, struct sigaction *old);
 extern void *__libc_stack_end __attribute__((weak));
 extern const char __start_profd_collect_text[]
-    __attribute__((visibility("hidden"))); /* the linker's: all code of ours */
+    __attribute__((visibility("hidden"))); /* defined by the linker: all of the collector's code */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
 
-static uint32_t on;        /* ticks come */
-static uint32_t owned;     /* SIGPROF's handler is tick() */
-static uint64_t looked_ns; /* of ticks since the daemon was last looked at */
-static uint64_t look_ns;   /* of ticks until the next look: the answer to ATTACH is looked for soon, then ever later */
+static uint32_t on;      /* ticks come */
+static uint32_t owned;   /* SIGPROF's handler is tick() */
+static uint64_t look_at; /* handover_now_ms: the next look at the daemon; 0: the next tick */
+static uint64_t
+    look_wait; /* ms between the last look and the next: the answer to ATTACH is looked for soon, then ever later */
 static uint32_t timer_set[TIMERS_MAX / 32];
 
 /* How the calling thread's timer is set: its period in periods of the header's rate, which is what one of its ticks
@@ -57,13 +61,15 @@ void sample_lose_signal(void)
 
 static void timer_note(int32_t id, bool there)
 {
-    if (id < 0 || (uint32_t)id >= TIMERS_MAX)
+    if (id < 0 || (uint32_t)id >= TIMERS_MAX) {
         return;
+    }
     uint32_t bit = 1u << (id & 31);
-    if (there)
+    if (there) {
         __atomic_fetch_or(&timer_set[id / 32], bit, __ATOMIC_RELAXED);
-    else
+    } else {
         __atomic_fetch_and(&timer_set[id / 32], ~bit, __ATOMIC_RELAXED);
+    }
 }
 
 /* Where a tick fell becomes a count. */
@@ -71,10 +77,12 @@ static void tick_place(uintptr_t pc, uint64_t weight)
 {
     struct module_place place = module_find(pc);
     struct table_entry entry = {pc, {0, place.offset, 0, place.module}};
-    if (place.module == ATTACH_MODULE_NONE)
+    if (place.module == ATTACH_MODULE_NONE) {
         entry.key = KEY_NOWHERE;
-    if (table_count_shared(ATTACH_KIND_SAMPLES, &entry, weight))
+    }
+    if (table_count_shared(ATTACH_KIND_SAMPLES, &entry, weight)) {
         return;
+    }
     collect_word_add(ATTACH_WORD_TICKS_DROPPED, weight);
 }
 
@@ -84,25 +92,27 @@ static bool is_inside(uintptr_t pc)
            rewrite_contains(pc);
 }
 
-/* ns between two ticks at the header's rate; without one, ticks only look. */
+/* ns of CPU time between two ticks at the header's rate; without one, ticks only look. */
 static uint64_t period_ns(void)
 {
     uint32_t rate = collect.header->rate;
-    return rate ? SECOND / rate : SECOND;
+    return SECOND / (rate ? rate : IDLE_RATE);
 }
 
-/* Whole periods, so that a count stands for one at the header's rate however often ticks come: what is asked for is
- * rounded down. The program's own pauses may be shorter than an idle period, and change nothing here. */
+/* Whole multiples of the period, so that a weighted count is at the header's rate; the requested rate is rounded down.
+ * Pauses by the program may be shorter than an idle period, and change nothing here. */
 static struct timing timing_wanted(void)
 {
     bool paused;
     uint32_t asked, rate = collect.header->rate;
     handover_page_get(&paused, &asked);
-    if (rate == 0)
+    if (rate == 0) {
         return (struct timing){1, true};
+    }
     struct timing t = {asked && asked < rate ? (rate + asked - 1) / asked : 1, paused};
-    if (t.idle && t.periods < rate / IDLE_RATE)
+    if (t.idle && t.periods < rate / IDLE_RATE) {
         t.periods = rate / IDLE_RATE;
+    }
     return t;
 }
 
@@ -115,8 +125,8 @@ static void timer_set_going(int id, struct timing t, uint64_t first)
     raw_call(SYS_timer_settime, id, 0, &spec, 0);
 }
 
-/* Of weight periods, as many as are believed to have been spent here. More ticks at once than 80 ms hold came late: the
- * signal was blocked, and here is not where they belong. */
+/* Of weight periods, those that were spent here. Ticks of more than 80 ms came late: the signal was blocked, and they
+ * do not belong here. */
 static uint64_t weight_here(uint64_t weight)
 {
     uint64_t cap = collect.header->rate / 12, least = 2ull * armed.periods;
@@ -128,10 +138,14 @@ static uint64_t weight_here(uint64_t weight)
 static void tick_count(const void *context, uint64_t weight)
 {
     uint64_t here = weight_here(weight);
+    if (kin_tell(collect.header)) {
+        handover_look();
+    }
     uintptr_t pc = sample_stack_pc(context);
     collect_word_add(ATTACH_WORD_TICKS, weight);
-    if (weight > here)
+    if (weight > here) {
         collect_word_add(ATTACH_WORD_TICKS_BLOCKED, weight - here);
+    }
     if (is_inside(pc)) {
         collect_word_add(ATTACH_WORD_TICKS_INSIDE, here);
     } else {
@@ -140,39 +154,54 @@ static void tick_count(const void *context, uint64_t weight)
     }
 }
 
-/* The daemon's page is obeyed at every tick, its socket looked at once in a second of ticks. */
-static void tick_look(uint64_t weight)
+/* Looks at the daemon's socket if it is time. By the wall clock: a process that uses little CPU time has few ticks, and
+ * each of them may be the only one for minutes. */
+static void tick_listen(void)
+{
+    uint64_t now = handover_now_ms(), at = __atomic_load_n(&look_at, __ATOMIC_RELAXED), wait = LOOK_MS;
+    if (now < at ||
+        !__atomic_compare_exchange_n(&look_at, &at, now + LOOK_MS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        return;
+    }
+    if (handover_look()) {
+        wait = look_wait >= LOOK_MS ? ANSWER_MS : look_wait * 2 + ANSWER_MS;
+        wait = wait < LOOK_MS ? wait : LOOK_MS;
+        __atomic_store_n(&look_at, now + wait, __ATOMIC_RELAXED);
+    }
+    look_wait = wait;
+}
+
+/* The daemon's page is obeyed at every tick. */
+static void tick_look(void)
 {
     bool paused;
     uint32_t rate;
-    uint64_t ns = weight_here(weight) * period_ns();
     handover_note_cpu(); /* now: the process may be killed before the next */
-    if (__atomic_add_fetch(&looked_ns, ns, __ATOMIC_RELAXED) >= __atomic_load_n(&look_ns, __ATOMIC_RELAXED)) {
-        uint64_t last = __atomic_load_n(&look_ns, __ATOMIC_RELAXED), next = SECOND;
-        __atomic_store_n(&looked_ns, 0, __ATOMIC_RELAXED);
-        if (handover_look())
-            next = last >= SECOND ? period_ns() : last * 2 + period_ns();
-        __atomic_store_n(&look_ns, next < SECOND ? next : SECOND, __ATOMIC_RELAXED);
-    }
-    if (handover_page_get(&paused, &rate))
+    tick_listen();
+    if (handover_page_get(&paused, &rate)) {
         pause_set(PAUSE_BY_DAEMON, paused);
+    }
     struct timing wanted = timing_wanted();
-    if (profd_collect_thread.timer > 0 && (wanted.periods != armed.periods || wanted.idle != armed.idle))
+    if (profd_collect_thread.timer > 0 && (wanted.periods != armed.periods || wanted.idle != armed.idle)) {
         timer_set_going(profd_collect_thread.timer - 1, wanted, period_ns() * wanted.periods);
+    }
 }
 
 static void tick(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &on)
-        return; /* somebody's kill() */
-    if (!sample_is_on() || __atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING)
+    if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &on) {
+        return; /* sent by kill() */
+    }
+    if (!sample_is_on() || __atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING) {
         return;
+    }
     uint64_t weight = (1 + (info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0)) * armed.periods;
-    /* Of an idle period nobody knows how much counts. */
-    if (!armed.idle && __atomic_load_n(&collect.on, __ATOMIC_RELAXED))
+    /* It is unknown which part of an idle period was counted. */
+    if (!armed.idle && __atomic_load_n(&collect.on, __ATOMIC_RELAXED)) {
         tick_count(context, weight);
-    tick_look(weight);
+    }
+    tick_look();
 }
 
 /* A number for the moment of the first tick: threads that live shorter than a tick must get their share of ticks, too.
@@ -204,8 +233,9 @@ static void timer_make(void)
     event.tid = (int)raw_call(SYS_gettid, 0, 0, 0, 0);
     profd_collect_thread.timer = -1;
     if (raw_call(SYS_timer_create, clock, &event, &id, 0) < 0) {
-        if (collect.header->rate)
+        if (collect.header->rate) {
             collect_word_add(ATTACH_WORD_THREADS_UNTIMED, 1);
+        }
         return;
     }
     struct timing t = timing_wanted();
@@ -218,36 +248,41 @@ void sample_arm(uintptr_t stack_low, uintptr_t stack_high)
 {
     profd_collect_thread.stack_low = stack_low;
     profd_collect_thread.stack_high = stack_high;
-    if (profd_collect_thread.timer == 0 && sample_is_on())
+    if (profd_collect_thread.timer == 0 && sample_is_on()) {
         timer_make();
+    }
 }
 
 void sample_arm_late(void)
 {
-    if (profd_collect_thread.timer == 0 && sample_is_on())
+    if (profd_collect_thread.timer == 0 && sample_is_on()) {
         timer_make();
+    }
 }
 
 void sample_disarm(void)
 {
     int32_t id = profd_collect_thread.timer - 1;
     profd_collect_thread.timer = -1;
-    if (id < 0)
+    if (id < 0) {
         return;
+    }
     timer_note(id, false);
     raw_call(SYS_timer_delete, id, 0, 0, 0);
 }
 
 static void signal_lost_note(void)
 {
-    if (collect.header->rate)
+    if (collect.header->rate) {
         collect.header->words[ATTACH_WORD_FOREIGN_SIGPROF] = 1;
+    }
 }
 
 void sample_give_up(void)
 {
-    if (!__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL))
+    if (!__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL)) {
         return;
+    }
     for (int32_t id = 0; id < (int32_t)TIMERS_MAX; id++) {
         if (timer_set[id / 32] == 0) {
             id |= 31;
@@ -264,8 +299,9 @@ static void main_arm(void)
     struct rlimit limit = {0, 0};
     uintptr_t high = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
     uint64_t room = 8u << 20;
-    if (raw_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit) == 0 && limit.rlim_cur < room)
+    if (raw_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit) == 0 && limit.rlim_cur < room) {
         room = limit.rlim_cur;
+    }
     sample_arm(high > room ? high - room : 0, high > room ? high : 0);
 }
 
@@ -275,8 +311,9 @@ void sample_prepare(void)
     raw_zero(&ours, sizeof ours);
     ours.sa_sigaction = tick;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    if (!option.timers)
+    if (!option.timers) {
         return;
+    }
     if (__sigaction(SIGPROF, NULL, &old) != 0 || old.sa_handler != SIG_DFL || __sigaction(SIGPROF, &ours, NULL) != 0) {
         signal_lost_note();
         return;
@@ -289,10 +326,12 @@ void sample_prepare(void)
 void sample_arm_child(void)
 {
     uintptr_t low = profd_collect_thread.stack_low, high = profd_collect_thread.stack_high;
-    for (unsigned i = 0; i < TIMERS_MAX / 32; i++)
-        if (timer_set[i])
+    for (unsigned i = 0; i < TIMERS_MAX / 32; i++) {
+        if (timer_set[i]) {
             timer_set[i] = 0;
+        }
+    }
     profd_collect_thread.timer = 0;
-    looked_ns = look_ns = 0;
+    look_at = look_wait = 0;
     sample_arm(low, high);
 }

@@ -16,11 +16,12 @@ void sample_disarm(void);
 /* In a fork's child: timers are not inherited. */
 void sample_arm_child(void);
 
-/* The program takes SIGPROF for itself: all timers go, no tick of ours reaches its handler. */
+/* The program installs its own SIGPROF handler: all timers are deleted, and no tick of the collector reaches that
+ * handler. */
 void sample_give_up(void);
-/* True while there are ticks of ours. */
+/* True while the collector has ticks. */
 bool sample_is_on(void);
-/* True while SIGPROF's handler is ours, though perhaps it does nothing any more; and the end of that. */
+/* True while the SIGPROF handler is the collector's, even if it does nothing any more; and the end of that. */
 bool sample_has_signal(void);
 void sample_lose_signal(void);
 

@@ -4,8 +4,8 @@
 #include <cpuid.h>
 #endif
 
-/* The components of XSAVE that fit the stub's room of 2,688 bytes: all but AMX and PKRU, which libc's code never
- * touches. 0: the machine has only FXSAVE. */
+/* The components of XSAVE that fit into the stub's 2,688 bytes: all but AMX and PKRU, which libc's code never uses. 0:
+ * the machine has only FXSAVE. */
 static uint64_t vector_mask(void)
 {
 #if defined __x86_64__

@@ -1,5 +1,7 @@
 /* The slow path: a call that the stub found no slot for. On x86-64 the caller's vector registers are live here. */
 #include "client/collect/collect.h"
+#include "client/collect/handover.h"
+#include "client/collect/kin.h"
 #include "client/collect/module.h"
 #include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
@@ -18,11 +20,14 @@ static bool is_on_stack(uintptr_t address)
 
 void collect_slow(uintptr_t from, uintptr_t self)
 {
-    if (__atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING && !collect_start()) {
+    if (__atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING && !collect_start(NULL)) {
         __atomic_fetch_add(&collect.early_lost, 1, __ATOMIC_RELAXED);
         return;
     }
     collect_check_alone();
+    if (kin_tell(collect.header)) {
+        handover_look();
+    }
     thread_begin_late();
     sample_arm_late();
     struct module_place callee = module_find(self), caller = module_find(from);
@@ -31,13 +36,15 @@ void collect_slow(uintptr_t from, uintptr_t self)
         collect_word_add(ATTACH_WORD_CALLS_JUNK, 1);
         /* As many stack addresses as depths: one slot for all of them, by the slow path. Generated code keeps its own.
          */
-        if (is_on_stack(from))
+        if (is_on_stack(from)) {
             entry.key = stub_key(0, self);
+        }
     }
     module_set_called(callee.module);
     rewrite_learn(callee.module, self);
-    if (!table_count_mine(&entry, 1) && !table_count_shared(ATTACH_KIND_ARCS, &entry, 1))
+    if (!table_count_mine(&entry, 1) && !table_count_shared(ATTACH_KIND_ARCS, &entry, 1)) {
         collect_word_add(ATTACH_WORD_CALLS_LOST, 1);
+    }
 }
 
 void collect_often(uintptr_t from, uintptr_t self)
@@ -45,6 +52,7 @@ void collect_often(uintptr_t from, uintptr_t self)
     uint32_t site = rewrite_site(self);
     struct module_place callee = module_find(self), caller = module_find(from);
     struct attach_identity id = {caller.offset, callee.offset, caller.module, callee.module};
-    if (site && collect.stage == COLLECT_RUNNING)
+    if (site && collect.stage == COLLECT_RUNNING) {
         table_prefer_site(site - 1, from, &id);
+    }
 }

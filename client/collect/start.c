@@ -4,6 +4,7 @@
 
 #include "client/collect/collect.h"
 #include "client/collect/handover.h"
+#include "client/collect/kin.h"
 #include "client/collect/module.h"
 #include "client/collect/option.h"
 #include "client/collect/pause.h"
@@ -13,15 +14,17 @@
 #include "client/collect/sample.h"
 #include "client/collect/table.h"
 
-struct collect_state collect = {.on = 1}; /* the first call starts it all */
-
 static void labels_write(void)
 {
-    uint32_t n = option_labels(NULL, ATTACH_LABEL_BYTES);
+    uint32_t left_out, n = option_labels(NULL, ATTACH_LABEL_BYTES, &left_out);
     struct attach_chunk *c = n ? region_take(collect.header, sizeof *c + n, 0) : NULL;
-    if (!c)
+    if (left_out) {
+        collect_word_add(ATTACH_WORD_LABELS_LEFT_OUT, left_out);
+    }
+    if (!c) {
         return;
-    c->primary = option_labels((char *)(c + 1), n);
+    }
+    c->primary = option_labels((char *)(c + 1), n, &left_out);
     region_publish(c, ATTACH_KIND_LABELS);
 }
 
@@ -31,41 +34,48 @@ static void alone_prepare(void)
     long page = collect.alone
                     ? (long)collect.alone
                     : raw_call6(SYS_mmap, 0, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page < 0 && page > -4096)
+    if (page < 0 && page > -4096) {
         return;
-    if (!collect.alone && raw_call(SYS_madvise, page, ATTACH_PAGE, MADV_WIPEONFORK, 0) < 0)
+    }
+    if (!collect.alone && raw_call(SYS_madvise, page, ATTACH_PAGE, MADV_WIPEONFORK, 0) < 0) {
         return;
+    }
     collect.alone = (uint32_t *)page;
     *collect.alone = 1;
 }
 
 void collect_check_alone(void)
 {
-    if (!collect.alone || *collect.alone)
+    if (!collect.alone || *collect.alone) {
         return;
+    }
     collect.header->words[ATTACH_WORD_FORKS_UNSEEN] = 1; /* the parent's, so far */
     collect_start_child();
 }
 
-/* Fills a new region and hands it over. */
-static void region_begin(int fd)
+/* Fills a new region and sends its descriptor. learn (may be NULL) registers the objects first. */
+static void region_begin(int fd, void (*learn)(void), bool child)
 {
     alone_prepare();
     collect.header->rate = option.rate;
     collect.header->mode = option.mode;
     module_learn_program();
+    if (learn) {
+        learn();
+    }
     labels_write();
     __atomic_store_n(&collect.stage, COLLECT_RUNNING, __ATOMIC_RELEASE);
-    handover_begin(fd);
+    handover_begin(fd, child);
 }
 
-bool collect_start(void)
+bool collect_start(void (*learn)(void))
 {
     uint32_t fresh = COLLECT_FRESH;
     int fd = -1;
-    if (!__atomic_compare_exchange_n(&collect.stage, &fresh, COLLECT_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (!__atomic_compare_exchange_n(&collect.stage, &fresh, COLLECT_BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return fresh == COLLECT_RUNNING;
-    /* A set-user-id program is not led to a stranger's socket, nor does it show its insides. */
+    }
+    /* A set-user-id program must not connect to a socket named by the environment, nor reveal its memory. */
     if (getauxval(AT_SECURE) || collect.copies) {
         __atomic_store_n(&collect.stage, COLLECT_REFUSED, __ATOMIC_RELEASE);
         __atomic_store_n(&collect.on, 0, __ATOMIC_RELEASE);
@@ -78,7 +88,7 @@ bool collect_start(void)
         __atomic_store_n(&collect.on, 0, __ATOMIC_RELEASE);
         return false;
     }
-    region_begin(fd);
+    region_begin(fd, learn, false);
     return true;
 }
 
@@ -86,35 +96,25 @@ void collect_start_child(void)
 {
     uint8_t parent[ATTACH_INSTANCE_SIZE];
     int fd = -1;
-    if (collect.stage != COLLECT_RUNNING)
+    if (collect.stage != COLLECT_RUNNING) {
         return;
+    }
     raw_copy(parent, collect.header->instance, sizeof parent);
+    kin_begin_child(collect.header);
     handover_forget();
     table_forget_all();
     module_forget_all();
     rewrite_begin_child();
     if (!region_create(collect.header, collect.header->size, &fd)) {
         collect.stage = COLLECT_REFUSED; /* the old mapping is still there, and it is the parent's */
+        kin_forget();
+        collect_word_add(ATTACH_WORD_CHILDREN, 1); /* what it calls is lost */
         collect.on = 0;
         return;
     }
     raw_copy(collect.header->parent, parent, sizeof parent);
-    region_begin(fd);
+    region_begin(fd, NULL, true);
     pause_begin_child();
     collect_word_add(ATTACH_WORD_THREADS, 1);
     sample_arm_child();
-}
-
-void collect_switch(bool on)
-{
-    if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on)
-        return;
-    if (!on)
-        collect_word_add(ATTACH_WORD_PAUSES, 1);
-    __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
-    if (!on)
-        rewrite_switch(false);
-    table_switch_all(on);
-    if (on)
-        rewrite_switch(true);
 }

@@ -1,4 +1,4 @@
-/* What the assembly knows: offsets, the thread's word, the dummy table. */
+/* Definitions shared with assembly: offsets, the thread-local variable, the dummy table. */
 #ifndef PROFD_COLLECT_STUB_H
 #define PROFD_COLLECT_STUB_H
 

@@ -1,5 +1,6 @@
-/* The fast path on AArch64, where _mcount is an ordinary call: x9–x15 are free, arguments are saved by the caller. The load and the store
- * of the count are exclusive: a signal handler in between makes the store fail, and nothing is lost. */
+/* The fast path on AArch64, where _mcount is an ordinary call: x9–x15 are free, arguments are saved by the caller.
+ * The load and the store of the count are exclusive: a signal handler in between makes the store fail, and nothing
+ * is lost. */
 #include "client/collect/stub.h"
 
 	.section profd_collect_text, "ax", @progbits

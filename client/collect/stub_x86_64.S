@@ -1,8 +1,8 @@
-/* The fast path on x86-64. No register but r10 and r11 is free (r10 only because gcc's -pg saves a live static chain itself),
- * the flags are. rax and rcx wait in our red zone. The caller's vector registers are never touched.
+/* The fast path on x86-64. No register but r10 and r11 is free (r10 only because gcc's -pg saves a live static chain
+ * itself), the flags are. rax and rcx wait in our red zone. The caller's vector registers are never touched.
  *
- * One call: key = self << 32 | from; the slot at from / 8 in the thread's table, or by hash in the area behind; count + 1 in one
- * instruction, so that a signal handler's counting in between is not lost. */
+ * One call: key = self << 32 | from; the slot at from / 8 in the thread's table, or by hash in the area behind;
+ * count + 1 in one instruction, so that a signal handler's counting in between is not lost. */
 #include "client/collect/stub.h"
 
 	.section profd_collect_text, "ax", @progbits
@@ -142,8 +142,8 @@ __cyg_profile_func_enter:
 	.cfi_endproc
 	.size	__cyg_profile_func_enter, . - __cyg_profile_func_enter
 
-/* What rewritten call sites call, if they have no thunk: copied into a page near them. The thread's word has its offset there, and the
- * last 8 bytes have the address of the way on. */
+/* What rewritten call sites call, if they have no thunk: copied into a page near them. The thread's word has its
+ * offset there, and the last 8 bytes have the address of the way on. */
 .macro NEAR name, from
 	.globl	profd_collect_near_\name, profd_collect_near_\name\()_word, profd_collect_near_\name\()_end
 	.hidden	profd_collect_near_\name, profd_collect_near_\name\()_word, profd_collect_near_\name\()_end
@@ -170,8 +170,8 @@ profd_collect_none_\name:
 	NEAR	mcount, 8(%rbp)
 	NEAR	fentry, 8(%rsp)
 
-/* A thunk that found another caller in the first slot of its site: r10 = key, r11 = that slot less the site's place. The site's
- * second slot, then the thread's table. */
+/* A thunk that found another caller in the first slot of its site: r10 = key, r11 = that slot less the site's place.
+ * The site's second slot, then the thread's table. */
 .macro SITE name, from
 	.globl	profd_collect_site_\name
 	.hidden	profd_collect_site_\name
@@ -220,7 +220,8 @@ profd_collect_site_\name:
 	SITE	mcount, 8(%rbp)
 	SITE	fentry, 8(%rsp)
 
-/* r10 = from, r11 = self. Saves what C may change, but for vector registers: that C has none. The stack need not be aligned here. */
+/* r10 = from, r11 = self. Saves what C may change, but for vector registers: that C has none. The stack need not be
+ * aligned here. */
 .macro ENTER name, function
 	.type	\name, @function
 \name:
@@ -263,8 +264,8 @@ profd_collect_site_\name:
 	ENTER	collect_enter, collect_slow
 	ENTER	collect_enter_often, collect_often
 
-/* int profd_collect_call(function, a, b, mask): libc's code may use any vector register; the program's are kept. mask 0: no XSAVE
- * here, FXSAVE has all there is. */
+/* int profd_collect_call(function, a, b, mask): libc's code may use any vector register; the program's are kept.
+ * mask 0: no XSAVE here, FXSAVE has all there is. */
 	.globl	profd_collect_call
 	.hidden	profd_collect_call
 	.type	profd_collect_call, @function

@@ -9,14 +9,14 @@
 #define PRIMARY_FIRST 128u
 #define PRIMARY_FAST 8192u /* tables grow four times up to here, then two times */
 #define PRIMARY_MAX (1u << 21)
-#define PROBES 32u /* slots of the second area that are looked at; one more behind them stays empty for ever */
+#define PROBES 32u /* slots of the second area that are searched; one more after them always stays empty */
 #define TABLES_MAX 16384u
 #define OWNER_SHARED UINT32_MAX
 /* Kept for the shared tables, when the region is nearly full: calls stay exact though slower. */
 #define RESERVE(header) ((header)->size / 8)
 
 struct stub_dummy profd_collect_dummy = {.head = {.client = {0, 0, STUB_SLOTS + 16}}, .never = {STUB_TOMB, 0}};
-/* The first look of every thread's thunks: no slot has anybody. */
+/* The initial table of sites of every thread: all slots are empty. */
 struct attach_slot profd_collect_dummy_sites[STUB_SITES_MAX * STUB_SITE_SLOTS] __attribute__((aligned(64)));
 _Thread_local struct stub_thread profd_collect_thread = {.direct = &profd_collect_dummy.head,
                                                          .sites = profd_collect_dummy_sites};
@@ -50,7 +50,7 @@ static void masks_write(struct attach_chunk *t, bool on)
                      __ATOMIC_RELAXED);
 }
 
-/* Gives the table away: whoever looks at tables sees it from now on. */
+/* Publishes the table: readers of tables see it from now on. */
 static void table_register(struct attach_chunk *t, enum attach_kind kind, uint32_t owner, uint32_t of_sites)
 {
     uint32_t place = __atomic_fetch_add(&table_count, 1, __ATOMIC_RELAXED);
@@ -70,12 +70,14 @@ static bool is_full(void)
 static struct attach_chunk *table_new(enum attach_kind kind, uint32_t primary, uint32_t owner, uint64_t reserve)
 {
     uint64_t n = 2ull * primary + PROBES;
-    if (is_full() && owner != OWNER_SHARED)
+    if (is_full() && owner != OWNER_SHARED) {
         return NULL;
+    }
     struct attach_chunk *t = region_take(
         collect.header, sizeof *t + n * (sizeof(struct attach_slot) + sizeof(struct attach_identity)), reserve);
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     t->primary = primary;
     t->hash = primary + PROBES;
     slots_of(t)[0].key = STUB_TOMB;
@@ -92,8 +94,9 @@ static uint32_t table_total(void)
 
 static uint32_t my_tid(void)
 {
-    if (!profd_collect_thread.tid)
+    if (!profd_collect_thread.tid) {
         profd_collect_thread.tid = (uint32_t)raw_call(SYS_gettid, 0, 0, 0, 0);
+    }
     return profd_collect_thread.tid;
 }
 
@@ -110,8 +113,8 @@ static struct attach_chunk *mine(void)
     return table ? (struct attach_chunk *)((uintptr_t)&profd_collect_dummy + table) : NULL;
 }
 
-/* Takes the largest free table: it has room, and knows most of what threads here call. One of a thread of the same
- * number is free, too: that one ended without saying so. */
+/* Takes the largest free table, which has space and already contains most calls of threads here. A table of a thread
+ * with the same id is free, too: that thread ended without releasing it. */
 static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
 {
     for (;;) {
@@ -125,27 +128,33 @@ static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
                 owner = has;
             }
         }
-        if (best == TABLES_MAX)
+        if (best == TABLES_MAX) {
             return NULL;
-        if (__atomic_compare_exchange_n(&tables[best].owner, &owner, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        }
+        if (__atomic_compare_exchange_n(&tables[best].owner, &owner, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             return tables[best].table;
+        }
     }
 }
 
 struct attach_chunk *table_of_thread(void)
 {
     struct attach_chunk *t = mine();
-    if (t)
+    if (t) {
         return t;
+    }
     uint32_t tid = my_tid();
     t = table_adopt(tid, 0);
-    if (!t)
+    if (!t) {
         t = table_new(ATTACH_KIND_ARCS, PRIMARY_FIRST, tid, RESERVE(collect.header));
+    }
     struct attach_chunk *other = mine();
-    if (other) /* a signal handler was faster; ours is released with the thread's others */
+    if (other) { /* a signal handler installed one first; this one is released with the thread's others */
         return other;
-    if (t)
+    }
+    if (t) {
         mine_set(t);
+    }
     return t;
 }
 
@@ -154,9 +163,11 @@ void table_release(void)
     uint32_t n = table_total(), tid = profd_collect_thread.tid;
     mine_set(NULL);
     profd_collect_thread.sites = profd_collect_dummy_sites;
-    for (uint32_t i = 0; i < n && tid; i++)
-        if (__atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED) == tid)
+    for (uint32_t i = 0; i < n && tid; i++) {
+        if (__atomic_load_n(&tables[i].owner, __ATOMIC_RELAXED) == tid) {
             __atomic_store_n(&tables[i].owner, 0, __ATOMIC_RELEASE);
+        }
+    }
 }
 
 static bool identity_equal(const struct attach_identity *a, const struct attach_identity *b)
@@ -171,10 +182,12 @@ static void identity_write(struct attach_identity *to, const struct attach_ident
     to->self = id->self;
     to->from_module = id->from_module;
     __atomic_store_n(&to->self_module, id->self_module, __ATOMIC_RELEASE);
-    if (!module_is_counted(id->from_module))
+    if (!module_is_counted(id->from_module)) {
         module_set_counted(id->from_module);
-    if (!module_is_counted(id->self_module))
+    }
+    if (!module_is_counted(id->self_module)) {
         module_set_counted(id->self_module);
+    }
 }
 
 enum claim { CLAIM_FOUND, CLAIM_NEW, CLAIM_OTHER };
@@ -185,15 +198,17 @@ static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struc
     struct attach_slot *s = &slots_of(t)[index];
     struct attach_identity *id = &identities_of(t)[index];
     uint64_t key = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
-    if (key == entry->key)
+    if (key == entry->key) {
         return CLAIM_FOUND;
+    }
     if (key == 0 && __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         identity_write(id, &entry->id);
         return CLAIM_NEW;
     }
     if (key == STUB_TOMB && identity_equal(id, &entry->id) &&
-        __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        __atomic_compare_exchange_n(&s->key, &key, entry->key, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return CLAIM_FOUND;
+    }
     return key == entry->key ? CLAIM_FOUND : CLAIM_OTHER;
 }
 
@@ -201,17 +216,20 @@ static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struc
 static struct attach_slot *table_find(struct attach_chunk *t, const struct table_entry *entry)
 {
     uint32_t first = (uint32_t)entry->key >> 3 & (t->primary - 1);
-    if (first != 0 && slot_claim(t, first, entry) != CLAIM_OTHER)
+    if (first != 0 && slot_claim(t, first, entry) != CLAIM_OTHER) {
         return &slots_of(t)[first];
+    }
     uint32_t begin = (uint32_t)(entry->key * STUB_FACTOR >> 32) >> 4 & (t->hash - PROBES - 1);
     uint64_t *filled = &t->spare[0];
     for (uint32_t i = 0; i < PROBES; i++) {
         uint32_t index = t->primary + begin + i;
         enum claim got = slot_claim(t, index, entry);
-        if (got == CLAIM_NEW)
+        if (got == CLAIM_NEW) {
             __atomic_fetch_add(filled, 1, __ATOMIC_RELAXED);
-        if (got != CLAIM_OTHER)
+        }
+        if (got != CLAIM_OTHER) {
             return &slots_of(t)[index];
+        }
     }
     return NULL;
 }
@@ -242,18 +260,21 @@ static void count_add(struct attach_slot *s, uint64_t n)
 bool table_count_mine(const struct table_entry *entry, uint64_t n)
 {
     struct attach_chunk *t = table_of_thread();
-    if (!t)
+    if (!t) {
         return false;
+    }
     struct attach_slot *s = is_crowded(t) ? NULL : table_find(t, entry);
     if (!s) {
         struct attach_chunk *next =
             table_new(ATTACH_KIND_ARCS, primary_next(t->primary), my_tid(), RESERVE(collect.header));
-        if (next && mine() == t)
+        if (next && mine() == t) {
             mine_set(next); /* else a signal handler made one, too */
+        }
         s = table_find(next ? next : t, entry);
     }
-    if (!s)
+    if (!s) {
         return false;
+    }
     count_add(s, n);
     return true;
 }
@@ -272,11 +293,12 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
             table_new(kind, t ? primary_next(t->primary) : PRIMARY_FIRST, OWNER_SHARED, reserve);
         if (!next) {
             s = t ? table_find(t, entry) : NULL;
-            if (s)
+            if (s) {
                 __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
+            }
             return s != NULL;
         }
-        /* Who comes second leaves an empty table behind. */
+        /* The thread that comes second leaves an empty table. */
         __atomic_compare_exchange_n(&shared[kind], &t, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     }
     return false;
@@ -297,14 +319,16 @@ uint32_t table_sites(void)
 static struct attach_chunk *sites_new(uint32_t tid)
 {
     uint32_t slots = site_room * STUB_SITE_SLOTS;
-    if (is_full())
+    if (is_full()) {
         return NULL;
+    }
     /* Without one, calls are counted in the thread's other table: that has a right to the last half of the region. */
     struct attach_chunk *t = region_take(
         collect.header, sizeof *t + (uint64_t)slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)),
         collect.header->size / 2);
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     t->primary = slots;
     table_register(t, ATTACH_KIND_ARCS, tid, 1);
     return t;
@@ -315,12 +339,15 @@ static struct attach_chunk *sites_of_thread(void)
     if (profd_collect_thread.sites == profd_collect_dummy_sites) {
         uint32_t tid = my_tid();
         struct attach_chunk *t = table_adopt(tid, 1);
-        if (!t)
+        if (!t) {
             t = sites_new(tid);
-        if (!t)
+        }
+        if (!t) {
             return NULL;
-        if (profd_collect_thread.sites == profd_collect_dummy_sites) /* else a signal handler was faster */
+        }
+        if (profd_collect_thread.sites == profd_collect_dummy_sites) { /* else a signal handler was faster */
             __atomic_store_n(&profd_collect_thread.sites, slots_of(t), __ATOMIC_RELAXED);
+        }
     }
     return (struct attach_chunk *)(void *)profd_collect_thread.sites - 1;
 }
@@ -329,21 +356,24 @@ void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identi
 {
     struct table_entry entry = {(uint64_t)from * 2 + STUB_SITE_KEY, *id};
     struct attach_chunk *t = site < site_room ? sites_of_thread() : NULL;
-    if (!t)
+    if (!t) {
         return;
+    }
     uint32_t first = site * STUB_SITE_SLOTS + (uint32_t)(entry.key / sizeof(struct attach_slot)) % STUB_SITE_SLOTS;
-    if (slot_claim(t, first, &entry) == CLAIM_OTHER)
+    if (slot_claim(t, first, &entry) == CLAIM_OTHER) {
         slot_claim(t, first ^ 1u, &entry);
+    }
 }
 
-/* Even where a thunk cannot be switched off itself, it finds nobody: no caller's key is even. */
+/* Even if a thunk cannot be switched off itself, it finds no slot, because no caller's key is even. */
 static void sites_switch(struct attach_chunk *t, bool on)
 {
     for (uint32_t i = 0; i < t->primary; i++) {
         uint64_t *key = &slots_of(t)[i].key, was = __atomic_load_n(key, __ATOMIC_RELAXED);
-        if (was > STUB_TOMB)
+        if (was > STUB_TOMB) {
             __atomic_compare_exchange_n(key, &was, on ? was | 1 : was & ~1ull, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED);
+        }
     }
 }
 
@@ -355,8 +385,9 @@ void table_retire_module(uint16_t id)
         uint32_t slots = t ? t->primary + t->hash : 0;
         for (uint32_t j = 0; j < slots; j++) {
             const struct attach_identity *about = &identities_of(t)[j];
-            if (about->from_module == id || about->self_module == id)
+            if (about->from_module == id || about->self_module == id) {
                 __atomic_store_n(&slots_of(t)[j].key, STUB_TOMB, __ATOMIC_RELEASE);
+            }
         }
     }
 }
@@ -366,21 +397,24 @@ void table_switch_all(bool on)
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++) {
         struct attach_chunk *t = __atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE);
-        if (t && tables[i].of_sites)
+        if (t && tables[i].of_sites) {
             sites_switch(t, on);
-        else if (t && t->kind == ATTACH_KIND_ARCS)
+        } else if (t && t->kind == ATTACH_KIND_ARCS) {
             masks_write(t, on);
+        }
     }
 }
 
 void table_forget_all(void)
 {
     uint32_t n = table_total();
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         tables[i] = (struct table_reference){NULL, 0, 0};
+    }
     table_count = 0;
-    for (unsigned i = 0; i <= ATTACH_KIND_PAIRS; i++)
+    for (unsigned i = 0; i <= ATTACH_KIND_PAIRS; i++) {
         shared[i] = NULL;
+    }
     mine_set(NULL);
     profd_collect_thread.sites = profd_collect_dummy_sites;
     profd_collect_thread.tid = 0;

@@ -18,33 +18,33 @@ struct table_entry {
     struct attach_identity id;
 };
 
-/* The table of the calling thread, acquired on its first call: one that an ended thread left, or a new one. NULL: no
- * room. */
+/* The table of the calling thread, acquired at its first call: one that an ended thread left, or a new one. NULL: no
+ * memory. */
 struct attach_chunk *table_of_thread(void);
-/* Gives the calling thread's tables to whoever comes next, as they are. */
+/* Releases the calling thread's tables for other threads, as they are. */
 void table_release(void);
 
-/* Adds n for the entry in the thread's table, growing it when it is full. False: no room. */
+/* Adds n for the entry in the thread's table, which grows when it is full. False: no memory. */
 bool table_count_mine(const struct table_entry *entry, uint64_t n);
-/* Gives the call one of two slots that site number `site` (from 0) has for the caller `from` in the thread's table of
- * sites, where the site's thunk looks first; what it counted before stays where it is. Nothing if both are other
- * callers', or there is no room. O(1). */
+/* Assigns one of the two slots of site number `site` (from 0) in the thread's table of sites to the caller `from`; the
+ * site's thunk searches there first. Earlier counts stay where they are. Does nothing if both are other callers', or
+ * there is no memory. O(1). */
 void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identity *id);
-/* How many sites tables of sites have room for; set once, before there is one. At most STUB_SITES_MAX. */
+/* The capacity of tables of sites; set once, before there is one. At most STUB_SITES_MAX. */
 void table_set_sites(uint32_t n);
 uint32_t table_sites(void);
 
-/* Adds n in the shared tables of that kind (ARCS: the overflow). False: no room. */
+/* Adds n in the shared tables of that kind (ARCS: the overflow). False: no memory. */
 bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, uint64_t n);
 
-/* No key of a slot that speaks of module id may match any more: its addresses may soon be somebody else's. The counts
- * stay, and a slot comes back to life if the same call is seen again. O(slots). */
+/* Invalidates the keys of all slots of module id, because its addresses may be reused. The counts stay, and a slot is
+ * used again if the same call is seen again. O(slots). */
 void table_retire_module(uint16_t id);
 
 /* Sends every lookup of the stubs to the slow path, or lets them find their slots again. */
 void table_switch_all(bool on);
 
-/* In a fork's child: no tables, nobody owns any. */
+/* In a fork's child: removes all tables and their owners. */
 void table_forget_all(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include "client/collect/stub.h"
 #include "client/collect/table.h"
 
-/* glibc keeps the values of so many keys in the thread itself: setting one is two stores, without lock or memory. */
+/* glibc stores the values of this many keys in the thread itself: setting one is two stores, without lock or memory */
 #define KEYS_INSIDE 32u
 
 static pthread_key_t key;
@@ -19,8 +19,9 @@ static const char mark;
 /* Other keys' destructors may still call instrumented functions: stay until the last round. */
 static void thread_end(void *value)
 {
-    if (++profd_collect_thread.passes < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, value) == 0)
+    if (++profd_collect_thread.passes < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, value) == 0) {
         return;
+    }
     sample_disarm();
     table_release();
 }
@@ -32,8 +33,9 @@ void thread_prepare(void)
 
 void thread_begin(void)
 {
-    if (!prepared || profd_collect_thread.begun)
+    if (!prepared || profd_collect_thread.begun) {
         return;
+    }
     profd_collect_thread.begun = 1;
     collect_word_add(ATTACH_WORD_THREADS, 1);
     pthread_setspecific(key, &mark);
@@ -41,8 +43,9 @@ void thread_begin(void)
 
 void thread_begin_late(void)
 {
-    if (!prepared || profd_collect_thread.begun || key >= KEYS_INSIDE)
+    if (!prepared || profd_collect_thread.begun || key >= KEYS_INSIDE) {
         return;
+    }
     profd_collect_thread.begun = 1;
     collect_word_add(ATTACH_WORD_THREADS, 1);
     saved_call((void (*)(void))pthread_setspecific, key, (uintptr_t)&mark);

@@ -16,8 +16,9 @@
 enum profd_status backup_init(struct backup *b, const char *directory, unsigned number, struct profd_error *e)
 {
     *b = (struct backup){.fd = -1};
-    if (snprintf(b->path, sizeof b->path, "%s/" PREFIX "%u.db", directory, number) >= (int)sizeof b->path)
+    if (snprintf(b->path, sizeof b->path, "%s/" PREFIX "%u.db", directory, number) >= (int)sizeof b->path) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
+    }
     return PROFD_OK;
 }
 
@@ -29,16 +30,20 @@ enum profd_status backup_judge_space(const char *directory, struct profd_error *
     char path[4096];
     struct stat st;
 
-    for (size_t i = 0; i < 2; i++)
-        if (snprintf(path, sizeof path, "%s/%s", directory, files[i]) < (int)sizeof path && !stat(path, &st))
+    for (size_t i = 0; i < 2; i++) {
+        if (snprintf(path, sizeof path, "%s/%s", directory, files[i]) < (int)sizeof path && !stat(path, &st)) {
             wanted += (uint64_t)st.st_size;
-    if (statvfs(directory, &fs))
+        }
+    }
+    if (statvfs(directory, &fs)) {
         return profd_error_set(e, PROFD_IO, "cannot look at the file system of %s: %s", directory, strerror(errno));
+    }
     available = (uint64_t)fs.f_bavail * fs.f_frsize;
-    if (available < wanted)
+    if (available < wanted) {
         return profd_error_set(e, PROFD_FULL,
-                               "a copy is made in %s first and wants %" PRIu64 " bytes there; %" PRIu64 " are free",
+                               "the copy is first made in %s and needs %" PRIu64 " bytes there; %" PRIu64 " are free",
                                directory, wanted, available);
+    }
     return PROFD_OK;
 }
 
@@ -50,8 +55,9 @@ static enum profd_status backup_open(struct backup *b, struct profd_error *e)
 
     if (fd < 0 || fstat(fd, &st)) {
         profd_error_set(e, PROFD_IO, "cannot read the copy %s: %s", b->path, strerror(errno));
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
+        }
         return PROFD_IO;
     }
     unlink(b->path);
@@ -65,10 +71,12 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
     uint64_t left = 0;
     enum profd_status status = PROFD_OK;
 
-    if (!b->running)
+    if (!b->running) {
         status = store_backup_begin(store, b->path, &b->running, e);
-    if (!status)
+    }
+    if (!status) {
         status = store_backup_step(b->running, bytes, &left, e);
+    }
     if (!status && left) {
         /* The store may grow meanwhile: what is left says more than a sum fixed at the beginning. */
         b->done += bytes;
@@ -78,10 +86,12 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
     }
     store_backup_end(b->running);
     b->running = NULL;
-    if (!status)
+    if (!status) {
         status = backup_open(b, e);
-    if (!status)
+    }
+    if (!status) {
         *whole = true;
+    }
     return status;
 }
 
@@ -89,8 +99,9 @@ void backup_done(struct backup *b)
 {
     store_backup_end(b->running);
     b->running = NULL;
-    if (b->fd >= 0)
+    if (b->fd >= 0) {
         close(b->fd);
+    }
     b->fd = -1;
 }
 
@@ -99,10 +110,13 @@ void backup_clean(const char *directory)
     DIR *d = opendir(directory);
     const struct dirent *entry;
 
-    if (!d)
+    if (!d) {
         return;
-    while ((entry = readdir(d)))
-        if (!strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+    }
+    while ((entry = readdir(d))) {
+        if (!strncmp(entry->d_name, PREFIX, strlen(PREFIX))) {
             unlinkat(dirfd(d), entry->d_name, 0);
+        }
+    }
     closedir(d);
 }

@@ -1,5 +1,5 @@
-/* A copy of the store while uploads go on, in steps, as a file without a name: whatever happens, nothing is left
- * behind. */
+/* Copies the store in steps while uploads continue. The copy is an unlinked file, so nothing remains if the copy is
+ * interrupted. */
 #ifndef PROFD_ADMIN_BACKUP_H
 #define PROFD_ADMIN_BACKUP_H
 
@@ -8,7 +8,6 @@
 
 #include "proto/status.h"
 #include "store/store.h"
-#include "store/store_backup.h"
 
 struct backup {
     char path[4096];
@@ -25,7 +24,8 @@ enum profd_status backup_init(struct backup *b, const char *directory, unsigned 
  * is free. */
 enum profd_status backup_judge_space(const char *directory, struct profd_error *e);
 
-/* Copies about so many bytes more, on the writing handle; true in *whole when fd is open. A failed backup is over. */
+/* Copies about that many more bytes on the writing handle; *whole is true when the copy in fd is complete. A failed
+ * backup cannot be continued. */
 enum profd_status backup_step(struct backup *b, struct store *store, uint64_t bytes, bool *whole,
                               struct profd_error *e);
 
@@ -33,8 +33,8 @@ enum profd_status backup_step(struct backup *b, struct store *store, uint64_t by
  * once. */
 void backup_done(struct backup *b);
 
-/* Removes what backups of a process that was killed have left in the directory. Only for who holds the directory's
- * lock. */
+/* Removes the files that interrupted backups have left in the directory. The caller must hold the lock of the
+ * directory. */
 void backup_clean(const char *directory);
 
 #endif

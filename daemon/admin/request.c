@@ -13,8 +13,10 @@ static enum profd_status request_parse_build(const char *text, struct request *o
 {
     const size_t size = strlen(text);
 
-    if (!size || size >= sizeof out->build)
-        return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes: it has 1 to %zu", size, sizeof out->build - 1);
+    if (!size || size >= sizeof out->build) {
+        return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes; it must have 1 to %zu", size,
+                               sizeof out->build - 1);
+    }
     memcpy(out->build, text, size + 1);
     return PROFD_OK;
 }
@@ -26,9 +28,10 @@ static enum profd_status request_parse_rate(const char *verb, const char *text, 
     const size_t n = strspn(digits, "0123456789");
     const unsigned long rate = n && n < 9 && !digits[n] ? strtoul(digits, NULL, 10) : ATTACH_RATE_MAX + 1ul;
 
-    if (rate > ATTACH_RATE_MAX)
-        return profd_error_set(e, PROFD_USAGE, "%s: \"%.100s\" is no rate from 0 to %u ticks per second", verb, text,
+    if (rate > ATTACH_RATE_MAX) {
+        return profd_error_set(e, PROFD_USAGE, "%s: \"%.100s\" is not a rate from 0 to %u ticks per second", verb, text,
                                ATTACH_RATE_MAX);
+    }
     out->has_rate = true;
     out->rate = (uint32_t)rate;
     return PROFD_OK;
@@ -66,51 +69,69 @@ static enum profd_status request_parse_switch(const char *verb, const char *cons
 {
     enum profd_status status = PROFD_OK;
 
-    if (n > LIMIT_ADMIN_ARGUMENTS)
+    if (n > LIMIT_ADMIN_ARGUMENTS) {
         return profd_error_set(e, PROFD_USAGE, "%s takes at most %u arguments, not %zu", verb, LIMIT_ADMIN_ARGUMENTS,
                                n);
-    for (size_t i = 0; i < n && !status; i++) {
-        if (!strncmp(arguments[i], RATE, strlen(RATE)))
-            status = request_parse_rate(verb, arguments[i], out, e);
-        else
-            status = request_parse_selector(verb, arguments[i], &out->selectors[out->selector_count++], e);
     }
-    if (!status && !out->selector_count)
+    for (size_t i = 0; i < n && !status; i++) {
+        if (!strncmp(arguments[i], RATE, strlen(RATE))) {
+            status = request_parse_rate(verb, arguments[i], out, e);
+        } else {
+            status = request_parse_selector(verb, arguments[i], &out->selectors[out->selector_count++], e);
+        }
+    }
+    if (!status && !out->selector_count) {
         status =
-            profd_error_set(e, PROFD_USAGE, "%s which processes? Say a process id, labels K=V or an instance", verb);
+            profd_error_set(e, PROFD_USAGE, "%s: no process given; name a process id, labels K=V or an instance", verb);
+    }
     return status;
+}
+
+static const struct {
+    const char *name;
+    enum request_verb verb;
+    size_t arguments;
+} verbs[] = {{"delete", REQUEST_DELETE, 1},
+             {"verify", REQUEST_VERIFY, 0},
+             {"backup", REQUEST_BACKUP, 0},
+             {"pause", REQUEST_PAUSE, 0},
+             {"resume", REQUEST_RESUME, 0}};
+
+const char *request_verb_name(enum request_verb verb)
+{
+    size_t i = 0;
+
+    while (verbs[i].verb != verb) {
+        i++;
+    }
+    return verbs[i].name;
 }
 
 enum profd_status request_parse(const char *verb, const char *const *arguments, size_t n, struct request *out,
                                 struct profd_error *e)
 {
-    static const struct {
-        const char *name;
-        enum request_verb verb;
-        size_t arguments;
-    } verbs[] = {{"delete", REQUEST_DELETE, 1},
-                 {"verify", REQUEST_VERIFY, 0},
-                 {"backup", REQUEST_BACKUP, 0},
-                 {"pause", REQUEST_PAUSE, 0},
-                 {"resume", REQUEST_RESUME, 0}};
     enum profd_status status = PROFD_OK;
     struct request r = {.verb = REQUEST_DELETE};
     size_t i = 0;
 
-    while (i < sizeof verbs / sizeof *verbs && strcmp(verbs[i].name, verb) != 0)
+    while (i < sizeof verbs / sizeof *verbs && strcmp(verbs[i].name, verb) != 0) {
         i++;
-    if (i == sizeof verbs / sizeof *verbs)
+    }
+    if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
-                               "there is no verb \"%.100s\": delete, verify, backup, pause and resume are known", verb);
+                               "unknown command \"%.100s\"; known are delete, verify, backup, pause and resume", verb);
+    }
     r.verb = verbs[i].verb;
-    if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME)
+    if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME) {
         status = request_parse_switch(verb, arguments, n, &r, e);
-    else if (n != verbs[i].arguments)
+    } else if (n != verbs[i].arguments) {
         status = profd_error_set(e, PROFD_USAGE, "%s takes %zu argument%s, not %zu", verb, verbs[i].arguments,
                                  verbs[i].arguments == 1 ? "" : "s", n);
-    else if (n)
+    } else if (n) {
         status = request_parse_build(arguments[0], &r, e);
-    if (!status)
+    }
+    if (!status) {
         *out = r;
+    }
     return status;
 }

@@ -1,4 +1,4 @@
-/* What an operator asks for (ADMIN frames), judged before anything is done. Pure. */
+/* Parses administrative commands (ADMIN frames) before anything is executed. Pure. */
 #ifndef PROFD_ADMIN_REQUEST_H
 #define PROFD_ADMIN_REQUEST_H
 
@@ -10,6 +10,9 @@
 #include "proto/status.h"
 
 enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP, REQUEST_PAUSE, REQUEST_RESUME };
+
+/* As it was asked for: "delete". Static. */
+const char *request_verb_name(enum request_verb verb);
 
 /* Which live processes. */
 enum request_kind { REQUEST_PID, REQUEST_INSTANCE, REQUEST_LABEL };

@@ -1,8 +1,7 @@
-/* Puts a backup in the place of what is stored. Offline: the caller holds the lock of the state directory.
- *
- * The copy is made and judged beside the database under another name; only when it is whole, checked and synced it gets
- * the name profd.db.restored, and from then on the restore will happen: whoever starts next finishes it. What was there
- * is kept as profd.db.before-restore-TIME with its write-ahead log. */
+/* Replaces the stored data by a backup. Offline: the caller holds the lock of the state directory. The backup is copied
+ * into the directory under another name and checked there. Only when the copy is complete, checked and synced is it
+ * renamed to profd.db.restored; from then on the restore will happen, and the next start completes it if it is
+ * interrupted. The old database is kept as profd.db.before-restore-TIME with its write-ahead log. */
 #ifndef PROFD_ADMIN_RESTORE_H
 #define PROFD_ADMIN_RESTORE_H
 
@@ -14,15 +13,20 @@
 
 /* Opens the writing handle of a database file: the engine, and how a whole file is checked. */
 struct restore_engine {
+    /* Judges a file of size bytes by its header. */
+    enum profd_status (*judge)(int fd, const char *path, uint64_t size, struct profd_error *e);
     enum profd_status (*open)(const char *path, struct store **out, struct profd_error *e);
     /* Calls fault with a sentence for everything wrong with the file's structure. */
     enum profd_status (*check)(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
                                struct profd_error *e);
+    /* Called last, for a file without fault: it becomes a database of its own, so that no validator of the other fits
+     * it. */
+    enum profd_status (*renew)(struct store *s, struct profd_error *e);
 };
 
-/* Copies and judges file; complain is called with a sentence for every fault and mismatch that is found. NO_INPUT: it
- * cannot be read; REFUSED: it is not a backup as profctl makes them; NEWER; DAMAGED: faults were found; FULL, IO. After
- * anything but OK all is as before. */
+/* Checks the header of file, then copies and checks all of it; holes are not written. complain is called with a
+ * sentence for every fault and mismatch. NO_INPUT: it cannot be read. REFUSED: it is not a backup, or it has faults.
+ * NEWER; FULL, IO. On any status but OK nothing has changed. */
 enum profd_status restore_prepare(const char *state_dir, const char *file, const struct restore_engine *engine,
                                   void (*complain)(void *context, const char *sentence), void *context,
                                   struct profd_error *e);

@@ -20,7 +20,7 @@ void upkeep_init(struct upkeep *u, const struct store_policy *policy, struct upk
     *u = (struct upkeep){.policy = *policy, .start = now, .anchor = now};
 }
 
-int64_t upkeep_believe(struct upkeep *u, struct upkeep_time now)
+int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now)
 {
     const int64_t expected = u->anchor.wall + (now.steady - u->anchor.steady);
 
@@ -44,8 +44,9 @@ static bool upkeep_may_remove(const struct upkeep *u, struct upkeep_time now)
 {
     int64_t wait = FIRST_REMOVAL;
 
-    if (u->policy.keep_age && u->policy.keep_age / 100 < wait)
+    if (u->policy.keep_age && u->policy.keep_age / 100 < wait) {
         wait = u->policy.keep_age / 100;
+    }
     return now.steady - u->start.steady >= wait;
 }
 
@@ -53,7 +54,7 @@ static bool upkeep_should_shrink(const struct upkeep *u)
 {
     const uint64_t kept = u->totals.file_bytes / 8 > FREE_KEPT ? u->totals.file_bytes / 8 : FREE_KEPT;
 
-    return u->totals.free_bytes > kept;
+    return u->no_space || u->totals.free_bytes > kept;
 }
 
 static enum profd_status upkeep_forget(struct upkeep *u, struct store *store, struct upkeep_time now,
@@ -61,28 +62,33 @@ static enum profd_status upkeep_forget(struct upkeep *u, struct store *store, st
 {
     enum profd_status status;
 
-    if (u->forgot_at && now.steady - u->forgot_at < FORGET_EVERY)
+    if (u->forgot_at && now.steady - u->forgot_at < FORGET_EVERY) {
         return PROFD_OK;
-    status = store_forget_ids(store, upkeep_believe(u, now) - LIMIT_ID_DAYS * DAY, e);
-    if (!status)
+    }
+    status = store_forget_ids(store, upkeep_trust_time(u, now) - LIMIT_ID_DAYS * DAY, e);
+    if (!status) {
         u->forgot_at = now.steady;
+    }
     return status;
 }
 
 static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct upkeep_time now,
                                    struct store_progress *done, struct profd_error *e)
 {
-    /* Days are removed by the wall's time that may be believed; when nothing may be removed by age, what was deleted by
-     * hand still is. */
+    /* Days are removed by the trusted wall time. If nothing may be removed because of its age, deleted data still is.
+     */
     struct store_policy policy = u->policy;
 
     switch (u->task) {
+    case UPKEEP_MIGRATE:
+        return store_migrate(store, done, e);
     case UPKEEP_COMPACT:
         return store_compact(store, &policy, now.wall, done, e);
     case UPKEEP_RETIRE:
-        if (!upkeep_may_remove(u, now))
+        if (!upkeep_may_remove(u, now)) {
             policy.keep_age = 0;
-        return store_retire(store, &policy, upkeep_believe(u, now), done, e);
+        }
+        return store_retire(store, &policy, upkeep_trust_time(u, now), done, e);
     case UPKEEP_SHRINK:
         return upkeep_should_shrink(u) ? store_shrink(store, SHRINK_SLICE, done, e) : PROFD_OK;
     default:
@@ -90,12 +96,13 @@ static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct
     }
 }
 
-/* The same again while it has more, but not for ever: the others get their turn; after a failure at once, because
- * removing something may be what makes room. */
+/* Continues with the same task while it has more work, up to IN_ROW slices, then with the next one. After a failure it
+ * continues with the next one immediately, because a removal may free the space that was missing. */
 static void upkeep_choose(struct upkeep *u, bool failed)
 {
-    if (!failed && u->more[u->task] && ++u->in_row < IN_ROW)
+    if (!failed && u->more[u->task] && ++u->in_row < IN_ROW) {
         return;
+    }
     u->in_row = 0;
     u->task = (enum upkeep_task)((u->task + 1u) % UPKEEP_TASKS);
 }
@@ -104,10 +111,11 @@ static bool upkeep_has_more(const struct upkeep *u)
 {
     bool more = false;
 
-    for (int i = 0; i < UPKEEP_TASKS; i++)
+    for (int i = 0; i < UPKEEP_TASKS; i++) {
         more |= u->more[i];
+    }
     /* A round that has begun is finished: only its end says that there is nothing. */
-    return more || u->task != UPKEEP_COMPACT;
+    return more || u->task != UPKEEP_MIGRATE;
 }
 
 enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkeep_time now, struct profd_error *e)
@@ -120,21 +128,22 @@ enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkee
         status = store_get_totals(store, &u->totals, e);
         u->totals_at = now.steady;
     }
-    if (!status)
+    if (!status) {
         status = upkeep_do(u, store, now, &done, e);
+    }
     if (status) {
         upkeep_choose(u, true);
         return status;
     }
     u->more[task] = done.more;
     u->uploads[task] += done.uploads;
-    u->rows[task] += done.rows;
     u->slices[task]++;
     upkeep_choose(u, false);
-    if (!u->more[UPKEEP_COMPACT] && !u->more[UPKEEP_RETIRE])
+    if (!u->more[UPKEEP_COMPACT] && !u->more[UPKEEP_RETIRE]) {
         u->backlog_since = 0;
-    else if (!u->backlog_since)
+    } else if (!u->backlog_since) {
         u->backlog_since = now.steady;
+    }
     return PROFD_OK;
 }
 
@@ -143,7 +152,7 @@ uint64_t upkeep_backlog(const struct upkeep *u)
     return u->totals.raw_bytes > u->policy.raw_bytes ? u->totals.raw_bytes - u->policy.raw_bytes : 0;
 }
 
-/* A burst may fill so much before it is slowed down: the disk is there for it, and compaction catches up afterwards. */
+/* A burst may exceed raw_bytes by this much before uploads are slowed down: compaction catches up afterwards. */
 static uint64_t upkeep_slack(const struct upkeep *u)
 {
     return u->policy.raw_bytes > UINT64_MAX / 8 ? UINT64_MAX / 2 : 4 * u->policy.raw_bytes;
@@ -153,8 +162,9 @@ uint64_t upkeep_budget(const struct upkeep *u)
 {
     const uint64_t slack = upkeep_slack(u), backlog = upkeep_backlog(u);
 
-    if (!u->more[UPKEEP_COMPACT] || backlog <= slack)
+    if (!u->more[UPKEEP_COMPACT] || backlog <= slack) {
         return 0;
+    }
     return backlog > 2 * slack ? 400 : 100;
 }
 
@@ -167,16 +177,20 @@ uint64_t upkeep_pause(const struct upkeep *u, bool uploads_wait, bool uploads_ca
     if (!upkeep_has_more(u)) {
         const uint64_t most = uploads_came ? IDLE_MS_BUSY : IDLE_MS_MAX;
 
-        if (idle > most)
+        if (idle > most) {
             idle = most;
+        }
         return idle < IDLE_MS_MIN ? IDLE_MS_MIN : idle;
     }
-    if (!uploads_wait || upkeep_backlog(u) > slack)
+    if (!uploads_wait || upkeep_backlog(u) > slack) {
         return 0;
+    }
     /* Of the writer's time: a half, a quarter or a twentieth. */
-    if (upkeep_backlog(u) > slack / 2)
+    if (upkeep_backlog(u) > slack / 2) {
         return took;
-    if (upkeep_backlog(u) > slack / 4 || (u->backlog_since && now.steady - u->backlog_since > 60 * SECOND))
+    }
+    if (upkeep_backlog(u) > slack / 4 || (u->backlog_since && now.steady - u->backlog_since > 60 * SECOND)) {
         return 3 * took;
+    }
     return 19 * took;
 }

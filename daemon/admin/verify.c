@@ -24,10 +24,12 @@ static void verify_note(void *context, const char *sentence)
     const size_t n = strlen(sentence);
 
     v->mismatches++;
-    if (v->kept >= v->kept_max || v->sentences.size + n + 1 > SENTENCES_MAX)
+    if (v->kept >= v->kept_max || v->sentences.size + n + 1 > SENTENCES_MAX) {
         return;
-    for (size_t i = 0; i < n; i++)
+    }
+    for (size_t i = 0; i < n; i++) {
         buffer_add_char(&v->sentences, sentence[i] == '\n' ? ' ' : sentence[i]);
+    }
     buffer_add_char(&v->sentences, '\n');
     v->kept++;
 }
@@ -40,13 +42,16 @@ enum profd_status verify_step(struct verify *v, struct store *store, struct prof
 
     if (v->steps % 64 == 0) {
         status = store_get_totals(store, &totals, e);
-        if (!status)
+        if (!status) {
             v->total = totals.uploads - totals.retired_uploads;
+        }
     }
-    if (!status)
+    if (!status) {
         status = store_verify(store, &v->cursor, verify_note, v, &uploads, e);
-    if (status)
+    }
+    if (status) {
         return status;
+    }
     v->uploads += uploads;
     v->steps++;
     return PROFD_OK;
@@ -59,10 +64,12 @@ uint64_t verify_pause(const struct verify *v, uint64_t ms)
     const uint64_t each = v->steps ? v->uploads / v->steps : 0;
     uint64_t pause;
 
-    if (!each)
+    if (!each) {
         return PAUSE_MS_MAX;
+    }
     pause = left / (uploads / each + 1);
-    if (pause > PAUSE_MS_MAX)
+    if (pause > PAUSE_MS_MAX) {
         return PAUSE_MS_MAX;
+    }
     return pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause;
 }

@@ -8,7 +8,6 @@
 #include "core/buffer.h"
 #include "proto/status.h"
 #include "store/store.h"
-#include "store/store_verify.h"
 
 struct verify {
     struct store_cursor cursor;

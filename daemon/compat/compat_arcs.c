@@ -29,8 +29,9 @@ static void callees_fill(const struct compat_symbols *s, uint32_t *callee)
 {
     uint32_t last = COMPAT_NONE;
     for (uint32_t i = 0; i < s->count; i++) {
-        if ((s->flags[i] & COMPAT_SYMBOL_FUNCTION) != 0)
+        if ((s->flags[i] & COMPAT_SYMBOL_FUNCTION) != 0) {
             last = i;
+        }
         callee[i] = last;
     }
 }
@@ -44,8 +45,9 @@ static uint64_t calls_of(const struct tally *t, uint32_t number)
 static uint32_t owner_find(const struct compat_symbols *s, uint64_t address, uint32_t before)
 {
     if (before != COMPAT_NONE && before + 1 < s->count && address >= s->address[before] && address <= s->end[before] &&
-        address < s->address[before + 1])
+        address < s->address[before + 1]) {
         return before;
+    }
     return compat_symbols_find(s, address);
 }
 
@@ -58,15 +60,18 @@ static void ends_find(struct tally *t)
     t->by_parent = t->met == c->arc_count;
     for (uint32_t i = 0; i < c->arc_count; i++) {
         t->from[i] = COMPAT_NONE;
-        if (c->from_build[i] == COUNTS_NOWHERE || c->to_build[i] == COUNTS_NOWHERE)
+        if (c->from_build[i] == COUNTS_NOWHERE || c->to_build[i] == COUNTS_NOWHERE) {
             continue;
+        }
         from = owner_find(s, c->from[i], from);
         uint32_t to = compat_symbols_find(s, c->to[i]);
-        if (to != COMPAT_NONE)
+        if (to != COMPAT_NONE) {
             to = callee[to];
+        }
         if (from == COMPAT_NONE || to == COMPAT_NONE ||
-            (t->filter != NULL && !compat_filter_arc(t->filter, s, from, to)))
+            (t->filter != NULL && !compat_filter_arc(t->filter, s, from, to))) {
             continue;
+        }
         t->r->total[to] += c->calls[i];
         t->by_parent = t->by_parent && from >= last;
         last = from;
@@ -83,20 +88,25 @@ static void ends_find(struct tally *t)
 static void records_deal(struct tally *t)
 {
     uint32_t *first = t->r->child_first, symbols = t->symbols->count;
-    for (uint32_t i = 0; i < t->met; i++)
-        if (t->from[i] != COMPAT_NONE)
+    for (uint32_t i = 0; i < t->met; i++) {
+        if (t->from[i] != COMPAT_NONE) {
             first[t->from[i]]++;
+        }
+    }
     for (uint32_t v = 0, sum = 0; v <= symbols; v++) {
         uint32_t n = first[v];
         first[v] = sum;
         sum += n;
     }
     uint32_t *at = t->symbol;
-    for (uint32_t v = 0; v < symbols; v++)
+    for (uint32_t v = 0; v < symbols; v++) {
         at[v] = first[v];
-    for (uint32_t i = 0; i < t->met; i++)
-        if (t->from[i] != COMPAT_NONE)
+    }
+    for (uint32_t i = 0; i < t->met; i++) {
+        if (t->from[i] != COMPAT_NONE) {
             t->list[at[t->from[i]]++] = (struct met){t->to[i], i, calls_of(t, i)};
+        }
+    }
 }
 
 /* One arc for all records of a pair. list then holds the first record's number of each arc, at the arc's place. */
@@ -104,8 +114,9 @@ static void pairs_join(struct tally *t)
 {
     struct compat_arcs *r = t->r;
     uint32_t *arc = t->symbol; /* by child: the arc to it met last */
-    for (uint32_t v = 0; v < t->symbols->count; v++)
+    for (uint32_t v = 0; v < t->symbols->count; v++) {
         arc[v] = COMPAT_NONE;
+    }
     for (uint32_t v = 0, i = 0; v < t->symbols->count; v++) {
         uint32_t begin = r->count, end = r->child_first[v + 1];
         for (; i < end; i++) {
@@ -130,8 +141,9 @@ static void recorded_fill(struct tally *t)
     struct compat_arcs *r = t->r;
     for (uint32_t v = 0; v < t->symbols->count; v++) {
         uint32_t end = r->child_first[v + 1];
-        while (end > r->child_first[v] && t->list[end - 1].number >= t->counts->arc_count)
+        while (end > r->child_first[v] && t->list[end - 1].number >= t->counts->arc_count) {
             end--;
+        }
         r->recorded[v] = end;
     }
 }
@@ -148,29 +160,37 @@ static void parents_deal(struct tally *t)
 {
     struct compat_arcs *r = t->r;
     uint32_t *first = r->parent_first, *at = t->symbol, symbols = t->symbols->count;
-    for (uint32_t i = 0; i < r->count; i++)
+    for (uint32_t i = 0; i < r->count; i++) {
         first[r->child[i]]++;
+    }
     for (uint32_t v = 0, sum = 0; v <= symbols; v++) {
         uint32_t n = first[v];
         first[v] = sum;
-        if (v < symbols)
+        if (v < symbols) {
             at[v] = sum;
+        }
         sum += n;
     }
     if (t->by_parent) {
-        for (uint32_t v = 0; v < symbols; v++)
-            for (uint32_t i = r->child_first[v]; i < r->child_first[v + 1]; i++)
+        for (uint32_t v = 0; v < symbols; v++) {
+            for (uint32_t i = r->child_first[v]; i < r->child_first[v + 1]; i++) {
                 parent_add(t, i, v, r->child[i]);
+            }
+        }
         return;
     }
     /* Each record is asked for the arc that began with it. */
-    for (uint32_t i = 0; i < t->met; i++)
+    for (uint32_t i = 0; i < t->met; i++) {
         t->arc_of[i] = COMPAT_NONE;
-    for (uint32_t i = 0; i < r->count; i++)
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
         t->arc_of[t->list[i].number] = i;
-    for (uint32_t i = 0; i < t->met; i++)
-        if (t->arc_of[i] != COMPAT_NONE)
+    }
+    for (uint32_t i = 0; i < t->met; i++) {
+        if (t->arc_of[i] != COMPAT_NONE) {
             parent_add(t, t->arc_of[i], t->from[i], t->to[i]);
+        }
+    }
 }
 
 static bool arcs_take(struct compat_arcs *r, size_t arcs, size_t symbols, struct arena *a)
@@ -193,9 +213,10 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
 {
     struct compat_arcs r = {0};
     uint64_t most = (uint64_t)c->arc_count + (calls != NULL ? calls->count : 0);
-    if (most >= UINT32_MAX)
+    if (most >= UINT32_MAX) {
         return profd_error_set(e, PROFD_LIMIT, "there may be at most 4294967294 arcs, not %llu",
                                (unsigned long long)most);
+    }
     size_t n = (size_t)most + 1;
     struct tally t = {.counts = c, .symbols = s, .filter = f, .code = calls, .r = &r, .met = (uint32_t)most};
     t.from = ARENA_ARRAY(a, n, uint32_t);
@@ -204,8 +225,9 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
     t.symbol = ARENA_ARRAY(a, s->count, uint32_t);
     t.list = ARENA_ARRAY(a, n, struct met);
     if (t.from == NULL || t.to == NULL || t.arc_of == NULL || t.symbol == NULL || t.list == NULL ||
-        !arcs_take(&r, n, s->count, a))
+        !arcs_take(&r, n, s->count, a)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u arcs", c->arc_count);
+    }
     callees_fill(s, t.symbol);
     ends_find(&t);
     records_deal(&t);

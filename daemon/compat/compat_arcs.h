@@ -11,8 +11,8 @@
 #include "proto/counts.h"
 #include "proto/status.h"
 
-/* Two tables of the same arcs, so that whoever walks along a symbol's arcs reads memory in order. In each list the
- * oldest arc stands first; gprof puts a new arc at the front of its lists and so meets the newest first. */
+/* Two tables of the same arcs, so that iterating over a symbol's arcs reads memory in order. In each list the oldest
+ * arc is first; gprof inserts new arcs at the front of its lists, so it visits the newest first. */
 struct compat_arcs {
     uint32_t count;
     uint32_t *child_first; /* arcs out of symbol s: places child_first[s] … child_first[s + 1] of the next two */

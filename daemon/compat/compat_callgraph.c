@@ -41,8 +41,9 @@ static char *put_times(char *p, const struct listing *l, double self, double chi
 static char *put_left(char *p, uint64_t value)
 {
     char *end = buffer_put_u64(p, value, 0);
-    while (end < p + 7)
+    while (end < p + 7) {
         *end++ = ' ';
+    }
     return end;
 }
 
@@ -50,8 +51,9 @@ static char *put_left(char *p, uint64_t value)
 static char *put_calls(char *p, uint64_t from_others, uint64_t from_itself)
 {
     p = buffer_put_u64(p, from_others, 7);
-    if (from_itself == 0)
+    if (from_itself == 0) {
         return put_blanks(p, 8);
+    }
     *p++ = '+';
     return put_left(p, from_itself);
 }
@@ -64,7 +66,7 @@ static char *put_label(char *p, const struct listing *l, uint32_t symbol)
     return p + n + 1;
 }
 
-/* Room for a row with the label of a symbol; NULL: none, and the buffer has failed. */
+/* Reserves space for a row with the label of a symbol; NULL: none, and the buffer has failed. */
 static char *row_open(const struct listing *l, uint32_t symbol)
 {
     return buffer_open(l->out, ROW_MOST + compat_label_size(&l->labels, symbol));
@@ -74,8 +76,9 @@ static char *row_open(const struct listing *l, uint32_t symbol)
 static void row_print(const struct listing *l, const struct compat_row *row, uint64_t total)
 {
     char *p = row_open(l, row->other);
-    if (p == NULL)
+    if (p == NULL) {
         return;
+    }
     if (row->rank != COMPAT_RANK_OTHER) {
         p = put_blanks(p, 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1);
         p = buffer_put_u64(p, row->calls, 7);
@@ -101,8 +104,9 @@ static void parents_print(struct listing *l, uint32_t v)
 {
     uint32_t n = compat_rows_parents(&l->rows, l->run, v);
     uint64_t total = total_of(l, v);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         row_print(l, &l->rows.rows[l->rows.list[i]], total);
+    }
     if (n == 0) {
         buffer_add_repeat(l->out, ' ', 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1 + 7 + 1 + 7 + 5);
         buffer_add_text(l->out, "<spontaneous>\n");
@@ -137,13 +141,15 @@ static void function_print(struct listing *l, uint32_t v)
     const struct compat_node *node = &l->run->graph.node[v];
     parents_print(l, v);
     char *p = row_open(l, v);
-    if (p == NULL)
+    if (p == NULL) {
         return;
+    }
     p = put_primary(p, l, v);
-    if (node->calls + node->self_calls != 0)
+    if (node->calls + node->self_calls != 0) {
         p = put_calls(p, node->calls, node->self_calls);
-    else
+    } else {
         p = put_blanks(p, 7 + 1 + 7);
+    }
     *p++ = ' ';
     buffer_close(l->out, put_label(p, l, v));
     children_print(l, v);
@@ -154,11 +160,13 @@ static int member_compare(const void *context, uint32_t x, uint32_t y)
     const struct compat_run *r = context;
     const struct compat_node *a = &r->graph.node[x], *b = &r->graph.node[y];
     double x_time = compat_node_share(a) + a->child_share, y_time = compat_node_share(b) + b->child_share;
-    if (x_time < y_time || x_time > y_time)
+    if (x_time < y_time || x_time > y_time) {
         return x_time > y_time ? -1 : 1;
+    }
     uint64_t x_calls = a->calls + a->self_calls, y_calls = b->calls + b->self_calls;
-    if (x_calls != y_calls)
+    if (x_calls != y_calls) {
         return x_calls > y_calls ? -1 : 1;
+    }
     return 0;
 }
 
@@ -166,8 +174,9 @@ static void member_print(const struct listing *l, uint32_t v)
 {
     const struct compat_node *node = &l->run->graph.node[v];
     char *p = row_open(l, v);
-    if (p == NULL)
+    if (p == NULL) {
         return;
+    }
     p = put_blanks(p, 6 + 1 + 5 + 1);
     p = put_times(p, l, compat_node_share(node), node->child_share);
     p = put_calls(p, node->calls, node->self_calls);
@@ -182,15 +191,17 @@ static void cycle_print(const struct listing *l, uint32_t number)
     uint32_t cycle = number - r->graph.symbols + 1, first = r->cycles.member_first[cycle - 1];
     uint32_t n = r->cycles.member_first[cycle] - first;
     char *p = buffer_open(l->out, ROW_MOST);
-    if (p == NULL)
+    if (p == NULL) {
         return;
+    }
     p = put_primary(p, l, number);
     buffer_close(l->out, put_calls(p, node->calls, node->self_calls));
     buffer_add_format(l->out, " <cycle %" PRIu32 " as a whole> [%" PRIu32 "]\n", cycle, node->index);
     memcpy(l->members, r->cycles.members + first, n * sizeof *l->members);
     compat_sort(l->members, l->scratch, n, member_compare, r);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         member_print(l, l->members[i]);
+    }
 }
 
 static void headings_print_old(struct buffer *out)
@@ -199,9 +210,10 @@ static void headings_print_old(struct buffer *out)
     for (unsigned i = 0; i < 2; i++) {
         buffer_add_format(out, "%6.6s %5.5s %7.7s %11.11s %7.7s/%-7.7s     %-8.8s\n", "", "", "", "", "called", "total",
                           outer[i]);
-        if (i == 0)
+        if (i == 0) {
             buffer_add_format(out, "%-6.6s %5.5s %7.7s %11.11s %7.7s+%-7.7s %-8.8s\t%5.5s\n", "index", "%time", "self",
                               "descendants", "called", "self", "name", "index");
+        }
     }
     buffer_add_char(out, '\n');
 }
@@ -220,10 +232,11 @@ static void heading_print(struct listing *l)
         buffer_add_text(l->out, " no time propagated\n\n");
         l->print_time = 1.0;
     }
-    if (old)
+    if (old) {
         headings_print_old(l->out);
-    else
+    } else {
         buffer_add_text(l->out, "index % time    self  children    called     name\n");
+    }
 }
 
 static enum profd_status listing_init(struct listing *l, struct arena *a, struct profd_error *e)
@@ -231,8 +244,9 @@ static enum profd_status listing_init(struct listing *l, struct arena *a, struct
     const struct compat_run *r = l->run;
     l->members = ARENA_ARRAY(a, r->graph.symbols, uint32_t);
     l->scratch = ARENA_ARRAY(a, r->graph.symbols, uint32_t);
-    if (l->members == NULL || l->scratch == NULL || compat_rows_init(&l->rows, r, a) != PROFD_OK)
+    if (l->members == NULL || l->scratch == NULL || compat_rows_init(&l->rows, r, a) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a call graph of %u symbols", r->graph.symbols);
+    }
     return compat_labels_build(r, a, &l->labels, e);
 }
 
@@ -240,8 +254,9 @@ static bool node_listed(const struct compat_run *r, uint32_t number)
 {
     const struct compat_node *node = &r->graph.node[number];
     bool idle = node->calls == 0 && node->self_calls == 0 && compat_node_share(node) == 0.0 && node->child_share == 0.0;
-    if ((idle && !r->options.all_symbols) || !node->shown)
+    if ((idle && !r->options.all_symbols) || !node->shown) {
         return false;
+    }
     return !r->options.lines || (number < r->graph.symbols && (r->symbols.flags[number] & COMPAT_SYMBOL_FUNCTION) != 0);
 }
 
@@ -255,22 +270,26 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
                         .child_width = r->options.traditional ? 11 : 7,
                         .out = out};
     enum profd_status status = listing_init(&l, a, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     heading_print(&l);
     for (uint32_t i = 0; i < g->nodes && !out->failed; i++) {
         uint32_t number = g->listing[i];
-        if (!node_listed(r, number))
+        if (!node_listed(r, number)) {
             continue;
-        if (number < g->symbols)
+        }
+        if (number < g->symbols) {
             function_print(&l, number);
-        else
+        } else {
             cycle_print(&l, number);
+        }
         buffer_add_text(out, r->options.traditional ? "\n" : "");
         buffer_add_repeat(out, '-', 47);
         buffer_add_text(out, r->options.traditional ? "\n\n" : "\n");
     }
-    if (!r->options.traditional && !r->options.brief)
+    if (!r->options.traditional && !r->options.brief) {
         compat_prose_graph(out);
+    }
     return PROFD_OK;
 }

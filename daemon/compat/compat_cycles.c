@@ -27,8 +27,9 @@ static void walk_enter(struct walk *w, uint32_t v)
 static void walk_collapse(struct walk *w, uint32_t v)
 {
     uint32_t keep = w->head_count - 1;
-    while (w->entered[w->heads[keep]] > w->entered[v])
+    while (w->entered[w->heads[keep]] > w->entered[v]) {
         keep--;
+    }
     uint32_t head = w->heads[keep];
     for (uint32_t i = keep + 1; i < w->head_count; i++) {
         w->next[w->tail[head]] = w->heads[i];
@@ -40,8 +41,9 @@ static void walk_collapse(struct walk *w, uint32_t v)
 static void walk_leave(struct walk *w, uint32_t v)
 {
     w->depth--;
-    if (w->heads[w->head_count - 1] != v)
+    if (w->heads[w->head_count - 1] != v) {
         return;
+    }
     w->head_count--;
     w->components++;
     for (uint32_t m = v; m != COMPAT_NONE; m = w->next[m]) {
@@ -60,10 +62,11 @@ static void walk_from(struct walk *w, uint32_t root)
             continue;
         }
         uint32_t child = w->arcs->child[--w->cursor[v]];
-        if (w->entered[child] == 0)
+        if (w->entered[child] == 0) {
             walk_enter(w, child);
-        else if (w->top[child] == 0)
+        } else if (w->top[child] == 0) {
             walk_collapse(w, child);
+        }
     }
 }
 
@@ -72,8 +75,9 @@ static void cycles_number(const struct walk *w, uint32_t symbols, struct compat_
 {
     uint32_t at = 0;
     for (uint32_t v = 0; v < symbols; v++) {
-        if (w->lead[v] != v || w->next[v] == COMPAT_NONE)
+        if (w->lead[v] != v || w->next[v] == COMPAT_NONE) {
             continue;
+        }
         r->member_first[r->count++] = at;
         for (uint32_t m = v; m != COMPAT_NONE; m = w->next[m]) {
             r->members[at++] = m;
@@ -86,14 +90,18 @@ static void cycles_number(const struct walk *w, uint32_t symbols, struct compat_
 /* All symbols by component, inside one in table order; place has a slot more than there are components. */
 static void order_fill(const struct walk *w, uint32_t symbols, uint32_t *place, uint32_t *order)
 {
-    for (uint32_t i = 0; i <= w->components; i++)
+    for (uint32_t i = 0; i <= w->components; i++) {
         place[i] = 0;
-    for (uint32_t v = 0; v < symbols; v++)
+    }
+    for (uint32_t v = 0; v < symbols; v++) {
         place[w->top[v]]++;
-    for (uint32_t i = 1; i <= w->components; i++)
+    }
+    for (uint32_t i = 1; i <= w->components; i++) {
         place[i] += place[i - 1];
-    for (uint32_t v = symbols; v-- > 0;)
+    }
+    for (uint32_t v = symbols; v-- > 0;) {
         order[--place[w->top[v]]] = v;
+    }
 }
 
 enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a,
@@ -106,12 +114,15 @@ enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t sy
                                  &w.stack,   &w.heads,  &r.number, &r.member_first, &r.members, &r.order};
     for (unsigned i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         *arrays[i] = ARENA_ARRAY(a, n, uint32_t);
-        if (*arrays[i] == NULL)
+        if (*arrays[i] == NULL) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the cycles of %u symbols", symbols);
+        }
     }
-    for (uint32_t v = 0; v < symbols; v++)
-        if (w.entered[v] == 0)
+    for (uint32_t v = 0; v < symbols; v++) {
+        if (w.entered[v] == 0) {
             walk_from(&w, v);
+        }
+    }
     cycles_number(&w, symbols, &r);
     order_fill(&w, symbols, w.stack, r.order);
     *out = r;

@@ -29,10 +29,12 @@ static enum profd_status spec_match(const struct compat_spec *spec, const struct
     const char *slash = strchr(spec->text, '/');
     size_t n = slash != NULL ? (size_t)(slash - spec->text) : strlen(spec->text);
     enum profd_status status = side_match(spec->text, n, s, a, &m.left, &m.left_count);
-    if (status == PROFD_OK && slash != NULL)
+    if (status == PROFD_OK && slash != NULL) {
         status = side_match(slash + 1, strlen(slash + 1), s, a, &m.right, &m.right_count);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *out = m;
+    }
     return status;
 }
 
@@ -49,11 +51,13 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
                                     struct table *out)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < symbols; i++)
+    for (uint32_t i = 0; i < symbols; i++) {
         owner_by_symbol[i] = COMPAT_NONE;
+    }
     for (uint32_t k = n; k-- > 0;) {
-        if (m[k].purpose != purpose || m[k].exclude != exclude)
+        if (m[k].purpose != purpose || m[k].exclude != exclude) {
             continue;
+        }
         for (uint32_t i = 0; i < m[k].left_count; i++) {
             uint32_t first = m[k].left[i].first;
             count += owner_by_symbol[first] == COMPAT_NONE;
@@ -63,14 +67,17 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
     }
     struct table t = {ARENA_ARRAY(a, (size_t)count + 1, struct compat_range),
                       ARENA_ARRAY(a, (size_t)count + 1, uint32_t), 0};
-    if (t.ranges == NULL || t.owner == NULL)
+    if (t.ranges == NULL || t.owner == NULL) {
         return PROFD_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < symbols && count > 0; i++) {
-        if (owner_by_symbol[i] == COMPAT_NONE)
+        if (owner_by_symbol[i] == COMPAT_NONE) {
             continue;
+        }
         struct compat_range range = m[owner_by_symbol[i]].left[place[i]];
-        if (range.high < range.low)
+        if (range.high < range.low) {
             continue;
+        }
         t.ranges[t.count] = range;
         t.owner[t.count++] = owner_by_symbol[i];
     }
@@ -84,10 +91,12 @@ static void table_mark(const struct table *t, const struct compat_symbols *s, ui
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < s->count && t->count > 0; i++) {
-        while (next < t->count && t->ranges[next].low <= s->address[i])
+        while (next < t->count && t->ranges[next].low <= s->address[i]) {
             next++;
-        if (next > 0 && s->address[i] <= t->ranges[next - 1].high)
+        }
+        if (next > 0 && s->address[i] <= t->ranges[next - 1].high) {
             bits[i] = (uint8_t)(bits[i] | 1u << purpose);
+        }
     }
 }
 
@@ -95,10 +104,12 @@ static enum profd_status rules_fill(const struct table *t, const struct matched 
                                     struct compat_arc_rules *out)
 {
     struct compat_arc_rule *list = ARENA_ARRAY(a, (size_t)t->count + 1, struct compat_arc_rule);
-    if (list == NULL)
+    if (list == NULL) {
         return PROFD_NO_MEMORY;
-    for (uint32_t i = 0; i < t->count; i++)
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
         list[i] = (struct compat_arc_rule){t->ranges[i], m[t->owner[i]].right, m[t->owner[i]].right_count};
+    }
     *out = (struct compat_arc_rules){list, t->count};
     return PROFD_OK;
 }
@@ -107,22 +118,27 @@ static enum profd_status tables_make(struct compat_filter *f, const struct match
                                      const struct compat_symbols *s, struct arena *a)
 {
     uint32_t *owner = ARENA_ARRAY(a, s->count, uint32_t), *place = ARENA_ARRAY(a, s->count, uint32_t);
-    if (owner == NULL || place == NULL)
+    if (owner == NULL || place == NULL) {
         return PROFD_NO_MEMORY;
+    }
     for (unsigned k = 0; k < 2 * COMPAT_PURPOSES; k++) {
         enum compat_purpose purpose = (enum compat_purpose)(k / 2);
         bool exclude = k % 2 != 0;
         struct table t;
         enum profd_status status = table_fill(m, n, purpose, exclude, owner, place, s->count, a, &t);
-        if (status == PROFD_OK && purpose == COMPAT_ARCS)
+        if (status == PROFD_OK && purpose == COMPAT_ARCS) {
             status = rules_fill(&t, m, a, exclude ? &f->arcs_excluded : &f->arcs_included);
-        if (status != PROFD_OK)
+        }
+        if (status != PROFD_OK) {
             return status;
-        if (purpose == COMPAT_ARCS)
+        }
+        if (purpose == COMPAT_ARCS) {
             continue;
+        }
         table_mark(&t, s, exclude ? f->excluded : f->included, purpose);
-        if (!exclude && t.count > 0)
+        if (!exclude && t.count > 0) {
             f->including = (uint8_t)(f->including | 1u << purpose);
+        }
     }
     return PROFD_OK;
 }
@@ -147,12 +163,15 @@ enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t s
         }
         n += 3;
     }
-    for (uint32_t i = spec_count; i-- > 0 && status == PROFD_OK; n++)
+    for (uint32_t i = spec_count; i-- > 0 && status == PROFD_OK; n++) {
         status = spec_match(&specs[i], s, a, &m[n]);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = tables_make(&f, m, n, s, a);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return profd_error_set(e, status, "no memory for a filter of %u symbols", s->count);
+    }
     *out = f;
     return PROFD_OK;
 }
@@ -161,18 +180,22 @@ static bool rules_hold(const struct compat_arc_rules *rules, const struct compat
 {
     for (uint32_t i = 0; i < rules->count; i++) {
         const struct compat_arc_rule *r = &rules->list[i];
-        if (s->address[from] < r->left.low || s->address[from] > r->left.high)
+        if (s->address[from] < r->left.low || s->address[from] > r->left.high) {
             continue;
-        for (uint32_t k = 0; k < r->right_count; k++)
-            if (s->address[to] >= r->right[k].low && s->end[to] <= r->right[k].high)
+        }
+        for (uint32_t k = 0; k < r->right_count; k++) {
+            if (s->address[to] >= r->right[k].low && s->end[to] <= r->right[k].high) {
                 return true;
+            }
+        }
     }
     return false;
 }
 
 bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbols *s, uint32_t from, uint32_t to)
 {
-    if (rules_hold(&f->arcs_included, s, from, to))
+    if (rules_hold(&f->arcs_included, s, from, to)) {
         return true;
+    }
     return f->arcs_included.count == 0 && !rules_hold(&f->arcs_excluded, s, from, to);
 }

@@ -50,8 +50,9 @@ static inline bool compat_filter_excludes(const struct compat_filter *f, enum co
 /* Included by name, or nothing is included by name and it is not excluded. */
 static inline bool compat_filter_on(const struct compat_filter *f, enum compat_purpose purpose, uint32_t symbol)
 {
-    if (compat_filter_includes(f, purpose, symbol))
+    if (compat_filter_includes(f, purpose, symbol)) {
         return true;
+    }
     return (f->including >> purpose & 1) == 0 && !compat_filter_excludes(f, purpose, symbol);
 }
 

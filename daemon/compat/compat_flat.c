@@ -23,22 +23,27 @@ static const struct unit units[] = {{'T', 1e-12}, {'G', 1e-9}, {'M', 1e-6}, {'K'
 static const struct unit *unit_choose(const struct compat_run *r)
 {
     const struct compat_graph *g = &r->graph;
-    if (r->options.traditional)
+    if (r->options.traditional) {
         return &units[5];
+    }
     double top = 0.0;
     for (uint32_t v = 0; v < g->symbols; v++) {
         const struct compat_node *node = &g->node[v];
-        if (node->calls == 0)
+        if (node->calls == 0) {
             continue;
+        }
         double time = (node->time + node->child) / (double)node->calls;
         top = time > top ? time : top;
     }
-    if (top <= 0.0)
+    if (top <= 0.0) {
         return &units[0];
+    }
     top /= compat_run_rate(r);
-    for (unsigned i = 0; i < sizeof units / sizeof *units; i++)
-        if (units[i].scale * top >= 1.0 && units[i].scale * top < 1000.0)
+    for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
+        if (units[i].scale * top >= 1.0 && units[i].scale * top < 1000.0) {
             return &units[i];
+        }
+    }
     return &units[0];
 }
 
@@ -59,8 +64,9 @@ static void line_print(const struct compat_run *r, uint32_t v, const struct unit
     double rate = compat_run_rate(r), time = node->time;
     bool old = r->options.traditional;
     char *p = buffer_open(out, LINE_MOST);
-    if (p == NULL)
+    if (p == NULL) {
         return;
+    }
     p = buffer_put_fixed(p, total > 0.0 ? 100 * time / total : 0.0, old ? 5 : 6, old ? 1 : 2);
     *p++ = ' ';
     p = buffer_put_fixed(p, sum / rate, old ? 10 : 9, 2);
@@ -81,10 +87,11 @@ static void line_print(const struct compat_run *r, uint32_t v, const struct unit
     *p++ = ' ';
     *p++ = ' ';
     buffer_close(out, p);
-    if (old)
+    if (old) {
         compat_label_add(r, v, out);
-    else
+    } else {
         buffer_add_text(out, r->symbols.name[v]);
+    }
     buffer_add_char(out, '\n');
 }
 
@@ -97,16 +104,18 @@ static double title_print(const struct compat_run *r, struct buffer *out)
         buffer_add_text(out, "\n\n\nflat profile:\n");
         compat_prose_flat(out);
     }
-    if (old)
+    if (old) {
         buffer_add_format(out, "\ngranularity: each sample hit covers %" PRId64 " byte(s)", compat_run_granularity(r));
-    else
+    } else {
         buffer_add_format(out, "Flat profile:\n\nEach sample counts as %g %s.\n", 1.0 / rate, r->hist.dimension);
+    }
     if (total <= 0.0) {
         buffer_add_text(out, " no time accumulated\n\n");
         return 1.0;
     }
-    if (old)
+    if (old) {
         buffer_add_format(out, " for %.2f%% of %.2f %s\n\n", 100.0 / total, total / rate, r->hist.dimension);
+    }
     return total;
 }
 
@@ -115,12 +124,15 @@ enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a,
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->symbols, uint32_t), n = 0;
-    for (uint32_t v = 0; v < g->symbols && list != NULL; v++)
+    for (uint32_t v = 0; v < g->symbols && list != NULL; v++) {
         if ((r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0) &&
-            compat_filter_on(&r->filter, COMPAT_FLAT, v))
+            compat_filter_on(&r->filter, COMPAT_FLAT, v)) {
             list[n++] = v;
-    if (list == NULL || compat_order_flat(g, &r->symbols, list, n, a) != PROFD_OK)
+        }
+    }
+    if (list == NULL || compat_order_flat(g, &r->symbols, list, n, a) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a flat profile of %u symbols", g->symbols);
+    }
 
     double total = title_print(r, out), sum = 0.0;
     const struct unit *u = unit_choose(r);
@@ -129,7 +141,8 @@ enum profd_status compat_flat_print(const struct compat_run *r, struct arena *a,
         sum += g->node[list[i]].time;
         line_print(r, list[i], u, total, sum, out);
     }
-    if (!r->options.traditional && !r->options.brief)
+    if (!r->options.traditional && !r->options.brief) {
         compat_prose_flat(out);
+    }
     return PROFD_OK;
 }

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compat/compat_gmon_inside.h"
+#include "compat/compat_gmon_internal.h"
 
 static double scale_of(const struct counts_histogram *h)
 {
@@ -13,17 +13,20 @@ static enum profd_status judge_dimension(const struct gmon_file *f, const struct
                                          const struct counts_histogram *h)
 {
     const char *p = f->g->program;
-    if (strncmp(h->dimension, first->dimension, 15) != 0)
+    if (strncmp(h->dimension, first->dimension, 15) != 0) {
         return gmon_complain(f, PROFD_CONFLICT,
                              "%s: dimension unit changed between histogram records\n%s: from '%s'\n%s: to '%s'\n", p, p,
                              first->dimension, p, h->dimension);
-    if (h->abbreviation != first->abbreviation)
+    }
+    if (h->abbreviation != first->abbreviation) {
         return gmon_complain(
             f, PROFD_CONFLICT,
             "%s: dimension abbreviation changed between histogram records\n%s: from '%c'\n%s: to '%c'\n", p, p,
             first->abbreviation, p, h->abbreviation);
-    if (fabs(scale_of(first) - scale_of(h)) > 0.000001)
+    }
+    if (fabs(scale_of(first) - scale_of(h)) > 0.000001) {
         return gmon_complain(f, PROFD_CONFLICT, "%s: different scales in histogram records", p);
+    }
     return PROFD_OK;
 }
 
@@ -36,20 +39,25 @@ static bool ranges_meet(const struct counts_histogram *x, const struct counts_hi
 enum profd_status gmon_judge_histogram(const struct gmon_file *f, struct counts_histogram *h)
 {
     const struct counts *c = &f->g->counts;
-    if (c->histogram_count == 0)
+    if (c->histogram_count == 0) {
         return PROFD_OK;
+    }
     enum profd_status status = judge_dimension(f, &c->histograms[0], h);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *k = &c->histograms[i];
-        if (k->low != h->low || k->high != h->high)
+        if (k->low != h->low || k->high != h->high) {
             continue;
+        }
         h->bins = k->bins;
         return PROFD_OK;
     }
-    for (uint32_t i = 0; i < c->histogram_count; i++)
-        if (ranges_meet(&c->histograms[i], h))
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        if (ranges_meet(&c->histograms[i], h)) {
             return gmon_complain(f, PROFD_CONFLICT, "%s: overlapping histogram records\n", f->g->program);
+        }
+    }
     return PROFD_OK;
 }

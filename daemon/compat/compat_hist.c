@@ -21,16 +21,19 @@ static double record_scale(const struct counts_histogram *h)
 static enum profd_status record_check(const struct counts_histogram *first, const struct counts_histogram *h,
                                       struct profd_error *e)
 {
-    if (strncmp(first->dimension, h->dimension, 15) != 0)
+    if (strncmp(first->dimension, h->dimension, 15) != 0) {
         return profd_error_set(e, PROFD_CONFLICT, "dimension unit changed between histogram records: %.15s, then %.15s",
                                first->dimension, h->dimension);
-    if (first->abbreviation != h->abbreviation)
+    }
+    if (first->abbreviation != h->abbreviation) {
         return profd_error_set(e, PROFD_CONFLICT,
                                "dimension abbreviation changed between histogram records: %c, then %c",
                                first->abbreviation, h->abbreviation);
-    if (fabs(record_scale(first) - record_scale(h)) > 0.000001)
+    }
+    if (fabs(record_scale(first) - record_scale(h)) > 0.000001) {
         return profd_error_set(e, PROFD_CONFLICT, "different scales in histogram records: %.9g, then %.9g bytes a bin",
                                2 * record_scale(first), 2 * record_scale(h));
+    }
     return PROFD_OK;
 }
 
@@ -46,15 +49,17 @@ static enum profd_status group_add(struct group *groups, uint32_t *count, const 
             g->bins += h->used;
             return PROFD_OK;
         }
-        if (h->low >= g->high || g->low >= h->high || h->low >= h->high || g->low >= g->high)
+        if (h->low >= g->high || g->low >= h->high || h->low >= h->high || g->low >= g->high) {
             continue;
+        }
         met = met == NULL ? g : met;
     }
-    if (met != NULL)
+    if (met != NULL) {
         return profd_error_set(e, PROFD_CONFLICT,
                                "overlapping histogram records: 0x%" PRIx64 " to 0x%" PRIx64 ", then 0x%" PRIx64
                                " to 0x%" PRIx64,
                                met->low, met->high, h->low, h->high);
+    }
     groups[(*count)++] = (struct group){h->low, h->high, 1, record, h->bins, h->used};
     return PROFD_OK;
 }
@@ -71,8 +76,9 @@ static void pairs_sort(uint32_t *index[2], uint64_t *ticks[2], uint64_t n)
 {
     for (unsigned shift = 0; shift < 33; shift += 11) {
         uint64_t place[2048] = {0}, sum = 0;
-        for (uint64_t i = 0; i < n; i++)
+        for (uint64_t i = 0; i < n; i++) {
             place[index[0][i] >> shift & 2047]++;
+        }
         for (unsigned d = 0; d < 2048; d++) {
             uint64_t here = place[d];
             place[d] = sum;
@@ -117,14 +123,16 @@ static enum profd_status group_bins(const struct counts *c, const struct group *
     for (unsigned i = 0; i < 2; i++) {
         index[i] = ARENA_ARRAY(a, g->bins + 1, uint32_t);
         ticks[i] = ARENA_ARRAY(a, g->bins + 1, uint64_t);
-        if (index[i] == NULL || ticks[i] == NULL)
+        if (index[i] == NULL || ticks[i] == NULL) {
             return PROFD_NO_MEMORY;
+        }
     }
     uint64_t n = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        if (h->low != g->low || h->high != g->high)
+        if (h->low != g->low || h->high != g->high) {
             continue;
+        }
         for (uint32_t j = h->first; j < h->first + h->used; j++, n++) {
             index[0][n] = c->bin_index[j];
             ticks[0][n] = c->bin_ticks[j];
@@ -151,10 +159,11 @@ static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct c
                            const struct compat_filter *f, struct compat_hist *h)
 {
     uint64_t low = low_pc / 2;
-    uint32_t first = 0; /* symbols before it end below the bin at hand */
+    uint32_t first = 0; /* symbols before it end below the current bin */
     for (uint64_t i = 0; i < b->count; i++) {
-        if (b->ticks[i] == 0)
+        if (b->ticks[i] == 0) {
             continue;
+        }
         uint64_t bin_low = low + (uint64_t)(h->scale * (double)b->index[i]);
         uint64_t bin_high = low + (uint64_t)(h->scale * (double)((uint64_t)b->index[i] + 1));
         double ticks = (double)b->ticks[i];
@@ -166,13 +175,15 @@ static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct c
                 continue;
             }
             uint64_t overlap = min_u64(bin_high, stop) - max_u64(bin_low, start);
-            if (overlap == 0)
+            if (overlap == 0) {
                 continue;
+            }
             double credit = (double)overlap * ticks / h->scale;
-            if (compat_filter_on(f, COMPAT_FLAT, j))
+            if (compat_filter_on(f, COMPAT_FLAT, j)) {
                 h->time[j] += credit;
-            else
+            } else {
                 h->total -= credit;
+            }
         }
     }
 }
@@ -183,19 +194,23 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
 {
     struct compat_hist h = {.time = ARENA_ARRAY(a, s->count, double)};
     struct group *groups = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct group);
-    if (h.time == NULL || groups == NULL)
+    if (h.time == NULL || groups == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times of %u symbols", s->count);
+    }
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         enum profd_status status = record_check(&c->histograms[0], &c->histograms[i], e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = group_add(groups, &count, &c->histograms[i], i, e);
-        if (status != PROFD_OK)
+        }
+        if (status != PROFD_OK) {
             return status;
+        }
     }
     h.ranges = ARENA_ARRAY(a, (size_t)count + 1, struct compat_hist_range);
-    if (h.ranges == NULL)
+    if (h.ranges == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u histograms", count);
+    }
     if (count > 0) {
         const struct counts_histogram *first = &c->histograms[0];
         h.scale = record_scale(first);
@@ -205,8 +220,9 @@ enum profd_status compat_hist_assign(const struct counts *c, const struct compat
     }
     for (uint32_t i = 0; i < count; i++) {
         struct bins b;
-        if (group_bins(c, &groups[i], a, &b) != PROFD_OK)
+        if (group_bins(c, &groups[i], a, &b) != PROFD_OK) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu64 " bins", groups[i].bins);
+        }
         const struct group *g = &groups[i];
         h.ranges[h.range_count++] = (struct compat_hist_range){g->low, g->high, g->size, b.count, b.index, b.ticks};
         bins_apportion(&b, g->low, s, f, &h);

@@ -33,11 +33,13 @@ static size_t item_print_old(const struct compat_run *r, uint32_t node, struct b
 static size_t item_print(const struct compat_run *r, uint32_t node, size_t column, size_t start, struct buffer *out)
 {
     char text[COMPAT_LABEL_INDEX];
-    if (r->options.traditional)
+    if (r->options.traditional) {
         return item_print_old(r, node, out);
+    }
     column += compat_label_index(text, r->graph.node[node].index, r->graph.node[node].shown);
-    for (; column < start + 5; column++)
+    for (; column < start + 5; column++) {
         buffer_add_char(out, ' ');
+    }
     buffer_add_char(out, ' ');
     buffer_add_text(out, text);
     buffer_add_char(out, ' ');
@@ -50,10 +52,12 @@ static size_t item_print(const struct compat_run *r, uint32_t node, size_t colum
     buffer_add_text(out, r->symbols.name[node]);
     column += strlen(r->symbols.name[node]);
     const char *file = r->symbols.file[node];
-    if ((r->symbols.flags[node] & COMPAT_SYMBOL_STATIC) == 0 || file[0] == '\0' || r->options.lines)
+    if ((r->symbols.flags[node] & COMPAT_SYMBOL_STATIC) == 0 || file[0] == '\0' || r->options.lines) {
         return column;
-    if (!r->options.full_paths)
+    }
+    if (!r->options.full_paths) {
         file = compat_symbols_file(file);
+    }
     buffer_add_text(out, " (");
     buffer_add_text(out, file);
     buffer_add_char(out, ')');
@@ -65,24 +69,28 @@ enum profd_status compat_index_print(const struct compat_run *r, struct arena *a
 {
     const struct compat_graph *g = &r->graph;
     uint32_t *list = ARENA_ARRAY(a, g->nodes, uint32_t);
-    if (list == NULL)
+    if (list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an index of %u symbols", g->symbols);
+    }
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->symbols; i++) {
         uint32_t v = g->by_name[i];
-        if (r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0)
+        if (r->options.all_symbols || g->node[v].calls != 0 || g->node[v].time != 0.0) {
             list[n++] = v;
+        }
     }
-    for (uint32_t node = g->symbols; node < g->nodes; node++)
+    for (uint32_t node = g->symbols; node < g->nodes; node++) {
         list[n++] = node;
+    }
 
     buffer_add_text(out, "Index by function name\n\n");
     size_t width = ((r->options.width == 0 ? 80u : (size_t)r->options.width) - 1) / 3;
     uint32_t rows = n / 3 + (n % 3 != 0);
     for (uint32_t row = 0; row < rows; row++) {
         size_t column = 0, start = 0;
-        for (uint64_t i = row; i < n; i += rows, start += width)
+        for (uint64_t i = row; i < n; i += rows, start += width) {
             column = item_print(r, list[i], column, start, out);
+        }
         buffer_add_char(out, '\n');
     }
     return PROFD_OK;

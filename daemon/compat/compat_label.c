@@ -9,11 +9,12 @@ static char *number_put(char *p, uint32_t value)
 {
     char digits[10];
     unsigned n = 0;
-    do
+    do {
         digits[n++] = (char)('0' + value % 10);
-    while ((value /= 10) != 0);
-    while (n > 0)
+    } while ((value /= 10) != 0);
+    while (n > 0) {
         *p++ = digits[--n];
+    }
     return p;
 }
 
@@ -50,8 +51,9 @@ void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer
 {
     char text[COMPAT_LABEL_INDEX];
     buffer_add_text(out, r->symbols.name[symbol]);
-    if (!r->has_arcs)
+    if (!r->has_arcs) {
         return;
+    }
     if (r->cycles.number[symbol] != 0) {
         buffer_add_text(out, " <cycle ");
         buffer_add_u64(out, r->cycles.number[symbol], 0);
@@ -66,12 +68,14 @@ enum profd_status compat_labels_build(const struct compat_run *r, struct arena *
 {
     uint32_t n = r->graph.symbols;
     size_t bytes = 1;
-    for (uint32_t v = 0; v < n; v++)
+    for (uint32_t v = 0; v < n; v++) {
         bytes += strlen(r->symbols.name[v]) + LABEL_EXTRA;
+    }
     char *text = arena_take(a, bytes);
     size_t *first = ARENA_ARRAY(a, (size_t)n + 1, size_t);
-    if (text == NULL || first == NULL)
+    if (text == NULL || first == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu bytes of names", bytes);
+    }
     char *p = text;
     for (uint32_t v = 0; v < n; v++) {
         p = label_put(p, r, v);

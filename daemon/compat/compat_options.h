@@ -18,8 +18,9 @@ struct compat_spec {
 #define COMPAT_STYLE_FLAT 1u
 #define COMPAT_STYLE_GRAPH 2u
 #define COMPAT_STYLE_COUNTS 4u
-#define COMPAT_STYLE_OTHER 8u /* something that is not a listing was asked for (-i, -s): nothing is chosen by itself   \
-                               */
+#define COMPAT_STYLE_OTHER                                                                                             \
+    8u /* something that is not a listing was asked for (-i, -s): nothing is chosen by itself                          \
+        */
 
 /* What to print. Zero it and set brief for what `gprof -b EXE GMON…` prints. */
 struct compat_options {

@@ -24,7 +24,7 @@ struct compat_row_key {
     uint32_t row, spare;
 };
 
-/* Room for the longest list. */
+/* Capacity for the longest list. */
 struct compat_rows {
     struct compat_row *rows; /* as the arcs stand */
     struct compat_row_key *keys, *scratch;

@@ -13,8 +13,9 @@ static void halves_merge(uint32_t *items, uint32_t *scratch, size_t middle, size
                          const void *context)
 {
     size_t i = 0, j = middle, k = 0;
-    while (i < middle && j < n)
+    while (i < middle && j < n) {
         scratch[k++] = compare(context, items[i], items[j]) <= 0 ? items[i++] : items[j++];
+    }
     memcpy(scratch + k, items + i, (middle - i) * sizeof *items);
     memcpy(items, scratch, (k + middle - i) * sizeof *items);
 }
@@ -32,8 +33,9 @@ void compat_sort(uint32_t *items, uint32_t *scratch, size_t n, compat_compare *c
                 h->done++ == 0 ? (struct half){h->at, middle, 0} : (struct half){h->at + middle, h->n - middle, 0};
             continue;
         }
-        if (h->n > 1)
+        if (h->n > 1) {
             halves_merge(items + h->at, scratch, middle, h->n, compare, context);
+        }
         depth--;
     }
 }

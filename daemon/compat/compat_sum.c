@@ -5,8 +5,9 @@
 static void number_add(struct buffer *out, uint64_t value, unsigned width)
 {
     char bytes[8];
-    for (unsigned i = 0; i < width; i++)
+    for (unsigned i = 0; i < width; i++) {
         bytes[i] = (char)(value >> 8 * i & 255);
+    }
     buffer_add(out, bytes, width);
 }
 
@@ -21,12 +22,14 @@ static void range_write(const struct compat_run *r, const struct compat_hist_ran
     buffer_add(out, r->hist.dimension, 15);
     buffer_add_char(out, r->hist.abbreviation);
     char *bins = buffer_room(out, (size_t)h->bins * 2);
-    if (bins == NULL)
+    if (bins == NULL) {
         return;
+    }
     memset(bins, 0, (size_t)h->bins * 2);
     for (uint64_t i = 0; i < h->used; i++) {
-        if (h->index[i] >= h->bins)
+        if (h->index[i] >= h->bins) {
             continue;
+        }
         bins[2 * (size_t)h->index[i]] = (char)(h->ticks[i] & 255);
         bins[2 * (size_t)h->index[i] + 1] = (char)(h->ticks[i] >> 8 & 255);
     }
@@ -38,8 +41,9 @@ void compat_sum_write(const struct compat_run *r, unsigned pointer, bool blocks,
     buffer_add_text(out, "gmon");
     number_add(out, 1, 4);
     buffer_add_repeat(out, 0, 12);
-    for (uint32_t i = 0; i < r->hist.range_count; i++)
+    for (uint32_t i = 0; i < r->hist.range_count; i++) {
         range_write(r, &r->hist.ranges[i], pointer, out);
+    }
     for (uint32_t v = 0; v < r->symbols.count && r->has_arcs; v++) {
         for (uint32_t i = arcs->recorded[v]; i-- > arcs->child_first[v];) {
             buffer_add_char(out, 1);

@@ -4,41 +4,6 @@
 
 #include "compat/compat_sort.h"
 
-/* Where the digits must begin that follow the dot at p. */
-static const char *dot_suffix(const char *p)
-{
-    static const char *const marks[] = {".clone.", ".constprop."};
-    for (unsigned i = 0; i < 2; i++) {
-        size_t n = strlen(marks[i]);
-        /* The bare mark at the end of a name does not count as one. */
-        if (strncmp(p, marks[i], n) == 0 && p[n] != '\0')
-            return p + n;
-    }
-    return p + 1;
-}
-
-bool compat_symbols_local_name_counts(const char *name)
-{
-    if (name[0] == '\0' || strncmp(name, "__gnu_compiled", 14) == 0 || strncmp(name, "___gnu_compiled", 15) == 0)
-        return false;
-    const char *p = name;
-    while (*p != '\0') {
-        if (*p == '$')
-            return false;
-        if (*p != '.') {
-            p++;
-            continue;
-        }
-        p = dot_suffix(p);
-        const char *digits = p;
-        while (*p >= '0' && *p <= '9')
-            p++;
-        if (*p != '\0' && (*p != '.' || p == digits))
-            return false;
-    }
-    return true;
-}
-
 /* What the rules look at. */
 struct choosing {
     const struct object *object;
@@ -48,22 +13,28 @@ struct choosing {
 /* S2–S4. */
 static bool symbol_counts(const struct choosing *c, const struct object_symbol *s)
 {
-    const struct object *o = c->object;
-    if ((s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0)
+    if ((s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
         return false;
-    if (s->type == OBJECT_TYPE_IFUNC || s->bind == OBJECT_BIND_UNIQUE)
+    }
+    if (s->type == OBJECT_TYPE_IFUNC || s->bind == OBJECT_BIND_UNIQUE) {
         return false;
-    if (c->options->no_static && s->bind == OBJECT_BIND_LOCAL)
+    }
+    if (c->options->no_static && s->bind == OBJECT_BIND_LOCAL) {
         return false;
-    if (s->bind == OBJECT_BIND_WEAK)
+    }
+    if (s->bind == OBJECT_BIND_WEAK) {
         return s->type != OBJECT_TYPE_DATA;
-    if ((s->flags & OBJECT_SYMBOL_EXECUTABLE) == 0)
+    }
+    if ((s->flags & OBJECT_SYMBOL_EXECUTABLE) == 0) {
         return false;
-    if (s->bind == OBJECT_BIND_GLOBAL)
+    }
+    if (s->bind == OBJECT_BIND_GLOBAL) {
         return true;
-    if (c->options->only_functions && s->type != OBJECT_TYPE_FUNCTION)
+    }
+    if (c->options->only_functions && s->type != OBJECT_TYPE_FUNCTION) {
         return false;
-    return compat_symbols_local_name_counts(object_name(o, s->name));
+    }
+    return (s->flags & OBJECT_SYMBOL_UNLISTED) == 0;
 }
 
 static bool is_function(const struct object_symbol *s)
@@ -80,12 +51,15 @@ static int symbol_compare(const void *context, uint32_t a, uint32_t b)
 {
     const struct choosing *c = context;
     const struct object_symbol *x = &c->object->symbols[a], *y = &c->object->symbols[b];
-    if (x->address != y->address)
+    if (x->address != y->address) {
         return x->address < y->address ? -1 : 1;
-    if (is_function(x) != is_function(y))
+    }
+    if (is_function(x) != is_function(y)) {
         return is_function(x) ? -1 : 1;
-    if (is_static(x) != is_static(y))
+    }
+    if (is_static(x) != is_static(y)) {
         return is_static(x) ? 1 : -1;
+    }
     return 0;
 }
 
@@ -94,13 +68,16 @@ static bool symbol_replaces(const struct choosing *c, const struct object_symbol
                             const struct object_symbol *kept)
 {
     const struct object *o = c->object;
-    if (is_static(newcomer) != is_static(kept))
+    if (is_static(newcomer) != is_static(kept)) {
         return is_static(kept);
-    if (is_function(newcomer) != is_function(kept))
+    }
+    if (is_function(newcomer) != is_function(kept)) {
         return is_function(newcomer);
+    }
     const char *n = object_name(o, newcomer->name), *k = object_name(o, kept->name);
-    if (n[0] != '_' || k[0] != '_')
+    if (n[0] != '_' || k[0] != '_') {
         return n[0] != '_' && k[0] == '_';
+    }
     return n[1] != '_' && k[1] == '_';
 }
 
@@ -112,10 +89,11 @@ static uint32_t symbols_unique(const struct choosing *c, uint32_t *list, uint32_
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct object_symbol *s = &o->symbols[list[i]];
-        if (kept == 0 || o->symbols[list[kept - 1]].address != s->address)
+        if (kept == 0 || o->symbols[list[kept - 1]].address != s->address) {
             list[kept++] = list[i];
-        else if (symbol_replaces(c, s, &o->symbols[list[kept - 1]]))
+        } else if (symbol_replaces(c, s, &o->symbols[list[kept - 1]])) {
             list[kept - 1] = list[i];
+        }
     }
     return kept;
 }
@@ -133,8 +111,9 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
     s.line = ARENA_ARRAY(a, n, uint32_t);
     s.flags = ARENA_ARRAY(a, n, uint8_t);
     if (s.address == NULL || s.end == NULL || s.raw == NULL || s.name == NULL || s.file == NULL || s.line == NULL ||
-        s.flags == NULL)
+        s.flags == NULL) {
         return PROFD_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const struct object_symbol *from = &o->symbols[list[i]];
         s.address[i] = from->address;
@@ -147,8 +126,9 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
             (uint8_t)((is_function(from) ? COMPAT_SYMBOL_FUNCTION : 0) | (is_static(from) ? COMPAT_SYMBOL_STATIC : 0));
     }
     /* The table of -l is made from this one, and then leaves out what owns no address: that may be the last. */
-    if (c->options->lines && n > 0 && s.end[n - 1] < s.address[n - 1])
+    if (c->options->lines && n > 0 && s.end[n - 1] < s.address[n - 1]) {
         s.count--;
+    }
     *out = s;
     return PROFD_OK;
 }
@@ -157,38 +137,48 @@ enum profd_status compat_symbols_choose(const struct object *object, const struc
                                         struct arena *a, struct compat_symbols *out, struct profd_error *e)
 {
     const struct object_range *text = NULL;
-    for (uint32_t i = 0; i < object->range_count && text == NULL; i++)
-        if (object->ranges[i].kind == OBJECT_RANGE_TEXT)
+    for (uint32_t i = 0; i < object->range_count && text == NULL; i++) {
+        if (object->ranges[i].kind == OBJECT_RANGE_TEXT) {
             text = &object->ranges[i];
-    if (text == NULL)
+        }
+    }
+    if (text == NULL) {
         return profd_error_set(e, PROFD_REFUSED, "executable %s has no .text section, which gprof's listing needs",
                                object->id.text);
+    }
     uint32_t *list = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     uint32_t *scratch = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     uint32_t *met = ARENA_ARRAY(a, object->symbol_count, uint32_t);
     struct choosing c = {object, options};
-    if (object->symbol_count > 0 && (list == NULL || scratch == NULL || met == NULL))
+    if (object->symbol_count > 0 && (list == NULL || scratch == NULL || met == NULL)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u symbols", object->symbol_count);
+    }
     uint32_t n = 0;
-    for (uint32_t i = 0; i < object->symbol_count; i++)
-        if (symbol_counts(&c, &object->symbols[i]))
+    for (uint32_t i = 0; i < object->symbol_count; i++) {
+        if (symbol_counts(&c, &object->symbols[i])) {
             list[n++] = i;
-    if (n == 0)
+        }
+    }
+    if (n == 0) {
         return profd_error_set(e, PROFD_REFUSED,
                                "executable %s has no symbols: .symtab names no function, and gprof reads nothing else",
                                object->id.text);
+    }
     memcpy(met, list, n * sizeof *met);
     uint32_t met_count = n;
     n = symbols_unique(&c, list, scratch, n);
     struct compat_symbols s;
-    if (symbols_fill(&c, list, n, text->high, a, &s) != PROFD_OK)
+    if (symbols_fill(&c, list, n, text->high, a, &s) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", n);
+    }
     uint64_t end = s.count < n ? s.address[s.count] : text->high;
     if (options->lines && object->line_count > 0 &&
-        compat_symbols_add_lines(&s, text->low, text->high, end, a) != PROFD_OK)
+        compat_symbols_add_lines(&s, text->low, text->high, end, a) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u source lines", object->line_count);
-    if (compat_symbols_stripe(&s, a) != PROFD_OK)
+    }
+    if (compat_symbols_stripe(&s, a) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a table of %u symbols", s.count);
+    }
     s.met = met;
     s.met_count = met_count;
     *out = s;

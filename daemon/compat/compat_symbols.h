@@ -64,7 +64,4 @@ enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *
  * count). */
 uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address);
 
-/* Rule S4 for local names: no '$', and after each '.' only "clone." or "constprop." and digits. */
-bool compat_symbols_local_name_counts(const char *name);
-
 #endif

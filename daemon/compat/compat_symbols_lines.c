@@ -23,8 +23,9 @@ static bool entry_same_function(const struct object *o, const struct entry *x, c
 /* As the entry in front if that is of the same function, else as the symbol that owns the address. */
 static uint8_t entry_local(const struct compat_symbols *s, const struct entry *e, const struct entry *front)
 {
-    if (front != NULL && entry_same_function(s->object, e, front))
+    if (front != NULL && entry_same_function(s->object, e, front)) {
         return front->local;
+    }
     uint32_t owner = compat_symbols_find(s, e->address);
     return owner == COMPAT_NONE ? 0 : s->flags[owner] & COMPAT_SYMBOL_STATIC;
 }
@@ -39,8 +40,9 @@ static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint6
     for (uint32_t i = 0; i < o->line_count; i++) {
         const struct object_line *l = &o->lines[i];
         uint64_t from = l->low > end ? l->low : end;
-        if (from >= l->high || from >= high || l->function == 0)
+        if (from >= l->high || from >= high || l->function == 0) {
             continue;
+        }
         struct entry e = {from, l->file, l->line, l->function, 0};
         end = l->high;
         if (n == 0 || e.line != last.line || !entry_same_function(o, &e, &last)) {
@@ -80,10 +82,12 @@ static void symbol_put(struct compat_symbols *to, const struct compat_symbols *f
  * in front or behind. */
 static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struct entry *e)
 {
-    if ((s->flags[k] & COMPAT_SYMBOL_STATIC) != e->local)
+    if ((s->flags[k] & COMPAT_SYMBOL_STATIC) != e->local) {
         return e->local != 0;
-    if ((s->flags[k] & COMPAT_SYMBOL_FUNCTION) != 0)
+    }
+    if ((s->flags[k] & COMPAT_SYMBOL_FUNCTION) != 0) {
         return true;
+    }
     const char *label = s->raw[k], *line = entry_raw(s->object, e);
     return line[0] == '_' && (label[0] != '_' || (label[1] != '_' && line[1] == '_'));
 }
@@ -122,12 +126,15 @@ enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t lo
     r.line = ARENA_ARRAY(a, most, uint32_t);
     r.flags = ARENA_ARRAY(a, most, uint8_t);
     if (list == NULL || r.address == NULL || r.end == NULL || r.raw == NULL || r.name == NULL || r.file == NULL ||
-        r.line == NULL || r.flags == NULL)
+        r.line == NULL || r.flags == NULL) {
         return PROFD_NO_MEMORY;
+    }
     tables_merge(s, list, entries_fill(s, low, high, list), &r);
-    for (uint32_t i = 0; i < r.count; i++)
-        if (r.end[i] == 0)
+    for (uint32_t i = 0; i < r.count; i++) {
+        if (r.end[i] == 0) {
             r.end[i] = (i + 1 < r.count ? r.address[i + 1] : end) - 1;
+        }
+    }
     *s = r;
     return PROFD_OK;
 }

@@ -13,18 +13,22 @@ enum profd_status compat_symbols_name(struct compat_symbols *s, const struct com
                                       struct profd_error *e)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        if (options->raw_names || options->traditional)
+        if (options->raw_names || options->traditional) {
             s->name[i] = s->raw[i];
-        if ((!options->file_names && !options->lines) || s->file[i][0] == '\0')
+        }
+        if ((!options->file_names && !options->lines) || s->file[i][0] == '\0') {
             continue;
+        }
         const char *file = options->full_paths ? s->file[i] : compat_symbols_file(s->file[i]);
-        if (options->lines)
+        if (options->lines) {
             s->name[i] =
                 arena_format(a, "%s (%s:%" PRIu32 " @ %" PRIx64 ")", s->name[i], file, s->line[i], s->address[i]);
-        else
+        } else {
             s->name[i] = arena_format(a, "%s (%s:%" PRIu32 ")", s->name[i], file, s->line[i]);
-        if (s->name[i] == NULL)
+        }
+        if (s->name[i] == NULL) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u symbols", s->count);
+        }
     }
     return PROFD_OK;
 }
@@ -32,9 +36,11 @@ enum profd_status compat_symbols_name(struct compat_symbols *s, const struct com
 /* Is the path among the first n? */
 static bool path_known(const char *const *paths, uint32_t n, const char *path)
 {
-    for (uint32_t i = n; i-- > 0;)
-        if (paths[i] == path || strcmp(paths[i], path) == 0)
+    for (uint32_t i = n; i-- > 0;) {
+        if (paths[i] == path || strcmp(paths[i], path) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -46,11 +52,13 @@ struct path_list {
 
 static bool path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
 {
-    if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path))
+    if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path)) {
         return true;
+    }
     const char **paths = arena_extend(a, list->paths, list->count, &list->room, sizeof *paths);
-    if (paths == NULL)
+    if (paths == NULL) {
         return false;
+    }
     list->paths = paths;
     list->paths[list->count++] = path;
     return true;
@@ -61,14 +69,19 @@ enum profd_status compat_symbols_source(const struct compat_symbols *s, const ch
                                         const char **out)
 {
     struct path_list list = {.paths = NULL};
-    for (uint32_t i = 0; i < s->met_count; i++)
-        if (!path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a))
+    for (uint32_t i = 0; i < s->met_count; i++) {
+        if (!path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a)) {
             return PROFD_NO_MEMORY;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (!path_meet(&list, s->file[i], base, a))
+        }
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!path_meet(&list, s->file[i], base, a)) {
             return PROFD_NO_MEMORY;
-    if (list.count == 0)
+        }
+    }
+    if (list.count == 0) {
         return PROFD_NOT_FOUND;
+    }
     *out = list.paths[list.count - 1];
     return PROFD_OK;
 }

@@ -28,15 +28,17 @@ struct arena {
 struct arena *arena_new(size_t limit)
 {
     struct arena *a = calloc(1, sizeof *a);
-    if (a != NULL)
+    if (a != NULL) {
         a->limit = limit == 0 ? SIZE_MAX : limit;
+    }
     return a;
 }
 
 void arena_free(struct arena *a)
 {
-    if (a == NULL)
+    if (a == NULL) {
         return;
+    }
     struct arena_block *next;
     for (struct arena_block *b = a->first; b != NULL; b = next) {
         next = b->next;
@@ -47,8 +49,9 @@ void arena_free(struct arena *a)
 
 void arena_reset(struct arena *a)
 {
-    for (struct arena_block *b = a->first; b != NULL; b = b->next)
+    for (struct arena_block *b = a->first; b != NULL; b = b->next) {
         b->used = 0;
+    }
     a->current = a->first;
     a->used = 0;
     a->limited = false;
@@ -73,8 +76,9 @@ static void arena_advise(void *block, size_t size)
 {
     uintptr_t first = ((uintptr_t)block + ARENA_HUGE - 1) & ~(uintptr_t)(ARENA_HUGE - 1);
     uintptr_t end = ((uintptr_t)block + size) & ~(uintptr_t)(ARENA_HUGE - 1);
-    if (first < end)
+    if (first < end) {
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+    }
 }
 
 /* A further block behind the current one. Each is at least a quarter of what is held, so that there are few. */
@@ -94,84 +98,99 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
         want = size;
         b = calloc(1, extra + want);
     }
-    if (b == NULL)
+    if (b == NULL) {
         return NULL;
-    if (want >= 2 * ARENA_HUGE)
+    }
+    if (want >= 2 * ARENA_HUGE) {
         arena_advise(b, extra + want);
+    }
     size_t past = ((uintptr_t)(b + 1)) & (ARENA_LINE - 1);
     b->bytes = (unsigned char *)(b + 1) + (past == 0 ? 0 : ARENA_LINE - past);
     b->size = want;
     a->held += extra + want;
     b->next = a->current == NULL ? a->first : a->current->next;
-    if (a->current == NULL)
+    if (a->current == NULL) {
         a->first = b;
-    else
+    } else {
         a->current->next = b;
+    }
     return b;
 }
 
 static void *arena_take_from(struct arena *a, struct arena_block *b, size_t start, size_t size)
 {
     unsigned char *p = b->bytes + start;
-    if (start < b->dirty)
+    if (start < b->dirty) {
         memset(p, 0, (b->dirty - start < size) ? b->dirty - start : size);
+    }
     b->used = start + size;
-    if (b->used > b->dirty)
+    if (b->used > b->dirty) {
         b->dirty = b->used;
+    }
     a->used += size;
     return p;
 }
 
 void *arena_take(struct arena *a, size_t size)
 {
-    if (size == 0)
+    if (size == 0) {
         size = 1;
+    }
     /* A block too full for this request is left behind for good; kept blocks after a reset are found again in order. */
     for (struct arena_block *b = a->current; b != NULL; b = b->next) {
         size_t start = arena_place(b, size);
         if (start != SIZE_MAX) {
-            if (b->size - b->used >= a->current->size - a->current->used)
+            if (b->size - b->used >= a->current->size - a->current->used) {
                 a->current = b;
+            }
             return arena_take_from(a, b, start, size);
         }
     }
     struct arena_block *b = arena_grow(a, size);
-    if (b == NULL)
+    if (b == NULL) {
         return NULL;
-    if (a->current == NULL || b->size - size > a->current->size - a->current->used)
+    }
+    if (a->current == NULL || b->size - size > a->current->size - a->current->used) {
         a->current = b;
+    }
     return arena_take_from(a, b, 0, size);
 }
 
 void *arena_take_array(struct arena *a, size_t count, size_t size)
 {
     size_t total;
-    if (__builtin_mul_overflow(count, size, &total))
+    if (__builtin_mul_overflow(count, size, &total)) {
         return NULL;
+    }
     return arena_take(a, total);
 }
 
 void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
-    if (count < *capacity)
+    if (count < *capacity) {
         return array;
+    }
     uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
     void *moved = more > *capacity ? arena_take_array(a, more, size) : NULL;
-    if (moved == NULL)
+    if (moved == NULL) {
         return NULL;
-    if (count > 0)
+    }
+    if (count > 0) {
         memcpy(moved, array, count * size);
+    }
     *capacity = more;
     return moved;
 }
 
 char *arena_copy(struct arena *a, const char *text, size_t n)
 {
-    if (n == SIZE_MAX)
+    if (n == SIZE_MAX) {
         return NULL;
+    }
     char *copy = arena_take(a, n + 1);
-    if (copy != NULL && n > 0)
+    if (copy != NULL && n > 0) {
         memcpy(copy, text, n);
+    }
     return copy;
 }
 
@@ -181,11 +200,13 @@ char *arena_format(struct arena *a, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (n < 0)
+    if (n < 0) {
         return NULL;
+    }
     char *text = arena_take(a, (size_t)n + 1);
-    if (text == NULL)
+    if (text == NULL) {
         return NULL;
+    }
     va_start(args, format);
     vsnprintf(text, (size_t)n + 1, format, args);
     va_end(args);

@@ -19,8 +19,8 @@ void arena_reset(struct arena *a);
 void *arena_take(struct arena *a, size_t size);
 /* count × size bytes with the multiplication checked. */
 void *arena_take_array(struct arena *a, size_t count, size_t size);
-/* An array with room for one element behind count, all before it in place: the array itself while *capacity says so,
- * else a copy twice as long. NULL when exhausted; the array and *capacity are then as they were. Amortized O(size). */
+/* Ensures capacity for one more element after count: returns the array itself, or a copy twice as large. NULL if memory
+ * is exhausted; the array and *capacity are then unchanged. Amortized O(size). */
 void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capacity, size_t size);
 /* A NUL-terminated copy of n bytes. */
 char *arena_copy(struct arena *a, const char *text, size_t n);

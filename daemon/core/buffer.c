@@ -26,8 +26,9 @@ void buffer_init_drained(struct buffer *b, size_t block, buffer_drain *drain, vo
 
 bool buffer_flush(struct buffer *b)
 {
-    if (b->failed || b->drain == NULL || b->size == 0)
+    if (b->failed || b->drain == NULL || b->size == 0) {
         return !b->failed;
+    }
     b->failed = !b->drain(b->context, b->data, b->size);
     b->drained += b->size;
     b->size = 0;
@@ -36,15 +37,17 @@ bool buffer_flush(struct buffer *b)
 
 static bool buffer_grow(struct buffer *b, size_t n)
 {
-    if (b->drain != NULL && (!buffer_flush(b) || n <= b->capacity))
+    if (b->drain != NULL && (!buffer_flush(b) || n <= b->capacity)) {
         return !b->failed;
+    }
     if (b->size > b->limit || n > b->limit - b->size) {
         b->failed = true;
         return false;
     }
     size_t capacity = b->capacity < 256 ? 256 : b->capacity;
-    while (capacity - b->size < n)
+    while (capacity - b->size < n) {
         capacity = capacity > SIZE_MAX / 2 ? SIZE_MAX : capacity * 2;
+    }
     capacity = capacity > b->limit ? b->limit : capacity;
     char *data = realloc(b->data, capacity == 0 ? 1 : capacity);
     if (data == NULL) {
@@ -58,24 +61,27 @@ static bool buffer_grow(struct buffer *b, size_t n)
 
 char *buffer_open(struct buffer *b, size_t n)
 {
-    if (b->failed || (b->capacity - b->size < n && !buffer_grow(b, n)))
+    if (b->failed || (b->capacity - b->size < n && !buffer_grow(b, n))) {
         return NULL;
+    }
     return b->data == NULL && !buffer_grow(b, n) ? NULL : b->data + b->size;
 }
 
 char *buffer_room(struct buffer *b, size_t n)
 {
     char *room = buffer_open(b, n);
-    if (room != NULL)
+    if (room != NULL) {
         b->size += n;
+    }
     return room;
 }
 
 void buffer_add(struct buffer *b, const void *bytes, size_t n)
 {
     char *room = n == 0 ? NULL : buffer_room(b, n);
-    if (room != NULL)
+    if (room != NULL) {
         memcpy(room, bytes, n);
+    }
 }
 
 void buffer_add_text(struct buffer *b, const char *text)
@@ -91,8 +97,9 @@ void buffer_add_char(struct buffer *b, char c)
 void buffer_add_repeat(struct buffer *b, char c, size_t n)
 {
     char *room = n == 0 ? NULL : buffer_room(b, n);
-    if (room != NULL)
+    if (room != NULL) {
         memset(room, c, n);
+    }
 }
 
 void buffer_add_format(struct buffer *b, const char *format, ...)
@@ -107,8 +114,9 @@ void buffer_add_format(struct buffer *b, const char *format, ...)
     }
     /* One byte more for vsnprintf's NUL, which is then given back. */
     char *room = buffer_room(b, (size_t)n + 1);
-    if (room == NULL)
+    if (room == NULL) {
         return;
+    }
     va_start(args, format);
     vsnprintf(room, (size_t)n + 1, format, args);
     va_end(args);

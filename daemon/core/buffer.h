@@ -32,10 +32,9 @@ void buffer_add(struct buffer *b, const void *bytes, size_t n);
 void buffer_add_text(struct buffer *b, const char *text);
 void buffer_add_char(struct buffer *b, char c);
 void buffer_add_repeat(struct buffer *b, char c, size_t n);
-/* Adds n bytes for the caller to fill in at once; NULL (and failed) when there is no room. */
+/* Appends n bytes for the caller to fill in immediately; NULL (and failed) if there is no memory. */
 char *buffer_room(struct buffer *b, size_t n);
-/* Room for n bytes or fewer, for code that writes by itself; NULL (and failed) when there is none. buffer_close ends
- * it. */
+/* Reserves n bytes, for code that writes by itself; NULL (and failed) if there is no memory. buffer_close ends it. */
 char *buffer_open(struct buffer *b, size_t n);
 /* end: behind the last byte written since buffer_open. */
 static inline void buffer_close(struct buffer *b, const char *end)

@@ -14,8 +14,9 @@ struct buffer_parts buffer_split(double value)
     memcpy(&bits, &value, sizeof bits);
     uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     int exponent = (int)(bits >> 52 & 0x7ff);
-    if (exponent == 0) /* zero and subnormal */
+    if (exponent == 0) { /* zero and subnormal */
         return (struct buffer_parts){fraction, -1074};
+    }
     return (struct buffer_parts){fraction | UINT64_C(1) << 52, exponent - 1075};
 }
 
@@ -39,8 +40,9 @@ char *buffer_put_u64(char *p, uint64_t value, unsigned width)
 {
     char digits[40];
     char *end = digits + sizeof digits, *first = buffer_digits(end, value);
-    while (first > end - width)
+    while (first > end - width) {
         *--first = ' ';
+    }
     size_t n = (size_t)(end - first);
     memcpy(p, first, n);
     return p + n;
@@ -51,8 +53,9 @@ void buffer_add_padded(struct buffer *b, const char *text, size_t n, int width)
     size_t field = width < 0 ? 0 - (size_t)width : (size_t)width;
     size_t pad = field > n ? field - n : 0;
     char *room = n + pad < n ? NULL : buffer_room(b, n + pad);
-    if (room == NULL)
+    if (room == NULL) {
         return;
+    }
     memset(width < 0 ? room + n : room, ' ', pad);
     memcpy(width < 0 ? room : room + pad, text, n);
 }

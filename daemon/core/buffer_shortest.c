@@ -10,8 +10,9 @@
 static buffer_u128 shortest_power(unsigned k)
 {
     buffer_u128 power = 1;
-    while (k-- > 0)
+    while (k-- > 0) {
         power *= 10;
+    }
     return power;
 }
 
@@ -21,20 +22,24 @@ static buffer_u128 shortest_power(unsigned k)
 static void shortest_search(struct buffer_parts p, double value, uint64_t *digits, unsigned *places)
 {
     unsigned k = value >= 1e15 ? 1 : 16;
-    for (double bound = 10; value < 1e15 && bound <= value; bound *= 10)
+    for (double bound = 10; value < 1e15 && bound <= value; bound *= 10) {
         k--;
-    for (double bound = 1; bound > value && k < 22; bound /= 10)
+    }
+    for (double bound = 1; bound > value && k < 22; bound /= 10) {
         k++;
+    }
     unsigned shift = (unsigned)(1 - p.exponent); /* everything is doubled to have halves */
     buffer_u128 power = shortest_power(k);
     buffer_u128 middle = (buffer_u128)p.mantissa * 2 * power, low = middle - power, high = middle + power;
     buffer_u128 unit = (buffer_u128)1 << shift;
     bool open = (p.mantissa & 1) != 0; /* readers round half to even: odd ones do not own their borders */
     buffer_u128 from = (low + unit - 1) >> shift, to = high >> shift;
-    if (open && (low & (unit - 1)) == 0)
+    if (open && (low & (unit - 1)) == 0) {
         from++;
-    if (open && (high & (unit - 1)) == 0)
+    }
+    if (open && (high & (unit - 1)) == 0) {
         to--;
+    }
     uint64_t least = (uint64_t)from, most = (uint64_t)to, scale = 1;
     while ((least + 9) / 10 <= most / 10 && k > 0) {
         least = (least + 9) / 10;
@@ -55,15 +60,17 @@ static void shortest_add_decimal(struct buffer *b, bool negative, uint64_t digit
     char *end = text + sizeof text;
     char *first = buffer_digits(end, digits);
     if (places > 0) {
-        while (first > end - places - 1)
+        while (first > end - places - 1) {
             *--first = '0';
+        }
         size_t whole = (size_t)(end - first) - places;
         memmove(first - 1, first, whole);
         first--;
         first[whole] = '.';
     }
-    if (negative)
+    if (negative) {
         *--first = '-';
+    }
     buffer_add(b, first, (size_t)(end - first));
 }
 
@@ -73,8 +80,9 @@ static double shortest_try(struct buffer *b, double value, int n)
     char text[40];
     size_t start = b->size;
     buffer_add_format(b, "%.*g", n, value);
-    if (b->failed)
+    if (b->failed) {
         return 0;
+    }
     size_t size = b->size - start < sizeof text ? b->size - start : sizeof text - 1;
     memcpy(text, b->data + start, size);
     text[size] = '\0';
@@ -88,10 +96,11 @@ static void shortest_add_slow(struct buffer *b, double value)
     int low = 1, high = 17;
     while (low < high && !b->failed) {
         int n = (low + high) / 2;
-        if (shortest_try(b, value, n) == value)
+        if (shortest_try(b, value, n) == value) {
             high = n;
-        else
+        } else {
             low = n + 1;
+        }
         b->size = start;
     }
     buffer_add_format(b, "%.*g", low, value);

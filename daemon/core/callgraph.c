@@ -6,10 +6,12 @@
 static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in, uint32_t *out, uint32_t n,
                            uint32_t nodes, uint32_t *first, bool by_from)
 {
-    for (uint32_t v = 0; v <= nodes; v++)
+    for (uint32_t v = 0; v <= nodes; v++) {
         first[v] = 0;
-    for (uint32_t i = 0; i < n; i++)
+    }
+    for (uint32_t i = 0; i < n; i++) {
         first[by_from ? arcs[i].from : arcs[i].to]++;
+    }
     uint32_t start = 0;
     for (uint32_t v = 0; v <= nodes; v++) {
         uint32_t count = first[v];
@@ -66,8 +68,9 @@ static void callgraph_link(struct callgraph *g)
         g->in_first[v + 1] += g->in_first[v];
     }
     /* in_first is one place ahead while it serves as cursor, and right when all arcs have passed. */
-    for (uint32_t i = 0; i < g->arc_count; i++)
+    for (uint32_t i = 0; i < g->arc_count; i++) {
         g->in_arc[g->in_first[g->to[i] + 1]++] = i;
+    }
 }
 
 enum profd_status callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n,
@@ -76,8 +79,9 @@ enum profd_status callgraph_build(struct arena *a, uint32_t nodes, const struct 
     struct callgraph *g = ARENA_NEW(a, struct callgraph);
     uint32_t *by_to = ARENA_ARRAY(a, n, uint32_t), *order = ARENA_ARRAY(a, n, uint32_t);
     uint32_t *first = ARENA_ARRAY(a, (size_t)nodes + 1, uint32_t);
-    if (g == NULL || by_to == NULL || order == NULL || first == NULL || !callgraph_take(g, a, nodes, n))
+    if (g == NULL || by_to == NULL || order == NULL || first == NULL || !callgraph_take(g, a, nodes, n)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph of %u functions and %u arcs", nodes, n);
+    }
     callgraph_sort(arcs, NULL, by_to, n, nodes, first, false);
     callgraph_sort(arcs, by_to, order, n, nodes, first, true);
     callgraph_merge(g, arcs, order, n);

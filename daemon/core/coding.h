@@ -1,4 +1,4 @@
-/* Content codings of answers (RFC 9110, 8.4.1 and 12.5.3): which of them somebody takes. Pure. */
+/* Content codings of answers (RFC 9110, 8.4.1 and 12.5.3): which of them a client accepts. Pure. */
 #ifndef PROFD_CORE_CODING_H
 #define PROFD_CORE_CODING_H
 
@@ -14,8 +14,8 @@ struct coding_wish {
     short thousandths[CODING_COUNT + 1]; /* 1 + 1000 × q of each coding, then of "*"; 0: not named */
 };
 
-/* Reads one field of n bytes; several add up, and of two words about one coding the later counts. False if it is not a
- * list of codings with weights from 0 to 1. O(n). */
+/* Parses one field of n bytes; several fields are combined, and the later of two statements about a coding counts.
+ * False if it is not a list of codings with weights from 0 to 1. O(n). */
 bool coding_wish_read(struct coding_wish *w, const char *text, size_t n);
 
 /* The one to send. Of what is equally welcome the one that takes fewer bytes; nothing is coded unasked. */

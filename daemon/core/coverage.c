@@ -10,8 +10,9 @@ void coverage_make(const struct profile *p, struct coverage *out)
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *h = &p->histograms[i];
         for (uint32_t k = 0; words_are(h->dimension) && k < h->used; k++) {
-            if (h->index[k] >= WORDS_ROOM)
+            if (h->index[k] >= WORDS_ROOM) {
                 continue;
+            }
             uint64_t *word = &out->words[h->index[k]];
             sum_add(word, h->ticks[k], &out->saturated);
             out->saturated |= *word == SUM_MAX;
@@ -26,15 +27,27 @@ uint64_t coverage_attributed(const struct coverage *c)
     bool saturated = false;
     uint64_t left = c->words[WORDS_SAMPLED_NS];
     sum_add(&left, c->words[WORDS_WALL_NS], &saturated);
-    for (unsigned i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++)
+    for (unsigned i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
         left -= c->words[LOSSES[i]] < left ? c->words[LOSSES[i]] : left;
+    }
     return left;
 }
 
 bool coverage_share(const struct coverage *c, double *share)
 {
-    if (c->words[WORDS_CPU_NS] == 0 || c->words[WORDS_WALL_NS] != 0)
+    if (c->words[WORDS_WALL_NS] != 0 || c->words[WORDS_CPU_NS] <= c->words[WORDS_INSIDE_NS]) {
         return false;
-    *share = (double)coverage_attributed(c) / (double)c->words[WORDS_CPU_NS];
+    }
+    *share = (double)coverage_attributed(c) / (double)(c->words[WORDS_CPU_NS] - c->words[WORDS_INSIDE_NS]);
+    return true;
+}
+
+bool coverage_overhead(const struct coverage *c, double *share)
+{
+    if (c->words[WORDS_WALL_NS] != 0 || c->words[WORDS_SAMPLED_NS] < c->words[WORDS_INSIDE_NS] ||
+        c->words[WORDS_SAMPLED_NS] == 0 || c->words[WORDS_SAMPLED_NS] < c->words[WORDS_CPU_NS] / 2) {
+        return false;
+    }
+    *share = (double)c->words[WORDS_INSIDE_NS] / (double)c->words[WORDS_SAMPLED_NS];
     return true;
 }

@@ -1,5 +1,5 @@
-/* Coverage: how much of the processes' CPU time stands in functions, and what their collectors know was lost
- * (proto/words.h). Always of whole processes, also where a profile holds the samples of one build only. */
+/* Coverage: the share of the processes' CPU time that is attributed to functions, and the losses that their collectors
+ * recorded (proto/words.h). Always for whole processes, even if a profile has the samples of one build only. */
 #ifndef PROFD_CORE_COVERAGE_H
 #define PROFD_CORE_COVERAGE_H
 
@@ -10,21 +10,26 @@
 #include "proto/words.h"
 
 struct coverage {
-    bool any;                   /* some upload brought words */
+    bool any;                   /* an upload had counters */
     bool saturated;             /* a sum of them stopped at 2^63−1 and is larger; those of times after 292 years */
     uint64_t words[WORDS_ROOM]; /* sums by number; those that have no name here are of later versions */
 };
 
-/* Adds up the words of a profile. O(histograms). */
+/* Adds up the collector's counters of a profile. O(histograms). */
 void coverage_make(const struct profile *p, struct coverage *out);
 
-/* ns of ticks that functions have: (sampled + wall) − inside − blocked − dropped − outside; 0 where the losses are
- * more, which only words of a liar or of processes that were seen in part can say. */
+/* ns of ticks in functions: (sampled + wall) − inside − blocked − dropped − outside; 0 if the losses are larger, which
+ * only false counters or incomplete processes can cause. */
 uint64_t coverage_attributed(const struct coverage *c);
 
-/* attributed / CPU time. False, and *share untouched, where no CPU time is known, and where ticks counted waiting too
- * (wall): nobody knows then which of them were CPU time. Ticks are rounded to whole periods, so that the share may
- * exceed 1. */
+/* attributed / (CPU time − inside): of what the program itself took. False, and *share untouched, where no such CPU
+ * time is known, and where ticks counted waiting too (wall): which of them were CPU time is not known. Ticks are
+ * rounded to whole periods, so that the share may exceed 1. */
 bool coverage_share(const struct coverage *c, double *share);
+
+/* inside / sampled: the part of the CPU time that went into counting, by ticks. From 0 to 1. False, and *share
+ * untouched, without ticks, where less than half of the CPU time was sampled (the rest may be spent otherwise), and
+ * where ticks counted waiting too. */
+bool coverage_overhead(const struct coverage *c, double *share);
 
 #endif

@@ -29,30 +29,38 @@ static bool increment_same_arc(const struct counts *c, uint32_t i, uint32_t k)
            c->to_build[i] == c->to_build[k];
 }
 
-/* Enters row `used` of out. known: where its key may stand already; the row is then not entered. *place: its row, or
- * the first with its key. False when memory is exhausted. */
-static bool increment_enter_arc(struct increment *x, bool known, uint32_t *place)
+/* Inserts row `used` of out into one of the tables. known: its key may already be there; the row is then not inserted.
+ * *place: its row, or the first with its key. False if memory is exhausted. */
+static inline bool increment_enter(struct increment *x, struct table *t, table_hash *hash,
+                                   bool (*same)(const struct counts *, uint32_t, uint32_t), bool known, uint32_t *place)
 {
-    struct table *t = &x->arcs;
-    if (!table_reserve(t, x->arena, increment_hash_arc, x))
+    if (!table_reserve(t, x->arena, hash, x)) {
         return false;
-    uint32_t row = t->used, at = table_slot(t, increment_hash_arc(x, row));
-    for (; t->slots[at] != 0; at = (at + 1) & t->mask)
-        if (known && increment_same_arc(x->out, t->slots[at] - 1, row)) {
+    }
+    uint32_t row = t->used, at = table_slot(t, hash(x, row));
+    for (; t->slots[at] != 0; at = (at + 1) & t->mask) {
+        if (known && same(x->out, t->slots[at] - 1, row)) {
             *place = t->slots[at] - 1;
             return true;
         }
+    }
     t->slots[at] = row + 1;
     t->used++;
     *place = row;
     return true;
 }
 
+static bool increment_enter_arc(struct increment *x, bool known, uint32_t *place)
+{
+    return increment_enter(x, &x->arcs, increment_hash_arc, increment_same_arc, known, place);
+}
+
 static void increment_copy_arcs(struct counts *out, const struct counts *c)
 {
     size_t n = c->arc_count;
-    if (n == 0)
+    if (n == 0) {
         return;
+    }
     memcpy(out->from_build, c->from_build, n * sizeof *c->from_build);
     memcpy(out->to_build, c->to_build, n * sizeof *c->to_build);
     memcpy(out->from, c->from, n * sizeof *c->from);
@@ -66,9 +74,11 @@ static bool increment_add_arcs(struct increment *x, const struct counts *old, co
     struct counts *out = x->out;
     uint32_t place;
     increment_copy_arcs(out, old);
-    for (uint32_t i = 0; i < old->arc_count && more->arc_count > 0; i++)
-        if (!increment_enter_arc(x, false, &place)) /* one that stands there twice stays so */
+    for (uint32_t i = 0; i < old->arc_count && more->arc_count > 0; i++) {
+        if (!increment_enter_arc(x, false, &place)) { /* a duplicate remains */
             return false;
+        }
+    }
     uint32_t n = old->arc_count;
     for (uint32_t i = 0; i < more->arc_count; i++) {
         out->from_build[n] = more->from_build[i];
@@ -76,8 +86,9 @@ static bool increment_add_arcs(struct increment *x, const struct counts *old, co
         out->from[n] = more->from[i];
         out->to[n] = more->to[i];
         out->calls[n] = 0;
-        if (!increment_enter_arc(x, true, &place))
+        if (!increment_enter_arc(x, true, &place)) {
             return false;
+        }
         sum_add(&out->calls[place], more->calls[i], saturated);
         n += place == n;
     }
@@ -92,28 +103,16 @@ static uint64_t increment_hash_histogram(const void *context, uint32_t i)
     return table_mix(table_mix(h->low ^ x->seed, h->high), (uint64_t)h->build << 32 | h->bins);
 }
 
-static bool increment_same_geometry(const struct counts_histogram *a, const struct counts_histogram *b)
+static bool increment_same_geometry(const struct counts *c, uint32_t i, uint32_t k)
 {
+    const struct counts_histogram *a = &c->histograms[i], *b = &c->histograms[k];
     return a->build == b->build && a->low == b->low && a->high == b->high && a->bins == b->bins && a->rate == b->rate &&
            a->abbreviation == b->abbreviation && strncmp(a->dimension, b->dimension, sizeof a->dimension) == 0;
 }
 
-/* As increment_enter_arc. */
 static bool increment_enter_histogram(struct increment *x, bool known, uint32_t *place)
 {
-    struct table *t = &x->histograms;
-    if (!table_reserve(t, x->arena, increment_hash_histogram, x))
-        return false;
-    uint32_t row = t->used, at = table_slot(t, increment_hash_histogram(x, row));
-    for (; t->slots[at] != 0; at = (at + 1) & t->mask)
-        if (known && increment_same_geometry(&x->out->histograms[t->slots[at] - 1], &x->out->histograms[row])) {
-            *place = t->slots[at] - 1;
-            return true;
-        }
-    t->slots[at] = row + 1;
-    t->used++;
-    *place = row;
-    return true;
+    return increment_enter(x, &x->histograms, increment_hash_histogram, increment_same_geometry, known, place);
 }
 
 /* How many bins two histograms have together. */
@@ -129,7 +128,7 @@ static uint32_t increment_count_bins(const uint32_t *a, uint32_t n, const uint32
     return n + m - common;
 }
 
-/* Adds one of more's histograms to the last of out, behind which there is room: from the end, so that nothing is
+/* Adds one of more's histograms to the last of out, which has space after it: from the end, so that nothing is
  * overwritten. */
 static void increment_add_bins(struct counts *out, struct counts_histogram *h, const struct counts *more,
                                const struct counts_histogram *part, bool *saturated)
@@ -150,8 +149,9 @@ static void increment_add_bins(struct counts *out, struct counts_histogram *h, c
         }
         uint64_t sum = 0;
         k--;
-        if (i > 0 && index[i - 1] == from[k])
+        if (i > 0 && index[i - 1] == from[k]) {
             sum = ticks[--i];
+        }
         sum_add(&sum, add[k], saturated);
         index[n] = from[k];
         ticks[n] = sum;
@@ -175,8 +175,9 @@ static void increment_fill_bins(struct counts *out, const struct counts *old, co
             memcpy(out->bin_ticks + n, old->bin_ticks + was->first, was->used * sizeof *old->bin_ticks);
             h->used = was->used;
         }
-        for (uint32_t k = head[i]; k != NONE; k = next[k])
+        for (uint32_t k = head[i]; k != NONE; k = next[k]) {
             increment_add_bins(out, h, more, &more->histograms[k], words_are(h->dimension) ? &full : saturated);
+        }
         n += h->used;
     }
     out->bin_count = n;
@@ -188,18 +189,21 @@ static bool increment_add_histograms(struct increment *x, const struct counts *o
     struct counts *out = x->out;
     uint32_t n = old->histogram_count, most = n + more->histogram_count, place;
     uint32_t *head = ARENA_ARRAY(x->arena, most + 1, uint32_t), *next = ARENA_ARRAY(x->arena, most + 1, uint32_t);
-    if (head == NULL || next == NULL)
+    if (head == NULL || next == NULL) {
         return false;
+    }
     memset(head, 0xff, most * sizeof *head);
     for (uint32_t i = 0; i < n; i++) {
         out->histograms[i] = old->histograms[i];
-        if (!increment_enter_histogram(x, false, &place))
+        if (!increment_enter_histogram(x, false, &place)) {
             return false;
+        }
     }
     for (uint32_t k = 0; k < more->histogram_count; k++) {
         out->histograms[n] = more->histograms[k];
-        if (!increment_enter_histogram(x, true, &place))
+        if (!increment_enter_histogram(x, true, &place)) {
             return false;
+        }
         n += place == n;
         next[k] = head[place]; /* sums do not depend on the order */
         head[place] = k;
@@ -216,8 +220,9 @@ enum profd_status increment_add(struct arena *scratch, const struct counts *old,
     arena_reset(scratch);
     enum profd_status status = counts_init(&sum, old->histogram_count + more->histogram_count,
                                            old->bin_count + more->bin_count, old->arc_count + more->arc_count, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     struct increment x = {.out = &sum, .arena = scratch, .seed = table_mix((uintptr_t)scratch, (uintptr_t)sum.block)};
     bool full = false;
     if (!increment_add_arcs(&x, old, more, &full) || !increment_add_histograms(&x, old, more, &full)) {

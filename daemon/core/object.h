@@ -1,5 +1,5 @@
 /* What an ELF object says about itself: symbols, executable ranges, static arcs. Made by the sandboxed worker, stored
- * per (build, variant), and believed only after object_decode has validated it: the worker may be owned by the file it
+ * per (build, variant), and trusted only after object_decode has validated it: the worker may be owned by the file it
  * read. */
 #ifndef PROFD_CORE_OBJECT_H
 #define PROFD_CORE_OBJECT_H
@@ -18,6 +18,7 @@ enum object_type { OBJECT_TYPE_NONE, OBJECT_TYPE_DATA, OBJECT_TYPE_FUNCTION, OBJ
 #define OBJECT_SYMBOL_EXECUTABLE 1u /* its section has SHF_EXECINSTR */
 #define OBJECT_SYMBOL_DYNAMIC 2u    /* from .dynsym */
 #define OBJECT_SYMBOL_DEBUG 4u      /* from the separate debug file */
+#define OBJECT_SYMBOL_UNLISTED 8u   /* a local name of .symtab that GNU gprof leaves out (local_names.h) */
 
 /* Symbols stand in the order of the symbol table. Left out: section and file symbols, undefined, common and absolute
  * ones, except __executable_start and etext; all others outside executable sections except weak ones that are no data
@@ -62,7 +63,7 @@ struct object_plt {
 struct object_line {
     uint64_t low, high;
     uint32_t file, line; /* file: offset into names */
-    uint32_t function;   /* index into line_functions; 0 if nobody knows whose code it is */
+    uint32_t function;   /* index into line_functions; 0 if the function is unknown */
 };
 
 /* A function that lines are of, perhaps one that exists as inlined copies only: offsets into names. */
@@ -76,9 +77,11 @@ struct object {
     uint16_t machine; /* e_machine */
     uint8_t bits;     /* 32 or 64 */
     bool big_endian;
-    bool position_independent;            /* ET_DYN */
-    bool has_names;                       /* at least one function symbol from .symtab, .dynsym or the debug file */
-    bool only_dynamic;                    /* .symtab was missing, .dynsym was used */
+    bool position_independent; /* ET_DYN */
+    bool has_names;            /* at least one function symbol from .symtab, .dynsym or the debug file */
+    bool only_dynamic;         /* .symtab was missing, .dynsym was used */
+    bool by_name; /* decoded from version 1, without UNLISTED: each name was judged as if nothing stood behind it */
+    uint32_t unsure_count; /* by_name: symbols that gprof may leave out because of what stands behind their names */
     bool has_executable_start, has_etext; /* the symbols that bound a gmon.out (DECISIONS 13) */
     uint64_t executable_start, etext;
     uint32_t symbol_count, range_count, arc_count, plt_count;
@@ -100,8 +103,8 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum values, low ≤ high,
- * ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
+/* Decodes version 1 and 2, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+ * values, low ≤ high, ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e);
 

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/local_names.h"
 #include "core/object.h"
 #include "core/object_format.h"
 #include "proto/limits.h"
@@ -16,17 +17,19 @@ struct object_reader {
 
 static enum profd_status object_fail(struct object_reader *r, const char *what, uint64_t value, const char *rule)
 {
-    if (r->failed == PROFD_OK)
+    if (r->failed == PROFD_OK) {
         r->failed = profd_error_set(r->error, PROFD_MALFORMED, "object, byte %zu: %s %llu: %s",
                                     (size_t)(r->at - r->begin), what, (unsigned long long)value, rule);
+    }
     return r->failed;
 }
 
 static uint64_t object_get(struct object_reader *r)
 {
     uint64_t value = 0;
-    if (r->failed == PROFD_OK && !varint_get(&r->at, r->end, &value))
+    if (r->failed == PROFD_OK && !varint_get(&r->at, r->end, &value)) {
         object_fail(r, "size", (uint64_t)(r->end - r->begin), "the bytes end inside a number");
+    }
     return value;
 }
 
@@ -34,8 +37,9 @@ static uint64_t object_get(struct object_reader *r)
 static uint64_t object_get_up_to(struct object_reader *r, uint64_t most, const char *what)
 {
     uint64_t value = object_get(r);
-    if (value <= most)
+    if (value <= most) {
         return value;
+    }
     object_fail(r, what, value, "above its limit");
     return 0;
 }
@@ -54,9 +58,10 @@ static uint32_t object_get_count(struct object_reader *r, uint64_t limit, size_t
 static void *object_take(struct object_reader *r, uint32_t count, size_t size)
 {
     void *p = r->failed == PROFD_OK ? arena_take_array(r->arena, count, size) : NULL;
-    if (p == NULL && r->failed == PROFD_OK)
+    if (p == NULL && r->failed == PROFD_OK) {
         r->failed = profd_error_set(r->error, PROFD_NO_MEMORY, "no memory for an object of %zu bytes",
                                     (size_t)(r->end - r->begin));
+    }
     return p;
 }
 
@@ -64,11 +69,13 @@ static void *object_take(struct object_reader *r, uint32_t count, size_t size)
 static char *object_get_text(struct object_reader *r, uint64_t limit, const char *what, size_t *size)
 {
     uint64_t n = object_get_up_to(r, limit, what);
-    if (n > (uint64_t)(r->end - r->at))
+    if (n > (uint64_t)(r->end - r->at)) {
         object_fail(r, what, n, "longer than the bytes that are left");
+    }
     char *text = object_take(r, (uint32_t)n + 1, 1);
-    if (text == NULL)
+    if (text == NULL) {
         return NULL;
+    }
     memcpy(text, r->at, (size_t)n);
     r->at += n;
     *size = (size_t)n;
@@ -79,16 +86,18 @@ static void object_get_identity(struct object_reader *r, struct object *o)
 {
     size_t size = 0;
     const char *text = object_get_text(r, BUILDID_TEXT_SIZE - 1, "length of the id", &size);
-    if (text == NULL)
+    if (text == NULL) {
         return;
+    }
     enum profd_status status = buildid_parse(text, size, &o->id, r->error);
     if (status != PROFD_OK || strcmp(o->id.text, text) != 0) {
         object_fail(r, "id of length", size, "not a build-id in lower case");
         return;
     }
     text = object_get_text(r, sizeof o->variant - 1, "length of the variant", &size);
-    if (text == NULL)
+    if (text == NULL) {
         return;
+    }
     if (size != sizeof o->variant - 1 || strspn(text, "0123456789abcdef") != size) {
         object_fail(r, "variant of length", size, "must be 64 lowercase hexadecimal digits");
         return;
@@ -101,8 +110,9 @@ static void object_get_names(struct object_reader *r, struct object *o)
 {
     size_t size = 0;
     const char *names = object_get_text(r, LIMIT_NAME_BYTES, "bytes of names", &size);
-    if (names == NULL)
+    if (names == NULL) {
         return;
+    }
     if (size == 0 || names[0] != '\0' || names[size - 1] != '\0') {
         object_fail(r, "names of size", size, "must begin and end with a NUL");
         return;
@@ -121,16 +131,22 @@ static void object_get_names(struct object_reader *r, struct object *o)
 
 static void object_get_head(struct object_reader *r, struct object *o)
 {
-    if (r->end - r->at < (ptrdiff_t)sizeof object_magic || memcmp(r->at, object_magic, sizeof object_magic) != 0) {
-        object_fail(r, "size", (uint64_t)(r->end - r->at), "does not begin as an object of version 1");
+    if (r->end - r->at <= (ptrdiff_t)sizeof object_magic || memcmp(r->at, object_magic, sizeof object_magic) != 0) {
+        object_fail(r, "size", (uint64_t)(r->end - r->at), "does not begin as an object");
         return;
     }
     r->at += sizeof object_magic;
+    uint64_t version = object_get(r);
+    if (version != OBJECT_VERSION && version != OBJECT_VERSION_BY_NAME) {
+        object_fail(r, "version", version, "must be 1 or 2");
+    }
+    o->by_name = version == OBJECT_VERSION_BY_NAME;
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
-    if (r->failed == PROFD_OK && o->bits != 32 && o->bits != 64)
+    if (r->failed == PROFD_OK && o->bits != 32 && o->bits != 64) {
         object_fail(r, "bits", o->bits, "must be 32 or 64");
+    }
     uint64_t flags = object_get_up_to(r, OBJECT_FLAGS_KNOWN, "flags");
     o->big_endian = (flags & OBJECT_FLAG_BIG_ENDIAN) != 0;
     o->position_independent = (flags & OBJECT_FLAG_POSITION_INDEPENDENT) != 0;
@@ -142,8 +158,9 @@ static void object_get_head(struct object_reader *r, struct object *o)
     o->etext = object_get(r);
     size_t size = 0;
     char *note = object_get_text(r, LIMIT_SYMBOL_NAME, "length of the note", &size);
-    if (note != NULL)
+    if (note != NULL) {
         utf8_scrub(note); /* it goes to terminals and logs */
+    }
     o->note = note;
     object_get_names(r, o);
 }
@@ -152,10 +169,34 @@ static void object_get_head(struct object_reader *r, struct object *o)
 static uint32_t object_get_name(struct object_reader *r, const struct object *o, uint64_t base, const char *what)
 {
     uint64_t offset = base + varint_unzigzag(object_get(r));
-    if (offset < o->name_bytes)
+    if (offset < o->name_bytes) {
         return (uint32_t)offset;
+    }
     object_fail(r, what, offset, "outside the names");
     return 0;
+}
+
+/* What version 1 does not say of its symbols: the answer for each name alone. */
+static void object_judge_names(struct object_reader *r, struct object *o)
+{
+    uint8_t *most = object_take(r, LOCAL_NAMES_BYTES(o->name_bytes), 1);
+    uint8_t *least = object_take(r, LOCAL_NAMES_BYTES(o->name_bytes), 1);
+    if (r->failed != PROFD_OK) {
+        return;
+    }
+    local_names_judge(o->names, o->name_bytes - 1, LOCAL_NAMES_LIST, most);
+    local_names_judge(o->names, o->name_bytes - 1, LOCAL_NAMES_OMIT, least);
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        struct object_symbol *s = &o->symbols[i];
+        if (s->bind != OBJECT_BIND_LOCAL || (s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
+            continue;
+        }
+        if (!local_names_listed(o->names, s->name, most)) {
+            s->flags |= OBJECT_SYMBOL_UNLISTED;
+        } else if (!local_names_listed(o->names, s->name, least)) {
+            o->unsure_count++;
+        }
+    }
 }
 
 static void object_get_symbols(struct object_reader *r, struct object *o)
@@ -171,12 +212,13 @@ static void object_get_symbols(struct object_reader *r, struct object *o)
         s->demangled = object_get_name(r, o, s->name, "demangled name at offset");
         s->file = object_get_name(r, o, last.file, "file of a symbol at offset");
         s->line = (uint32_t)object_get_up_to(r, UINT32_MAX, "line");
-        uint64_t kinds = object_get_up_to(r, 255, "kinds of a symbol");
+        uint64_t kinds = object_get_up_to(r, o->by_name ? 255 : 511, "kinds of a symbol");
         s->bind = (uint8_t)(kinds & 3);
         s->type = (uint8_t)(kinds >> 2 & 7);
         s->flags = (uint8_t)(kinds >> 5);
-        if (s->type > OBJECT_TYPE_OTHER)
+        if (s->type > OBJECT_TYPE_OTHER) {
             object_fail(r, "type of a symbol", s->type, "not a known type");
+        }
         last = *s;
     }
 }
@@ -190,10 +232,12 @@ static void object_get_ranges(struct object_reader *r, struct object *o)
         range->kind = (uint8_t)object_get_up_to(r, OBJECT_RANGE_SEGMENT, "kind of a range");
         range->low = object_get(r);
         uint64_t size = object_get(r);
-        if (__builtin_add_overflow(range->low, size, &range->high))
+        if (__builtin_add_overflow(range->low, size, &range->high)) {
             object_fail(r, "range of size", size, "ends behind the last address");
-        if (i > 0 && (range[-1].kind > range->kind || (range[-1].kind == range->kind && range[-1].low > range->low)))
+        }
+        if (i > 0 && (range[-1].kind > range->kind || (range[-1].kind == range->kind && range[-1].low > range->low))) {
             object_fail(r, "range at", range->low, "ranges must ascend by kind and address");
+        }
     }
 }
 
@@ -203,8 +247,9 @@ static void object_get_plt(struct object_reader *r, struct object *o)
     o->plt = object_take(r, o->plt_count, sizeof *o->plt);
     uint64_t last = 0;
     for (uint32_t i = 0; i < o->plt_count && r->failed == PROFD_OK; i++) {
-        if (__builtin_add_overflow(last, object_get(r), &last))
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
             object_fail(r, "PLT slot", i, "behind the last address");
+        }
         o->plt[i].address = last;
         o->plt[i].size = (uint32_t)object_get_up_to(r, UINT32_MAX, "size of a PLT slot");
         o->plt[i].import =
@@ -219,14 +264,16 @@ static void object_get_arcs(struct object_reader *r, struct object *o)
     uint64_t last = 0;
     for (uint32_t i = 0; i < o->arc_count && r->failed == PROFD_OK; i++) {
         struct object_arc *arc = &o->arcs[i];
-        if (__builtin_add_overflow(last, object_get(r), &last))
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
             object_fail(r, "static arc", i, "behind the last address");
+        }
         arc->from = last;
         uint64_t import = object_get_up_to(r, 2 * (uint64_t)o->name_bytes + 1, "import and kind of a static arc");
         arc->kind = (uint8_t)(import & 1);
         arc->import = (uint32_t)(import >> 1);
-        if (arc->import >= o->name_bytes)
+        if (arc->import >= o->name_bytes) {
             object_fail(r, "import at offset", arc->import, "outside the names");
+        }
         uint64_t to = object_get(r);
         arc->to = arc->import == 0 ? arc->from + varint_unzigzag(to) : to;
     }
@@ -237,16 +284,22 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
 {
     struct object_reader r = {.begin = in, .at = in, .end = in + n, .arena = a, .error = e, .failed = PROFD_OK};
     struct object *o = object_take(&r, 1, sizeof *o);
-    if (o == NULL)
+    if (o == NULL) {
         return r.failed;
+    }
     object_get_head(&r, o);
     object_get_symbols(&r, o);
+    if (o->by_name && r.failed == PROFD_OK) {
+        object_judge_names(&r, o);
+    }
     object_get_ranges(&r, o);
     object_get_plt(&r, o);
     object_get_arcs(&r, o);
-    if (r.failed == PROFD_OK && r.at != r.end)
+    if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the arcs");
-    if (r.failed == PROFD_OK)
+    }
+    if (r.failed == PROFD_OK) {
         *out = o;
+    }
     return r.failed;
 }

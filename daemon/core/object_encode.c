@@ -31,6 +31,7 @@ static void object_put_head(struct buffer *b, const struct object *o)
                      (o->has_executable_start ? OBJECT_FLAG_HAS_EXECUTABLE_START : 0u) |
                      (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u);
     buffer_add(b, object_magic, sizeof object_magic);
+    buffer_add_char(b, o->by_name ? OBJECT_VERSION_BY_NAME : OBJECT_VERSION);
     object_put_text(b, o->id.text, strlen(o->id.text));
     object_put_text(b, o->variant, strlen(o->variant));
     object_put(b, o->machine);
@@ -54,7 +55,8 @@ static void object_put_symbols(struct buffer *b, const struct object *o)
         object_put_difference(b, s->demangled, s->name);
         object_put_difference(b, s->file, last.file);
         object_put(b, s->line);
-        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)s->flags << 5);
+        uint8_t flags = o->by_name ? (uint8_t)(s->flags & ~OBJECT_SYMBOL_UNLISTED) : s->flags;
+        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)flags << 5);
         last = *s;
     }
 }
@@ -81,10 +83,11 @@ static void object_put_rest(struct buffer *b, const struct object *o)
         const struct object_arc *arc = &o->arcs[i];
         object_put(b, arc->from - last);
         object_put(b, (uint64_t)arc->import << 1 | (arc->kind & 1u));
-        if (arc->import == 0)
+        if (arc->import == 0) {
             object_put_difference(b, arc->to, arc->from);
-        else
+        } else {
             object_put(b, arc->to);
+        }
         last = arc->from;
     }
 }
@@ -107,8 +110,10 @@ enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *o
 
 bool object_holds(const struct object *o, uint64_t address)
 {
-    for (uint32_t i = 0; i < o->range_count; i++)
-        if (o->ranges[i].low <= address && address < o->ranges[i].high)
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].low <= address && address < o->ranges[i].high) {
             return true;
+        }
+    }
     return false;
 }

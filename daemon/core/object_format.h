@@ -1,15 +1,18 @@
-/* The stored form of an object. Varints (proto/varint.h) unless said otherwise:
- *   4 magic bytes; id, variant: length and bytes; machine; bits; flags; executable_start; etext; note; names;
- *   symbols: count, then per symbol address (zigzag difference to the one before), size, name (likewise), demangled −
- * name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags << 5; ranges: count, then
- * kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count, then from (difference),
- * import << 1 | kind, and to − from (zigzag), or plain to if there is an import. */
+/* The stored form of an object, version 2; in version 1 symbols have no UNLISTED. Varints (proto/varint.h) unless said
+ * otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits; flags; executable_start;
+ * etext; note; names; symbols: count, then per symbol address (zigzag difference to the one before), size, name
+ * (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags <<
+ * 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count,
+ * then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import. */
 #ifndef PROFD_CORE_OBJECT_FORMAT_H
 #define PROFD_CORE_OBJECT_FORMAT_H
 
 #include <stdint.h>
 
-static const uint8_t object_magic[4] = {'P', 'F', 'O', 1};
+static const uint8_t object_magic[3] = {'P', 'F', 'O'};
+
+#define OBJECT_VERSION_BY_NAME 1u
+#define OBJECT_VERSION 2u
 
 #define OBJECT_FLAG_BIG_ENDIAN 1u
 #define OBJECT_FLAG_POSITION_INDEPENDENT 2u

@@ -44,8 +44,9 @@ static bool profile_order_less(struct profile_order a, struct profile_order b)
 
 static void profile_order_lower(struct profile_order *order, struct profile_order other)
 {
-    if (profile_order_less(other, *order))
+    if (profile_order_less(other, *order)) {
         *order = other;
+    }
 }
 
 static uint64_t profile_hash_build(const void *context, uint32_t i)
@@ -56,22 +57,26 @@ static uint64_t profile_hash_build(const void *context, uint32_t i)
 
 enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index)
 {
-    if (!table_reserve(&s->build_table, s->arena, profile_hash_build, s))
+    if (!table_reserve(&s->build_table, s->arena, profile_hash_build, s)) {
         return PROFD_NO_MEMORY;
+    }
     uint32_t at = table_slot(&s->build_table, table_hash_text(build_id, '\0', s->seed));
-    for (; s->build_table.slots[at] != 0; at = (at + 1) & s->build_table.mask)
+    for (; s->build_table.slots[at] != 0; at = (at + 1) & s->build_table.mask) {
         if (strcmp(s->builds[s->build_table.slots[at] - 1], build_id) == 0) {
             *index = s->build_table.slots[at] - 1;
             return PROFD_OK;
         }
+    }
     uint32_t capacity = s->build_capacity; /* of both arrays */
     const char *copy = arena_copy(s->arena, build_id, strlen(build_id));
     void *builds = arena_extend(s->arena, s->builds, s->build_count, &capacity, sizeof *s->builds);
-    if (copy == NULL || builds == NULL)
+    if (copy == NULL || builds == NULL) {
         return PROFD_NO_MEMORY;
+    }
     void *orders = arena_extend(s->arena, s->build_orders, s->build_count, &s->build_capacity, sizeof *s->build_orders);
-    if (orders == NULL)
+    if (orders == NULL) {
         return PROFD_NO_MEMORY;
+    }
     s->builds = builds;
     s->build_orders = orders;
     s->builds[s->build_count] = copy;
@@ -84,8 +89,9 @@ enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id,
 
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit)
 {
-    for (uint32_t i = 0; i < builds; i++)
+    for (uint32_t i = 0; i < builds; i++) {
         profile_order_lower(&s->build_orders[map[i]], (struct profile_order){commit, i});
+    }
 }
 
 void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profile_order order)
@@ -109,17 +115,21 @@ static bool profile_same_geometry(const struct profile_histogram *a, const struc
 /* The rows of this geometry, introduced if new; NULL when memory is exhausted. */
 static struct profile_rows *profile_find_histogram(struct profile_sum *s, const struct profile_histogram *key)
 {
-    if (!table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s))
+    if (!table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s)) {
         return NULL;
+    }
     uint64_t hash = table_mix(table_mix(key->low ^ s->seed, key->high), (uint64_t)key->build << 32 | key->bins);
     uint32_t at = table_slot(&s->histogram_table, hash);
-    for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask)
-        if (profile_same_geometry(&s->histograms[s->histogram_table.slots[at] - 1].head, key))
+    for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask) {
+        if (profile_same_geometry(&s->histograms[s->histogram_table.slots[at] - 1].head, key)) {
             return &s->histograms[s->histogram_table.slots[at] - 1];
+        }
+    }
     void *rows =
         arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
-    if (rows == NULL)
+    if (rows == NULL) {
         return NULL;
+    }
     s->histograms = rows;
     struct profile_rows *row = &s->histograms[s->histogram_count];
     row->head = *key;
@@ -140,15 +150,18 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
                                     .rate = in->rate,
                                     .abbreviation = in->abbreviation,
                                     .order = {commit, i}};
-    for (size_t k = 0; k + 1 < sizeof key.dimension && in->dimension[k] != '\0'; k++)
+    for (size_t k = 0; k + 1 < sizeof key.dimension && in->dimension[k] != '\0'; k++) {
         key.dimension[k] = in->dimension[k];
+    }
     struct profile_rows *row = profile_find_histogram(s, &key);
-    if (row == NULL)
+    if (row == NULL) {
         return false;
+    }
     bool words = words_are(key.dimension), full = false;
     profile_order_lower(&row->head.order, key.order);
-    if (!words) /* they say nothing about a build */
+    if (!words) { /* they say nothing about a build */
         profile_order_lower(&s->build_orders[key.build], (struct profile_order){commit, in->build});
+    }
     return profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
                             words ? &full : &s->saturated);
 }
@@ -169,18 +182,40 @@ static bool profile_same_arc(const struct profile_arc *a, const struct profile_a
     return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
 }
 
+/* Enters the arcs of the first upload in the table: it is made when a later upload has an arc that must be looked for.
+ */
+static bool profile_index_arcs(struct profile_sum *s)
+{
+    struct table *t = &s->arc_table;
+    while (t->used < s->arc_count) {
+        if (!table_reserve(t, s->arena, profile_hash_arc, s)) {
+            return false;
+        }
+        uint32_t at = table_slot(t, profile_hash_arc(s, t->used));
+        while (t->slots[at] != 0) {
+            at = (at + 1) & t->mask;
+        }
+        t->slots[at] = ++t->used;
+    }
+    return table_reserve(t, s->arena, profile_hash_arc, s);
+}
+
 /* Position of the arc, introduced with 0 calls if new; UINT32_MAX when memory is exhausted. */
 static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc *key)
 {
-    if (!table_reserve(&s->arc_table, s->arena, profile_hash_arc, s))
+    if (!profile_index_arcs(s)) {
         return UINT32_MAX;
+    }
     uint32_t at = table_slot(&s->arc_table, profile_hash_key(key, s->seed));
-    for (; s->arc_table.slots[at] != 0; at = (at + 1) & s->arc_table.mask)
-        if (profile_same_arc(&s->arcs[s->arc_table.slots[at] - 1], key))
+    for (; s->arc_table.slots[at] != 0; at = (at + 1) & s->arc_table.mask) {
+        if (profile_same_arc(&s->arcs[s->arc_table.slots[at] - 1], key)) {
             return s->arc_table.slots[at] - 1;
+        }
+    }
     void *rows = arena_extend(s->arena, s->arcs, s->arc_count, &s->arc_capacity, sizeof *s->arcs);
-    if (rows == NULL)
+    if (rows == NULL) {
         return UINT32_MAX;
+    }
     s->arcs = rows;
     s->arcs[s->arc_count] = *key;
     s->arc_table.slots[at] = ++s->arc_count;
@@ -191,8 +226,9 @@ static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc
 /* The profile's index of an arc's end, whose build is thereby known to be loaded. */
 static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uint32_t *map, uint64_t commit)
 {
-    if (build == COUNTS_NOWHERE)
+    if (build == COUNTS_NOWHERE) {
         return COUNTS_NOWHERE;
+    }
     profile_order_lower(&s->build_orders[map[build]], (struct profile_order){commit, build});
     return map[build];
 }
@@ -200,9 +236,16 @@ static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uin
 enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
                                   bool arcs_only, struct profd_error *e)
 {
-    for (uint32_t i = 0; i < c->histogram_count && !arcs_only; i++)
-        if (!profile_add_histogram(s, c, i, map, commit))
+    for (uint32_t i = 0; i < c->histogram_count && !arcs_only; i++) {
+        if (!profile_add_histogram(s, c, i, map, commit)) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u histograms", c->histogram_count);
+        }
+    }
+    bool first = s->arc_count == 0;
+    if (first && (s->arcs = ARENA_ARRAY(s->arena, (size_t)c->arc_count + 1, struct profile_arc)) == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
+    }
+    s->arc_capacity = first ? c->arc_count : s->arc_capacity;
     uint32_t at = UINT32_MAX; /* uploads of one program often bring the same arcs in the same order: guess the next */
     for (uint32_t i = 0; i < c->arc_count; i++) {
         struct profile_arc key = {.from_build = profile_map_end(s, c->from_build[i], map, commit),
@@ -211,10 +254,14 @@ enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c,
                                   .to = c->to[i],
                                   .order = {commit, i}};
         at++;
-        if (at >= s->arc_count || !profile_same_arc(&s->arcs[at], &key))
+        if (first) { /* as it comes: profile_finish_arcs joins equal ones */
+            s->arcs[s->arc_count++] = key;
+        } else if (at >= s->arc_count || !profile_same_arc(&s->arcs[at], &key)) {
             at = profile_find_arc(s, &key);
-        if (at == UINT32_MAX)
+        }
+        if (at == UINT32_MAX) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
+        }
         sum_add(&s->arcs[at].calls, c->calls[i], &s->saturated);
         profile_order_lower(&s->arcs[at].order, key.order);
     }
@@ -225,16 +272,21 @@ static int profile_compare_histograms(const void *context, uint32_t x, uint32_t 
 {
     const struct profile_rows *rows = context;
     const struct profile_histogram *a = &rows[x].head, *b = &rows[y].head;
-    if (a->build != b->build)
+    if (a->build != b->build) {
         return a->build < b->build ? -1 : 1;
-    if (a->low != b->low)
+    }
+    if (a->low != b->low) {
         return a->low < b->low ? -1 : 1;
-    if (a->high != b->high)
+    }
+    if (a->high != b->high) {
         return a->high < b->high ? -1 : 1;
-    if (a->bins != b->bins)
+    }
+    if (a->bins != b->bins) {
         return a->bins < b->bins ? -1 : 1;
-    if (a->rate != b->rate)
+    }
+    if (a->rate != b->rate) {
         return a->rate < b->rate ? -1 : 1;
+    }
     int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
     return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
 }
@@ -244,18 +296,22 @@ static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)
     uint32_t n = s->histogram_count;
     uint32_t *order = ARENA_ARRAY(s->arena, (size_t)n * 2, uint32_t);
     p->histograms = ARENA_ARRAY(s->arena, n, struct profile_histogram);
-    if (order == NULL || p->histograms == NULL)
+    if (order == NULL || p->histograms == NULL) {
         return false;
-    for (uint32_t i = 0; i < n; i++)
+    }
+    for (uint32_t i = 0; i < n; i++) {
         order[i] = i;
+    }
     sort_merge(order, order + n, n, profile_compare_histograms, s->histograms);
     for (uint32_t i = 0; i < n; i++) {
         struct profile_histogram *h = &p->histograms[i];
         *h = s->histograms[order[i]].head;
-        if (!profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used))
+        if (!profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used)) {
             return false;
-        for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++)
+        }
+        for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++) {
             sum_add(&p->ticks, h->ticks[k], &p->saturated);
+        }
     }
     p->histogram_count = n;
     return true;
@@ -281,34 +337,45 @@ static bool profile_finish_arcs(struct profile_sum *s, struct profile *p)
     uint32_t n = s->arc_count;
     struct sort_item *items = ARENA_ARRAY(s->arena, (size_t)n * 2, struct sort_item);
     p->arcs = ARENA_ARRAY(s->arena, n, struct profile_arc);
-    if (items == NULL || p->arcs == NULL)
+    if (items == NULL || p->arcs == NULL) {
         return false;
-    for (uint32_t i = 0; i < n; i++)
+    }
+    for (uint32_t i = 0; i < n; i++) {
         items[i].value = i;
+    }
     for (int key = 0; key < 4; key++) {
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
             items[i].key = profile_arc_key(&s->arcs[items[i].value], key);
+        }
         sort_radix(items, items + n, n);
     }
     for (uint32_t i = 0; i < n; i++) {
-        p->arcs[i] = s->arcs[items[i].value];
-        sum_add(&p->calls, p->arcs[i].calls, &p->saturated);
+        const struct profile_arc *arc = &s->arcs[items[i].value];
+        struct profile_arc *last = p->arc_count > 0 ? &p->arcs[p->arc_count - 1] : NULL;
+        if (last != NULL && profile_same_arc(last, arc)) {
+            sum_add(&last->calls, arc->calls, &p->saturated);
+            profile_order_lower(&last->order, arc->order);
+        } else {
+            p->arcs[p->arc_count++] = *arc;
+        }
+        sum_add(&p->calls, arc->calls, &p->saturated);
     }
-    p->arc_count = n;
     return true;
 }
 
 enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e)
 {
     struct profile *p = ARENA_NEW(s->arena, struct profile);
-    if (p == NULL)
+    if (p == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
+    }
     p->build_count = s->build_count;
     p->builds = s->builds;
     p->build_orders = s->build_orders;
     p->saturated = s->saturated;
-    if (!profile_finish_histograms(s, p) || !profile_finish_arcs(s, p))
+    if (!profile_finish_histograms(s, p) || !profile_finish_arcs(s, p)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", s->arc_count);
+    }
     *out = p;
     return PROFD_OK;
 }

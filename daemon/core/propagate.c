@@ -42,16 +42,18 @@ enum profd_status propagate_run(struct arena *a, const struct callgraph *g, cons
 {
     struct propagate *p = ARENA_NEW(a, struct propagate);
     double *shares = ARENA_ARRAY(a, s->count, double);
-    if (p == NULL || shares == NULL || !propagate_take(p, a, g, s))
+    if (p == NULL || shares == NULL || !propagate_take(p, a, g, s)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to propagate along %u arcs", g->arc_count);
+    }
     propagate_count(p, g, s, shares);
     for (uint32_t m = 0; m < g->node_count; m++) { /* members of component 0, then of 1, …: callees before callers */
         uint32_t v = s->member[m], component = s->component[v];
         double children = 0;
         for (uint32_t i = g->out_first[v]; i < g->out_first[v + 1]; i++) {
             uint32_t callee = s->component[g->to[i]];
-            if (callee == component || g->calls[i] == 0)
+            if (callee == component || g->calls[i] == 0) {
                 continue;
+            }
             double share = (double)g->calls[i] / shares[callee];
             p->arc_self[i] = component_self[callee] * share;
             p->arc_children[i] = p->component_children[callee] * share;

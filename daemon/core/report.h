@@ -19,7 +19,7 @@ enum report_kind {
     REPORT_PLT,      /* "[plt]": arcs through it were passed on; what remains is its own time */
     REPORT_GAP,      /* "[gap]": executable bytes that no symbol owns */
     REPORT_ADDRESS,  /* "0x401230": the build has no names */
-    REPORT_UNKNOWN,  /* "[unknown BUILD]": nobody has sent the executable; or "[outside]" for COUNTS_NOWHERE */
+    REPORT_UNKNOWN,  /* "[unknown BUILD]": the executable was not sent; or "[outside]" for COUNTS_NOWHERE */
 };
 
 /* What to compute. */
@@ -29,8 +29,8 @@ struct report_request {
     const struct object *const *objects; /* one per build of profile, in its order; NULL where unknown. ever's builds
                                           * are found by id; builds only in ever are left out */
     const char *const *names;            /* name of each build of profile (may be NULL entries) */
-    bool static_arcs;                    /* the 1982 mode: static arcs close cycles; else rows of count 0 only */
-    bool fold_clones;                    /* .part .isra .constprop into their function (.cold always is) */
+    bool static_arcs;        /* the 1982 mode: static arcs close cycles and are rows of count 0; else there are none */
+    bool fold_clones;        /* .part .isra .constprop into their function (.cold always is) */
     const char *dimension;   /* of the samples to take; NULL: "seconds" if there is any, else the first in byte order */
     bool dimension_may_lack; /* with one given: where only other samples are, there are none */
 };
@@ -54,7 +54,7 @@ struct report_arc {
 #define REPORT_SPONTANEOUS UINT32_MAX /* for renderers; report_build makes no such row, see `spontaneous` */
 
 /* One function with its entry. Seconds are Σ ticks/rate by ascending rate. A function is an entry if it has samples, or
- * calls in or out, in the window. Others are here only because an entry's static row or a cycle refers to them. */
+ * calls in or out, in the window. Others are here only because a static row or a cycle refers to them. */
 struct report_function {
     uint32_t index; /* 1… in gprof's order, cycles counted in between; 0: not an entry, not in order */
     enum report_kind kind;
@@ -75,7 +75,8 @@ struct report_function {
     uint32_t caller_count, callee_count;
     const struct report_arc *callers; /* least first, as gprof lists them above the entry */
     const struct report_arc *callees; /* most first */
-    /* In the machine code (or imported with count 0), without a call in the window; not in callees. By position. */
+    /* With static_arcs: in the machine code (or imported with count 0), without a call in the window; not in callees.
+     * By position. */
     const struct report_arc *static_callees;
     uint32_t static_callee_count;
     const struct report_arc *static_callers;
@@ -98,8 +99,12 @@ struct report_cycle {
 
 struct report {
     uint32_t function_count, cycle_count;
-    const struct report_function *functions; /* by (build, address): stable positions; "[outside]" last */
-    const struct report_cycle *cycles;       /* by number: ascending by first member */
+    uint32_t
+        counted_functions; /* functions whose code calls a counter (runtime_is_counter), in all builds of the report */
+    uint32_t not_called_count; /* those of them that are no entries: without samples, and without calls in or out */
+    const struct report_function *functions;  /* by (build, address): stable positions; "[outside]" last */
+    const struct report_cycle *cycles;        /* by number: ascending by first member */
+    const struct report_function *not_called; /* by (build, address): what they are called; all figures are 0 */
     const uint32_t *order; /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
     uint32_t order_count;  /* entries and cycles; at most function_count + cycle_count */
     double

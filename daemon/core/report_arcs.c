@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "core/report_imports.h"
+#include "core/runtime_names.h"
+#include "core/sum.h"
 
 struct arcs_work {
     struct arena *arena;
@@ -16,14 +18,17 @@ struct arcs_work {
 static bool arcs_reserve(struct arcs_work *w, uint32_t n)
 {
     struct report_arcs *out = w->out;
-    if (out->capacity - out->count >= n)
+    if (out->capacity - out->count >= n) {
         return true;
+    }
     size_t more = (size_t)out->capacity * 2 + n;
     struct callgraph_arc *rows = more > UINT32_MAX ? NULL : ARENA_ARRAY(w->arena, more, struct callgraph_arc);
-    if (rows == NULL)
+    if (rows == NULL) {
         return false;
-    if (out->count > 0)
+    }
+    if (out->count > 0) {
         memcpy(rows, out->rows, out->count * sizeof *rows);
+    }
     out->rows = rows;
     out->capacity = (uint32_t)more;
     return true;
@@ -31,7 +36,9 @@ static bool arcs_reserve(struct arcs_work *w, uint32_t n)
 
 static void arcs_add(struct arcs_work *w, uint32_t from, uint32_t to, uint64_t calls, uint8_t flags)
 {
+    bool saturated = false; /* the graph's own sums say so */
     w->out->rows[w->out->count++] = (struct callgraph_arc){.calls = calls, .from = from, .to = to, .flags = flags};
+    sum_add(&w->out->calls[to], calls, &saturated);
     uint8_t seen = calls > 0 ? REPORT_SEEN | REPORT_ENTRY : REPORT_SEEN;
     w->out->seen[from] |= seen;
     w->out->seen[to] |= seen;
@@ -40,8 +47,9 @@ static void arcs_add(struct arcs_work *w, uint32_t from, uint32_t to, uint64_t c
 /* Owner of an imported name; SYMTAB_NONE if no build has it. False when memory is exhausted. */
 static bool arcs_import(struct arcs_work *w, const char *name, uint32_t *owner)
 {
-    if (!w->imports_made && !report_imports_make(w->arena, w->builds, &w->imports))
+    if (!w->imports_made && !report_imports_make(w->arena, w->builds, &w->imports)) {
         return false;
+    }
     w->imports_made = true;
     *owner = report_imports_find(&w->imports, name);
     return true;
@@ -54,8 +62,9 @@ static bool arcs_callee(struct arcs_work *w, uint32_t build, uint64_t address, u
     uint32_t local = symtab_find_next(t, address, span), target = SYMTAB_NONE;
     if (t->owners[local].kind == SYMTAB_PLT) {
         const char *name = symtab_import(t, address);
-        if (name != NULL && !arcs_import(w, name, &target))
+        if (name != NULL && !arcs_import(w, name, &target)) {
             return false;
+        }
     }
     *owner = target != SYMTAB_NONE ? target : w->builds->first[build] + local;
     return true;
@@ -66,24 +75,28 @@ static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
 {
     const struct report_builds *b = w->builds;
     uint32_t from_span = 0, to_span = 0, from_build = UINT32_MAX, to_build = UINT32_MAX;
-    if (!arcs_reserve(w, p->arc_count))
+    if (!arcs_reserve(w, p->arc_count)) {
         return false;
+    }
     for (uint32_t i = 0; i < p->arc_count; i++) {
         const struct profile_arc *arc = &p->arcs[i];
         uint32_t from = ever ? report_builds_ever_rank(b, arc->from_build) : report_builds_rank(b, arc->from_build);
         uint32_t to = ever ? report_builds_ever_rank(b, arc->to_build) : report_builds_rank(b, arc->to_build), owner;
-        if (from == REPORT_BUILDS_ABSENT || to == REPORT_BUILDS_ABSENT)
+        if (from == REPORT_BUILDS_ABSENT || to == REPORT_BUILDS_ABSENT) {
             continue;
+        }
         from_span = from == from_build ? from_span : 0;
         to_span = to == to_build ? to_span : 0;
         from_build = from;
         to_build = to;
-        if (!arcs_callee(w, to, arc->to, &to_span, &owner))
+        if (!arcs_callee(w, to, arc->to, &to_span, &owner)) {
             return false;
+        }
         uint32_t caller = b->first[from] + symtab_find_next(b->tables[from], arc->from, &from_span);
         uint8_t flags = CALLGRAPH_SHAPES;
-        if (!ever && arc->calls == 0)
+        if (!ever && arc->calls == 0 && w->request->static_arcs) {
             flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
+        }
         arcs_add(w, caller, owner, ever ? 0 : arc->calls, flags);
     }
     return true;
@@ -110,26 +123,38 @@ static bool arcs_static_callee(struct arcs_work *w, uint32_t build, const struct
     return true;
 }
 
-/* In the 1982 mode all static arcs shape the graph; else those at entries become rows. seen is as the window left it:
- * an owner becomes an entry only by counts. */
+/* True for the compiler's and the linker's own functions. Calls to them say nothing about the program. */
+static bool arcs_is_runtime(const struct arcs_work *w, uint32_t owner)
+{
+    uint32_t build = report_builds_of(w->builds, owner);
+    const struct symtab *t = w->builds->tables[build];
+    const struct symtab_owner *o = &t->owners[owner - w->builds->first[build]];
+    if (o->kind != SYMTAB_FUNCTION) {
+        return false;
+    }
+    const char *name = object_name(t->object, t->object->symbols[o->symbol].name);
+    return runtime_is_counter(name) || runtime_is_startup(name);
+}
+
+/* Adds the calls found in the machine code. They shape the graph and have no calls. */
 static bool arcs_add_static(struct arcs_work *w, uint32_t build)
 {
     const struct symtab *t = w->builds->tables[build];
-    bool all = w->request->static_arcs;
     uint32_t from_span = 0, to_span = 0, to;
     for (uint32_t i = 0; t->object != NULL && i < t->object->arc_count; i++) {
         const struct object_arc *arc = &t->object->arcs[i];
         uint8_t flags;
         uint32_t from = w->builds->first[build] + symtab_find_next(t, arc->from, &from_span);
-        if (!arcs_static_callee(w, build, arc, &to_span, &to, &flags))
+        if (!arcs_static_callee(w, build, arc, &to_span, &to, &flags)) {
             return false;
-        if (to == SYMTAB_NONE || to == from)
+        }
+        if (to == SYMTAB_NONE || to == from || arcs_is_runtime(w, from) || arcs_is_runtime(w, to)) {
             continue;
-        if (!all && ((w->out->seen[from] | w->out->seen[to]) & REPORT_ENTRY) == 0)
-            continue;
-        if (!arcs_reserve(w, 1))
+        }
+        if (!arcs_reserve(w, 1)) {
             return false;
-        arcs_add(w, from, to, 0, all ? flags | CALLGRAPH_SHAPES : flags);
+        }
+        arcs_add(w, from, to, 0, flags | CALLGRAPH_SHAPES);
     }
     return true;
 }
@@ -139,11 +164,14 @@ enum profd_status report_arcs_collect(struct arena *a, const struct report_reque
 {
     struct arcs_work w = {.arena = a, .request = request, .builds = b, .out = out};
     bool done = arcs_add_profile(&w, request->profile, false);
-    if (done && request->ever != NULL && request->ever != request->profile)
+    if (done && request->ever != NULL && request->ever != request->profile) {
         done = arcs_add_profile(&w, request->ever, true);
-    for (uint32_t i = 0; done && i < b->count; i++)
+    }
+    for (uint32_t i = 0; done && request->static_arcs && i < b->count; i++) {
         done = arcs_add_static(&w, i);
-    if (!done)
+    }
+    if (!done) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the arcs of the report: %u so far", out->count);
+    }
     return PROFD_OK;
 }

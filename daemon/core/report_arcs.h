@@ -16,12 +16,13 @@
 struct report_arcs {
     struct callgraph_arc *rows; /* ends are owners as report_builds numbers them; pairs may repeat */
     uint32_t count, capacity;
-    uint8_t *seen; /* of each owner; samples must have been marked before */
+    uint8_t *seen;   /* of each owner; zero before */
+    uint64_t *calls; /* likewise: calls into it in the window, its own included; at most 2^63-1 */
 };
 
-/* A call into a PLT slot goes to the function of that name where the report knows it. Static arcs: all of them if the
- * request wants them in the graph, else those with an entry at one end. O(arcs) expected, with a search where addresses
- * jump. */
+/* A call into a PLT slot goes to the function of that name where the report knows it. The arcs of the machine
+ * code are added only if the request asks for them, without those of run-time support (core/runtime_names.h). O(arcs)
+ * expected, with a search where addresses jump. */
 enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
                                       const struct report_builds *b, struct report_arcs *out, struct profd_error *e);
 

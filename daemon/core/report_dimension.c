@@ -18,22 +18,26 @@ static int dimension_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(p->histograms[x].dimension, p->histograms[y].dimension);
 }
 
-/* Every dimension of the samples with its ticks, in byte order. list has room for all histograms, order for twice as
- * many. */
+/* Every dimension of the samples with its ticks, in byte order. list has capacity for all histograms, order for twice
+ * as many. */
 static uint32_t dimension_list(const struct profile *p, uint32_t *order, struct report_dimension *list)
 {
     uint32_t used = 0, n = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++)
-        if (!words_are(p->histograms[i].dimension))
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        if (!words_are(p->histograms[i].dimension)) {
             order[used++] = i;
+        }
+    }
     sort_merge(order, order + used, used, dimension_compare, p);
     for (uint32_t i = 0; i < used; i++) {
         const struct profile_histogram *h = &p->histograms[order[i]];
         bool saturated = false; /* the profile says it */
-        if (n == 0 || strcmp(list[n - 1].name, h->dimension) != 0)
+        if (n == 0 || strcmp(list[n - 1].name, h->dimension) != 0) {
             list[n++] = (struct report_dimension){h->dimension, 0};
-        for (uint32_t k = 0; k < h->used; k++)
+        }
+        for (uint32_t k = 0; k < h->used; k++) {
             sum_add(&list[n - 1].ticks, h->ticks[k], &saturated);
+        }
     }
     return n;
 }
@@ -41,8 +45,9 @@ static uint32_t dimension_list(const struct profile *p, uint32_t *order, struct 
 static uint32_t dimension_find(const struct report_dimension *list, uint32_t n, const char *name)
 {
     uint32_t i = 0;
-    while (i < n && strcmp(list[i].name, name) != 0)
+    while (i < n && strcmp(list[i].name, name) != 0) {
         i++;
+    }
     return i;
 }
 
@@ -51,11 +56,12 @@ static enum profd_status dimension_refuse(const struct report_dimension *list, u
 {
     struct buffer b;
     buffer_init(&b, 200);
-    for (uint32_t i = 0; i < n && !b.failed; i++)
+    for (uint32_t i = 0; i < n && !b.failed; i++) {
         buffer_add_format(&b, "%s%s", i > 0 ? ", " : "", list[i].name);
+    }
     enum profd_status status =
-        profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples of this sum are of %.*s%s", asked, (int)b.size,
-                        b.size > 0 ? b.data : "", b.failed ? " and others" : "");
+        profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples have only the dimensions %.*s%s", asked,
+                        (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
     buffer_done(&b);
     return status;
 }
@@ -64,8 +70,9 @@ enum profd_status report_dimension_pick(const struct report_dimension *list, uin
                                         bool may_lack, uint32_t *at, struct profd_error *e)
 {
     uint32_t found = dimension_find(list, n, asked != NULL ? asked : REPORT_DIMENSION_USUAL);
-    if (found == n && asked != NULL && n > 0 && !may_lack)
+    if (found == n && asked != NULL && n > 0 && !may_lack) {
         return dimension_refuse(list, n, asked, e);
+    }
     *at = found == n && asked == NULL ? 0 : found;
     return PROFD_OK;
 }
@@ -76,16 +83,19 @@ enum profd_status report_dimension_choose(struct arena *a, const struct profile 
 {
     struct report_dimension *list = ARENA_ARRAY(a, p->histogram_count, struct report_dimension);
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
-    if (list == NULL || order == NULL)
+    if (list == NULL || order == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u histograms", p->histogram_count);
+    }
     uint32_t n = dimension_list(p, order, list), at;
     enum profd_status status = report_dimension_pick(list, n, asked, may_lack, &at, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     *chosen = at < n ? list[at].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
     *count = at < n ? n - 1 : n;
-    for (uint32_t i = at; i < *count; i++)
+    for (uint32_t i = at; i < *count; i++) {
         list[i] = list[i + 1];
+    }
     *others = list;
     return PROFD_OK;
 }

@@ -15,20 +15,24 @@ static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct r
                                uint32_t *node_of_owner)
 {
     uint32_t owners = g->builds.first[g->builds.count + 1];
-    for (uint32_t i = 0; i < owners; i++)
-        if (arcs->seen[i] != 0)
+    for (uint32_t i = 0; i < owners; i++) {
+        if (arcs->seen[i] != 0) {
             g->node_count++;
+        }
+    }
     g->owner = ARENA_ARRAY(a, g->node_count, uint32_t);
     g->entry = ARENA_ARRAY(a, g->node_count, bool);
-    if (g->owner == NULL || g->entry == NULL)
+    if (g->owner == NULL || g->entry == NULL) {
         return false;
+    }
     uint32_t n = 0;
-    for (uint32_t i = 0; i < owners; i++)
+    for (uint32_t i = 0; i < owners; i++) {
         if (arcs->seen[i] != 0) {
             g->owner[n] = i;
             g->entry[n] = (arcs->seen[i] & REPORT_ENTRY) != 0;
             node_of_owner[i] = n++;
         }
+    }
     for (uint32_t i = 0; i < arcs->count; i++) {
         arcs->rows[i].from = node_of_owner[arcs->rows[i].from];
         arcs->rows[i].to = node_of_owner[arcs->rows[i].to];
@@ -59,16 +63,19 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
     g->component_seconds = ARENA_ARRAY(a, g->scc->count, double);
     g->node_ticks = ARENA_ARRAY(a, g->node_count, uint64_t);
     if (whole == NULL || part == NULL || touched == NULL || g->node_seconds == NULL || g->component_seconds == NULL ||
-        g->node_ticks == NULL)
+        g->node_ticks == NULL) {
         return false;
+    }
     for (uint32_t i = 0; i < t->count; i++) {
         const struct report_tick *row = &t->rows[i];
         uint32_t node = node_of_owner[row->owner], c = g->scc->component[node];
         g->node_seconds[node] += report_tick_seconds(t, row->whole, row->part, row->rate);
-        if (t->rate_count == 1)
+        if (t->rate_count == 1) {
             g->node_ticks[node] = row->whole + (row->part < 9e18 ? (uint64_t)llround(row->part) : 0);
-        if (whole[c] == 0 && !(part[c] > 0))
+        }
+        if (whole[c] == 0 && !(part[c] > 0)) {
             touched[n++] = c;
+        }
         sum_add(&whole[c], row->whole, &saturated);
         part[c] += row->part;
         if (i + 1 == t->count || row[1].rate != row->rate) {
@@ -76,8 +83,9 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
             n = 0;
         }
     }
-    for (uint32_t i = 0; i < t->rate_count; i++)
+    for (uint32_t i = 0; i < t->rate_count; i++) {
         g->total += (double)t->totals[i] / (double)t->rates[i];
+    }
     return true;
 }
 
@@ -87,11 +95,14 @@ static bool graph_number_cycles(struct arena *a, struct report_graph *g)
     bool *shown = ARENA_ARRAY(a, g->scc->count, bool);
     g->cycle = ARENA_ARRAY(a, g->scc->count, uint32_t);
     g->cycle_component = ARENA_ARRAY(a, g->scc->count, uint32_t);
-    if (shown == NULL || g->cycle == NULL || g->cycle_component == NULL)
+    if (shown == NULL || g->cycle == NULL || g->cycle_component == NULL) {
         return false;
-    for (uint32_t v = 0; v < g->node_count; v++)
-        if (g->entry[v] && scc_size(g->scc, g->scc->component[v]) > 1)
+    }
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        if (g->entry[v] && scc_size(g->scc, g->scc->component[v]) > 1) {
             shown[g->scc->component[v]] = true;
+        }
+    }
     for (uint32_t v = 0; v < g->node_count; v++) {
         uint32_t c = g->scc->component[v];
         if (shown[c] && g->cycle[c] == 0) {
@@ -102,21 +113,25 @@ static bool graph_number_cycles(struct arena *a, struct report_graph *g)
     return true;
 }
 
-/* Shown are entries, members of cycles, and the other ends of entries' static arcs. */
+/* Shown are entries, members of cycles, and in the 1982 mode the other ends of entries' static arcs. */
 static bool graph_choose_functions(struct arena *a, struct report_graph *g)
 {
     const struct callgraph *graph = g->graph;
     bool *shown = ARENA_ARRAY(a, g->node_count, bool);
     g->position = ARENA_ARRAY(a, g->node_count, uint32_t);
     g->node_of = ARENA_ARRAY(a, g->node_count, uint32_t);
-    if (shown == NULL || g->position == NULL || g->node_of == NULL)
+    if (shown == NULL || g->position == NULL || g->node_of == NULL) {
         return false;
-    for (uint32_t v = 0; v < g->node_count; v++)
+    }
+    for (uint32_t v = 0; v < g->node_count; v++) {
         shown[v] = g->entry[v] || g->cycle[g->scc->component[v]] != 0;
-    for (uint32_t i = 0; i < graph->arc_count; i++)
+    }
+    for (uint32_t i = 0; i < graph->arc_count; i++) {
         if (graph->calls[i] == 0 && (graph->flags[i] & CALLGRAPH_STATIC) != 0 &&
-            (g->entry[graph->from[i]] || g->entry[graph->to[i]]))
+            (g->entry[graph->from[i]] || g->entry[graph->to[i]])) {
             shown[graph->from[i]] = shown[graph->to[i]] = true;
+        }
+    }
     for (uint32_t v = 0; v < g->node_count; v++) {
         g->position[v] = REPORT_NOWHERE;
         if (shown[v]) {
@@ -132,30 +147,42 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
 {
     *g = (struct report_graph){0};
     enum profd_status status = report_builds_make(a, request, &g->builds, e);
-    if (status == PROFD_OK)
-        status = report_ticks_collect(a, request->profile, &g->builds, request->dimension, request->dimension_may_lack,
-                                      &g->ticks, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     uint32_t owners = g->builds.first[g->builds.count + 1];
-    struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t)};
+    struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t), .calls = ARENA_ARRAY(a, owners, uint64_t)};
     uint32_t *node_of_owner = ARENA_ARRAY(a, owners, uint32_t);
-    if (arcs.seen == NULL || node_of_owner == NULL)
+    if (arcs.seen == NULL || arcs.calls == NULL || node_of_owner == NULL) {
         return graph_no_memory(g, e);
-    for (uint32_t i = 0; i < g->ticks.count; i++)
-        arcs.seen[g->ticks.rows[i].owner] |= REPORT_SEEN | REPORT_ENTRY;
+    }
     status = report_arcs_collect(a, request, &g->builds, &arcs, e);
-    if (status == PROFD_OK && !graph_number_nodes(a, g, &arcs, node_of_owner))
+    if (status == PROFD_OK) {
+        status = report_ticks_collect(a, request, &g->builds, arcs.calls, &g->ticks, e);
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < g->ticks.count; i++) {
+        arcs.seen[g->ticks.rows[i].owner] |= REPORT_SEEN | REPORT_ENTRY;
+    }
+    if (status == PROFD_OK && !report_uncalled_find(a, &g->builds, arcs.seen, &g->uncalled)) {
         return graph_no_memory(g, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK && !graph_number_nodes(a, g, &arcs, node_of_owner)) {
+        return graph_no_memory(g, e);
+    }
+    if (status == PROFD_OK) {
         status = callgraph_build(a, g->node_count, arcs.rows, arcs.count, &g->graph, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = scc_find(a, g->graph, &g->scc, e);
-    if (status == PROFD_OK && !graph_add_seconds(a, g, node_of_owner))
+    }
+    if (status == PROFD_OK && !graph_add_seconds(a, g, node_of_owner)) {
         return graph_no_memory(g, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = propagate_run(a, g->graph, g->scc, g->component_seconds, &g->flow, e);
-    if (status == PROFD_OK && (!graph_number_cycles(a, g) || !graph_choose_functions(a, g)))
+    }
+    if (status == PROFD_OK && (!graph_number_cycles(a, g) || !graph_choose_functions(a, g))) {
         return graph_no_memory(g, e);
+    }
     return status;
 }

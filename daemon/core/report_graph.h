@@ -12,6 +12,7 @@
 #include "core/report.h"
 #include "core/report_builds.h"
 #include "core/report_ticks.h"
+#include "core/report_uncalled.h"
 #include "core/scc.h"
 #include "proto/status.h"
 
@@ -36,6 +37,7 @@ struct report_graph {
     uint32_t function_count;
     uint32_t *position; /* of each node in the report's functions; REPORT_NOWHERE if it is not shown */
     uint32_t *node_of;  /* node of each position */
+    struct report_uncalled uncalled;
 };
 
 enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,

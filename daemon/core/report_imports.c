@@ -28,8 +28,9 @@ static uint32_t *imports_slot(const struct report_imports *imports, const char *
 {
     const struct table *t = &imports->table;
     uint32_t at = table_slot(t, table_hash_text(name, '@', 0));
-    while (t->slots[at] != 0 && !imports_same(imports->names[t->slots[at] - 1], name))
+    while (t->slots[at] != 0 && !imports_same(imports->names[t->slots[at] - 1], name)) {
         at = (at + 1) & t->mask;
+    }
     return &t->slots[at];
 }
 
@@ -39,14 +40,17 @@ static bool imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
         const struct symtab_owner *owner = &t->owners[i];
         for (uint32_t k = 0; k < owner->count; k++) {
             const struct object_symbol *s = &t->object->symbols[t->sorted[owner->first + k]];
-            if (!imports_exported(t->object, s))
+            if (!imports_exported(t->object, s)) {
                 continue;
-            if (!table_reserve(&imports->table, a, imports_hash, imports))
+            }
+            if (!table_reserve(&imports->table, a, imports_hash, imports)) {
                 return false;
+            }
             const char *name = object_name(t->object, s->name);
             uint32_t *slot = imports_slot(imports, name);
-            if (*slot != 0)
+            if (*slot != 0) {
                 continue;
+            }
             imports->names[imports->table.used] = name;
             imports->owners[imports->table.used] = base + owner->folded_into;
             *slot = ++imports->table.used;
@@ -58,20 +62,23 @@ static bool imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
 bool report_imports_make(struct arena *a, const struct report_builds *b, struct report_imports *out)
 {
     size_t room = 0;
-    for (uint32_t i = 0; i < b->count; i++)
+    for (uint32_t i = 0; i < b->count; i++) {
         room += b->tables[i]->sorted_count;
+    }
     *out =
         (struct report_imports){.names = ARENA_ARRAY(a, room, const char *), .owners = ARENA_ARRAY(a, room, uint32_t)};
     bool done = out->names != NULL && out->owners != NULL;
-    for (uint32_t i = 0; done && i < b->count; i++)
+    for (uint32_t i = 0; done && i < b->count; i++) {
         done = imports_add_build(a, b->tables[i], b->first[i], out);
+    }
     return done;
 }
 
 uint32_t report_imports_find(const struct report_imports *imports, const char *name)
 {
-    if (imports->table.slots == NULL)
+    if (imports->table.slots == NULL) {
         return SYMTAB_NONE;
+    }
     uint32_t slot = *imports_slot(imports, name);
     return slot == 0 ? SYMTAB_NONE : imports->owners[slot - 1];
 }

@@ -14,20 +14,23 @@ static int names_compare(const void *context, uint32_t x, uint32_t y)
 static bool names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner,
                           struct report_function *f)
 {
-    if (owner->count <= 1)
+    if (owner->count <= 1) {
         return true;
+    }
     uint32_t *symbols = ARENA_ARRAY(a, (size_t)owner->count * 2, uint32_t);
     const char **aliases = ARENA_ARRAY(a, owner->count, const char *);
-    if (symbols == NULL || aliases == NULL)
+    if (symbols == NULL || aliases == NULL) {
         return false;
+    }
     memcpy(symbols, t->sorted + owner->first, owner->count * sizeof *symbols);
     sort_merge(symbols, symbols + owner->count, owner->count, names_compare, t->object);
     for (uint32_t i = 0; i < owner->count; i++) {
         const char *name = object_name(t->object, t->object->symbols[symbols[i]].name);
         bool known =
             strcmp(name, f->raw) == 0 || (f->alias_count > 0 && strcmp(name, aliases[f->alias_count - 1]) == 0);
-        if (!known)
+        if (!known) {
             aliases[f->alias_count++] = name;
+        }
     }
     f->aliases = aliases;
     return true;

@@ -18,8 +18,9 @@ static void place_insert(struct report_place *places, uint32_t n)
         uint32_t k = i;
         for (; k > 0; k--) {
             const struct report_place *before = &places[k - 1];
-            if (before->time < place.time || (before->time == place.time && before->calls <= place.calls))
+            if (before->time < place.time || (before->time == place.time && before->calls <= place.calls)) {
                 break;
+            }
             places[k] = places[k - 1];
         }
         places[k] = place;
@@ -32,13 +33,16 @@ const struct report_place *report_places_sort(struct report_places *p, uint32_t 
         place_insert(p->places, n);
         return p->places;
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         p->keys[i] = (struct sort_item){p->places[i].calls, i};
+    }
     sort_radix(p->keys, p->scratch, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         p->keys[i].key = p->places[p->keys[i].value].time;
+    }
     sort_radix(p->keys, p->scratch, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         p->sorted[i] = p->places[p->keys[i].value];
+    }
     return p->sorted;
 }

@@ -21,7 +21,7 @@ struct report_places {
     struct sort_item *keys, *scratch;
 };
 
-/* Room for up to n places. False when memory is exhausted. */
+/* Ensures capacity for n places. False if memory is exhausted. */
 bool report_places_take(struct report_places *p, struct arena *a, uint32_t n);
 
 /* Keys of an item; `down` turns the order round. rank 0, 1: below every time (self arcs, arcs inside a cycle); 2: by

@@ -17,8 +17,9 @@ static void rows_take(struct rows_work *w, uint32_t node, uint32_t arc, uint32_t
     const struct report_graph *g = w->g;
     uint64_t calls = g->graph->calls[arc];
     if (calls == 0) {
-        if ((g->graph->flags[arc] & CALLGRAPH_STATIC) != 0 && g->position[other] != REPORT_NOWHERE)
+        if ((g->graph->flags[arc] & CALLGRAPH_STATIC) != 0 && g->position[other] != REPORT_NOWHERE) {
             w->statics[w->static_count++] = arc;
+        }
         return;
     }
     struct report_place *place = &w->places.places[w->place_count++];
@@ -41,8 +42,9 @@ static const struct report_arc *rows_add(struct rows_work *w, uint32_t node, boo
         row->other = g->position[places[i].other];
         row->calls = g->graph->calls[arc];
         row->inside = places[i].inside;
-        if (row->inside)
+        if (row->inside) {
             continue;
+        }
         row->of_calls = g->flow->component_outside[g->scc->component[callee]];
         row->self = g->flow->arc_self[arc];
         row->children = g->flow->arc_children[arc];
@@ -73,8 +75,9 @@ static void rows_callers(struct rows_work *w, uint32_t node, struct report_funct
     for (uint32_t i = graph->in_first[node]; i < graph->in_first[node + 1]; i++) {
         uint32_t arc = graph->in_arc[i], from = graph->from[arc];
         rows_take(w, node, arc, from, false);
-        if (from != node && graph->calls[arc] > 0)
+        if (from != node && graph->calls[arc] > 0) {
             f->spontaneous = false;
+        }
     }
     f->callers = rows_add(w, node, true);
     f->caller_count = w->place_count;
@@ -86,8 +89,9 @@ static void rows_callees(struct rows_work *w, uint32_t node, struct report_funct
 {
     const struct callgraph *graph = w->g->graph;
     w->place_count = w->static_count = 0;
-    for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++)
+    for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
         rows_take(w, node, i, graph->to[i], true);
+    }
     f->callees = rows_add(w, node, false);
     f->callee_count = w->place_count;
     f->static_callees = rows_add_static(w, false);
@@ -99,8 +103,9 @@ bool report_rows_functions(struct arena *a, const struct report_graph *g, struct
     const struct callgraph *graph = g->graph;
     size_t rows = 0;
     uint32_t widest = 0;
-    for (uint32_t i = 0; i < graph->arc_count; i++)
+    for (uint32_t i = 0; i < graph->arc_count; i++) {
         rows += graph->calls[i] > 0 || (graph->flags[i] & CALLGRAPH_STATIC) != 0 ? 2 : 0; /* one at either end */
+    }
     for (uint32_t v = 0; v < graph->node_count; v++) {
         uint32_t out = graph->out_first[v + 1] - graph->out_first[v], in = graph->in_first[v + 1] - graph->in_first[v];
         widest = out > widest ? out : widest;
@@ -108,8 +113,9 @@ bool report_rows_functions(struct arena *a, const struct report_graph *g, struct
     }
     struct rows_work w = {
         .g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
-    if (w.rows == NULL || w.statics == NULL || !report_places_take(&w.places, a, widest))
+    if (w.rows == NULL || w.statics == NULL || !report_places_take(&w.places, a, widest)) {
         return false;
+    }
     for (uint32_t i = 0; i < g->function_count; i++) {
         rows_callers(&w, g->node_of[i], &functions[i]);
         rows_callees(&w, g->node_of[i], &functions[i]);

@@ -17,8 +17,9 @@ static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
     const struct scc *s = w->g->scc;
     uint32_t n = scc_size(s, component);
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    if (rows == NULL)
+    if (rows == NULL) {
         return false;
+    }
     for (uint32_t i = 0; i < n; i++) {
         struct report_place *place = &w->places.places[i];
         place->item = w->g->position[s->member[s->first[component] + i]];
@@ -52,8 +53,9 @@ static uint32_t cycle_border(struct cycle_work *w, uint32_t component, bool call
         uint32_t v = s->member[m], end = callers ? graph->in_first[v + 1] : graph->out_first[v + 1];
         for (uint32_t i = callers ? graph->in_first[v] : graph->out_first[v]; i < end; i++) {
             uint32_t arc = callers ? graph->in_arc[i] : i, other = callers ? graph->from[arc] : graph->to[arc];
-            if (graph->calls[arc] > 0 && s->component[other] != component)
+            if (graph->calls[arc] > 0 && s->component[other] != component) {
                 w->arcs[n++] = (struct sort_item){w->g->position[other], arc};
+            }
         }
     }
     sort_radix(w->arcs, w->scratch, n);
@@ -69,32 +71,36 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
     bool saturated = false;
     for (uint32_t i = 0; i < arcs; i++) {
         uint32_t arc = w->arcs[i].value;
-        if (n == 0 || w->unordered[n - 1].other != w->arcs[i].key)
+        if (n == 0 || w->unordered[n - 1].other != w->arcs[i].key) {
             w->unordered[n++] =
                 (struct report_arc){.other = (uint32_t)w->arcs[i].key,
                                     .of_calls = g->flow->component_outside[g->scc->component[g->graph->to[arc]]]};
+        }
         struct report_arc *row = &w->unordered[n - 1];
         sum_add(&row->calls, g->graph->calls[arc], &saturated);
         row->self += g->flow->arc_self[arc];
         row->children += g->flow->arc_children[arc];
     }
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    if (rows == NULL)
+    if (rows == NULL) {
         return false;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const struct report_arc *row = &w->unordered[i];
         w->places.places[i].item = i;
         report_place_set(&w->places.places[i], 2, row->self + row->children, row->calls, !callers);
     }
     const struct report_place *places = report_places_sort(&w->places, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         rows[i] = w->unordered[places[i].item];
+    }
     *out = rows;
     *count = n;
     return true;
 }
 
-/* Arcs over the widest border, or members of the largest cycle: how much room one list can need. */
+/* The largest number of arcs across the border of a cycle, or of members of a cycle: the capacity that one list needs.
+ */
 static uint32_t cycle_most(const struct report_graph *g, uint32_t component)
 {
     const struct callgraph *graph = g->graph;
@@ -102,10 +108,12 @@ static uint32_t cycle_most(const struct report_graph *g, uint32_t component)
     uint32_t in = 0, out = 0, members = scc_size(s, component);
     for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
         uint32_t v = s->member[m];
-        for (uint32_t i = graph->in_first[v]; i < graph->in_first[v + 1]; i++)
+        for (uint32_t i = graph->in_first[v]; i < graph->in_first[v + 1]; i++) {
             in += s->component[graph->from[graph->in_arc[i]]] != component;
-        for (uint32_t i = graph->out_first[v]; i < graph->out_first[v + 1]; i++)
+        }
+        for (uint32_t i = graph->out_first[v]; i < graph->out_first[v + 1]; i++) {
             out += s->component[graph->to[i]] != component;
+        }
     }
     uint32_t border = in > out ? in : out;
     return border > members ? border : members;

@@ -4,19 +4,43 @@
 
 #include "core/sort.h"
 #include "core/sum.h"
+#include "proto/bins.h"
 #include "proto/words.h"
-
-__extension__ typedef unsigned __int128 report_u128;
 
 struct ticks_work {
     const struct profile *profile;
     const struct report_builds *builds;
-    uint64_t *whole; /* of each owner, for the rate at hand */
+    uint64_t *whole; /* of each owner, for the current rate */
     double *part;
-    struct sort_item *touched; /* owners with ticks at this rate; room for all of them twice */
+    struct sort_item *touched; /* owners with ticks at this rate; capacity for all of them twice */
     uint32_t touched_count;
     uint32_t owner_count;
+    const uint64_t *calls; /* into each owner */
+    uint64_t *before;      /* of the current histogram: ticks of the first n used bins; capacity for the longest */
     bool saturated;
+};
+
+/* A histogram and the build that it is of. */
+struct ticks_histogram {
+    const struct profile_histogram *h;
+    struct bins bins;
+    const struct symtab *table;
+    uint32_t base; /* number of the table's first owner */
+    bool summed;   /* before is this histogram's */
+};
+
+/* What decides between owners of one bin; each comes only into bins that have none of a better rank. */
+enum ticks_rank { TICKS_GAP, TICKS_SIZELESS, TICKS_FUNCTION };
+
+/* A bin that touches the spans first … last, and sums over those of the best rank. */
+struct ticks_shared {
+    uint32_t bin, first, last;
+    enum ticks_rank rank;
+    double ticks;
+    double called;    /* Σ bytes × calls */
+    double expected;  /* Σ bytes × density, of those whose density is known */
+    double unknown;   /* Σ bytes × calls of the others; Σ bytes where none of all was called */
+    double remaining; /* ticks − expected, at least 0 */
 };
 
 static int ticks_compare(const void *context, uint32_t x, uint32_t y)
@@ -24,23 +48,29 @@ static int ticks_compare(const void *context, uint32_t x, uint32_t y)
     const struct ticks_work *w = context;
     const struct profile_histogram *a = &w->profile->histograms[x], *b = &w->profile->histograms[y];
     uint32_t build_a = report_builds_rank(w->builds, a->build), build_b = report_builds_rank(w->builds, b->build);
-    if (a->rate != b->rate)
+    if (a->rate != b->rate) {
         return a->rate < b->rate ? -1 : 1;
-    if (build_a != build_b)
+    }
+    if (build_a != build_b) {
         return build_a < build_b ? -1 : 1;
-    if (a->low != b->low)
+    }
+    if (a->low != b->low) {
         return a->low < b->low ? -1 : 1;
-    if (a->high != b->high)
+    }
+    if (a->high != b->high) {
         return a->high < b->high ? -1 : 1;
-    if (a->bins != b->bins)
+    }
+    if (a->bins != b->bins) {
         return a->bins < b->bins ? -1 : 1;
+    }
     return a->abbreviation - b->abbreviation;
 }
 
 static void ticks_touch(struct ticks_work *w, uint32_t owner)
 {
-    if (w->whole[owner] == 0 && !(w->part[owner] > 0))
+    if (w->whole[owner] == 0 && !(w->part[owner] > 0)) {
         w->touched[w->touched_count++] = (struct sort_item){owner, owner};
+    }
 }
 
 static void ticks_add_whole(struct ticks_work *w, uint32_t owner, uint64_t ticks)
@@ -51,77 +81,182 @@ static void ticks_add_whole(struct ticks_work *w, uint32_t owner, uint64_t ticks
 
 static void ticks_add_part(struct ticks_work *w, uint32_t owner, double ticks)
 {
-    if (!(ticks > 0))
+    if (!(ticks > 0)) {
         return;
+    }
     ticks_touch(w, owner);
     w->part[owner] += ticks;
 }
 
-/* Bytes of span s under the bin, times the number of bins, so that bins of broken width need no fractions. */
-static double ticks_overlap(const struct symtab *t, const struct profile_histogram *h, uint32_t s, uint32_t bin)
+/* Ends of span s, in the histogram's fractions of a byte behind its low. */
+static void ticks_span(const struct ticks_histogram *x, uint32_t s, bins_offset *start, bins_offset *end)
 {
-    report_u128 width = h->high - h->low, low = width * bin, high = low + width, start, end;
-    start = t->span_low[s] <= h->low ? 0 : (report_u128)(t->span_low[s] - h->low) * h->bins;
-    if (s + 1 == t->span_count)
-        end = high;
-    else
-        end = t->span_low[s + 1] <= h->low ? 0 : (report_u128)(t->span_low[s + 1] - h->low) * h->bins;
+    const struct symtab *t = x->table;
+    uint64_t low = t->span_low[s], high = s + 1 < t->span_count ? t->span_low[s + 1] : UINT64_MAX;
+    *start = low <= x->h->low ? 0 : (bins_offset)(low - x->h->low) * x->bins.unit;
+    *end = high <= x->h->low ? 0 : (bins_offset)(high - x->h->low) * x->bins.unit;
+}
+
+static double ticks_overlap(const struct ticks_histogram *x, uint32_t s, uint32_t bin)
+{
+    bins_offset low = bins_start(&x->bins, bin), high = bins_start(&x->bins, bin + 1), start, end;
+    ticks_span(x, s, &start, &end);
     start = start < low ? low : start;
-    end = end > high ? high : end;
+    end = end > high || s + 1 == x->table->span_count ? high : end;
     return end > start ? (double)(end - start) : 0;
 }
 
-/* Shares a bin among the spans first … last that it touches. */
-static void ticks_share(struct ticks_work *w, const struct symtab *t, uint32_t base, const struct profile_histogram *h,
-                        uint32_t bin, uint64_t ticks, uint32_t first, uint32_t last)
+static enum ticks_rank ticks_rank(const struct ticks_histogram *x, uint32_t s)
 {
-    double all = 0, named = 0, given = 0;
-    uint32_t final = SYMTAB_NONE;
-    for (uint32_t s = first; s <= last; s++) {
-        double overlap = ticks_overlap(t, h, s, bin);
-        all += overlap;
-        if (t->owners[t->span_owner[s]].kind != SYMTAB_GAP)
-            named += overlap;
+    const struct symtab_owner *owner = &x->table->owners[x->table->span_owner[s]];
+    return owner->kind == SYMTAB_GAP                            ? TICKS_GAP
+           : owner->kind == SYMTAB_FUNCTION && owner->size == 0 ? TICKS_SIZELESS
+                                                                : TICKS_FUNCTION;
+}
+
+/* Sums of ticks, for the first shared bin of a histogram. */
+static void ticks_sum(struct ticks_work *w, struct ticks_histogram *x)
+{
+    for (uint32_t i = 0; !x->summed && i < x->h->used; i++) {
+        w->before[i + 1] = w->before[i];
+        sum_add(&w->before[i + 1], x->h->ticks[i], &w->saturated);
     }
-    for (uint32_t s = first; s <= last; s++)
-        if (ticks_overlap(t, h, s, bin) > 0 && (!(named > 0) || t->owners[t->span_owner[s]].kind != SYMTAB_GAP))
-            final = s;
-    if (final == SYMTAB_NONE) { /* narrower than any fraction can tell */
-        ticks_add_whole(w, base + t->span_owner[first], ticks);
-        return;
+    x->summed = true;
+}
+
+/* Ticks of the bins below one. */
+static uint64_t ticks_below(const struct ticks_work *w, const struct profile_histogram *h, uint32_t bin)
+{
+    uint32_t low = 0, high = h->used;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (h->index[middle] < bin) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    for (uint32_t s = first; s < final; s++) {
-        if (named > 0 && t->owners[t->span_owner[s]].kind == SYMTAB_GAP)
+    return w->before[low];
+}
+
+static uint32_t ticks_find(const struct ticks_histogram *x, bins_offset offset)
+{
+    uint64_t bin = bins_find(&x->bins, (uint64_t)(offset / x->bins.unit));
+    return bin < x->h->bins ? (uint32_t)bin : x->h->bins;
+}
+
+/* Ticks by fraction of a byte in the bins that lie wholly in span s. False if there is none. */
+static bool ticks_density(const struct ticks_work *w, const struct ticks_histogram *x, uint32_t s, double *density)
+{
+    bins_offset start, end;
+    ticks_span(x, s, &start, &end);
+    uint32_t first = ticks_find(x, start), last = ticks_find(x, end);
+    while (first < last && bins_start(&x->bins, first) < start) {
+        first++;
+    }
+    if (first >= last) {
+        return false;
+    }
+    *density = (double)(ticks_below(w, x->h, last) - ticks_below(w, x->h, first)) /
+               (double)(bins_start(&x->bins, last) - bins_start(&x->bins, first));
+    return true;
+}
+
+/* Bytes × calls where any owner in the bin was called, else bytes. */
+static double ticks_prior(const struct ticks_work *w, const struct ticks_histogram *x,
+                          const struct ticks_shared *shared, uint32_t s)
+{
+    double bytes = ticks_overlap(x, s, shared->bin);
+    return shared->called > 0 ? bytes * (double)w->calls[x->base + x->table->span_owner[s]] : bytes;
+}
+
+static bool ticks_takes_part(const struct ticks_histogram *x, const struct ticks_shared *shared, uint32_t s)
+{
+    return ticks_rank(x, s) == shared->rank && ticks_overlap(x, s, shared->bin) > 0;
+}
+
+static double ticks_weight(const struct ticks_work *w, const struct ticks_histogram *x,
+                           const struct ticks_shared *shared, uint32_t s)
+{
+    double density;
+    if (!ticks_takes_part(x, shared, s)) {
+        return 0;
+    }
+    if (!(shared->expected > 0)) {
+        return ticks_prior(w, x, shared, s);
+    }
+    if (ticks_density(w, x, s, &density)) {
+        return ticks_overlap(x, s, shared->bin) * density;
+    }
+    return shared->unknown > 0 ? shared->remaining * (ticks_prior(w, x, shared, s) / shared->unknown) : 0;
+}
+
+static void ticks_measure(const struct ticks_work *w, const struct ticks_histogram *x, struct ticks_shared *shared)
+{
+    for (uint32_t s = shared->first; s <= shared->last; s++) {
+        if (ticks_rank(x, s) > shared->rank && ticks_overlap(x, s, shared->bin) > 0) {
+            shared->rank = ticks_rank(x, s);
+        }
+    }
+    for (uint32_t s = shared->first; s <= shared->last; s++) {
+        if (ticks_takes_part(x, shared, s)) {
+            shared->called += ticks_overlap(x, s, shared->bin) * (double)w->calls[x->base + x->table->span_owner[s]];
+        }
+    }
+    for (uint32_t s = shared->first; s <= shared->last; s++) {
+        double density;
+        if (!ticks_takes_part(x, shared, s)) {
             continue;
-        double share = (double)ticks * (ticks_overlap(t, h, s, bin) / (named > 0 ? named : all));
-        ticks_add_part(w, base + t->span_owner[s], share);
+        }
+        if (ticks_density(w, x, s, &density)) {
+            shared->expected += ticks_overlap(x, s, shared->bin) * density;
+        } else {
+            shared->unknown += ticks_prior(w, x, shared, s);
+        }
+    }
+    shared->remaining = shared->ticks > shared->expected ? shared->ticks - shared->expected : 0;
+}
+
+/* Shares the ticks of a bin; the last owner takes the rest, so that nothing is lost to rounding. */
+static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct ticks_shared *shared, uint64_t ticks)
+{
+    ticks_sum(w, x);
+    ticks_measure(w, x, shared);
+    double all = 0, given = 0;
+    uint32_t final = shared->first;
+    for (uint32_t s = shared->first; s <= shared->last; s++) {
+        double weight = ticks_weight(w, x, shared, s);
+        final = weight > 0 ? s : final;
+        all += weight;
+    }
+    for (uint32_t s = shared->first; s < final; s++) {
+        double share = shared->ticks * (ticks_weight(w, x, shared, s) / all);
+        ticks_add_part(w, x->base + x->table->span_owner[s], share);
         given += share;
     }
-    if (given > 0) /* the last one takes the rest, so that nothing is lost to rounding */
-        ticks_add_part(w, base + t->span_owner[final], (double)ticks - given);
-    else
-        ticks_add_whole(w, base + t->span_owner[final], ticks);
+    if (given > 0) {
+        ticks_add_part(w, x->base + x->table->span_owner[final], shared->ticks - given);
+    } else {
+        ticks_add_whole(w, x->base + x->table->span_owner[final], ticks);
+    }
 }
 
 static void ticks_add_histogram(struct ticks_work *w, const struct profile_histogram *h)
 {
-    uint32_t build = report_builds_rank(w->builds, h->build), base = w->builds->first[build], span = 0;
+    uint32_t build = report_builds_rank(w->builds, h->build), span = 0;
     const struct symtab *t = w->builds->tables[build];
-    report_u128 width = h->high - h->low;
-    bool even = (h->high - h->low) % h->bins == 0;
-    uint64_t step = (h->high - h->low) / h->bins;
+    struct ticks_histogram x = {h, bins_make(h->low, h->high, h->bins), t, w->builds->first[build], false};
     for (uint32_t i = 0; i < h->used; i++) {
-        uint32_t bin = h->index[i];
-        uint64_t low = h->low + (even ? step * bin : (uint64_t)(width * bin / h->bins));
-        uint64_t high =
-            even ? low + step : h->low + (uint64_t)((width * ((report_u128)bin + 1) + h->bins - 1) / h->bins);
+        uint64_t low, high;
+        bins_range(&x.bins, h->index[i], &low, &high);
         uint32_t owner = symtab_find_next(t, low, &span);
         if (span + 1 == t->span_count || high <= t->span_low[span + 1] || high - low <= 1) {
-            ticks_add_whole(w, base + owner, h->ticks[i]);
+            ticks_add_whole(w, x.base + owner, h->ticks[i]);
             continue;
         }
-        uint32_t last = symtab_find_span(t, high - 1);
-        ticks_share(w, t, base, h, bin, h->ticks[i], span, last);
+        struct ticks_shared shared = {
+            .bin = h->index[i], .first = span, .last = symtab_find_span(t, high - 1), .ticks = (double)h->ticks[i]};
+        ticks_share(w, &x, &shared, h->ticks[i]);
     }
 }
 
@@ -132,10 +267,12 @@ static bool ticks_close_rate(struct ticks_work *w, struct arena *a, struct repor
     if (*capacity - out->count < w->touched_count) {
         size_t more = ((size_t)out->count + w->touched_count) * 2;
         struct report_tick *rows = more > UINT32_MAX ? NULL : ARENA_ARRAY(a, more, struct report_tick);
-        if (rows == NULL)
+        if (rows == NULL) {
             return false;
-        if (out->count > 0)
+        }
+        if (out->count > 0) {
             memcpy(rows, out->rows, out->count * sizeof *rows);
+        }
         out->rows = rows;
         *capacity = (uint32_t)more;
     }
@@ -155,48 +292,66 @@ static bool ticks_order(struct arena *a, const struct ticks_work *w, const char 
 {
     const struct profile *p = w->profile;
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), n = 0;
-    if (order == NULL)
+    if (order == NULL) {
         return false;
-    for (uint32_t i = 0; i < p->histogram_count; i++)
-        if (strcmp(p->histograms[i].dimension, dimension) == 0 && !words_are(dimension))
+    }
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        if (strcmp(p->histograms[i].dimension, dimension) == 0 && !words_are(dimension)) {
             order[n++] = i;
+        }
+    }
     sort_merge(order, order + n, n, ticks_compare, w);
     *out = order;
     *count = n;
     return true;
 }
 
-enum profd_status report_ticks_collect(struct arena *a, const struct profile *p, const struct report_builds *b,
-                                       const char *dimension, bool may_lack, struct report_ticks *out,
+static uint32_t ticks_most_bins(const struct profile *p)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        most = p->histograms[i].used > most ? p->histograms[i].used : most;
+    }
+    return most;
+}
+
+enum profd_status report_ticks_collect(struct arena *a, const struct report_request *request,
+                                       const struct report_builds *b, const uint64_t *calls, struct report_ticks *out,
                                        struct profd_error *e)
 {
-    struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1]};
+    const struct profile *p = request->profile;
+    struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1], .calls = calls};
     uint32_t n = 0, capacity = 0, *order = NULL;
     *out = (struct report_ticks){0};
-    enum profd_status status =
-        report_dimension_choose(a, p, dimension, may_lack, &out->dimension, &out->others, &out->other_count, e);
-    if (status != PROFD_OK)
+    enum profd_status status = report_dimension_choose(a, p, request->dimension, request->dimension_may_lack,
+                                                       &out->dimension, &out->others, &out->other_count, e);
+    if (status != PROFD_OK) {
         return status;
+    }
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.touched = ARENA_ARRAY(a, (size_t)w.owner_count * 2, struct sort_item);
+    w.before = ARENA_ARRAY(a, (size_t)ticks_most_bins(p) + 1, uint64_t);
     out->rates = ARENA_ARRAY(a, p->histogram_count, uint32_t);
     out->totals = ARENA_ARRAY(a, p->histogram_count, uint64_t);
-    bool done = w.whole != NULL && w.part != NULL && w.touched != NULL && out->rates != NULL && out->totals != NULL &&
-                ticks_order(a, &w, out->dimension, &order, &n);
+    bool done = w.whole != NULL && w.part != NULL && w.touched != NULL && w.before != NULL && out->rates != NULL &&
+                out->totals != NULL && ticks_order(a, &w, out->dimension, &order, &n);
     for (uint32_t i = 0; done && i < n; i++) {
         const struct profile_histogram *h = &p->histograms[order[i]];
-        if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate)
+        if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate) {
             out->rates[out->rate_count++] = h->rate;
+        }
         for (uint32_t k = 0; k < h->used; k++) {
             sum_add(&out->totals[out->rate_count - 1], h->ticks[k], &w.saturated);
             sum_add(&out->ticks, h->ticks[k], &w.saturated);
         }
         ticks_add_histogram(&w, h);
-        if (i + 1 == n || p->histograms[order[i + 1]].rate != h->rate)
+        if (i + 1 == n || p->histograms[order[i + 1]].rate != h->rate) {
             done = ticks_close_rate(&w, a, out, &capacity);
+        }
     }
-    if (!done)
+    if (!done) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the samples of %u functions", w.owner_count);
+    }
     return PROFD_OK;
 }

@@ -30,12 +30,20 @@ struct report_ticks {
     struct report_dimension *others; /* that were left out, in byte order */
 };
 
-/* A bin over several functions is shared by overlap in bytes; [gap] gets only bins that touch nothing else, because
- * padding is not executed. Samples of one dimension, as report_build says; never the collector's words.
- * O(bins + functions under shared bins). BAD_QUERY: there are samples, and none of that dimension, which may not lack.
- */
-enum profd_status report_ticks_collect(struct arena *a, const struct profile *p, const struct report_builds *b,
-                                       const char *dimension, bool may_lack, struct report_ticks *out,
+/* Adds up the samples of one dimension, as report_build chooses it; the collector's words are no samples. proto/bins.h
+ * says which bytes a bin counts.
+ *
+ * A bin over several owners is shared. [gap] gets only bins without a function, because padding is not executed. A
+ * symbol of size 0 gets only bins without another function. Among the others the weight is bytes in the bin × density:
+ * the ticks by byte of the bins that lie wholly in the same contiguous piece of the function. If all densities are
+ * zero, the weight is bytes × calls; if none was called, bytes. A function without a whole bin there has no density:
+ * such functions get the ticks that the known densities do not account for, by bytes × calls, or by bytes if no
+ * function in the bin was called.
+ *
+ * calls: into each owner (report_arcs). Sums do not depend on the order of arrival. O((bins + functions under shared
+ * bins) log bins). BAD_QUERY: there are samples, and none of the dimension asked for, which may not lack. */
+enum profd_status report_ticks_collect(struct arena *a, const struct report_request *request,
+                                       const struct report_builds *b, const uint64_t *calls, struct report_ticks *out,
                                        struct profd_error *e);
 
 /* Seconds: Σ (whole + part) / rate must be added by ascending rate. */

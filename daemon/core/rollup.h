@@ -84,8 +84,8 @@ enum profd_status rollup_encode(const struct rollup *r, uint8_t **out, size_t *o
 enum profd_status rollup_encode_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
                                        size_t *out_size, struct profd_error *e);
 /* Decodes into the arena and validates everything the rules above say; builds is the size of the series' set. arcs_only
- * leaves histograms and bins empty without unpacking them. DAMAGED with the rule and the value; nothing is believed.
- * O(bytes). */
+ * leaves histograms and bins empty without unpacking them. DAMAGED with the rule and the value; then nothing may be
+ * used. O(bytes). */
 enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,
                                 struct rollup *out, struct profd_error *e);
 enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,

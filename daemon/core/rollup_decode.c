@@ -17,11 +17,13 @@ struct reader {
 
 enum profd_status rollup_unpack(const uint8_t *in, size_t n, uint64_t size, uint8_t **out, struct profd_error *e)
 {
-    if (size > LIMIT_COUNTS_RAW || size > deflate_content_max(n))
+    if (size > LIMIT_COUNTS_RAW || size > deflate_content_max(n)) {
         return profd_error_set(e, PROFD_DAMAGED, "a sum of %llu bytes stated in %zu", (unsigned long long)size, n);
+    }
     uint8_t *raw = malloc(size == 0 ? 1 : (size_t)size);
-    if (raw == NULL)
+    if (raw == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %llu bytes", (unsigned long long)size);
+    }
     enum profd_status status = deflate_unpack(in, n, raw, (size_t)size, e);
     if (status != PROFD_OK) {
         free(raw);
@@ -40,9 +42,10 @@ static enum profd_status decode_short(const char *what, struct profd_error *e)
 static enum profd_status decode_judge_rows(const char *what, uint64_t rows, const struct reader *r,
                                            struct profd_error *e)
 {
-    if (rows > (uint64_t)(r->end - r->at))
+    if (rows > (uint64_t)(r->end - r->at)) {
         return profd_error_set(e, PROFD_DAMAGED, "a sum of %llu %s in %zu bytes", (unsigned long long)rows, what,
                                (size_t)(r->end - r->at));
+    }
     return PROFD_OK;
 }
 
@@ -55,19 +58,23 @@ static enum profd_status decode_runs(struct reader *r, uint64_t runs, uint32_t b
     for (uint64_t run = 0; run < runs; run++) {
         uint64_t length, end, address;
         if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &end) ||
-            !varint_get(&r->at, r->end, &address))
+            !varint_get(&r->at, r->end, &address)) {
             return decode_short("the builds of arcs", e);
-        if (length < 1 || length > n - i)
+        }
+        if (length < 1 || length > n - i) {
             return profd_error_set(e, PROFD_DAMAGED, "a run of %llu arcs where %u are left", (unsigned long long)length,
                                    n - i);
+        }
         uint64_t value = end == 0 ? COUNTS_NOWHERE : end - 1;
-        if ((end != 0 && value >= builds) || value < least)
+        if ((end != 0 && value >= builds) || value < least) {
             return profd_error_set(e, PROFD_DAMAGED, "an arc of build %llu: out of order, or not one of %u",
                                    (unsigned long long)value, builds);
+        }
         least = value + 1;
         addresses[i] = address;
-        for (uint32_t last = i + (uint32_t)length; i < last; i++)
+        for (uint32_t last = i + (uint32_t)length; i < last; i++) {
             build[i] = (uint32_t)value;
+        }
     }
     return i == n ? PROFD_OK : profd_error_set(e, PROFD_DAMAGED, "runs of builds hold %u rows of %u", i, n);
 }
@@ -94,16 +101,19 @@ struct arc_sizes {
 
 static enum profd_status decode_arc_sizes(struct reader *r, struct arc_sizes *s, bool *saturated, struct profd_error *e)
 {
-    if (r->at == r->end || *r->at > ROLLUP_SATURATED)
+    if (r->at == r->end || *r->at > ROLLUP_SATURATED) {
         return profd_error_set(e, PROFD_DAMAGED, "a sum with flags %u: only %u is known", r->at == r->end ? 0u : *r->at,
                                ROLLUP_SATURATED);
+    }
     *saturated = *r->at++ == ROLLUP_SATURATED;
     if (!varint_get(&r->at, r->end, &s->arcs) || !varint_get(&r->at, r->end, &s->from_runs) ||
-        !varint_get(&r->at, r->end, &s->callees) || !varint_get(&r->at, r->end, &s->to_runs))
+        !varint_get(&r->at, r->end, &s->callees) || !varint_get(&r->at, r->end, &s->to_runs)) {
         return decode_short("its sizes", e);
-    if (s->callees > s->arcs)
+    }
+    if (s->callees > s->arcs) {
         return profd_error_set(e, PROFD_DAMAGED, "%llu callees of %llu arcs", (unsigned long long)s->callees,
                                (unsigned long long)s->arcs);
+    }
     return decode_judge_rows("arcs", s->arcs, r, e);
 }
 
@@ -117,12 +127,15 @@ static enum profd_status decode_callees(struct reader *r, const struct arc_sizes
                                         uint64_t *firsts, struct callees *c, struct profd_error *e)
 {
     enum profd_status status = decode_runs(r, sizes->to_runs, builds, c->build, firsts, c->count, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (!rollup_column_get(&r->at, r->end, c->address, c->count))
+    }
+    if (!rollup_column_get(&r->at, r->end, c->address, c->count)) {
         return decode_short("the list of callees", e);
-    if (!decode_addresses(c->build, firsts, c->address, c->count, true))
+    }
+    if (!decode_addresses(c->build, firsts, c->address, c->count, true)) {
         return profd_error_set(e, PROFD_DAMAGED, "callees of a sum do not ascend");
+    }
     return PROFD_OK;
 }
 
@@ -136,9 +149,10 @@ static enum profd_status decode_pairs(const struct callees *c, struct rollup *ou
                     out->to[i] <= out->rank[i - 1];
         out->rank[i] = (uint32_t)out->to[i];
     }
-    if (beyond || disorder)
+    if (beyond || disorder) {
         return profd_error_set(e, PROFD_DAMAGED,
                                beyond ? "an arc's callee is not one of %u" : "arcs of a sum do not ascend", c->count);
+    }
     for (uint32_t i = 0; i < out->arc_count; i++) {
         out->to_build[i] = c->build[out->rank[i]];
         out->to[i] = c->address[out->rank[i]];
@@ -151,8 +165,9 @@ static enum profd_status decode_orders(struct reader *r, struct rollup *out, str
 {
     uint64_t lowest, rank = 0;
     if (!varint_get(&r->at, r->end, &lowest) || !rollup_column_get(&r->at, r->end, out->commit, out->arc_count) ||
-        !rollup_column_get(&r->at, r->end, out->calls, out->arc_count))
+        !rollup_column_get(&r->at, r->end, out->calls, out->arc_count)) {
         return decode_short("the order of arcs", e);
+    }
     bool bad = false;
     for (uint32_t i = 0; i < out->arc_count; i++) {
         out->commit[i] += lowest;
@@ -161,10 +176,12 @@ static enum profd_status decode_orders(struct reader *r, struct rollup *out, str
         bad |= rank > UINT32_MAX;
         out->rank[i] = (uint32_t)rank;
     }
-    if (!rollup_column_get(&r->at, r->end, out->calls, out->arc_count))
+    if (!rollup_column_get(&r->at, r->end, out->calls, out->arc_count)) {
         return decode_short("the counts of arcs", e);
-    for (uint32_t i = 0; i < out->arc_count; i++)
+    }
+    for (uint32_t i = 0; i < out->arc_count; i++) {
         bad |= out->calls[i] > SUM_MAX;
+    }
     return bad ? profd_error_set(e, PROFD_DAMAGED, "a commit, rank or count of an arc is out of range") : PROFD_OK;
 }
 
@@ -173,19 +190,24 @@ static enum profd_status decode_arc_columns(struct reader *r, const struct arc_s
 {
     struct callees c = {(uint32_t)sizes->callees, ARENA_ARRAY(a, sizes->callees, uint32_t),
                         ARENA_ARRAY(a, sizes->callees, uint64_t)};
-    if (c.build == NULL || c.address == NULL)
+    if (c.build == NULL || c.address == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u callees", c.count);
+    }
     /* The runs' first addresses lie in columns that are filled later. */
     enum profd_status status = decode_runs(r, sizes->from_runs, builds, out->from_build, out->calls, out->arc_count, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = decode_callees(r, sizes, builds, out->commit, &c, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     if (!rollup_column_get(&r->at, r->end, out->from, out->arc_count) ||
-        !rollup_column_get(&r->at, r->end, out->to, out->arc_count))
+        !rollup_column_get(&r->at, r->end, out->to, out->arc_count)) {
         return decode_short("the ends of arcs", e);
-    if (!decode_addresses(out->from_build, out->calls, out->from, out->arc_count, false))
+    }
+    if (!decode_addresses(out->from_build, out->calls, out->from, out->arc_count, false)) {
         return profd_error_set(e, PROFD_DAMAGED, "callers of a sum do not ascend");
+    }
     status = decode_pairs(&c, out, e);
     return status == PROFD_OK ? decode_orders(r, out, e) : status;
 }
@@ -195,8 +217,9 @@ static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct a
 {
     struct arc_sizes sizes = {0};
     enum profd_status status = decode_arc_sizes(r, &sizes, &out->saturated, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     out->arc_count = (uint32_t)sizes.arcs;
     out->from_build = ARENA_ARRAY(a, out->arc_count, uint32_t);
     out->to_build = ARENA_ARRAY(a, out->arc_count, uint32_t);
@@ -206,19 +229,22 @@ static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct a
     out->calls = ARENA_ARRAY(a, out->arc_count, uint64_t);
     out->commit = ARENA_ARRAY(a, out->arc_count, uint64_t);
     if (out->from_build == NULL || out->to_build == NULL || out->rank == NULL || out->from == NULL || out->to == NULL ||
-        out->calls == NULL || out->commit == NULL)
+        out->calls == NULL || out->commit == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u arcs", out->arc_count);
+    }
     status = decode_arc_columns(r, &sizes, builds, a, out, e);
-    if (status == PROFD_OK && r->at != r->end)
+    if (status == PROFD_OK && r->at != r->end) {
         status = profd_error_set(e, PROFD_DAMAGED, "%zu bytes follow the arcs of a sum", (size_t)(r->end - r->at));
+    }
     return status;
 }
 
 static bool decode_dimension(struct reader *r, struct rollup_histogram *h)
 {
     uint64_t n;
-    if (!varint_get(&r->at, r->end, &n) || n >= sizeof h->dimension || (uint64_t)(r->end - r->at) < n + 1)
+    if (!varint_get(&r->at, r->end, &n) || n >= sizeof h->dimension || (uint64_t)(r->end - r->at) < n + 1) {
         return false;
+    }
     memcpy(h->dimension, r->at, (size_t)n);
     r->at += n;
     h->abbreviation = (char)*r->at++;
@@ -232,12 +258,14 @@ static enum profd_status decode_head(struct reader *r, uint32_t at, uint32_t bui
     if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
         !varint_get(&r->at, r->end, &h->low) || !varint_get(&r->at, r->end, &span) ||
         !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used) ||
-        !varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank))
+        !varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank)) {
         return decode_short("a histogram", e);
-    if (build >= builds || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX)
+    }
+    if (build >= builds || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX) {
         return profd_error_set(e, PROFD_DAMAGED,
                                "histogram %u: build %llu is not one of %u, or a number needs more than 32 bits", at,
                                (unsigned long long)build, builds);
+    }
     h->build = (uint32_t)build;
     h->bins = (uint32_t)bins;
     h->high = h->low + span;
@@ -261,18 +289,22 @@ static enum profd_status decode_heads(struct reader *r, uint32_t builds, struct 
     for (uint32_t i = 0; i < out->histogram_count; i++) {
         struct rollup_histogram *h = &out->histograms[i];
         enum profd_status status = decode_head(r, i, builds, h, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
-        if (i > 0 && rollup_histogram_compare(h - 1, h) >= 0)
+        }
+        if (i > 0 && rollup_histogram_compare(h - 1, h) >= 0) {
             return profd_error_set(e, PROFD_DAMAGED, "histogram %u of a sum is out of order", i);
+        }
         h->first = (uint32_t)first;
         first += h->used;
-        if (first > out->bin_count)
+        if (first > out->bin_count) {
             break;
+        }
     }
-    if (first != out->bin_count)
+    if (first != out->bin_count) {
         return profd_error_set(e, PROFD_DAMAGED, "histograms of a sum have %llu non-zero bins where %u were stated",
                                (unsigned long long)first, out->bin_count);
+    }
     return PROFD_OK;
 }
 
@@ -282,8 +314,9 @@ static bool decode_indices(const struct rollup_histogram *h, struct rollup *out)
     uint64_t next = 0;
     for (uint32_t i = h->first; i < h->first + h->used; i++) {
         uint64_t gap = out->bin_ticks[i];
-        if (gap >= h->bins - next)
+        if (gap >= h->bins - next) {
             return false;
+        }
         out->bin_index[i] = (uint32_t)(next + gap);
         next += gap + 1;
     }
@@ -292,21 +325,28 @@ static bool decode_indices(const struct rollup_histogram *h, struct rollup *out)
 
 static enum profd_status decode_bins(struct reader *r, struct rollup *out, struct profd_error *e)
 {
-    if (!rollup_column_get(&r->at, r->end, out->bin_ticks, out->bin_count))
+    if (!rollup_column_get(&r->at, r->end, out->bin_ticks, out->bin_count)) {
         return decode_short("bins", e);
-    for (uint32_t i = 0; i < out->histogram_count; i++)
-        if (!decode_indices(&out->histograms[i], out))
+    }
+    for (uint32_t i = 0; i < out->histogram_count; i++) {
+        if (!decode_indices(&out->histograms[i], out)) {
             return profd_error_set(e, PROFD_DAMAGED, "histogram %u of a sum: a bin lies beyond the last of %u", i,
                                    out->histograms[i].bins);
-    if (!rollup_column_get(&r->at, r->end, out->bin_ticks, out->bin_count))
+        }
+    }
+    if (!rollup_column_get(&r->at, r->end, out->bin_ticks, out->bin_count)) {
         return decode_short("ticks", e);
+    }
     bool bad = false;
-    for (uint32_t i = 0; i < out->bin_count; i++)
+    for (uint32_t i = 0; i < out->bin_count; i++) {
         bad |= out->bin_ticks[i] - 1 >= SUM_MAX;
-    if (bad)
+    }
+    if (bad) {
         return profd_error_set(e, PROFD_DAMAGED, "a bin of a sum with 0 ticks, or more than 2^63-1");
-    if (r->at != r->end)
+    }
+    if (r->at != r->end) {
         return profd_error_set(e, PROFD_DAMAGED, "%zu bytes follow the histograms of a sum", (size_t)(r->end - r->at));
+    }
     return PROFD_OK;
 }
 
@@ -314,43 +354,51 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
                                            struct profd_error *e)
 {
     uint64_t histograms, bins;
-    if (!varint_get(&r->at, r->end, &histograms) || !varint_get(&r->at, r->end, &bins))
+    if (!varint_get(&r->at, r->end, &histograms) || !varint_get(&r->at, r->end, &bins)) {
         return decode_short("its sizes", e);
+    }
     enum profd_status status = decode_judge_rows("histograms", histograms, r, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = decode_judge_rows("bins", bins, r, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = decode_judge_rows("bytes of histograms", histograms * ROLLUP_HEAD_MIN, r, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     out->histogram_count = (uint32_t)histograms;
     out->bin_count = (uint32_t)bins;
     out->histograms = ARENA_ARRAY(a, out->histogram_count, struct rollup_histogram);
     out->bin_index = ARENA_ARRAY(a, out->bin_count, uint32_t);
     out->bin_ticks = ARENA_ARRAY(a, out->bin_count, uint64_t);
-    if (out->histograms == NULL || out->bin_index == NULL || out->bin_ticks == NULL)
+    if (out->histograms == NULL || out->bin_index == NULL || out->bin_ticks == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u bins", out->bin_count);
+    }
     status = decode_heads(r, builds, out, e);
     return status == PROFD_OK ? decode_bins(r, out, e) : status;
 }
 
-/* What stands in front of the sections. */
+/* What precedes the sections. */
 struct envelope {
     uint64_t arcs_raw, arcs_size, raw;
 };
 
 static enum profd_status decode_envelope(struct reader *r, struct envelope *v, struct profd_error *e)
 {
-    if (r->at == r->end || *r->at != ROLLUP_FORMAT)
+    if (r->at == r->end || *r->at != ROLLUP_FORMAT) {
         return profd_error_set(e, PROFD_DAMAGED, "a sum of %zu bytes in format %u: only %d is known",
                                (size_t)(r->end - r->at), r->at == r->end ? 0u : *r->at, ROLLUP_FORMAT);
+    }
     r->at++;
     if (!varint_get(&r->at, r->end, &v->arcs_raw) || !varint_get(&r->at, r->end, &v->arcs_size) ||
-        !varint_get(&r->at, r->end, &v->raw))
+        !varint_get(&r->at, r->end, &v->raw)) {
         return decode_short("its sizes", e);
-    if (v->arcs_size > (uint64_t)(r->end - r->at))
+    }
+    if (v->arcs_size > (uint64_t)(r->end - r->at)) {
         return profd_error_set(e, PROFD_DAMAGED, "%llu bytes of arcs in a sum that has %zu left",
                                (unsigned long long)v->arcs_size, (size_t)(r->end - r->at));
+    }
     return PROFD_OK;
 }
 
@@ -362,8 +410,9 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
     struct rollup result = {0};
     uint8_t *raw = NULL;
     enum profd_status status = decode_envelope(&r, &v, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = rollup_unpack(r.at, (size_t)v.arcs_size, v.arcs_raw, &raw, e);
+    }
     if (status == PROFD_OK) {
         struct reader section = {raw, raw + v.arcs_raw};
         status = decode_arcs(&section, builds, a, &result, e);
@@ -378,7 +427,8 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
             free(raw);
         }
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = result;
+    }
     return status;
 }

@@ -12,12 +12,14 @@
 enum profd_status rollup_pack(const uint8_t *raw, size_t n, size_t skip, uint8_t **out, size_t *size,
                               struct profd_error *e)
 {
-    if (n > LIMIT_COUNTS_RAW)
+    if (n > LIMIT_COUNTS_RAW) {
         return profd_error_set(e, PROFD_TOO_LARGE, "a sum of %zu bytes, at most %u", n, LIMIT_COUNTS_RAW);
+    }
     size_t capacity = deflate_bound(n), packed = 0;
     uint8_t *block = malloc(skip + capacity);
-    if (block == NULL)
+    if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes of a sum", n);
+    }
     enum profd_status status = deflate_pack_checked(raw, n, block + skip, capacity, &packed, e);
     if (status != PROFD_OK) {
         free(block);
@@ -39,10 +41,12 @@ static uint8_t *encode_runs(const uint32_t *builds, const uint64_t *addresses, u
     *runs = 0;
     for (uint32_t i = 0; i < n; ++*runs) {
         uint32_t start = i;
-        while (i < n && builds[i] == builds[start])
+        while (i < n && builds[i] == builds[start]) {
             i++;
-        if (p == NULL)
+        }
+        if (p == NULL) {
             continue;
+        }
         p = varint_put(p, i - start);
         p = varint_put(p, encode_end(builds[start]));
         p = varint_put(p, addresses[start]);
@@ -54,8 +58,9 @@ static uint8_t *encode_runs(const uint32_t *builds, const uint64_t *addresses, u
 static uint8_t *encode_gaps(const uint32_t *builds, const uint64_t *addresses, uint32_t n, uint64_t *scratch,
                             uint8_t *p)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         scratch[i] = i == 0 || builds[i] != builds[i - 1] ? 0 : addresses[i] - addresses[i - 1];
+    }
     return rollup_column_put(p, scratch, n);
 }
 
@@ -71,13 +76,16 @@ static bool callees_find(const struct rollup *r, struct arena *a, struct callees
     uint32_t n = r->arc_count, count = 0;
     struct sort_item *items = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
     *out = (struct callees){0, ARENA_ARRAY(a, n, uint32_t), ARENA_ARRAY(a, n, uint64_t), ARENA_ARRAY(a, n, uint64_t)};
-    if (items == NULL || out->build == NULL || out->address == NULL || out->of_arc == NULL)
+    if (items == NULL || out->build == NULL || out->address == NULL || out->of_arc == NULL) {
         return false;
-    for (uint32_t i = 0; i < n; i++)
+    }
+    for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct sort_item){r->to[i], i};
+    }
     sort_radix(items, items + n, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         items[i].key = r->to_build[items[i].value];
+    }
     sort_radix(items, items + n, n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t arc = items[i].value;
@@ -94,14 +102,17 @@ static bool callees_find(const struct rollup *r, struct arena *a, struct callees
 static uint8_t *encode_orders(const struct rollup *r, uint64_t *scratch, uint8_t *p)
 {
     uint64_t lowest = r->arc_count == 0 ? 0 : UINT64_MAX;
-    for (uint32_t i = 0; i < r->arc_count; i++)
+    for (uint32_t i = 0; i < r->arc_count; i++) {
         lowest = r->commit[i] < lowest ? r->commit[i] : lowest;
+    }
     p = varint_put(p, lowest);
-    for (uint32_t i = 0; i < r->arc_count; i++)
+    for (uint32_t i = 0; i < r->arc_count; i++) {
         scratch[i] = r->commit[i] - lowest;
+    }
     p = rollup_column_put(p, scratch, r->arc_count);
-    for (uint32_t i = 0; i < r->arc_count; i++)
+    for (uint32_t i = 0; i < r->arc_count; i++) {
         scratch[i] = varint_zigzag((uint64_t)r->rank[i] - (i == 0 ? 0 : r->rank[i - 1]));
+    }
     return rollup_column_put(p, scratch, r->arc_count);
 }
 
@@ -202,8 +213,9 @@ enum profd_status rollup_encode(const struct rollup *r, uint8_t **out, size_t *o
     uint8_t head[1 + 3 * VARINT_MAX], *p = head, *arcs = NULL, *histograms = NULL;
     size_t arcs_raw = 0, arcs_size = 0, raw = 0, size = 0;
     enum profd_status status = encode_arc_section(r, sizeof head, &arcs, &arcs_raw, &arcs_size, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = encode_histogram_section(r, &histograms, &raw, &size, e);
+    }
     if (status != PROFD_OK) {
         free(arcs);
         return status;

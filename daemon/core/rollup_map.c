@@ -11,23 +11,27 @@ static uint32_t map_build(const struct rollup_map *m, uint32_t build)
     return build == COUNTS_NOWHERE ? COUNTS_NOWHERE : m->map[build];
 }
 
-/* Where a histogram goes; COUNTS_NOWHERE if it is left out. The collector's words are of whole processes: they stay
- * with who stays. */
+/* The target of a histogram; COUNTS_NOWHERE if it is left out. The collector's counters describe whole processes: they
+ * stay with the first remaining build. */
 static uint32_t map_histogram(const struct rollup_map *m, const struct rollup_histogram *h)
 {
     uint32_t to = m->map[h->build];
-    if (to == COUNTS_NOWHERE && words_are(h->dimension))
-        for (uint32_t i = 0; i < m->builds && to == COUNTS_NOWHERE; i++)
+    if (to == COUNTS_NOWHERE && words_are(h->dimension)) {
+        for (uint32_t i = 0; i < m->builds && to == COUNTS_NOWHERE; i++) {
             to = m->map[i];
+        }
+    }
     return to;
 }
 
 /* Order by new numbers is order by old ones, and nothing is left out. */
 static bool map_ascends(const struct rollup_map *m)
 {
-    for (uint32_t i = 0; i < m->builds; i++)
-        if (m->map[i] == COUNTS_NOWHERE || (i > 0 && m->map[i] <= m->map[i - 1]))
+    for (uint32_t i = 0; i < m->builds; i++) {
+        if (m->map[i] == COUNTS_NOWHERE || (i > 0 && m->map[i] <= m->map[i - 1])) {
             return false;
+        }
+    }
     return !m->alone;
 }
 
@@ -36,10 +40,12 @@ static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs
 {
     const struct rollup_run same = {.r = *r};
     struct rollup_run *run = rollup_run_copy(runs, &same);
-    if (run == NULL)
+    if (run == NULL) {
         return false;
-    for (uint32_t i = 0; i < run->r.histogram_count; i++)
+    }
+    for (uint32_t i = 0; i < run->r.histogram_count; i++) {
         run->r.histograms[i].build = m->map[run->r.histograms[i].build];
+    }
     for (uint32_t i = 0; i < run->r.arc_count; i++) {
         run->r.from_build[i] = map_build(m, run->r.from_build[i]);
         run->r.to_build[i] = map_build(m, run->r.to_build[i]);
@@ -54,11 +60,13 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *h = &r->histograms[i];
         uint32_t to = map_histogram(m, h);
-        if (to == COUNTS_NOWHERE)
+        if (to == COUNTS_NOWHERE) {
             continue;
+        }
         struct rollup_run *run = rollup_run_take(runs, 1, h->used, 0);
-        if (run == NULL)
+        if (run == NULL) {
             return false;
+        }
         run->r.histograms[0] = *h;
         run->r.histograms[0].build = to;
         run->r.histograms[0].first = 0;
@@ -67,8 +75,9 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
         run->r.saturated = r->saturated;
         memcpy(run->r.bin_index, r->bin_index + h->first, h->used * sizeof *r->bin_index);
         memcpy(run->r.bin_ticks, r->bin_ticks + h->first, h->used * sizeof *r->bin_ticks);
-        if (!rollup_stack_push(stack, runs, run, true))
+        if (!rollup_stack_push(stack, runs, run, true)) {
             return false;
+        }
     }
     return true;
 }
@@ -79,8 +88,9 @@ static uint32_t map_arcs(const struct rollup_map *m, const struct rollup *r, str
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->arc_count; i++) {
         uint32_t from = map_build(m, r->from_build[i]), to = map_build(m, r->to_build[i]);
-        if (m->alone && from == COUNTS_NOWHERE && to == COUNTS_NOWHERE)
+        if (m->alone && from == COUNTS_NOWHERE && to == COUNTS_NOWHERE) {
             continue;
+        }
         out->from_build[n] = from;
         out->to_build[n] = to;
         out->from[n] = m->alone && from == COUNTS_NOWHERE ? 0 : r->from[i];
@@ -140,20 +150,24 @@ static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, stru
 {
     struct rollup_run *mapped = rollup_run_take(runs, 0, 0, r->arc_count);
     struct rollup_run *sorted = mapped != NULL ? rollup_run_take(runs, 0, 0, r->arc_count) : NULL;
-    if (sorted == NULL || !rollup_runs_reserve(runs, r->arc_count))
+    if (sorted == NULL || !rollup_runs_reserve(runs, r->arc_count)) {
         return false;
+    }
     uint32_t n = map_arcs(m, r, &mapped->r);
     struct sort_item *items = runs->items;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         items[i].value = i;
+    }
     for (int key = 0; key < 4; key++) {
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
             items[i].key = arc_key(&mapped->r, items[i].value, key);
+        }
         sort_radix(items, items + n, n);
     }
     sorted->r.saturated = r->saturated;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         append_arc(&mapped->r, items[i].value, &sorted->r);
+    }
     rollup_run_give(runs, mapped);
     return rollup_stack_push(stack, runs, sorted, true);
 }
@@ -161,7 +175,8 @@ static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, stru
 bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                      const struct rollup *r)
 {
-    if (map_ascends(m))
+    if (map_ascends(m)) {
         return push_renumbered(m, runs, stack, r);
+    }
     return push_histograms(m, runs, stack, r) && push_arcs(m, runs, stack, r);
 }

@@ -30,7 +30,7 @@ static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
            r->commit != NULL && (!runs->spread || (run->s.bins != NULL && run->s.arcs != NULL));
 }
 
-/* Room with an eighth to spare, so that a sum that grows a little finds its arrays again. */
+/* Capacity with an eighth in reserve, so that a sum that grows a little can reuse its arrays. */
 static uint32_t run_room(uint32_t rows)
 {
     return rows > UINT32_MAX - rows / 8 - 8 ? rows : rows + rows / 8 + 8;
@@ -40,16 +40,18 @@ struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms
 {
     for (struct rollup_run **at = &runs->spare; *at != NULL; at = &(*at)->next) {
         struct rollup_run *run = *at;
-        if (run->histogram_room < histograms || run->bin_room < bins || run->arc_room < arcs)
+        if (run->histogram_room < histograms || run->bin_room < bins || run->arc_room < arcs) {
             continue;
+        }
         *at = run->next;
         run->r.histogram_count = run->r.bin_count = run->r.arc_count = 0;
         run->r.saturated = false;
         return run;
     }
     struct rollup_run *run = ARENA_NEW(runs->arena, struct rollup_run);
-    if (run == NULL)
+    if (run == NULL) {
         return NULL;
+    }
     run->histogram_room = run_room(histograms);
     run->bin_room = run_room(bins);
     run->arc_room = run_room(arcs);
@@ -70,30 +72,38 @@ struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup
 
 int rollup_histogram_compare(const struct rollup_histogram *a, const struct rollup_histogram *b)
 {
-    if (a->build != b->build)
+    if (a->build != b->build) {
         return a->build < b->build ? -1 : 1;
-    if (a->low != b->low)
+    }
+    if (a->low != b->low) {
         return a->low < b->low ? -1 : 1;
-    if (a->high != b->high)
+    }
+    if (a->high != b->high) {
         return a->high < b->high ? -1 : 1;
-    if (a->bins != b->bins)
+    }
+    if (a->bins != b->bins) {
         return a->bins < b->bins ? -1 : 1;
-    if (a->rate != b->rate)
+    }
+    if (a->rate != b->rate) {
         return a->rate < b->rate ? -1 : 1;
+    }
     int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
     return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
 }
 
 static bool plan_reserve(struct rollup_runs *runs, uint64_t rows)
 {
-    if (rows >= NONE)
+    if (rows >= NONE) {
         return false;
-    if (rows <= runs->plan_room)
+    }
+    if (rows <= runs->plan_room) {
         return true;
+    }
     size_t room = (size_t)rows + (size_t)rows / 4 + 64;
     uint32_t *left = ARENA_ARRAY(runs->arena, room, uint32_t), *right = ARENA_ARRAY(runs->arena, room, uint32_t);
-    if (left == NULL || right == NULL)
+    if (left == NULL || right == NULL) {
         return false;
+    }
     runs->left = left;
     runs->right = right;
     runs->plan_room = room;
@@ -110,12 +120,14 @@ static void plan_put(struct rollup_runs *runs, uint32_t n, uint32_t i, uint32_t 
 static int compare_arcs(const struct rollup *a, uint32_t i, const struct rollup *b, uint32_t j)
 {
     if (a->from[i] != b->from[j] || a->from_build[i] != b->from_build[j]) {
-        if (a->from_build[i] != b->from_build[j])
+        if (a->from_build[i] != b->from_build[j]) {
             return a->from_build[i] < b->from_build[j] ? -1 : 1;
+        }
         return a->from[i] < b->from[j] ? -1 : 1;
     }
-    if (a->to_build[i] != b->to_build[j])
+    if (a->to_build[i] != b->to_build[j]) {
         return a->to_build[i] < b->to_build[j] ? -1 : 1;
+    }
     return a->to[i] < b->to[j] ? -1 : a->to[i] > b->to[j];
 }
 
@@ -128,10 +140,12 @@ static uint32_t plan_arcs(struct rollup_runs *runs, const struct rollup *a, cons
         i += order <= 0;
         j += order >= 0;
     }
-    for (; i < a->arc_count; i++)
+    for (; i < a->arc_count; i++) {
         plan_put(runs, n++, i, NONE);
-    for (; j < b->arc_count; j++)
+    }
+    for (; j < b->arc_count; j++) {
         plan_put(runs, n++, NONE, j);
+    }
     return n;
 }
 
@@ -151,8 +165,9 @@ static uint32_t plan_histograms(struct rollup_runs *runs, const struct rollup *a
 
 static void order_lower(struct profile_order *order, struct profile_order other)
 {
-    if (other.commit < order->commit || (other.commit == order->commit && other.rank < order->rank))
+    if (other.commit < order->commit || (other.commit == order->commit && other.rank < order->rank)) {
         *order = other;
+    }
 }
 
 /* The bins of one histogram of the sum, which a, b or both (else NULL) have. Returns the number of rows planned so far.
@@ -168,10 +183,12 @@ static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, cons
         i += p <= q;
         j += q <= p;
     }
-    for (; i < i_end; i++)
+    for (; i < i_end; i++) {
         plan_put(runs, n++, i, NONE);
-    for (; j < j_end; j++)
+    }
+    for (; j < j_end; j++) {
         plan_put(runs, n++, NONE, j);
+    }
     return n;
 }
 
@@ -189,15 +206,17 @@ static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const 
 
 static void merge_words(const struct rollup_runs *runs, const uint32_t *a, const uint32_t *b, uint32_t *out, uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n; k++) {
         out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
+    }
 }
 
 static void merge_addresses(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
                             uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n; k++) {
         out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
+    }
 }
 
 static void merge_orders(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
@@ -207,8 +226,9 @@ static void merge_orders(const struct rollup_runs *runs, const struct rollup *a,
         uint32_t i = runs->left[k], j = runs->right[k];
         struct profile_order order = i != NONE ? (struct profile_order){a->commit[i], a->rank[i]}
                                                : (struct profile_order){b->commit[j], b->rank[j]};
-        if (j != NONE)
+        if (j != NONE) {
             order_lower(&order, (struct profile_order){b->commit[j], b->rank[j]});
+        }
         out->commit[k] = order.commit;
         out->rank[k] = order.rank;
     }
@@ -222,8 +242,9 @@ static void merge_groups(const struct rollup_runs *runs, const uint64_t *a, cons
         uint32_t i = runs->left[k], j = runs->right[k];
         memcpy(out, i != NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS,
                ROLLUP_GROUPS * sizeof *out);
-        for (uint32_t g = 0; i != NONE && j != NONE && g < ROLLUP_GROUPS; g++)
+        for (uint32_t g = 0; i != NONE && j != NONE && g < ROLLUP_GROUPS; g++) {
             sum_add(&out[g], b[(size_t)j * ROLLUP_GROUPS + g], &saturated);
+        }
     }
 }
 
@@ -237,11 +258,12 @@ static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *
     merge_addresses(runs, a->r.to, b->r.to, out->r.to, n);
     merge_sums(runs, a->r.calls, b->r.calls, out->r.calls, 0, n, &out->r.saturated);
     merge_orders(runs, &a->r, &b->r, &out->r);
-    if (runs->spread)
+    if (runs->spread) {
         merge_groups(runs, a->s.arcs, b->s.arcs, out->s.arcs, n);
+    }
 }
 
-/* Ticks, and the collector's words, which may stop at 2^63−1 without a sum of ticks being wrong. */
+/* Ticks, and the collector's counters, which may be limited to 2^63−1 without making a sum of ticks wrong. */
 static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
                         struct rollup *out)
 {
@@ -249,8 +271,9 @@ static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, 
     for (uint32_t i = 0; i < out->histogram_count; i++) {
         const struct rollup_histogram *h = &out->histograms[i];
         bool full = false;
-        if (!words_are(h->dimension))
+        if (!words_are(h->dimension)) {
             continue;
+        }
         merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, h->first, &out->saturated);
         merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, h->first, h->first + h->used, &full);
         done = h->first + h->used;
@@ -263,12 +286,13 @@ static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, 
 static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
                              struct rollup_run *out, uint32_t heads)
 {
-    for (uint32_t k = 0; k < heads; k++) { /* kept apart first, because the bins' plan needs the room */
+    for (uint32_t k = 0; k < heads; k++) { /* kept apart first, because the plan of the bins needs the space */
         uint32_t i = runs->left[k], j = runs->right[k];
         struct rollup_histogram *h = &out->r.histograms[k];
         *h = i != NONE ? a->r.histograms[i] : b->r.histograms[j];
-        if (j != NONE)
+        if (j != NONE) {
             order_lower(&h->order, b->r.histograms[j].order);
+        }
     }
     uint32_t n = 0, i = 0, j = 0;
     for (uint32_t k = 0; k < heads; k++) {
@@ -287,8 +311,9 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
     out->r.bin_count = n;
     merge_words(runs, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
     merge_ticks(runs, &a->r, &b->r, &out->r);
-    if (runs->spread)
+    if (runs->spread) {
         merge_groups(runs, a->s.bins, b->s.bins, out->s.bins, n);
+    }
 }
 
 static uint64_t most(uint64_t a, uint64_t b)
@@ -300,12 +325,14 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
 {
     uint64_t heads = (uint64_t)a->r.histogram_count + b->r.histogram_count;
     uint64_t bins = (uint64_t)a->r.bin_count + b->r.bin_count, arcs = (uint64_t)a->r.arc_count + b->r.arc_count;
-    if (!plan_reserve(runs, most(heads, most(bins, arcs))))
+    if (!plan_reserve(runs, most(heads, most(bins, arcs)))) {
         return NULL;
+    }
     uint32_t arc_count = plan_arcs(runs, &a->r, &b->r);
     struct rollup_run *out = rollup_run_take(runs, (uint32_t)heads, (uint32_t)bins, arc_count);
-    if (out == NULL)
+    if (out == NULL) {
         return NULL;
+    }
     out->r.saturated = a->r.saturated || b->r.saturated;
     out->r.arc_count = arc_count;
     merge_arcs(runs, a, b, out);

@@ -28,10 +28,10 @@ struct rollup_runs {
     size_t item_room;
 };
 
-/* Makes room for sorting n rows. False when memory is exhausted. */
+/* Ensures capacity for sorting n rows. False if memory is exhausted. */
 bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n);
 
-/* An empty run with room for so many rows. NULL when memory is exhausted. */
+/* An empty run with capacity for that many rows. NULL if memory is exhausted. */
 struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms, uint32_t bins, uint32_t arcs);
 void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run);
 /* A run of its own with the content of another; NULL when memory is exhausted. */

@@ -9,8 +9,9 @@ static enum profd_status make_histograms(const struct rollup *r, struct arena *a
                                          struct profd_error *e)
 {
     p->histograms = ARENA_ARRAY(a, r->histogram_count, struct profile_histogram);
-    if (p->histograms == NULL)
+    if (p->histograms == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u histograms", r->histogram_count);
+    }
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *from = &r->histograms[i];
         struct profile_histogram *h = &p->histograms[i];
@@ -40,11 +41,13 @@ enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, s
     p->ticks = p->calls = 0;
     p->saturated = false;
     enum profd_status status = make_histograms(r, a, p, &stopped, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     p->arcs = ARENA_ARRAY(a, r->arc_count, struct profile_arc);
-    if (p->arcs == NULL)
+    if (p->arcs == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", r->arc_count);
+    }
     for (uint32_t i = 0; i < r->arc_count; i++) {
         p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i],
                                           r->to[i],         r->calls[i],    {r->commit[i], r->rank[i]}};

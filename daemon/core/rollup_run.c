@@ -16,8 +16,9 @@ static struct rollup_histogram head_of_upload(const struct counts *c, uint32_t i
                                  .rate = from->rate,
                                  .abbreviation = from->abbreviation,
                                  .order = {commit, i}};
-    for (size_t k = 0; k + 1 < sizeof h.dimension && from->dimension[k] != '\0'; k++)
+    for (size_t k = 0; k + 1 < sizeof h.dimension && from->dimension[k] != '\0'; k++) {
         h.dimension[k] = from->dimension[k];
+    }
     return h;
 }
 
@@ -29,14 +30,16 @@ static int compare_heads(const void *context, uint32_t x, uint32_t y)
 
 bool rollup_run_repeats(const struct counts *c)
 {
-    if (c->histogram_count > 64) /* rare, and adding up is always right */
+    if (c->histogram_count > 64) { /* rare, and adding up is always right */
         return true;
+    }
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         struct rollup_histogram h = head_of_upload(c, i, 0);
         for (uint32_t k = 0; k < i; k++) {
             struct rollup_histogram other = head_of_upload(c, k, 0);
-            if (rollup_histogram_compare(&h, &other) == 0)
+            if (rollup_histogram_compare(&h, &other) == 0) {
                 return true;
+            }
         }
     }
     return false;
@@ -71,17 +74,21 @@ static void sort_histograms(const struct counts *c, uint64_t commit, struct roll
 static void sort_arcs(const struct counts *c, struct sort_item *items)
 {
     uint32_t n = c->arc_count;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct sort_item){c->to[i], i};
+    }
     sort_radix(items, items + n, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         items[i].key = c->to_build[items[i].value];
+    }
     sort_radix(items, items + n, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         items[i].key = c->from[items[i].value];
+    }
     sort_radix(items, items + n, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         items[i].key = c->from_build[items[i].value];
+    }
     sort_radix(items, items + n, n);
 }
 
@@ -107,12 +114,14 @@ static void fill_arcs(const struct counts *c, const struct sort_item *items, uin
 
 bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
 {
-    if (n <= runs->item_room)
+    if (n <= runs->item_room) {
         return true;
+    }
     size_t room = (size_t)n + n / 4;
     struct sort_item *items = ARENA_ARRAY(runs->arena, 2 * room, struct sort_item);
-    if (items == NULL)
+    if (items == NULL) {
         return false;
+    }
     runs->items = items;
     runs->item_room = room;
     return true;
@@ -121,12 +130,14 @@ bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
 struct rollup_run *rollup_run_sort(struct rollup_runs *runs, const struct counts *c, uint64_t commit)
 {
     uint64_t bins = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++)
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += c->histograms[i].used;
+    }
     struct rollup_run *run =
         bins > UINT32_MAX ? NULL : rollup_run_take(runs, c->histogram_count, (uint32_t)bins, c->arc_count);
-    if (run == NULL || !rollup_runs_reserve(runs, c->arc_count))
+    if (run == NULL || !rollup_runs_reserve(runs, c->arc_count)) {
         return NULL;
+    }
     sort_arcs(c, runs->items);
     fill_arcs(c, runs->items, commit, &run->r);
     sort_histograms(c, commit, &run->r);
@@ -159,12 +170,14 @@ static void fill_profile_histograms(const struct profile *p, struct rollup *r)
 struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct profile *p)
 {
     uint64_t bins = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++)
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
         bins += p->histograms[i].used;
+    }
     struct rollup_run *run =
         bins > UINT32_MAX ? NULL : rollup_run_take(runs, p->histogram_count, (uint32_t)bins, p->arc_count);
-    if (run == NULL)
+    if (run == NULL) {
         return NULL;
+    }
     struct rollup *r = &run->r;
     r->saturated = p->saturated;
     fill_profile_histograms(p, r);
@@ -185,16 +198,18 @@ struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct pro
 static void fill_shares(const uint64_t *numbers, uint32_t n, uint32_t group, uint64_t *out)
 {
     memset(out, 0, (size_t)n * ROLLUP_GROUPS * sizeof *out);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         out[(size_t)i * ROLLUP_GROUPS + group] = numbers[i];
+    }
 }
 
 struct rollup_run *rollup_run_share(struct rollup_runs *runs, const struct rollup_run *from, uint32_t group)
 {
     const struct rollup *f = &from->r;
     struct rollup_run *run = rollup_run_take(runs, f->histogram_count, f->bin_count, f->arc_count);
-    if (run == NULL)
+    if (run == NULL) {
         return NULL;
+    }
     struct rollup *r = &run->r;
     memcpy(r->histograms, f->histograms, f->histogram_count * sizeof *f->histograms);
     memcpy(r->bin_index, f->bin_index, f->bin_count * sizeof *f->bin_index);

@@ -12,8 +12,9 @@
 static uint64_t row_mask(const uint64_t *shares)
 {
     uint64_t mask = 0;
-    for (unsigned g = 0; g < ROLLUP_GROUPS; g++)
+    for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
         mask |= (uint64_t)(shares[g] != 0) << g;
+    }
     return mask;
 }
 
@@ -32,19 +33,21 @@ static void encode_rows(const uint64_t *spread, const uint64_t *numbers, uint32_
         const uint64_t *row = spread + (size_t)i * ROLLUP_GROUPS;
         masks[i] = row_mask(row);
         unsigned left = row_stored(masks[i], numbers[i]);
-        for (unsigned g = 0; left > 0; g++)
+        for (unsigned g = 0; left > 0; g++) {
             if (row[g] != 0) {
                 shares[(*count)++] = row[g];
                 left--;
             }
+        }
     }
 }
 
 static size_t count_stored(const uint64_t *spread, const uint64_t *numbers, uint32_t n)
 {
     size_t count = 0;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         count += row_stored(row_mask(spread + (size_t)i * ROLLUP_GROUPS), numbers[i]);
+    }
     return count;
 }
 
@@ -74,8 +77,9 @@ enum profd_status rollup_encode_spread(const struct rollup *r, const struct roll
     free(raw);
     free(masks);
     free(shares);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     memcpy(block, head, used);
     *out = block;
     *out_size = used + size;
@@ -94,12 +98,14 @@ static bool decode_row(uint64_t mask, uint64_t number, const uint64_t **next, ui
     uint64_t sum = 0;
     unsigned left = row_stored(mask, number);
     for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
-        if ((mask >> g & 1) == 0)
+        if ((mask >> g & 1) == 0) {
             continue;
+        }
         uint64_t share = left > 0 ? *(*next)++ : number - sum;
         left -= left > 0;
-        if (share == 0 || share > SUM_MAX)
+        if (share == 0 || share > SUM_MAX) {
             return false;
+        }
         row[g] = share;
         sum_add(&sum, share, &saturated);
     }
@@ -120,36 +126,44 @@ static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_
 static enum profd_status decode_rows(const uint64_t *masks, const uint64_t *numbers, uint32_t n, const uint64_t **next,
                                      uint64_t *out, const char *what, struct profd_error *e)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (!decode_row(masks[i], numbers[i], next, out + (size_t)i * ROLLUP_GROUPS))
+    for (uint32_t i = 0; i < n; i++) {
+        if (!decode_row(masks[i], numbers[i], next, out + (size_t)i * ROLLUP_GROUPS)) {
             return profd_error_set(e, PROFD_DAMAGED, "the groups' shares of %s %u do not add up to its %llu", what, i,
                                    (unsigned long long)numbers[i]);
+        }
+    }
     return PROFD_OK;
 }
 
-/* masks has room for all rows. */
+/* masks has space for all rows. */
 static enum profd_status decode_section(const struct rollup *r, struct reader in, uint64_t *masks,
                                         struct rollup_spread *out, struct profd_error *e)
 {
     size_t count = 0;
     uint64_t *arc_masks = masks + r->bin_count;
     if (!rollup_column_get(&in.at, in.end, masks, r->bin_count) ||
-        !rollup_column_get(&in.at, in.end, arc_masks, r->arc_count))
+        !rollup_column_get(&in.at, in.end, arc_masks, r->arc_count)) {
         return profd_error_set(e, PROFD_DAMAGED, "a spread ends inside its masks");
+    }
     if (!count_shares(masks, r->bin_ticks, r->bin_count, &count) ||
-        !count_shares(arc_masks, r->calls, r->arc_count, &count))
+        !count_shares(arc_masks, r->calls, r->arc_count, &count)) {
         return profd_error_set(e, PROFD_DAMAGED, "a spread speaks of a group that is not one of %u", ROLLUP_GROUPS);
+    }
     uint64_t *shares = calloc(count + 1, sizeof *shares);
-    if (shares == NULL)
+    if (shares == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a spread of %zu numbers", count);
+    }
     const uint64_t *next = shares;
     enum profd_status status = PROFD_OK;
-    if (!rollup_column_get(&in.at, in.end, shares, count) || in.at != in.end)
+    if (!rollup_column_get(&in.at, in.end, shares, count) || in.at != in.end) {
         status = profd_error_set(e, PROFD_DAMAGED, "a spread does not end with its last number");
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = decode_rows(masks, r->bin_ticks, r->bin_count, &next, out->bins, "bin", e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = decode_rows(arc_masks, r->calls, r->arc_count, &next, out->arcs, "arc", e);
+    }
     free(shares);
     return status;
 }
@@ -161,22 +175,26 @@ enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, 
     uint8_t *raw;
     uint64_t size;
     size_t rows = (size_t)r->bin_count + r->arc_count;
-    if (n < 1 || *reader.at++ != ROLLUP_FORMAT_SPREAD || !varint_get(&reader.at, reader.end, &size))
+    if (n < 1 || *reader.at++ != ROLLUP_FORMAT_SPREAD || !varint_get(&reader.at, reader.end, &size)) {
         return profd_error_set(e, PROFD_DAMAGED, "a spread of %zu bytes in format %u: only %d is known", n,
                                n < 1 ? 0u : in[0], ROLLUP_FORMAT_SPREAD);
+    }
     enum profd_status status = rollup_unpack(reader.at, (size_t)(reader.end - reader.at), size, &raw, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     uint64_t *masks = calloc(rows + 1, sizeof *masks);
     struct rollup_spread result = {ARENA_ARRAY(a, (size_t)r->bin_count * ROLLUP_GROUPS, uint64_t),
                                    ARENA_ARRAY(a, (size_t)r->arc_count * ROLLUP_GROUPS, uint64_t)};
-    if (masks == NULL || result.bins == NULL || result.arcs == NULL)
+    if (masks == NULL || result.bins == NULL || result.arcs == NULL) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the spread of %zu numbers", rows);
-    else
+    } else {
         status = decode_section(r, (struct reader){raw, raw + size}, masks, &result, e);
+    }
     free(masks);
     free(raw);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = result;
+    }
     return status;
 }

@@ -9,18 +9,22 @@ bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct 
 {
     while (s->depth > 0 && run_rows(s->runs[s->depth - 1]) <= 2 * run_rows(run)) {
         struct rollup_run *below = s->runs[--s->depth], *sum = rollup_run_merge(runs, below, run);
-        if (sum == NULL)
+        if (sum == NULL) {
             return false;
+        }
         rollup_run_give(runs, below);
-        if (own)
+        if (own) {
             rollup_run_give(runs, run);
+        }
         run = sum;
         own = true;
     }
-    if (!own)
+    if (!own) {
         run = rollup_run_copy(runs, run);
-    if (run == NULL || s->depth == sizeof s->runs / sizeof *s->runs)
+    }
+    if (run == NULL || s->depth == sizeof s->runs / sizeof *s->runs) {
         return false;
+    }
     s->runs[s->depth++] = run;
     return true;
 }

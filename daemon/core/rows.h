@@ -8,7 +8,7 @@
 
 #include "proto/buildid.h"
 
-/* One build as lists show it; strings belong to whoever made the row. Times: ns since the epoch, UTC. */
+/* One build as lists show it; the creator of the row owns the strings. Times: ns since the epoch, UTC. */
 struct build_row {
     struct buildid build_id;
     const char *name; /* as first delivered */
@@ -52,7 +52,7 @@ struct series_row {
 
 /* Functions of one name, joined over the programs that were asked for. */
 struct joined_row {
-    const char *name, *file; /* file: of what its file alone can call; "" for what everybody can */
+    const char *name, *file; /* file: source file of a static function; "" for others */
     double self, total;      /* seconds; total is the sum of what each program's report says */
     uint64_t calls, self_calls;
     uint64_t programs, builds; /* in whose reports, and in how many builds of code, it was found */
@@ -64,14 +64,14 @@ struct joined_rest {
     uint32_t inexact;
     double seconds; /* of all samples */
     uint64_t calls;
-    uint64_t unnamed_builds, unnamed_functions; /* nobody sent their names */
+    uint64_t unnamed_builds, unnamed_functions; /* their symbols were not sent */
     double unnamed_seconds;
     uint64_t ambiguous_names, ambiguous_functions; /* several of one name in one build: which is whose in another? */
     double ambiguous_seconds;
     double other_seconds; /* [plt], [gap] and the like */
 };
 
-/* A live process. Texts belong to whoever made the row; "" for what is not known yet. */
+/* A live process. The creator of the row owns the texts; "" if unknown. */
 struct process_row {
     const uint8_t *instance, *parent; /* 16 bytes each; parent NULL: none */
     uint32_t uid, pid, pid_inside;    /* pid as the daemon sees it; as the process's own namespace does */

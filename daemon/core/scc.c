@@ -50,8 +50,9 @@ static void scc_leave(struct scc_walk *w)
         } while (member != v);
         w->result->count++;
     }
-    if (w->depth > 0 && w->low[v] < w->low[w->path[w->depth - 1]])
+    if (w->depth > 0 && w->low[v] < w->low[w->path[w->depth - 1]]) {
         w->low[w->path[w->depth - 1]] = w->low[v];
+    }
 }
 
 static void scc_visit(struct scc_walk *w, uint32_t root)
@@ -65,34 +66,42 @@ static void scc_visit(struct scc_walk *w, uint32_t root)
             continue;
         }
         uint32_t arc = w->next[v]++, to = g->to[arc];
-        if ((g->flags[arc] & CALLGRAPH_SHAPES) == 0)
+        if ((g->flags[arc] & CALLGRAPH_SHAPES) == 0) {
             continue;
-        if (w->number[to] == 0)
+        }
+        if (w->number[to] == 0) {
             scc_enter(w, to);
-        else if (w->result->component[to] == SCC_NONE && w->number[to] < w->low[v])
+        } else if (w->result->component[to] == SCC_NONE && w->number[to] < w->low[v]) {
             w->low[v] = w->number[to];
+        }
     }
 }
 
 static void scc_list_members(struct scc *s, uint32_t nodes)
 {
-    for (uint32_t v = 0; v < nodes; v++)
+    for (uint32_t v = 0; v < nodes; v++) {
         s->first[s->component[v] + 2]++;
-    for (uint32_t c = 0; c < s->count; c++)
+    }
+    for (uint32_t c = 0; c < s->count; c++) {
         s->first[c + 1] += s->first[c];
+    }
     /* first is one place ahead while it serves as cursor. */
-    for (uint32_t v = 0; v < nodes; v++)
+    for (uint32_t v = 0; v < nodes; v++) {
         s->member[s->first[s->component[v] + 1]++] = v;
+    }
 }
 
 enum profd_status scc_find(struct arena *a, const struct callgraph *g, struct scc **out, struct profd_error *e)
 {
     struct scc_walk w = {.graph = g, .result = ARENA_NEW(a, struct scc)};
-    if (w.result == NULL || !scc_take(&w, a, g->node_count))
+    if (w.result == NULL || !scc_take(&w, a, g->node_count)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the cycles of %u functions", g->node_count);
-    for (uint32_t v = 0; v < g->node_count; v++)
-        if (w.number[v] == 0)
+    }
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        if (w.number[v] == 0) {
             scc_visit(&w, v);
+        }
+    }
     scc_list_members(w.result, g->node_count);
     *out = w.result;
     return PROFD_OK;

@@ -23,20 +23,25 @@ static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, con
                      bool *saturated)
 {
     uint64_t sum = 0;
-    if (words_are(dimension))
+    if (words_are(dimension)) {
         return;
-    for (uint32_t i = 0; i < n; i++)
+    }
+    for (uint32_t i = 0; i < n; i++) {
         sum_add(&sum, ticks[i], saturated);
-    if (strcmp(dimension, "seconds") == 0) /* ticks of anything else are not time */
+    }
+    if (strcmp(dimension, "seconds") == 0) { /* ticks of anything else are not time */
         sum_add(&share->nanoseconds, to_nanoseconds(sum, rate, saturated), saturated);
+    }
 }
 
 static void add_calls(struct share *shares, const uint32_t *to_build, const uint64_t *calls, uint32_t n,
                       bool *saturated)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (to_build[i] != COUNTS_NOWHERE)
+    for (uint32_t i = 0; i < n; i++) {
+        if (to_build[i] != COUNTS_NOWHERE) {
             sum_add(&shares[to_build[i]].calls, calls[i], saturated);
+        }
+    }
 }
 
 bool share_add_counts(struct share *shares, const struct counts *c)

@@ -9,8 +9,9 @@ static void sort_insert_items(struct sort_item *items, size_t n)
     for (size_t i = 1; i < n; i++) {
         struct sort_item item = items[i];
         size_t j = i;
-        for (; j > 0 && items[j - 1].key > item.key; j--)
+        for (; j > 0 && items[j - 1].key > item.key; j--) {
             items[j] = items[j - 1];
+        }
         items[j] = item;
     }
 }
@@ -18,12 +19,15 @@ static void sort_insert_items(struct sort_item *items, size_t n)
 static void sort_pass(const struct sort_item *from, struct sort_item *to, size_t n, unsigned shift)
 {
     size_t start[257] = {0};
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         start[(from[i].key >> shift & 255) + 1]++;
-    for (size_t d = 0; d < 256; d++)
+    }
+    for (size_t d = 0; d < 256; d++) {
         start[d + 1] += start[d];
-    for (size_t i = 0; i < n; i++)
+    }
+    for (size_t i = 0; i < n; i++) {
         to[start[from[i].key >> shift & 255]++] = from[i];
+    }
 }
 
 void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n)
@@ -33,19 +37,22 @@ void sort_radix(struct sort_item *items, struct sort_item *scratch, size_t n)
         return;
     }
     uint64_t varying = 0;
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 1; i < n; i++) {
         varying |= items[i].key ^ items[0].key;
+    }
     struct sort_item *from = items, *to = scratch;
     for (unsigned shift = 0; shift < 64; shift += 8) {
-        if ((varying >> shift & 255) == 0)
+        if ((varying >> shift & 255) == 0) {
             continue;
+        }
         sort_pass(from, to, n, shift);
         struct sort_item *swap = from;
         from = to;
         to = swap;
     }
-    if (from != items)
+    if (from != items) {
         memcpy(items, from, n * sizeof *items);
+    }
 }
 
 uint64_t sort_key_double(double value)
@@ -60,8 +67,9 @@ static void sort_insert(uint32_t *items, size_t n, sort_compare *compare, const 
     for (size_t i = 1; i < n; i++) {
         uint32_t item = items[i];
         size_t j = i;
-        for (; j > 0 && compare(context, items[j - 1], item) > 0; j--)
+        for (; j > 0 && compare(context, items[j - 1], item) > 0; j--) {
             items[j] = items[j - 1];
+        }
         items[j] = item;
     }
 }
@@ -75,14 +83,16 @@ static void sort_join(const uint32_t *from, uint32_t *to, size_t low, size_t mid
         return;
     }
     size_t i = low, j = middle;
-    for (size_t k = low; k < high; k++)
+    for (size_t k = low; k < high; k++) {
         to[k] = j == high || (i < middle && compare(context, from[i], from[j]) <= 0) ? from[i++] : from[j++];
+    }
 }
 
 void sort_merge(uint32_t *items, uint32_t *scratch, size_t n, sort_compare *compare, const void *context)
 {
-    for (size_t low = 0; low < n; low += SORT_RUN)
+    for (size_t low = 0; low < n; low += SORT_RUN) {
         sort_insert(items + low, n - low < SORT_RUN ? n - low : SORT_RUN, compare, context);
+    }
     uint32_t *from = items, *to = scratch;
     for (size_t run = SORT_RUN; run < n; run *= 2) {
         for (size_t low = 0; low < n; low += 2 * run) {
@@ -94,6 +104,7 @@ void sort_merge(uint32_t *items, uint32_t *scratch, size_t n, sort_compare *comp
         from = to;
         to = swap;
     }
-    if (from != items)
+    if (from != items) {
         memcpy(items, from, n * sizeof *items);
+    }
 }

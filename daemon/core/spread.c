@@ -8,8 +8,9 @@
 static double sum(const double x[K])
 {
     double s = 0;
-    for (unsigned g = 0; g < K; g++)
+    for (unsigned g = 0; g < K; g++) {
         s += x[g];
+    }
     return s;
 }
 
@@ -17,8 +18,9 @@ static double sum(const double x[K])
 static double between(const double x[K])
 {
     double mean = sum(x) / K, squares = 0;
-    for (unsigned g = 0; g < K; g++)
+    for (unsigned g = 0; g < K; g++) {
         squares += (x[g] - mean) * (x[g] - mean);
+    }
     return squares * K / (K - 1);
 }
 
@@ -31,19 +33,22 @@ struct spread_estimate spread_total(const double x[K], unsigned groups)
 static bool residuals(const double x[K], const double y[K], double out[K], double *ratio)
 {
     double denominator = sum(y);
-    if (!(fabs(denominator) > 0))
+    if (!(fabs(denominator) > 0)) {
         return false;
+    }
     *ratio = sum(x) / denominator;
-    for (unsigned g = 0; g < K; g++)
+    for (unsigned g = 0; g < K; g++) {
         out[g] = (x[g] - *ratio * y[g]) / denominator;
+    }
     return true;
 }
 
 bool spread_ratio(const double x[K], const double y[K], unsigned groups, struct spread_estimate *out)
 {
     double r[K], ratio;
-    if (!residuals(x, y, r, &ratio))
+    if (!residuals(x, y, r, &ratio)) {
         return false;
+    }
     *out = (struct spread_estimate){ratio, between(r), groups};
     return true;
 }
@@ -51,8 +56,9 @@ bool spread_ratio(const double x[K], const double y[K], unsigned groups, struct 
 struct spread_estimate spread_difference(const double a[K], const double b[K], unsigned groups)
 {
     double d[K];
-    for (unsigned g = 0; g < K; g++)
+    for (unsigned g = 0; g < K; g++) {
         d[g] = a[g] - b[g];
+    }
     return (struct spread_estimate){sum(a) - sum(b), between(d), groups};
 }
 
@@ -60,8 +66,9 @@ bool spread_ratio_difference(const double a[K], const double c[K], const double 
                              unsigned groups, struct spread_estimate *out)
 {
     double first[K], second[K], x, y;
-    if (!residuals(a, c, first, &x) || !residuals(b, d, second, &y))
+    if (!residuals(a, c, first, &x) || !residuals(b, d, second, &y)) {
         return false;
+    }
     *out = (struct spread_estimate){x - y, spread_difference(first, second, groups).variance, groups};
     return true;
 }
@@ -72,8 +79,9 @@ static double student_within(unsigned freedom, double t)
     static const double PI = 3.14159265358979323846;
     double angle = atan(t / sqrt(freedom)), c = cos(angle), s = sin(angle), term = 1, series = 0;
     unsigned first = freedom % 2 == 1 ? 3 : 2;
-    if (freedom > 1)
+    if (freedom > 1) {
         series = 1;
+    }
     for (unsigned n = first; n + 1 < freedom; n += 2) {
         term *= c * c * (n - 1) / n;
         series += term;
@@ -84,24 +92,28 @@ static double student_within(unsigned freedom, double t)
 double spread_student(unsigned freedom, double confidence)
 {
     double low = 0, high = 1;
-    while (student_within(freedom, high) < confidence && high < 1e300)
+    while (student_within(freedom, high) < confidence && high < 1e300) {
         high *= 2;
+    }
     for (int i = 0; i < 200 && low < high; i++) {
         double middle = low + (high - low) / 2;
-        if (middle <= low || middle >= high)
+        if (middle <= low || middle >= high) {
             break;
-        if (student_within(freedom, middle) < confidence)
+        }
+        if (student_within(freedom, middle) < confidence) {
             low = middle;
-        else
+        } else {
             high = middle;
+        }
     }
     return high;
 }
 
 bool spread_interval(const struct spread_estimate *s, double confidence, double *low, double *high)
 {
-    if (s->groups < 2)
+    if (s->groups < 2) {
         return false;
+    }
     double half = spread_student((s->groups < K ? s->groups : K) - 1, confidence) * sqrt(s->variance);
     *low = s->value - half;
     *high = s->value + half;
@@ -111,9 +123,11 @@ bool spread_interval(const struct spread_estimate *s, double confidence, double 
 static uint32_t present(const uint64_t *shares, uint32_t rows)
 {
     uint32_t mask = 0;
-    for (size_t i = 0; i < rows; i++)
-        for (unsigned g = 0; g < K; g++)
+    for (size_t i = 0; i < rows; i++) {
+        for (unsigned g = 0; g < K; g++) {
             mask |= (uint32_t)(shares[i * K + g] != 0) << g;
+        }
+    }
     return mask;
 }
 

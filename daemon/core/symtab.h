@@ -12,9 +12,9 @@
 enum symtab_kind {
     SYMTAB_FUNCTION, /* a symbol */
     SYMTAB_PLT,      /* code of the PLT that no symbol owns */
-    SYMTAB_GAP,      /* what nobody else owns */
+    SYMTAB_GAP,      /* bytes that no other owner has */
     SYMTAB_ADDRESS,  /* a known entry, or a range's start, in a build without names */
-    SYMTAB_UNKNOWN,  /* the whole of a build that nobody has described, or what is outside all builds */
+    SYMTAB_UNKNOWN,  /* an entire build without symbols, or everything outside all builds */
 };
 
 /* One owner. Owners ascend by address; [gap] is always the first and has address 0. */

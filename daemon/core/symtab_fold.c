@@ -31,33 +31,30 @@ static size_t fold_parent_length(const char *name, size_t n, bool clones)
 {
     static const char *const suffixes[] = {".cold", ".part", ".isra", ".constprop"};
     size_t digits = n;
-    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {
         digits--;
+    }
     bool numbered = digits < n && digits > 0 && name[digits - 1] == '.';
     size_t stem = numbered ? digits - 1 : n;
-    if (fold_ends_with(name, stem, suffixes[0]))
+    if (fold_ends_with(name, stem, suffixes[0])) {
         return stem - strlen(suffixes[0]);
-    for (size_t i = 1; clones && numbered && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (fold_ends_with(name, stem, suffixes[i]))
+    }
+    for (size_t i = 1; clones && numbered && i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (fold_ends_with(name, stem, suffixes[i])) {
             return stem - strlen(suffixes[i]);
+        }
+    }
     return 0;
-}
-
-static uint64_t fold_hash_name(const char *name, size_t n)
-{
-    uint64_t hash = n;
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
-    return table_mix(hash, n);
 }
 
 static uint32_t *fold_slot(struct fold_names *names, const char *name, size_t n)
 {
-    uint32_t at = table_slot(&names->index, fold_hash_name(name, n));
+    uint32_t at = table_slot(&names->index, table_hash_bytes(name, n, (uintptr_t)names->owner));
     for (; names->index.slots[at] != 0; at = (at + 1) & names->index.mask) {
         const char *other = fold_name(names->table, names->index.slots[at] - 1);
-        if (strncmp(other, name, n) == 0 && other[n] == '\0')
+        if (strncmp(other, name, n) == 0 && other[n] == '\0') {
             break;
+        }
     }
     return &names->index.slots[at];
 }
@@ -66,8 +63,9 @@ static bool fold_take(struct fold_names *names, struct arena *a, uint32_t n)
 {
     /* All rows are known now; a table of twice as many slots never has to grow. */
     uint64_t slots = 64;
-    while (slots < (uint64_t)n * 2)
+    while (slots < (uint64_t)n * 2) {
         slots *= 2;
+    }
     names->index = (struct table){ARENA_ARRAY(a, slots, uint32_t), (uint32_t)(slots - 1), 0};
     names->owner = ARENA_ARRAY(a, n, uint32_t);
     names->first = ARENA_ARRAY(a, n, uint32_t);
@@ -81,22 +79,27 @@ static bool fold_index(struct fold_names *names, struct arena *a)
 {
     const struct symtab *t = names->table;
     uint32_t n = t->sorted_count;
-    if (!fold_take(names, a, n))
+    if (!fold_take(names, a, n)) {
         return false;
-    for (uint32_t i = 0; i < t->owner_count; i++)
-        for (uint32_t k = 0; k < t->owners[i].count; k++)
+    }
+    for (uint32_t i = 0; i < t->owner_count; i++) {
+        for (uint32_t k = 0; k < t->owners[i].count; k++) {
             names->owner[t->owners[i].first + k] = i;
+        }
+    }
     for (uint32_t p = 0; p < n; p++) {
         const char *name = fold_name(t, p);
         uint32_t *slot = fold_slot(names, name, strlen(name));
-        if (*slot == 0)
+        if (*slot == 0) {
             *slot = p + 1;
+        }
         names->by_name[p] = (struct sort_item){(uint64_t)(*slot - 1) << 32 | t->sorted[p], p};
         names->count[*slot - 1]++;
     }
     sort_radix(names->by_name, names->by_name + n, n);
-    for (uint32_t i = n; i-- > 0;)
+    for (uint32_t i = n; i-- > 0;) {
         names->first[names->by_name[i].key >> 32] = i;
+    }
     return true;
 }
 
@@ -106,39 +109,44 @@ static bool fold_may_own(const struct fold_names *names, uint32_t position, uint
 {
     const struct symtab *t = names->table;
     uint32_t owner = names->owner[position];
-    if (owner == part || t->owners[owner].symbol == SYMTAB_NONE)
+    if (owner == part || t->owners[owner].symbol == SYMTAB_NONE) {
         return false;
+    }
     const char *winner = object_name(t->object, t->object->symbols[t->owners[owner].symbol].name);
     size_t length = strlen(winner);
     return length < n || fold_parent_length(winner, length, names->clones) == 0;
 }
 
-/* The owner of that name for a part cut from it. Local symbols of one file stand together, so the neighbours of the
- * part in the symbol table are the only candidates: the one of its file, else the nearer. */
+/* Finds the function from which a part was split. Local symbols of one file are adjacent, so the neighbours of the part
+ * in the symbol table are the only candidates: the one of its file, otherwise the nearer one. */
 static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, uint32_t part, size_t part_length)
 {
     const struct object_symbol *symbols = names->table->object->symbols;
     uint32_t symbol = names->table->owners[part].symbol, slot = *fold_slot(names, name, n);
-    if (slot == 0)
+    if (slot == 0) {
         return SYMTAB_NONE;
+    }
     uint32_t low = names->first[slot - 1], end = low + names->count[slot - 1], high = end, best = SYMTAB_NONE;
     while (low < high) { /* first candidate behind the part */
         uint32_t middle = low + (high - low) / 2;
-        if ((uint32_t)names->by_name[middle].key < symbol)
+        if ((uint32_t)names->by_name[middle].key < symbol) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     for (uint32_t i = low > names->first[slot - 1] ? low - 1 : low; i < end && i <= low; i++) {
         uint32_t other = (uint32_t)names->by_name[i].key;
-        if (!fold_may_own(names, names->by_name[i].value, part, part_length))
+        if (!fold_may_own(names, names->by_name[i].value, part, part_length)) {
             continue;
+        }
         bool file = symbols[other].file != 0 && symbols[other].file == symbols[symbol].file;
         if (best == SYMTAB_NONE || file ||
             (other - symbol < symbol - (uint32_t)names->by_name[best].key &&
              (symbols[names->by_name[best].key & UINT32_MAX].file != symbols[symbol].file ||
-              symbols[symbol].file == 0)))
+              symbols[symbol].file == 0))) {
             best = i;
+        }
     }
     return best == SYMTAB_NONE ? SYMTAB_NONE : names->owner[names->by_name[best].value];
 }
@@ -147,12 +155,14 @@ bool symtab_fold(struct symtab *t, struct arena *a, bool clones)
 {
     struct fold_names names = {.table = t, .clones = clones};
     for (uint32_t i = 0; i < t->owner_count; i++) {
-        if (t->owners[i].symbol == SYMTAB_NONE)
+        if (t->owners[i].symbol == SYMTAB_NONE) {
             continue;
+        }
         const char *name = object_name(t->object, t->object->symbols[t->owners[i].symbol].name);
         size_t length = strlen(name), n = fold_parent_length(name, length, clones);
-        if (n > 0 && names.owner == NULL && !fold_index(&names, a))
+        if (n > 0 && names.owner == NULL && !fold_index(&names, a)) {
             return false;
+        }
         for (; n > 0; n = fold_parent_length(name, n, clones)) {
             uint32_t parent = fold_find(&names, name, n, i, length);
             if (parent != SYMTAB_NONE) {
@@ -162,8 +172,10 @@ bool symtab_fold(struct symtab *t, struct arena *a, bool clones)
         }
     }
     /* Parts of parts: each step goes to a shorter name, so the chains end. */
-    for (uint32_t i = 0; i < t->owner_count; i++)
-        while (t->owners[t->owners[i].folded_into].folded_into != t->owners[i].folded_into)
+    for (uint32_t i = 0; i < t->owner_count; i++) {
+        while (t->owners[t->owners[i].folded_into].folded_into != t->owners[i].folded_into) {
             t->owners[i].folded_into = t->owners[t->owners[i].folded_into].folded_into;
+        }
+    }
     return true;
 }

@@ -15,11 +15,13 @@ static bool span_before(const struct span_heap *h, uint32_t x, uint32_t y)
 {
     const struct symtab_owner *a = &h->table->owners[h->claims[x].owner], *b = &h->table->owners[h->claims[y].owner];
     if (a->symbol == SYMTAB_NONE || b->symbol == SYMTAB_NONE) {
-        if ((a->symbol == SYMTAB_NONE) != (b->symbol == SYMTAB_NONE))
+        if ((a->symbol == SYMTAB_NONE) != (b->symbol == SYMTAB_NONE)) {
             return b->symbol == SYMTAB_NONE;
+        }
         /* Without symbols the PLT goes before entries, then the innermost before what is around it. */
-        if ((a->kind == SYMTAB_PLT) != (b->kind == SYMTAB_PLT))
+        if ((a->kind == SYMTAB_PLT) != (b->kind == SYMTAB_PLT)) {
             return a->kind == SYMTAB_PLT;
+        }
         return x > y;
     }
     return symtab_rank_before(h->table->object, a->symbol, b->symbol);
@@ -28,8 +30,9 @@ static bool span_before(const struct span_heap *h, uint32_t x, uint32_t y)
 static void span_push(struct span_heap *h, uint32_t claim)
 {
     uint32_t at = h->count++;
-    for (; at > 0 && span_before(h, claim, h->items[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at > 0 && span_before(h, claim, h->items[(at - 1) / 2]); at = (at - 1) / 2) {
         h->items[at] = h->items[(at - 1) / 2];
+    }
     h->items[at] = claim;
 }
 
@@ -38,12 +41,15 @@ static void span_pop(struct span_heap *h)
     uint32_t last = h->items[--h->count], at = 0;
     for (;;) {
         uint32_t child = 2 * at + 1;
-        if (child >= h->count)
+        if (child >= h->count) {
             break;
-        if (child + 1 < h->count && span_before(h, h->items[child + 1], h->items[child]))
+        }
+        if (child + 1 < h->count && span_before(h, h->items[child + 1], h->items[child])) {
             child++;
-        if (!span_before(h, h->items[child], last))
+        }
+        if (!span_before(h, h->items[child], last)) {
             break;
+        }
         h->items[at] = h->items[child];
         at = child;
     }
@@ -53,8 +59,9 @@ static void span_pop(struct span_heap *h)
 static void span_emit(struct symtab *t, uint64_t low, uint32_t owner)
 {
     uint32_t folded = t->owners[owner].folded_into;
-    if (t->span_count > 0 && t->span_owner[t->span_count - 1] == folded)
+    if (t->span_count > 0 && t->span_owner[t->span_count - 1] == folded) {
         return;
+    }
     t->span_low[t->span_count] = low;
     t->span_owner[t->span_count++] = folded;
 }
@@ -64,19 +71,22 @@ static bool span_index(struct symtab *t, struct arena *a)
 {
     uint64_t low = t->span_count > 1 ? t->span_low[1] : 0, high = t->span_low[t->span_count - 1];
     unsigned shift = 0;
-    while ((high - low) >> shift >= (uint64_t)t->span_count * 4)
+    while ((high - low) >> shift >= (uint64_t)t->span_count * 4) {
         shift++;
+    }
     t->bucket_low = low;
     t->bucket_shift = shift;
     t->bucket_count = (uint32_t)((high - low) >> shift) + 1;
     t->bucket = ARENA_ARRAY(a, t->bucket_count, uint32_t);
-    if (t->bucket == NULL)
+    if (t->bucket == NULL) {
         return false;
+    }
     uint32_t span = 0;
     for (uint32_t i = 0; i < t->bucket_count; i++) {
         uint64_t start = low + ((uint64_t)i << shift);
-        while (span + 1 < t->span_count && t->span_low[span + 1] <= start)
+        while (span + 1 < t->span_count && t->span_low[span + 1] <= start) {
             span++;
+        }
         t->bucket[i] = span;
     }
     return true;
@@ -85,45 +95,53 @@ static bool span_index(struct symtab *t, struct arena *a)
 bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n)
 {
     struct span_heap heap = {t, claims, ARENA_ARRAY(a, n, uint32_t), 0};
-    /* Each turn begins or ends a claim, and may leave a gap behind it. */
+    /* Each iteration begins or ends a claim, and may leave a gap after it. */
     t->span_low = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint64_t);
     t->span_owner = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint32_t);
-    if (heap.items == NULL || t->span_low == NULL || t->span_owner == NULL)
+    if (heap.items == NULL || t->span_low == NULL || t->span_owner == NULL) {
         return false;
+    }
     uint64_t at = 0;
     uint32_t next = 0;
     for (;;) {
-        while (heap.count > 0 && claims[heap.items[0]].high <= at)
+        while (heap.count > 0 && claims[heap.items[0]].high <= at) {
             span_pop(&heap);
-        while (next < n && claims[next].low == at)
+        }
+        while (next < n && claims[next].low == at) {
             span_push(&heap, next++);
+        }
         uint32_t top = heap.count > 0 ? heap.items[0] : SYMTAB_NONE;
         span_emit(t, at, top == SYMTAB_NONE ? 0 : claims[top].owner);
-        if (top == SYMTAB_NONE && next == n)
+        if (top == SYMTAB_NONE && next == n) {
             break;
+        }
         uint64_t start = next < n ? claims[next].low : UINT64_MAX;
         at = top != SYMTAB_NONE && claims[top].high < start ? claims[top].high : start;
-        if (at == UINT64_MAX)
+        if (at == UINT64_MAX) {
             break;
+        }
     }
     return span_index(t, a);
 }
 
 uint32_t symtab_find_span(const struct symtab *t, uint64_t address)
 {
-    if (address < t->bucket_low)
+    if (address < t->bucket_low) {
         return 0;
+    }
     uint64_t bucket = (address - t->bucket_low) >> t->bucket_shift;
-    if (bucket >= t->bucket_count)
+    if (bucket >= t->bucket_count) {
         return t->span_count - 1;
+    }
     uint32_t low = t->bucket[bucket];
     uint32_t high = bucket + 1 < t->bucket_count ? t->bucket[bucket + 1] + 1 : t->span_count;
     while (high - low > 1) { /* the span is in [low, high) */
         uint32_t middle = low + (high - low) / 2;
-        if (t->span_low[middle] <= address)
+        if (t->span_low[middle] <= address) {
             low = middle;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }
@@ -132,10 +150,11 @@ uint32_t symtab_find_next(const struct symtab *t, uint64_t address, uint32_t *sp
 {
     uint32_t at = *span;
     if (t->span_low[at] > address || (at + 1 < t->span_count && t->span_low[at + 1] <= address)) {
-        if (at + 2 < t->span_count && t->span_low[at + 1] <= address && address < t->span_low[at + 2])
+        if (at + 2 < t->span_count && t->span_low[at + 1] <= address && address < t->span_low[at + 2]) {
             at++;
-        else
+        } else {
             at = symtab_find_span(t, address);
+        }
         *span = at;
     }
     return t->span_owner[at];

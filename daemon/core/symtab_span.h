@@ -14,9 +14,9 @@ struct symtab_claim {
     uint32_t owner; /* not yet folded: its symbol decides its rank */
 };
 
-/* Fills in the spans and buckets of t from n claims ascending by low; what nobody claims belongs to owner 0. Among
- * claims on one byte, symbols go before others, and among symbols symtab_rank_before decides. False when memory is
- * exhausted. O(n log overlap). */
+/* Fills in the spans and buckets of t from n claims ascending by low; unclaimed bytes belong to owner 0. Among claims
+ * on one byte, symbols precede others, and among symbols symtab_rank_before decides. False if memory is exhausted. O(n
+ * log overlap). */
 bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n);
 
 #endif

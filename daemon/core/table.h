@@ -3,6 +3,7 @@
 #define PROFD_CORE_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/arena.h"
@@ -15,7 +16,7 @@ struct table {
 /* Hash of row index, for growing. */
 typedef uint64_t table_hash(const void *context, uint32_t index);
 
-/* Makes room for one more row, so that a free slot is always found. False when memory is exhausted. */
+/* Ensures capacity for one more row, so that a free slot is always found. False if memory is exhausted. */
 bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const void *context);
 
 static inline uint32_t table_slot(const struct table *t, uint64_t hash)
@@ -23,7 +24,8 @@ static inline uint32_t table_slot(const struct table *t, uint64_t hash)
     return (uint32_t)(hash >> 32) & t->mask;
 }
 
-/* Two words to one; multiplication to 128 bits, so that strangers who do not know the seed cannot steer it. */
+/* Mixes two words into one by a 128-bit multiplication, so that a client that does not know the seed cannot choose
+ * collisions. */
 static inline uint64_t table_mix(uint64_t a, uint64_t b)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -31,6 +33,8 @@ static inline uint64_t table_mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* Hash of n bytes. O(n). */
+uint64_t table_hash_bytes(const void *bytes, size_t n, uint64_t seed);
 /* Hash of a NUL-terminated text, up to a byte `stop` (0: to the end). */
 uint64_t table_hash_text(const char *text, char stop, uint64_t seed);
 

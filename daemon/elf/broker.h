@@ -11,16 +11,18 @@
 
 struct broker;
 
-/* Forks the broker process. Call before any thread, database or secret exists. */
+/* Forks a broker process, which reads one executable at a time. Call before any thread, database or secret exists. */
 enum profd_status broker_start(struct broker **out, struct profd_error *e);
 
-/* One executable: a descriptor of it and, or −1, of its debug file. Descriptors stay the caller's. Blocks until the
- * worker has answered or was killed; may be called from one thread at a time. On OK *answer is a new block (caller
- * frees) in core/object.h's encoding, NOT validated: the worker may be owned by the file. Otherwise: LIMIT (time,
- * memory, size), MALFORMED (not ELF…), REFUSED (not a regular file or sealed memfd), INTERNAL (the worker was killed;
- * the sentence says by what). */
-enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint8_t **answer, size_t *size,
-                                     struct profd_error *e);
+/* One executable: a descriptor of it and, or −1, of its debug file. Descriptors stay the caller's. memory: bytes that
+ * the worker may take, at most LIMIT_WORKER_MEMORY_MAX. Blocks until the worker has answered or was killed; may be
+ * called from one thread at a time. On OK *answer is a new block (caller frees) in core/object.h's encoding, NOT
+ * validated: the worker may be owned by the file. Otherwise: REFUSED (the worker says that the file cannot be read: no
+ * ELF, not a regular file, shorter than it was…), LIMIT (the worker was stopped for its time, memory or size), INTERNAL
+ * (the worker was killed otherwise, or failed; the sentence says by what), NO_MEMORY (the caller's). No other status is
+ * possible, whatever the worker writes. */
+enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint64_t memory, uint8_t **answer,
+                                     size_t *size, struct profd_error *e);
 
 /* Ends the broker and waits for it. Accepts NULL. */
 void broker_stop(struct broker *b);

@@ -22,6 +22,7 @@
 struct outcome {
     int wait_status;
     bool timed_out;
+    bool lesser; /* the same without source lines and demangling may succeed */
 };
 
 static int64_t now_ms(void)
@@ -34,8 +35,9 @@ static int64_t now_ms(void)
 /* Reads the answer's head as it is now. False if none was written. */
 static bool read_head(int answer, struct worker_answer *head)
 {
-    if (pread(answer, head, sizeof *head, 0) != (ssize_t)sizeof *head || head->magic != WORKER_MAGIC)
+    if (pread(answer, head, sizeof *head, 0) != (ssize_t)sizeof *head || head->magic != WORKER_MAGIC) {
         return false;
+    }
     head->sentence[sizeof head->sentence - 1] = '\0';
     return true;
 }
@@ -51,10 +53,12 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
         int64_t left = deadline - now_ms();
         /* Without a pidfd (a kernel that forbids it) look every 20 ms. */
         int n = left <= 0 ? 0 : poll(&p, handle < 0 ? 0 : 1, handle < 0 ? 20 : (int)left);
-        if (n > 0 || (handle < 0 && waitpid(worker, &out->wait_status, WNOHANG) == worker))
+        if (n > 0 || (handle < 0 && waitpid(worker, &out->wait_status, WNOHANG) == worker)) {
             break;
-        if (now_ms() < deadline)
+        }
+        if (now_ms() < deadline) {
             continue;
+        }
         struct worker_answer head;
         if (!extended && read_head(answer, &head) && head.budget_seconds != 0) {
             uint64_t budget = head.budget_seconds < limits->cpu_seconds ? head.budget_seconds : limits->cpu_seconds;
@@ -66,13 +70,14 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
         kill(worker, SIGKILL);
         break;
     }
-    if (handle >= 0)
+    if (handle >= 0) {
         close(handle);
-    while (waitpid(worker, &out->wait_status, 0) < 0 && errno == EINTR)
-        ;
+    }
+    while (waitpid(worker, &out->wait_status, 0) < 0 && errno == EINTR) {
+    }
 }
 
-/* A signal in words that an operator understands. */
+/* Describes a signal for administrators. */
 static enum profd_status describe_signal(int number, struct profd_error *e)
 {
     switch (number) {
@@ -96,38 +101,66 @@ static enum profd_status describe_signal(int number, struct profd_error *e)
     }
 }
 
+/* A worker may be controlled by its file: what it says can only be that the file is at fault, or that the worker is
+ * (DECISIONS 45). Why is for its sentence. */
+static enum profd_status translate(uint32_t said)
+{
+    switch (said) {
+    case PROFD_MALFORMED:
+    case PROFD_TOO_LARGE:
+    case PROFD_REFUSED:
+    case PROFD_WRONG_BUILD:
+    case PROFD_IO: /* the file could not be read, or became shorter meanwhile */
+    case PROFD_LIMIT:
+        return PROFD_REFUSED;
+    default:
+        return PROFD_INTERNAL;
+    }
+}
+
 /* From how the worker ended and what it wrote to the reply. */
-static enum profd_status judge(const struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
+static enum profd_status judge(struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
                                struct profd_error *e)
 {
-    if (o->timed_out)
+    o->lesser = true;
+    if (o->timed_out) {
         return profd_error_set(e, PROFD_LIMIT, "the worker took too long and was killed");
-    if (WIFSIGNALED(o->wait_status))
+    }
+    if (WIFSIGNALED(o->wait_status)) {
         return describe_signal(WTERMSIG(o->wait_status), e);
+    }
     struct worker_answer head;
-    if (!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0)
+    if (!WIFEXITED(o->wait_status) || WEXITSTATUS(o->wait_status) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the worker ended with status %d", WEXITSTATUS(o->wait_status));
-    if (!read_head(answer, &head) || head.done != 1 || !profd_status_known(head.status))
+    }
+    if (!read_head(answer, &head) || head.done != 1 || !profd_status_known(head.status)) {
         return profd_error_set(e, PROFD_INTERNAL, "the worker ended without an answer");
-    if (head.status != PROFD_OK)
-        return profd_error_set(e, (enum profd_status)head.status, "%s", head.sentence);
-    if (head.size > limits->answer_bytes)
+    }
+    if (head.status != PROFD_OK) {
+        const enum profd_status status = translate(head.status);
+        o->lesser = status == PROFD_INTERNAL || head.status == PROFD_LIMIT;
+        return profd_error_set(e, status, "%s", head.sentence);
+    }
+    if (head.size > limits->answer_bytes) {
         return profd_error_set(e, PROFD_LIMIT, "the worker's answer may have %" PRIu64 " bytes, not %" PRIu64,
                                limits->answer_bytes, head.size);
+    }
     *size = head.size;
     return PROFD_OK;
 }
 
-/* One worker for one attempt. On OK *answer is open. */
+/* One worker for one attempt. On OK *answer is open; *lesser: see struct outcome. */
 static enum profd_status attempt(const struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
-                                 uint64_t *size, struct profd_error *e)
+                                 uint64_t *size, bool *lesser, struct profd_error *e)
 {
     int memory = memfd_create("profd-answer", MFD_CLOEXEC);
-    if (memory < 0)
+    if (memory < 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the broker has no memory for an answer: %s", strerror(errno));
+    }
     pid_t worker = fork();
-    if (worker == 0)
+    if (worker == 0) {
         worker_run(job, fds[0], fds[1], memory, act);
+    }
     if (worker < 0) {
         close(memory);
         return profd_error_set(e, PROFD_INTERNAL, "the broker could not start a worker: %s", strerror(errno));
@@ -135,10 +168,12 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
     struct outcome o = {0};
     await(worker, memory, &job->limits, &o);
     enum profd_status status = judge(&o, memory, &job->limits, size, e);
-    if (status == PROFD_OK)
+    *lesser = o.lesser;
+    if (status == PROFD_OK) {
         *answer = memory;
-    else
+    } else {
         close(memory);
+    }
     return status;
 }
 
@@ -147,24 +182,50 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
 static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
                                uint64_t *size, struct profd_error *e)
 {
-    enum profd_status status = attempt(job, fds, act, answer, size, e);
-    if (status != PROFD_INTERNAL && status != PROFD_LIMIT)
+    bool lesser = false;
+    enum profd_status status = attempt(job, fds, act, answer, size, &lesser, e);
+    if (status == PROFD_OK || !lesser) {
         return status;
+    }
     job->options.lines = job->options.demangle = false;
     snprintf(job->left_out, sizeof job->left_out, "Source lines and demangled names were left out: %.150s.",
              e->sentence);
     struct profd_error second;
-    return attempt(job, fds, act, answer, size, &second) == PROFD_OK ? PROFD_OK : status;
+    return attempt(job, fds, act, answer, size, &lesser, &second) == PROFD_OK ? PROFD_OK : status;
+}
+
+/* The answer lies in memory, too: of the worker, then of the daemon. */
+static void lower_limits(struct worker_limits *l, uint64_t memory)
+{
+    if (memory < l->memory) {
+        l->memory = memory;
+    }
+    if (l->memory / 4 < l->answer_bytes) {
+        l->answer_bytes = l->memory / 4;
+    }
+}
+
+/* Without memory the kernel shall end a worker, not the daemon: 1000 is the most. */
+static void offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return;
+    }
+    (void)!write(fd, "1000", 4);
+    close(fd);
 }
 
 static void become_broker(void)
 {
+    offer_to_oom_killer(); /* while the descriptor may still be written */
     prctl(PR_SET_NAME, "profd-elf", 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     /* The daemon ends it by closing the socket; a terminal's or systemd's signal to the group must not come first. */
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         signal(ignored[i], SIG_IGN);
+    }
     signal(SIGCHLD, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -178,8 +239,9 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         struct broker_request request = {0};
         int fds[BROKER_FDS];
         int got = broker_receive(socket, &request, sizeof request, fds);
-        if (got == 0)
+        if (got == 0) {
             _exit(0);
+        }
         struct profd_error e = {""};
         struct broker_reply reply = {.magic = BROKER_MAGIC, .status = PROFD_INTERNAL};
         struct worker_job job = {.options = {.static_arcs = true, .demangle = true, .lines = true}, .limits = *limits};
@@ -188,16 +250,21 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
             profd_error_set(&e, PROFD_INTERNAL, "the broker did not understand the request");
         } else {
             job.has_debug = request.descriptors == 2 && fds[1] >= 0;
+            lower_limits(&job.limits, request.memory);
             reply.status = serve(&job, fds, act, &answer, &reply.size, &e);
         }
         snprintf(reply.sentence, sizeof reply.sentence, "%s", e.sentence);
         int sent = broker_send(socket, &reply, sizeof reply, &answer, answer >= 0 ? 1 : 0);
-        for (int i = 0; i < BROKER_FDS; i++)
-            if (fds[i] >= 0)
+        for (int i = 0; i < BROKER_FDS; i++) {
+            if (fds[i] >= 0) {
                 close(fds[i]);
-        if (answer >= 0)
+            }
+        }
+        if (answer >= 0) {
             close(answer);
-        if (!sent)
+        }
+        if (!sent) {
             _exit(0);
+        }
     }
 }

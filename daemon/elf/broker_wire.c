@@ -16,8 +16,9 @@ union control {
 int broker_send(int socket, const void *packet, size_t size, const int *fds, unsigned n)
 {
     char copy[1024];
-    if (size > sizeof copy || n > BROKER_FDS)
+    if (size > sizeof copy || n > BROKER_FDS) {
         return 0;
+    }
     memcpy(copy, packet, size);
     struct iovec part = {copy, size};
     union control control;
@@ -33,17 +34,18 @@ int broker_send(int socket, const void *packet, size_t size, const int *fds, uns
         memcpy(CMSG_DATA(c), fds, n * sizeof(int));
     }
     ssize_t sent;
-    do
+    do {
         sent = sendmsg(socket, &m, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
+    } while (sent < 0 && errno == EINTR);
     return sent == (ssize_t)size;
 }
 
 static void take_descriptors(struct msghdr *m, int fds[BROKER_FDS])
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
             continue;
+        }
         size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(c), (n < BROKER_FDS ? n : BROKER_FDS) * sizeof(int));
     }
@@ -55,19 +57,24 @@ int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS])
     union control control;
     struct msghdr m = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
-    for (int i = 0; i < BROKER_FDS; i++)
+    for (int i = 0; i < BROKER_FDS; i++) {
         fds[i] = -1;
+    }
     ssize_t got;
-    do
+    do {
         got = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got == 0)
+    } while (got < 0 && errno == EINTR);
+    if (got == 0) {
         return 0;
-    if (got > 0)
+    }
+    if (got > 0) {
         take_descriptors(&m, fds);
+    }
     bool whole = got == (ssize_t)size && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
-    for (int i = 0; i < BROKER_FDS && !whole; i++)
-        if (fds[i] >= 0)
+    for (int i = 0; i < BROKER_FDS && !whole; i++) {
+        if (fds[i] >= 0) {
             close(fds[i]);
+        }
+    }
     return whole ? 1 : -1;
 }

@@ -12,6 +12,7 @@
 /* Descriptors: the executable and, if descriptors is 2, the debug file. */
 struct broker_request {
     uint32_t magic, descriptors;
+    uint64_t memory; /* bytes */
 };
 
 /* With status OK one descriptor: the answer, whose object begins behind struct worker_answer. */

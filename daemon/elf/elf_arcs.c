@@ -32,13 +32,15 @@ static bool confirm(struct elf_arcs *a, const struct elf_branch *branch, const u
 {
     size_t size = branch->length;
     uint64_t address = branch->from;
-    if (!cs_disasm_iter(a->capstone, &bytes, &size, &address, a->instruction) || size != 0)
+    if (!cs_disasm_iter(a->capstone, &bytes, &size, &address, a->instruction) || size != 0) {
         return false;
+    }
     unsigned id = a->instruction->id;
-    if (a->file->machine == EM_AARCH64)
+    if (a->file->machine == EM_AARCH64) {
         return branch->call ? id == ARM64_INS_BL
                             : id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ ||
                                   id == ARM64_INS_TBNZ;
+    }
     return branch->call ? id == X86_INS_CALL : id >= X86_INS_JAE && id <= X86_INS_JS;
 }
 
@@ -53,8 +55,9 @@ static bool is_cold_part_of(const struct elf_arcs *a, const struct elf_function 
     size_t n = cut == NULL ? 0 : (size_t)(cut - name);
     for (uint32_t i = 0; i < entry->aliases; i++) {
         const char *whole = names + o->symbols[symbols[entry->first + i]].name;
-        if (n != 0 && strncmp(name, whole, n) == 0 && whole[n] == '\0')
+        if (n != 0 && strncmp(name, whole, n) == 0 && whole[n] == '\0') {
             return true;
+        }
     }
     return false;
 }
@@ -63,10 +66,12 @@ static bool is_cold_part_of(const struct elf_arcs *a, const struct elf_function 
 static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b, const struct elf_function *entry)
 {
     const struct elf_function *own = elf_functions_holding(a->functions, b->from);
-    if (own == NULL)
+    if (own == NULL) {
         return true;
-    if (own == entry || (entry->address >= own->address && entry->address < own->end))
+    }
+    if (own == entry || (entry->address >= own->address && entry->address < own->end)) {
         return false;
+    }
     return !own->cold || !is_cold_part_of(a, own, entry);
 }
 
@@ -77,18 +82,22 @@ static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct objec
         b->through_word ? elf_imports_at(&a->plt->imports, b->to) : elf_plt_slot_at(a->plt, b->to);
     if (import != NULL) {
         arc->import = elf_imports_name(a->build, import);
-        if (arc->import != 0)
+        if (arc->import != 0) {
             return true;
-        if (elf_functions_at(a->functions, import->target) == NULL)
+        }
+        if (elf_functions_at(a->functions, import->target) == NULL) {
             return false;
+        }
         arc->to = import->target;
         return true;
     }
-    if (b->through_word)
+    if (b->through_word) {
         return false;
+    }
     const struct elf_function *entry = elf_functions_at(a->functions, b->to);
-    if (entry == NULL || entry->cold || (!b->call && !leaves_function(a, b, entry)))
+    if (entry == NULL || entry->cold || (!b->call && !leaves_function(a, b, entry))) {
         return false;
+    }
     arc->to = b->to;
     return true;
 }
@@ -96,8 +105,9 @@ static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct objec
 void elf_scan_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
 {
     struct object_arc arc = {.from = branch->from, .kind = branch->call ? OBJECT_ARC_CALL : OBJECT_ARC_TAIL};
-    if (resolve(a, branch, &arc) && confirm(a, branch, bytes))
+    if (resolve(a, branch, &arc) && confirm(a, branch, bytes)) {
         add_arc(a, &arc);
+    }
 }
 
 static bool choose_machine(uint16_t machine, cs_arch *arch, cs_mode *mode)
@@ -150,31 +160,35 @@ enum profd_status elf_arcs_new(struct elf_build *b, const struct elf_file *f, co
 
 void elf_arcs_free(struct elf_arcs *a)
 {
-    if (a == NULL)
+    if (a == NULL) {
         return;
-    if (a->instruction != NULL)
+    }
+    if (a->instruction != NULL) {
         cs_free(a->instruction, 1);
+    }
     cs_close(&a->capstone);
     free(a->arcs);
     free(a);
 }
 
-enum profd_status elf_arcs_scan(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes,
-                                struct profd_error *e)
+enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, struct profd_error *e)
 {
-    if (elf_ranges_is_plt(a->file, s) || a->full)
+    if (elf_ranges_is_plt(a->file, s) || a->full) {
         return PROFD_OK;
-    if (s->address < a->end || s->size > UINT64_MAX - s->address) {
+    }
+    if (s->sh_addr < a->end || s->sh_size > UINT64_MAX - s->sh_addr) {
         a->overlapping++;
         return PROFD_OK;
     }
-    a->end = s->address + s->size;
-    if (a->file->machine == EM_AARCH64)
+    a->end = s->sh_addr + s->sh_size;
+    if (a->file->machine == EM_AARCH64) {
         elf_scan_arm64(a, s, bytes);
-    else
+    } else {
         elf_scan_x86(a, s, bytes);
-    if (a->no_memory)
+    }
+    if (a->no_memory) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->capacity);
+    }
     return PROFD_OK;
 }
 
@@ -182,14 +196,18 @@ enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
 {
     struct object *o = a->build->object;
     o->arcs = ARENA_ARRAY(a->build->out, (size_t)a->count + 1, struct object_arc);
-    if (o->arcs == NULL)
+    if (o->arcs == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->count);
-    if (a->count != 0)
+    }
+    if (a->count != 0) {
         memcpy(o->arcs, a->arcs, a->count * sizeof *a->arcs);
+    }
     o->arc_count = a->count;
-    if (a->full)
+    if (a->full) {
         elf_build_note(a->build, "Static arcs above %u were left out.", LIMIT_STATIC_ARCS);
-    if (a->overlapping != 0)
+    }
+    if (a->overlapping != 0) {
         elf_build_note(a->build, "Static arcs of %" PRIu32 " overlapping sections were left out.", a->overlapping);
+    }
     return PROFD_OK;
 }

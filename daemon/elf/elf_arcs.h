@@ -21,8 +21,7 @@ void elf_arcs_free(struct elf_arcs *a);
 
 /* Decodes one section's bytes. Call in ascending order of addresses; a section that overlaps the one before is passed
  * over with a note, PLT sections are passed over. At LIMIT_STATIC_ARCS the rest is left out, with a note. NO_MEMORY. */
-enum profd_status elf_arcs_scan(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes,
-                                struct profd_error *e);
+enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, struct profd_error *e);
 
 /* Moves the arcs into the object. */
 enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e);

@@ -8,8 +8,9 @@
 
 uint32_t elf_build_name(struct elf_build *b, const char *text, size_t n)
 {
-    if (n == 0 || b->names.failed)
+    if (n == 0 || b->names.failed) {
         return 0;
+    }
     if (n > b->name_limit) {
         b->names_cut++;
         n = b->name_limit;
@@ -27,10 +28,12 @@ void elf_build_note(struct elf_build *b, const char *format, ...)
     va_start(list, format);
     int n = vsnprintf(sentence, sizeof sentence, format, list);
     va_end(list);
-    if (n <= 0)
+    if (n <= 0) {
         return;
-    if (b->note.size != 0)
+    }
+    if (b->note.size != 0) {
         buffer_add_char(&b->note, ' ');
+    }
     buffer_add_text(&b->note, sentence);
 }
 
@@ -40,8 +43,9 @@ void elf_build_note(struct elf_build *b, const char *format, ...)
 
 void elf_build_limit(struct elf_build *b, uint64_t file_size)
 {
-    if (file_size < (LIMIT_NAME_BYTES - NAMES_LEAST) / NAMES_PER_BYTE)
+    if (file_size < (LIMIT_NAME_BYTES - NAMES_LEAST) / NAMES_PER_BYTE) {
         b->names.limit = (size_t)(file_size * NAMES_PER_BYTE + NAMES_LEAST);
+    }
 }
 
 enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_error *e)
@@ -53,14 +57,17 @@ enum profd_status elf_build_names_full(const struct elf_build *b, struct profd_e
 
 enum profd_status elf_build_finish(struct elf_build *b, struct profd_error *e)
 {
-    if (b->names_cut != 0)
+    if (b->names_cut != 0) {
         elf_build_note(b, "%" PRIu64 " names longer than %zu bytes were cut.", b->names_cut, b->name_limit);
-    if (b->names.failed)
+    }
+    if (b->names.failed) {
         return elf_build_names_full(b, e);
+    }
     char *names = arena_copy(b->out, b->names.data, b->names.size);
     const char *note = b->note.size == 0 ? "" : arena_copy(b->out, b->note.data, b->note.size);
-    if (names == NULL || note == NULL)
+    if (names == NULL || note == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %zu bytes of names", b->names.size);
+    }
     b->object->names = names;
     b->object->name_bytes = (uint32_t)b->names.size;
     b->object->note = note;

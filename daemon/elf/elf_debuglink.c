@@ -1,10 +1,11 @@
 #include "elf/elf_debuglink.h"
 
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "elf/elf_file.h"
 
 static enum profd_status debuglink_parse(const uint8_t *bytes, size_t n, bool big_endian, struct elf_debuglink *out,
                                          struct profd_error *e)
@@ -26,34 +27,26 @@ static enum profd_status debuglink_parse(const uint8_t *bytes, size_t n, bool bi
 
 enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, struct profd_error *e)
 {
-    if (elf_version(EV_CURRENT) == EV_NONE) {
-        return profd_error_set(e, PROFD_INTERNAL, "libelf is too old");
+    struct arena *scratch = arena_new(0);
+    if (scratch == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     }
-    Elf *elf = elf_begin(executable, ELF_C_READ, NULL);
-    GElf_Ehdr header;
-    size_t names;
-    if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header) || elf_getshdrstrndx(elf, &names) != 0) {
-        elf_end(elf);
-        return profd_error_set(e, PROFD_MALFORMED, "not an ELF file");
-    }
-    enum profd_status status = PROFD_NOT_FOUND;
-    Elf_Scn *section = NULL;
-    while (status == PROFD_NOT_FOUND && (section = elf_nextscn(elf, section)) != NULL) {
-        GElf_Shdr s;
-        if (!gelf_getshdr(section, &s) || s.sh_type != SHT_PROGBITS || s.sh_size > 4096) {
-            continue;
+    struct elf_file *f = NULL;
+    enum profd_status status = elf_file_open(executable, scratch, &f, e);
+    const GElf_Shdr *s = status == PROFD_OK ? elf_file_find(f, ".gnu_debuglink") : NULL;
+    if (status == PROFD_OK) {
+        const uint8_t *bytes;
+        status = s == NULL ? profd_error_set(e, PROFD_NOT_FOUND, "no .gnu_debuglink")
+                 : s->sh_size > 4096
+                     ? profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink has %" PRIu64 " bytes", s->sh_size)
+                     : elf_file_bytes(f, s, &bytes, e);
+        if (status == PROFD_OK) {
+            status = debuglink_parse(bytes, (size_t)s->sh_size, f->big_endian, out, e);
         }
-        const char *name = elf_strptr(elf, names, s.sh_name);
-        if (!name || strcmp(name, ".gnu_debuglink") != 0) {
-            continue;
-        }
-        Elf_Data *data = elf_rawdata(section, NULL);
-        status = data && data->d_buf
-                     ? debuglink_parse(data->d_buf, data->d_size, header.e_ident[EI_DATA] == ELFDATA2MSB, out, e)
-                     : profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink lies outside the file");
     }
-    elf_end(elf);
-    return status == PROFD_NOT_FOUND ? profd_error_set(e, status, "no .gnu_debuglink") : status;
+    elf_file_close(f);
+    arena_free(scratch);
+    return status;
 }
 
 enum profd_status elf_read_crc(int file, uint64_t max, uint32_t *crc, struct profd_error *e)

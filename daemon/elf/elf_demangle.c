@@ -18,8 +18,9 @@ struct demangler {
 
 static bool is_mangled(const char *n)
 {
-    if (n[0] == '_' && n[1] == 'Z')
+    if (n[0] == '_' && n[1] == 'Z') {
         return true;
+    }
     return strncmp(n, "_GLOBAL_", 8) == 0 && n[8] != '\0' && strchr("._$", n[8]) != NULL &&
            (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
 }
@@ -28,14 +29,17 @@ static bool is_mangled(const char *n)
 static bool demangle_core(struct demangler *d)
 {
     const char *core = d->core.data;
-    if (d->rust && elf_rust_demangle(core, &d->whole))
+    if (d->rust && elf_rust_demangle(core, &d->whole)) {
         return true;
-    if (!d->cxx || !is_mangled(core))
+    }
+    if (!d->cxx || !is_mangled(core)) {
         return false;
+    }
     int status = 0;
     char *text = __cxa_demangle(core, d->buffer, &d->length, &status);
-    if (text == NULL || status != 0)
+    if (text == NULL || status != 0) {
         return false;
+    }
     d->buffer = text;
     buffer_add_text(&d->whole, text);
     return true;
@@ -46,15 +50,17 @@ static bool demangle_one(struct demangler *d, const char *name)
 {
     size_t prefix = strspn(name, ".$");
     const char *mangled = name + prefix;
-    if (mangled[0] != '_')
+    if (mangled[0] != '_') {
         return false;
+    }
     size_t core = strcspn(mangled, "@");
     d->core.size = d->whole.size = 0;
     buffer_add(&d->core, mangled, core);
     buffer_add_char(&d->core, '\0');
     buffer_add(&d->whole, name, prefix);
-    if (d->core.failed || !demangle_core(d))
+    if (d->core.failed || !demangle_core(d)) {
         return false;
+    }
     buffer_add_text(&d->whole, mangled + core);
     return !d->whole.failed;
 }
@@ -63,8 +69,9 @@ static bool demangle_one(struct demangler *d, const char *name)
 static uint32_t demangle_name(struct demangler *d, struct elf_build *b, uint32_t name)
 {
     d->core.failed = d->whole.failed = false; /* a name that is too long says nothing about the next */
-    if (!demangle_one(d, b->names.data + name))
+    if (!demangle_one(d, b->names.data + name)) {
         return name;
+    }
     uint32_t demangled = elf_build_name(b, d->whole.data, d->whole.size);
     return demangled != 0 ? demangled : name;
 }

@@ -1,10 +1,12 @@
-/* An ELF file seen through pread: headers, section and segment tables in host order. Never mapped, because the owner
- * may truncate it at any time; never libelf's descriptor mode, because that wants newfstatat, which takes a path and is
- * not allowed in the sandbox. */
+/* An ELF file read by libelf: ELF_C_READ on the descriptor. It is never mapped, because its owner may truncate it at
+ * any time. libelf checks little: what a header says of places in the file is checked here before its bytes are asked
+ * for. */
 #ifndef PROFD_ELF_ELF_FILE_H
 #define PROFD_ELF_ELF_FILE_H
 
 #include <endian.h>
+#include <gelf.h>
+#include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,27 +15,17 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-struct elf_section {
-    uint64_t flags, address, offset, size, entry, align;
-    uint32_t name, type, link, info;
-};
-
-struct elf_segment {
-    uint64_t offset, address, file_size, memory_size, align;
-    uint32_t type, flags;
-};
-
 struct elf_file {
     int fd; /* the caller's */
     uint64_t size;
+    Elf *elf;
     uint8_t bits;
     bool big_endian;
     uint16_t type, machine;
     uint32_t section_count, segment_count;
-    struct elf_section *sections;
-    struct elf_segment *segments;
-    char *section_names; /* NUL-terminated; "" when there are none */
-    uint64_t section_names_size;
+    GElf_Shdr *sections; /* a section is named by its address here */
+    GElf_Phdr *segments;
+    size_t names; /* section of section names; SHN_UNDEF: none */
 };
 
 /* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
@@ -41,27 +33,43 @@ struct elf_file {
 enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e);
 
 /* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or
- * shared object whose tables lie inside the file; LIMIT above LIMIT_SECTIONS. */
+ * shared object whose tables lie inside the file; LIMIT above LIMIT_SECTIONS. elf_file_close ends it; the memory is the
+ * arena's. */
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e);
+/* Accepts NULL. Frees what elf_file_data and elf_file_bytes gave. */
+void elf_file_close(struct elf_file *f);
+
+/* Whether that many bytes at the offset are inside the file. */
+static inline bool elf_file_holds(const struct elf_file *f, uint64_t offset, uint64_t size)
+{
+    return offset <= f->size && size <= f->size - offset;
+}
 
 /* Exactly size bytes from offset. MALFORMED beyond the end of the file, IO when the read fails or the file shrank. */
 enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
                                 struct profd_error *e);
 
-/* A section's bytes in a new block of the arena, and one NUL behind them. NULL-typed, NOBITS and compressed sections
- * are MALFORMED. */
-enum profd_status elf_file_load(const struct elf_file *f, const struct elf_section *s, struct arena *a, uint8_t **out,
+/* A section's content as libelf translates it, for gelf_getsym and its like, until the file is closed. MALFORMED unless
+ * its bytes lie inside the file and are whole entries; NULL-typed, NOBITS and compressed sections are MALFORMED, too.
+ * NO_MEMORY. */
+enum profd_status elf_file_data(const struct elf_file *f, const GElf_Shdr *s, Elf_Data **out, struct profd_error *e);
+/* The same as sh_size bytes, for sections without entries. */
+enum profd_status elf_file_bytes(const struct elf_file *f, const GElf_Shdr *s, const uint8_t **out,
+                                 struct profd_error *e);
+/* A section's bytes in a new block of the arena, and one NUL behind them; refusals as elf_file_data. For DWARF, whose
+ * sections are large and shall not stay until the file is closed. */
+enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, struct arena *a, uint8_t **out,
                                 struct profd_error *e);
 
 /* "" if it has none. */
-const char *elf_file_section_name(const struct elf_file *f, const struct elf_section *s);
+const char *elf_file_section_name(const struct elf_file *f, const GElf_Shdr *s);
 
 /* First section of that name whose bytes can be read (not NOBITS, not compressed, inside the file); NULL if none.
  * O(sections). */
-const struct elf_section *elf_file_find(const struct elf_file *f, const char *name);
+const GElf_Shdr *elf_file_find(const struct elf_file *f, const char *name);
 
 /* The sections that hold machine code (allocated, executable, PROGBITS, not empty), ascending by address, as indexes in
- * a new block of the arena. NO_MEMORY. */
+ * a new block of the arena. NO_MEMORY; MALFORMED if together they have more bytes than the file. */
 enum profd_status elf_file_code(const struct elf_file *f, struct arena *a, uint32_t **indexes, uint32_t *count,
                                 struct profd_error *e);
 

@@ -1,63 +1,56 @@
 #include "elf/elf_id.h"
 
-#include <elf.h>
 #include <inttypes.h>
 
 #include "proto/limits.h"
 
 #define NOTES_MAX (UINT64_C(1) << 20)
 
-static uint64_t align_up(uint64_t n, uint64_t align)
+/* Looks through notes. True if a build-id was found. */
+static bool find_in_notes(Elf_Data *notes, struct buildid *id)
 {
-    return (n + align - 1) & ~(align - 1);
-}
-
-/* Walks the notes of one section or segment. True if a build-id was found. */
-static bool find_in_notes(const struct elf_file *f, const uint8_t *p, uint64_t size, uint64_t align, struct buildid *id)
-{
-    align = align == 8 ? 8 : 4;
-    for (uint64_t at = 0; at + 12 <= size;) {
-        uint64_t name = elf_u32(f, p + at), body = elf_u32(f, p + at + 4);
-        uint32_t type = elf_u32(f, p + at + 8);
-        uint64_t name_at = at + 12, body_at = align_up(name_at + name, align), next = align_up(body_at + body, align);
-        if (body_at > size || body > size - body_at)
-            return false;
-        if (type == NT_GNU_BUILD_ID && name == 4 && memcmp(p + name_at, "GNU", 4) == 0 && body <= BUILDID_BYTES_MAX &&
-            buildid_from_note(p + body_at, (size_t)body, id, NULL) == PROFD_OK)
+    GElf_Nhdr note;
+    size_t name, body;
+    for (size_t at = 0; notes != NULL && (at = gelf_getnote(notes, at, &note, &name, &body)) > 0;) {
+        const uint8_t *p = notes->d_buf;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(p + name, "GNU", 4) == 0 &&
+            note.n_descsz <= BUILDID_BYTES_MAX && buildid_from_note(p + body, note.n_descsz, id, NULL) == PROFD_OK) {
             return true;
-        at = next;
+        }
     }
     return false;
 }
 
-static bool find_at(const struct elf_file *f, struct arena *scratch, uint64_t offset, uint64_t size, uint64_t align,
-                    struct buildid *id)
+/* Whether that many bytes of notes at the offset may be read. If so, they are subtracted from the budget: tens of
+ * thousands of headers may refer to the same bytes. */
+static bool may_look(const struct elf_file *f, uint64_t offset, uint64_t size, uint64_t *budget)
 {
-    if (size == 0 || size > NOTES_MAX)
+    if (size > *budget) {
         return false;
-    uint8_t *p = arena_take(scratch, (size_t)size);
-    return p != NULL && elf_file_read(f, offset, p, size, NULL) == PROFD_OK && find_in_notes(f, p, size, align, id);
+    }
+    *budget -= size;
+    return size > 0 && size <= NOTES_MAX && elf_file_holds(f, offset, size);
 }
 
-enum profd_status elf_id_from_notes(const struct elf_file *f, struct arena *scratch, struct buildid *id,
-                                    struct profd_error *e)
+enum profd_status elf_id_from_notes(const struct elf_file *f, struct buildid *id, struct profd_error *e)
 {
-    uint64_t budget = 16 * NOTES_MAX; /* tens of thousands of headers may point at the same bytes */
-    for (uint32_t i = 0; i < f->section_count && budget != 0; i++) {
-        const struct elf_section *s = &f->sections[i];
-        if (s->type != SHT_NOTE || s->flags & SHF_COMPRESSED || s->size > budget)
-            continue;
-        budget -= s->size;
-        if (find_at(f, scratch, s->offset, s->size, s->align, id))
+    uint64_t budget = 16 * NOTES_MAX;
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        const GElf_Shdr *s = &f->sections[i];
+        if (s->sh_type == SHT_NOTE && !(s->sh_flags & SHF_COMPRESSED) &&
+            may_look(f, s->sh_offset, s->sh_size, &budget) &&
+            find_in_notes(elf_getdata(elf_getscn(f->elf, i), NULL), id)) {
             return PROFD_OK;
+        }
     }
-    for (uint32_t i = 0; i < f->segment_count && budget != 0; i++) {
-        const struct elf_segment *s = &f->segments[i];
-        if (s->type != PT_NOTE || s->file_size > budget)
-            continue;
-        budget -= s->file_size;
-        if (find_at(f, scratch, s->offset, s->file_size, s->align, id))
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        const GElf_Phdr *s = &f->segments[i];
+        if (s->p_type == PT_NOTE && may_look(f, s->p_offset, s->p_filesz, &budget) &&
+            find_in_notes(elf_getdata_rawchunk(f->elf, (int64_t)s->p_offset, (size_t)s->p_filesz,
+                                               s->p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR),
+                          id)) {
             return PROFD_OK;
+        }
     }
     return profd_error_set(e, PROFD_NOT_FOUND, "the file has no build-id note");
 }
@@ -65,23 +58,25 @@ enum profd_status elf_id_from_notes(const struct elf_file *f, struct arena *scra
 static void hash_u64(struct sha256_ctx *hash, uint64_t value)
 {
     uint8_t bytes[8];
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < 8; i++) {
         bytes[i] = (uint8_t)(value >> (8 * i));
+    }
     sha256_update(hash, sizeof bytes, bytes);
 }
 
-void elf_id_hash_section(struct sha256_ctx *hash, const struct elf_section *s, const uint8_t *bytes)
+void elf_id_hash_section(struct sha256_ctx *hash, const GElf_Shdr *s, const uint8_t *bytes)
 {
-    hash_u64(hash, s->address);
-    hash_u64(hash, s->size);
-    sha256_update(hash, (size_t)s->size, bytes);
+    hash_u64(hash, s->sh_addr);
+    hash_u64(hash, s->sh_size);
+    sha256_update(hash, (size_t)s->sh_size, bytes);
 }
 
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,
                                    struct profd_error *e)
 {
-    if (sections == 0)
+    if (sections == 0) {
         return profd_error_set(e, PROFD_MALFORMED, "an executable must have a build-id or code; this file has neither");
+    }
     struct sha256_ctx copy = *hash;
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_digest(&copy, sizeof digest, digest);

@@ -1,5 +1,5 @@
-/* Who a file is: the GNU build-id of its notes, else the hash of its code (DECISIONS 11); and the hash of its contents.
- */
+/* Identity of a file: the GNU build-id of its notes, otherwise the hash of its code (DECISIONS 11); and the hash of its
+ * contents. */
 #ifndef PROFD_ELF_ELF_ID_H
 #define PROFD_ELF_ELF_ID_H
 
@@ -11,11 +11,10 @@
 #include "proto/buildid.h"
 
 /* NOT_FOUND if no note section or segment holds a build-id of 1–64 bytes. Notes above 1 MiB are passed over. */
-enum profd_status elf_id_from_notes(const struct elf_file *f, struct arena *scratch, struct buildid *id,
-                                    struct profd_error *e);
+enum profd_status elf_id_from_notes(const struct elf_file *f, struct buildid *id, struct profd_error *e);
 
 /* One executable section of the hash over code: u64 address, u64 size (little-endian), bytes. Ascending by address. */
-void elf_id_hash_section(struct sha256_ctx *hash, const struct elf_section *s, const uint8_t *bytes);
+void elf_id_hash_section(struct sha256_ctx *hash, const GElf_Shdr *s, const uint8_t *bytes);
 
 /* Finishes a copy of the hash. MALFORMED if sections is 0: nothing names such a file. */
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,

@@ -1,13 +1,11 @@
 #include "elf/elf_imports.h"
 
-#include <elf.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "elf/elf_symbols.h"
 #include "proto/limits.h"
-
-#define PIECE 128 /* relocations read at once */
 
 /* The relocation types of one machine. */
 struct machine {
@@ -21,7 +19,7 @@ static const struct machine machines[] = {
     {EM_AARCH64, R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_IRELATIVE},
 };
 
-/* Being read: one relocation section, in pieces, because tables of relative relocations are long and not wanted. */
+/* Being read: one relocation section. */
 struct reader {
     const struct elf_file *f;
     const struct machine *machine;
@@ -29,20 +27,21 @@ struct reader {
     struct elf_imports *out;
     uint32_t capacity;
     bool with_addend;
-    uint32_t entry;
 };
 
 static enum profd_status add_import(struct reader *r, const struct elf_import *i, struct profd_error *e)
 {
     struct elf_imports *p = r->out;
     if (p->count == r->capacity) {
-        if (p->count >= LIMIT_SYMBOLS)
+        if (p->count >= LIMIT_SYMBOLS) {
             return profd_error_set(e, PROFD_LIMIT, "an executable may have at most %u imported functions",
                                    LIMIT_SYMBOLS);
+        }
         uint32_t capacity = r->capacity == 0 ? 256 : r->capacity * 2;
         struct elf_import *more = realloc(p->list, (size_t)capacity * sizeof *more);
-        if (more == NULL)
+        if (more == NULL) {
             return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", capacity);
+        }
         p->list = more;
         r->capacity = capacity;
     }
@@ -50,51 +49,60 @@ static enum profd_status add_import(struct reader *r, const struct elf_import *i
     return PROFD_OK;
 }
 
-static enum profd_status read_one(struct reader *r, const uint8_t *p, struct profd_error *e)
+static enum profd_status read_one(struct reader *r, const GElf_Rela *from, struct profd_error *e)
 {
-    const struct elf_file *f = r->f;
-    bool wide = f->bits == 64;
-    uint64_t info = elf_word(f, p + (wide ? 8 : 4));
-    uint32_t type = wide ? (uint32_t)info : (uint32_t)(info & 0xff);
-    uint64_t number = wide ? info >> 32 : info >> 8;
-    struct elf_import i = {.word = elf_word(f, p)};
+    const uint64_t type = GELF_R_TYPE(from->r_info), number = GELF_R_SYM(from->r_info);
+    struct elf_import i = {.word = from->r_offset};
     if (type == r->machine->relative && r->with_addend) {
-        i.target = elf_word(f, p + (wide ? 16 : 8));
+        i.target = r->f->bits == 64 ? (uint64_t)from->r_addend : (uint32_t)from->r_addend;
         return add_import(r, &i, e);
     }
     if ((type != r->machine->slot && type != r->machine->data) || r->symbols == NULL || number == 0 ||
-        number >= r->symbols->count)
+        number >= r->symbols->count) {
         return PROFD_OK;
+    }
     struct elf_symbol s;
     elf_symtab_get(r->symbols, (uint32_t)number, &s);
-    if (s.type == STT_OBJECT || s.type == STT_TLS || s.type == STT_SECTION || s.name[0] == '\0')
+    if (s.type == STT_OBJECT || s.type == STT_TLS || s.type == STT_SECTION || s.name[0] == '\0') {
         return PROFD_OK;
+    }
     i.text = s.name;
     return add_import(r, &i, e);
 }
 
-static enum profd_status read_section(struct reader *r, const struct elf_section *s, struct profd_error *e)
+static enum profd_status read_section(struct reader *r, struct elf_build *b, const GElf_Shdr *s, struct profd_error *e)
 {
-    uint8_t raw[sizeof(Elf64_Rela) * PIECE];
-    uint64_t count = s->size / r->entry;
-    for (uint64_t i = 0; i < count; i += PIECE) {
-        uint64_t n = count - i < PIECE ? count - i : PIECE;
-        enum profd_status status = elf_file_read(r->f, s->offset + i * r->entry, raw, n * r->entry, e);
-        for (uint64_t k = 0; k < n && status == PROFD_OK; k++)
-            status = read_one(r, raw + k * r->entry, e);
-        if (status != PROFD_OK)
-            return status;
+    Elf_Data *data;
+    struct profd_error why;
+    enum profd_status status = elf_file_data(r->f, s, &data, &why);
+    if (status == PROFD_NO_MEMORY) {
+        return profd_error_set(e, status, "%s", why.sentence);
     }
-    return PROFD_OK;
+    if (status != PROFD_OK) {
+        elf_build_note(b, "Some imported functions have no names: %s.", why.sentence);
+        return PROFD_OK;
+    }
+    const uint64_t count = s->sh_size / gelf_fsize(r->f->elf, r->with_addend ? ELF_T_RELA : ELF_T_REL, 1, EV_CURRENT);
+    for (uint64_t i = 0; i < count && i <= INT_MAX && status == PROFD_OK; i++) {
+        GElf_Rela one = {0};
+        GElf_Rel plain;
+        if (r->with_addend ? gelf_getrela(data, (int)i, &one) != NULL : gelf_getrel(data, (int)i, &plain) != NULL) {
+            one = r->with_addend ? one : (GElf_Rela){plain.r_offset, plain.r_info, 0};
+            status = read_one(r, &one, e);
+        }
+    }
+    return status;
 }
 
 static int compare_imports(const void *x, const void *y)
 {
     const struct elf_import *a = x, *b = y;
-    if (a->word != b->word)
+    if (a->word != b->word) {
         return a->word < b->word ? -1 : 1;
-    if (a->text == NULL || b->text == NULL)
+    }
+    if (a->text == NULL || b->text == NULL) {
         return a->text != NULL ? -1 : b->text != NULL;
+    }
     return strcmp(a->text, b->text);
 }
 
@@ -103,12 +111,15 @@ static enum profd_status settle(struct elf_build *b, struct elf_imports *p, stru
 {
     qsort(p->list, p->count, sizeof *p->list, compare_imports);
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->count; i++)
-        if (kept == 0 || p->list[kept - 1].word != p->list[i].word)
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (kept == 0 || p->list[kept - 1].word != p->list[i].word) {
             p->list[kept++] = p->list[i];
+        }
+    }
     struct elf_import *list = ARENA_ARRAY(b->scratch, (size_t)kept + 1, struct elf_import);
-    if (list == NULL)
+    if (list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " imported functions", kept);
+    }
     memcpy(list, p->list, kept * sizeof *list);
     free(p->list);
     p->list = list;
@@ -116,11 +127,10 @@ static enum profd_status settle(struct elf_build *b, struct elf_imports *p, stru
     return PROFD_OK;
 }
 
-static bool section_usable(const struct elf_file *f, const struct elf_section *s)
+static bool section_usable(const struct elf_file *f, const GElf_Shdr *s)
 {
-    if ((s->type != SHT_RELA && s->type != SHT_REL) || !(s->flags & SHF_ALLOC) || s->flags & SHF_COMPRESSED)
-        return false;
-    return s->offset <= f->size && s->size <= f->size - s->offset;
+    return (s->sh_type == SHT_RELA || s->sh_type == SHT_REL) && s->sh_flags & SHF_ALLOC &&
+           !(s->sh_flags & SHF_COMPRESSED) && elf_file_holds(f, s->sh_offset, s->sh_size);
 }
 
 /* Symbols of the table's own section; the same .dynsym is loaded once. */
@@ -129,14 +139,16 @@ static enum profd_status use_symbols(struct reader *r, struct elf_build *b, uint
 {
     const struct elf_file *f = r->f;
     r->symbols = NULL;
-    if (link == 0 || link >= f->section_count || f->sections[link].type != SHT_DYNSYM)
+    if (link == 0 || link >= f->section_count || f->sections[link].sh_type != SHT_DYNSYM) {
         return PROFD_OK;
+    }
     if (*loaded != link) {
         struct elf_symtab *t;
         struct profd_error why;
         enum profd_status status = elf_symtab_load(f, link, b->scratch, &t, &why);
-        if (status == PROFD_NO_MEMORY)
+        if (status == PROFD_NO_MEMORY) {
             return status;
+        }
         if (status != PROFD_OK) {
             elf_build_note(b, "Imported functions have no names: %s.", why.sentence);
             return PROFD_OK;
@@ -151,22 +163,24 @@ static enum profd_status use_symbols(struct reader *r, struct elf_build *b, uint
 static enum profd_status read_all(struct reader *r, struct elf_build *b, struct profd_error *e)
 {
     const struct elf_file *f = r->f;
-    uint32_t loaded = 0, words = f->bits / 8;
+    uint32_t loaded = 0;
     uint64_t budget = f->size; /* headers that share bytes don't count twice */
     struct elf_symtab *kept = NULL;
     for (uint32_t i = 0; i < f->section_count; i++) {
-        const struct elf_section *s = &f->sections[i];
-        if (!section_usable(f, s) || s->size > budget)
+        const GElf_Shdr *s = &f->sections[i];
+        if (!section_usable(f, s) || s->sh_size > budget) {
             continue;
-        budget -= s->size;
-        r->with_addend = s->type == SHT_RELA;
-        r->entry = r->with_addend ? 3 * words : 2 * words;
-        enum profd_status status = use_symbols(r, b, s->link, &loaded, &kept);
-        if (status != PROFD_OK)
+        }
+        budget -= s->sh_size;
+        r->with_addend = s->sh_type == SHT_RELA;
+        enum profd_status status = use_symbols(r, b, s->sh_link, &loaded, &kept);
+        if (status != PROFD_OK) {
             return profd_error_set(e, status, "out of memory for the dynamic symbols");
-        status = read_section(r, s, e);
-        if (status != PROFD_OK)
+        }
+        status = read_section(r, b, s, e);
+        if (status != PROFD_OK) {
             return status;
+        }
     }
     return PROFD_OK;
 }
@@ -176,12 +190,15 @@ enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f
 {
     struct elf_imports p = {0};
     struct reader r = {.f = f, .out = &p};
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (machines[i].machine == f->machine)
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        if (machines[i].machine == f->machine) {
             r.machine = &machines[i];
+        }
+    }
     enum profd_status status = r.machine == NULL ? PROFD_OK : read_all(&r, b, e);
-    if (status == PROFD_OK && p.count != 0)
+    if (status == PROFD_OK && p.count != 0) {
         status = settle(b, &p, e);
+    }
     if (status != PROFD_OK) {
         free(p.list);
         return status;
@@ -195,17 +212,19 @@ struct elf_import *elf_imports_at(const struct elf_imports *p, uint64_t word)
     uint32_t low = 0, high = p->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->list[middle].word < word)
+        if (p->list[middle].word < word) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < p->count && p->list[low].word == word ? &p->list[low] : NULL;
 }
 
 uint32_t elf_imports_name(struct elf_build *b, struct elf_import *i)
 {
-    if (i->name == 0 && i->text != NULL)
+    if (i->name == 0 && i->text != NULL) {
         i->name = elf_build_name(b, i->text, strnlen(i->text, LIMIT_SYMBOL_NAME + 1));
+    }
     return i->name;
 }

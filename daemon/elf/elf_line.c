@@ -12,7 +12,7 @@
 /* A table larger than this belongs to no compiler. */
 #define UNIT_MAX (UINT64_C(64) << 20)
 
-/* A symbol that wants its line. */
+/* A symbol whose line is needed. */
 struct wanted {
     uint64_t address;
     uint32_t symbol;
@@ -36,8 +36,9 @@ struct search {
 static int compare_wanted(const void *x, const void *y)
 {
     const struct wanted *a = x, *b = y;
-    if (a->address != b->address)
+    if (a->address != b->address) {
         return a->address < b->address ? -1 : 1;
+    }
     return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
 }
 
@@ -46,8 +47,9 @@ static void collect(struct search *s, bool all)
     const struct object *o = s->build->object;
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *symbol = &o->symbols[i];
-        if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE)
+        if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE) {
             s->list[s->count++] = (struct wanted){symbol->address, i};
+        }
     }
     qsort(s->list, s->count, sizeof *s->list, compare_wanted);
 }
@@ -56,15 +58,17 @@ static void collect(struct search *s, bool all)
 static void seek(struct search *s, uint64_t low)
 {
     uint32_t i = s->cursor;
-    if ((i == 0 || s->list[i - 1].address < low) && (i == s->count || s->list[i].address >= low))
+    if ((i == 0 || s->list[i - 1].address < low) && (i == s->count || s->list[i].address >= low)) {
         return;
+    }
     uint32_t first = 0, last = s->count;
     while (first < last) {
         uint32_t middle = first + (last - first) / 2;
-        if (s->list[middle].address < low)
+        if (s->list[middle].address < low) {
             first = middle + 1;
-        else
+        } else {
             last = middle;
+        }
     }
     s->cursor = first;
 }
@@ -73,8 +77,9 @@ static void seek(struct search *s, uint64_t low)
 static uint32_t row_file(struct search *s, const struct line_row *row)
 {
     struct line_name *file = line_table_file(&s->table, row->file);
-    if (file == NULL || row->line == 0 || row->line > UINT32_MAX)
+    if (file == NULL || row->line == 0 || row->line > UINT32_MAX) {
         return 0;
+    }
     if (file->cached == 0) {
         char path[LIMIT_SYMBOL_NAME];
         size_t n = line_table_path(&s->table, file, path, sizeof path);
@@ -86,14 +91,16 @@ static uint32_t row_file(struct search *s, const struct line_row *row)
 static void keep_row(struct search *s, const struct line_row *row)
 {
     uint32_t file = row_file(s, row);
-    if (file == 0 || s->no_memory)
+    if (file == 0 || s->no_memory) {
         return;
+    }
     if (s->row_count == s->row_room) {
         uint32_t room = s->row_room < UINT32_MAX / 4 ? s->row_room * 2 + 1024 : 0;
         struct object_line *more = room == 0 ? NULL : realloc(s->rows, room * sizeof *more);
         s->no_memory = more == NULL;
-        if (more == NULL)
+        if (more == NULL) {
             return;
+        }
         s->rows = more;
         s->row_room = room;
     }
@@ -103,14 +110,16 @@ static void keep_row(struct search *s, const struct line_row *row)
 static void settle_row(void *context, const struct line_row *row)
 {
     struct search *s = context;
-    if (s->keep)
+    if (s->keep) {
         keep_row(s, row);
+    }
     seek(s, row->low);
     for (; s->cursor < s->count && s->list[s->cursor].address < row->high; s->cursor++) {
         struct object_symbol *symbol = &s->build->object->symbols[s->list[s->cursor].symbol];
         uint32_t file = symbol->line != 0 ? 0 : row_file(s, row);
-        if (file == 0)
+        if (file == 0) {
             continue;
+        }
         symbol->file = file;
         symbol->line = (uint32_t)row->line;
     }
@@ -119,29 +128,35 @@ static void settle_row(void *context, const struct line_row *row)
 static int compare_rows(const void *x, const void *y)
 {
     const struct object_line *a = x, *b = y;
-    if (a->low != b->low)
+    if (a->low != b->low) {
         return a->low < b->low ? -1 : 1;
+    }
     return a->high < b->high ? -1 : a->high > b->high;
 }
 
 /* They nearly always do, and qsort takes their size once more. */
 static bool rows_ascend(const struct search *s)
 {
-    for (uint32_t i = 1; i < s->row_count; i++)
-        if (compare_rows(&s->rows[i - 1], &s->rows[i]) > 0)
+    for (uint32_t i = 1; i < s->row_count; i++) {
+        if (compare_rows(&s->rows[i - 1], &s->rows[i]) > 0) {
             return false;
+        }
+    }
     return true;
 }
 
 /* Puts the rows, split by functions, into the object. */
 static enum profd_status rows_finish(struct search *s, const struct elf_file *f, struct profd_error *e)
 {
-    if (!s->keep || s->row_count == 0)
+    if (!s->keep || s->row_count == 0) {
         return PROFD_OK;
-    if (s->no_memory)
+    }
+    if (s->no_memory) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
-    if (!rows_ascend(s))
+    }
+    if (!rows_ascend(s)) {
         qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
+    }
     return elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
 }
 
@@ -152,46 +167,52 @@ static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t of
 {
     if (size > *room_size) {
         uint8_t *more = realloc(*room, (size_t)size);
-        if (more == NULL)
+        if (more == NULL) {
             return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a line table of %" PRIu64 " bytes", size);
+        }
         *room = more;
         *room_size = size;
     }
     enum profd_status status = elf_file_read(s->table.file, offset, *room, size, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     bool good = line_table_open(&s->table, *room, size, offset_size);
     s->table.first_is_zero = good && s->as_gprof && s->table.version >= 5;
     const struct line_string *folder = good && s->table.version < 5 ? elf_units_folder(&s->units, start) : NULL;
-    if (folder != NULL)
+    if (folder != NULL) {
         s->table.directories[0].text = *folder;
-    if (!good || !line_table_run(&s->table, settle_row, s))
+    }
+    if (!good || !line_table_run(&s->table, settle_row, s)) {
         s->damaged++;
+    }
     return PROFD_OK;
 }
 
-static enum profd_status read_units(struct search *s, const struct elf_section *lines, struct profd_error *e)
+static enum profd_status read_units(struct search *s, const GElf_Shdr *lines, struct profd_error *e)
 {
     const struct elf_file *f = s->table.file;
     uint8_t *room = NULL;
     uint64_t room_size = 0, at = 0;
     enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && lines->size - at > 4) {
+    while (status == PROFD_OK && lines->sh_size - at > 4) {
         uint8_t raw[12] = {0};
-        uint64_t left = lines->size - at;
-        status = elf_file_read(f, lines->offset + at, raw, left < sizeof raw ? left : sizeof raw, e);
-        if (status != PROFD_OK)
+        uint64_t left = lines->sh_size - at;
+        status = elf_file_read(f, lines->sh_offset + at, raw, left < sizeof raw ? left : sizeof raw, e);
+        if (status != PROFD_OK) {
             break;
+        }
         uint64_t length = elf_u32(f, raw);
         bool wide = length == UINT32_MAX; /* the 64-bit format of DWARF */
-        if (wide)
+        if (wide) {
             length = elf_u64(f, raw + 4);
+        }
         uint64_t head = wide ? 12 : 4;
         if (head > left || length > left - head || length > UNIT_MAX) {
             s->damaged++;
             break;
         }
-        status = read_unit(s, at, lines->offset + at + head, length, wide ? 8 : 4, &room, &room_size, e);
+        status = read_unit(s, at, lines->sh_offset + at + head, length, wide ? 8 : 4, &room, &room_size, e);
         at += head + length;
     }
     free(room);
@@ -203,8 +224,9 @@ static bool has_compressed(const struct elf_file *f)
     for (uint32_t i = 0; i < f->section_count; i++) {
         const char *name = elf_file_section_name(f, &f->sections[i]);
         if (strcmp(name, ".zdebug_line") == 0 ||
-            (f->sections[i].flags & SHF_COMPRESSED && strcmp(name, ".debug_line") == 0))
+            (f->sections[i].sh_flags & SHF_COMPRESSED && strcmp(name, ".debug_line") == 0)) {
             return true;
+        }
     }
     return false;
 }
@@ -213,32 +235,37 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
                                 bool table, struct profd_error *e)
 {
     const struct elf_file *from = f;
-    const struct elf_section *lines = elf_file_find(f, ".debug_line");
+    const GElf_Shdr *lines = elf_file_find(f, ".debug_line");
     if (lines == NULL && debug != NULL) {
         from = debug;
         lines = elf_file_find(debug, ".debug_line");
     }
     if (lines == NULL) {
-        if (has_compressed(f) || (debug != NULL && has_compressed(debug)))
+        if (has_compressed(f) || (debug != NULL && has_compressed(debug))) {
             elf_build_note(b, "Source lines are compressed and were not read.");
+        }
         return PROFD_OK;
     }
     struct search s = {.build = b, .table = {.file = from}, .keep = table, .as_gprof = all};
     s.table.line_strings = elf_file_find(from, ".debug_line_str");
     s.table.strings = elf_file_find(from, ".debug_str");
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
-    if (s.list == NULL)
+    if (s.list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
                                b->object->symbol_count);
+    }
     collect(&s, all);
     enum profd_status status = all ? elf_units_read(from, b->scratch, &s.units, e) : PROFD_OK;
-    if (status == PROFD_OK && (s.count > 0 || table))
+    if (status == PROFD_OK && (s.count > 0 || table)) {
         status = read_units(&s, lines, e);
+    }
     line_table_done(&s.table);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = rows_finish(&s, from, e);
+    }
     free(s.rows);
-    if (s.damaged != 0)
+    if (s.damaged != 0) {
         elf_build_note(b, "%" PRIu32 " tables of source lines are damaged.", s.damaged);
+    }
     return status;
 }

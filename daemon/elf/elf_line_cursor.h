@@ -47,15 +47,17 @@ struct line_cursor {
 
 static inline bool line_has(struct line_cursor *c, uint64_t n)
 {
-    if (c->failed || n > c->end - c->at)
+    if (c->failed || n > c->end - c->at) {
         c->failed = true;
+    }
     return !c->failed;
 }
 
 static inline void line_skip(struct line_cursor *c, uint64_t n)
 {
-    if (line_has(c, n))
+    if (line_has(c, n)) {
         c->at += n;
+    }
 }
 
 static inline uint8_t line_u8(struct line_cursor *c)
@@ -66,10 +68,12 @@ static inline uint8_t line_u8(struct line_cursor *c)
 /* 1, 2, 4 or 8 bytes; other sizes fail. */
 static inline uint64_t line_number(struct line_cursor *c, unsigned size)
 {
-    if (size != 1 && size != 2 && size != 4 && size != 8)
+    if (size != 1 && size != 2 && size != 4 && size != 8) {
         c->failed = true;
-    if (!line_has(c, size))
+    }
+    if (!line_has(c, size)) {
         return 0;
+    }
     const uint8_t *p = c->bytes + c->at;
     c->at += size;
     return size == 1 ? *p : size == 2 ? elf_u16(c->file, p) : size == 4 ? elf_u32(c->file, p) : elf_u64(c->file, p);
@@ -81,11 +85,13 @@ static inline uint64_t line_leb(struct line_cursor *c, bool is_signed)
     uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
         uint8_t byte = line_u8(c);
-        if (shift < 64)
+        if (shift < 64) {
             value |= (uint64_t)(byte & 0x7f) << shift;
+        }
         if (!(byte & 0x80)) {
-            if (is_signed && byte & 0x40 && shift + 7 < 64)
+            if (is_signed && byte & 0x40 && shift + 7 < 64) {
                 value |= ~UINT64_C(0) << (shift + 7);
+            }
             return value;
         }
     }
@@ -95,8 +101,9 @@ static inline uint64_t line_leb(struct line_cursor *c, bool is_signed)
 static inline bool line_skip_block(struct line_cursor *c, uint64_t form)
 {
     unsigned size = form == FORM_BLOCK1 ? 1 : form == FORM_BLOCK2 ? 2 : form == FORM_BLOCK4 ? 4 : 0;
-    if (size == 0 && form != FORM_BLOCK)
+    if (size == 0 && form != FORM_BLOCK) {
         return false;
+    }
     line_skip(c, size == 0 ? line_leb(c, false) : line_number(c, size));
     return true;
 }

@@ -24,25 +24,28 @@ const struct entry_unit *entry_file_unit(const struct entry_file *d, uint64_t at
     uint32_t low = 0, high = d->unit_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (d->units[middle].end <= at)
+        if (d->units[middle].end <= at) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < d->unit_count && d->units[low].entries <= at ? &d->units[low] : NULL;
 }
 
 static const struct entry_kind *kind_find(const struct entry_unit *u, uint64_t code)
 {
-    if (code - 1 < u->kind_count && u->kinds[code - 1].code == code)
+    if (code - 1 < u->kind_count && u->kinds[code - 1].code == code) {
         return &u->kinds[code - 1];
+    }
     uint32_t low = 0, high = u->kind_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (u->kinds[middle].code < code)
+        if (u->kinds[middle].code < code) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < u->kind_count && u->kinds[low].code == code ? &u->kinds[low] : NULL;
 }
@@ -53,9 +56,10 @@ bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t
     uint64_t code = line_leb(&entry.values, false);
     entry.kind = code == 0 || entry.values.failed ? NULL : kind_find(u, code);
     entry.values.failed |= code != 0 && entry.kind == NULL;
-    if (entry.kind != NULL)
+    if (entry.kind != NULL) {
         entry.attributes = (struct line_cursor){
             .file = d->file, .bytes = d->kinds.bytes, .at = entry.kind->attributes, .end = d->kinds.size};
+    }
     *out = entry;
     return entry.kind != NULL;
 }
@@ -63,18 +67,20 @@ bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t
 /* The text at an offset of a section, which ends with a NUL that was put there. */
 static void text_at(const struct entry_section *s, uint64_t offset, struct entry_value *out)
 {
-    if (s->bytes == NULL || offset >= s->size)
+    if (s->bytes == NULL || offset >= s->size) {
         return;
+    }
     out->kind = ENTRY_VALUE_TEXT;
     out->text = (const char *)s->bytes + offset;
 }
 
-/* The number that stands at an index of a table. False beyond its end. */
+/* The number at an index of a table. False beyond its end. */
 static bool table_number(const struct entry_file *d, const struct entry_section *s, uint64_t base, uint64_t index,
                          unsigned size, uint64_t *out)
 {
-    if (s->bytes == NULL || base > s->size || index >= (s->size - base) / size)
+    if (s->bytes == NULL || base > s->size || index >= (s->size - base) / size) {
         return false;
+    }
     struct line_cursor c = {.file = d->file, .bytes = s->bytes, .at = base + index * size, .end = s->size};
     *out = line_number(&c, size);
     return !c.failed;
@@ -124,7 +130,7 @@ static void value_fixed(const struct entry_unit *u, uint64_t form, uint64_t numb
     }
 }
 
-/* Texts and what stands in other sections. False if the form is none of these. */
+/* Strings, and values in other sections. False if the form is none of these. */
 static bool value_elsewhere(const struct entry_file *d, const struct entry_unit *u, uint64_t form,
                             struct line_cursor *c, struct entry_value *out)
 {
@@ -137,20 +143,24 @@ static bool value_elsewhere(const struct entry_file *d, const struct entry_unit 
         line_skip(c, u->offset_size);
     } else if (form == FORM_STRING) {
         text_at(&d->info, c->at, out);
-        while (line_u8(c) != 0)
+        while (line_u8(c) != 0) {
             continue;
+        }
     } else if (form == FORM_STRX || form == FORM_ADDRX || form == FORM_RNGLISTX || form == FORM_LOCLISTX ||
                short_text || (form >= FORM_ADDRX1 && form < FORM_ADDRX1 + 4)) {
         uint64_t index = 0, offset;
-        if (form < FORM_STRX1)
+        if (form < FORM_STRX1) {
             index = line_leb(c, false);
-        else
-            for (unsigned i = 0; i < sizes[(form - FORM_STRX1) % 4]; i++)
+        } else {
+            for (unsigned i = 0; i < sizes[(form - FORM_STRX1) % 4]; i++) {
                 index |= (uint64_t)line_u8(c)
                          << 8 * (d->file->big_endian ? sizes[(form - FORM_STRX1) % 4] - 1u - i : i);
+            }
+        }
         if (form == FORM_STRX || short_text) {
-            if (table_number(d, &d->string_offsets, u->strings, index, u->offset_size, &offset))
+            if (table_number(d, &d->string_offsets, u->strings, index, u->offset_size, &offset)) {
                 text_at(&d->strings, offset, out);
+            }
             return true;
         }
         out->kind = form == FORM_RNGLISTX || form == FORM_LOCLISTX ? ENTRY_VALUE_NUMBER : ENTRY_VALUE_ADDRESS;
@@ -191,25 +201,29 @@ static void value_read(const struct entry_file *d, struct entry *entry, uint64_t
 
 bool entry_next(struct entry_file *d, struct entry *entry, uint64_t *name, struct entry_value *out)
 {
-    if (d->steps == 0)
+    if (d->steps == 0) {
         entry->values.failed = true;
-    else
+    } else {
         d->steps--;
+    }
     *name = line_leb(&entry->attributes, false);
     uint64_t form = line_leb(&entry->attributes, false);
     entry->values.failed |= entry->attributes.failed;
-    if (entry->values.failed || (*name == 0 && form == 0))
+    if (entry->values.failed || (*name == 0 && form == 0)) {
         return false;
+    }
     value_read(d, entry, form, out);
     return !entry->values.failed;
 }
 
 bool entry_address(const struct entry_file *d, const struct entry_unit *u, const struct entry_value *v, uint64_t *out)
 {
-    if (v->kind != ENTRY_VALUE_ADDRESS)
+    if (v->kind != ENTRY_VALUE_ADDRESS) {
         return false;
-    if (v->is_index)
+    }
+    if (v->is_index) {
         return table_number(d, &d->addresses, u->addresses, v->number, u->address_size, out);
+    }
     *out = v->number;
     return true;
 }

@@ -1,4 +1,4 @@
-/* What stands in front of the entries: the heads of the units, and how the entries of each are written. */
+/* What precedes the entries: the headers of the units, and the abbreviations that describe the entries of each. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -6,19 +6,21 @@
 
 enum { UNIT_COMPILE = 1, UNIT_TYPE, UNIT_PARTIAL, UNIT_SKELETON, UNIT_SPLIT };
 
-/* Damaged entries may be asked for again and again; healthy ones have less than this for each byte. */
+/* Damaged entries may be referenced repeatedly; valid ones have less than this for each byte. */
 #define STEPS_PER_BYTE 32
 
 static enum profd_status section_load(const struct elf_file *f, const char *name, struct arena *a,
                                       struct entry_section *out, struct profd_error *e)
 {
-    const struct elf_section *s = elf_file_find(f, name);
+    const GElf_Shdr *s = elf_file_find(f, name);
     uint8_t *bytes;
-    if (s == NULL)
+    if (s == NULL) {
         return PROFD_OK;
+    }
     enum profd_status status = elf_file_load(f, s, a, &bytes, e);
-    if (status == PROFD_OK)
-        *out = (struct entry_section){bytes, s->size};
+    if (status == PROFD_OK) {
+        *out = (struct entry_section){bytes, s->sh_size};
+    }
     return status;
 }
 
@@ -36,8 +38,9 @@ static enum profd_status sections_load(struct entry_file *d, struct arena *a, st
                 {".debug_ranges", &d->old_ranges},
                 {".debug_rnglists", &d->ranges}};
     enum profd_status status = PROFD_OK;
-    for (unsigned i = 0; i < sizeof list / sizeof *list && status == PROFD_OK; i++)
+    for (unsigned i = 0; i < sizeof list / sizeof *list && status == PROFD_OK; i++) {
         status = section_load(d->file, list[i].name, a, list[i].section, e);
+    }
     return status;
 }
 
@@ -52,8 +55,9 @@ static bool unit_head(const struct entry_file *d, uint64_t at, struct entry_unit
         u.offset_size = 8;
         length = line_number(&c, 8);
     }
-    if (c.failed || length > c.end - c.at)
+    if (c.failed || length > c.end - c.at) {
         return false;
+    }
     u.end = *next = c.end = c.at + length;
     u.version = (uint16_t)line_number(&c, 2);
     uint8_t type = UNIT_COMPILE;
@@ -62,14 +66,17 @@ static bool unit_head(const struct entry_file *d, uint64_t at, struct entry_unit
         u.address_size = line_u8(&c);
     }
     u.abbreviations = line_number(&c, u.offset_size);
-    if (u.version < 5)
+    if (u.version < 5) {
         u.address_size = line_u8(&c);
-    if (type == UNIT_SKELETON || type == UNIT_SPLIT)
+    }
+    if (type == UNIT_SKELETON || type == UNIT_SPLIT) {
         line_skip(&c, 8);
+    }
     u.entries = c.at;
     if (c.failed || u.version < 2 || u.version > 5 || (u.address_size != 4 && u.address_size != 8) ||
-        type == UNIT_TYPE || type > UNIT_SPLIT)
+        type == UNIT_TYPE || type > UNIT_SPLIT) {
         u.entries = u.end;
+    }
     *out = u;
     return true;
 }
@@ -80,8 +87,9 @@ static uint32_t kinds_read(struct line_cursor *c, struct entry_kind *list)
     uint32_t n = 0;
     for (;;) {
         uint64_t code = line_leb(c, false);
-        if (code == 0 || c->failed)
+        if (code == 0 || c->failed) {
             return n;
+        }
         struct entry_kind kind = {.code = code, .tag = line_leb(c, false)};
         line_u8(c); /* has children: entries are read in a row */
         kind.attributes = c->at;
@@ -89,13 +97,16 @@ static uint32_t kinds_read(struct line_cursor *c, struct entry_kind *list)
         do {
             name = line_leb(c, false);
             form = line_leb(c, false);
-            if (form == 0x21) /* its constant */
+            if (form == 0x21) { /* its constant */
                 line_leb(c, true);
+            }
         } while (!c->failed && (name != 0 || form != 0));
-        if (c->failed)
+        if (c->failed) {
             return n;
-        if (list != NULL)
+        }
+        if (list != NULL) {
             list[n] = kind;
+        }
         n++;
     }
 }
@@ -103,8 +114,9 @@ static uint32_t kinds_read(struct line_cursor *c, struct entry_kind *list)
 static int kind_compare(const void *x, const void *y)
 {
     const struct entry_kind *a = x, *b = y;
-    if (a->code != b->code)
+    if (a->code != b->code) {
         return a->code < b->code ? -1 : 1;
+    }
     return a->attributes < b->attributes ? -1 : a->attributes > b->attributes;
 }
 
@@ -119,10 +131,12 @@ static int unit_compare(const void *x, const void *y)
 static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struct profd_error *e)
 {
     struct entry_unit **order = ARENA_ARRAY(a, d->unit_count, struct entry_unit *);
-    if (order == NULL)
+    if (order == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " units", d->unit_count);
-    for (uint32_t i = 0; i < d->unit_count; i++)
+    }
+    for (uint32_t i = 0; i < d->unit_count; i++) {
         order[i] = &d->units[i];
+    }
     qsort(order, d->unit_count, sizeof *order, unit_compare);
     uint64_t end = 0;
     const struct entry_unit *last = NULL;
@@ -140,9 +154,10 @@ static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struc
             u->kind_count = kinds_read(&c, NULL);
             end = c.at;
             struct entry_kind *kinds = ARENA_ARRAY(a, (size_t)u->kind_count + 1, struct entry_kind);
-            if (kinds == NULL)
+            if (kinds == NULL) {
                 return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " kinds of entries",
                                        u->kind_count);
+            }
             (void)kinds_read(&again, kinds);
             qsort(kinds, u->kind_count, sizeof *kinds, kind_compare);
             u->kinds = kinds;
@@ -181,19 +196,23 @@ static void unit_describe(struct entry_file *d, struct entry_unit *u)
         struct entry entry;
         struct entry_value v;
         uint64_t name;
-        if (!entry_open(d, u, u->entries, &entry))
+        if (!entry_open(d, u, u->entries, &entry)) {
             return;
+        }
         while (entry_next(d, &entry, &name, &v)) {
-            if (name == AT_LOW_PC)
+            if (name == AT_LOW_PC) {
                 (void)entry_address(d, u, &v, &u->base);
-            if (v.kind != ENTRY_VALUE_NUMBER)
+            }
+            if (v.kind != ENTRY_VALUE_NUMBER) {
                 continue;
-            if (name == AT_LANGUAGE)
+            }
+            if (name == AT_LANGUAGE) {
                 u->plain_names = language_is_plain(v.number);
-            else if (name == AT_STR_OFFSETS_BASE)
+            } else if (name == AT_STR_OFFSETS_BASE) {
                 u->strings = v.number;
-            else if (name == AT_ADDR_BASE)
+            } else if (name == AT_ADDR_BASE) {
                 u->addresses = v.number;
+            }
         }
     }
 }
@@ -203,8 +222,9 @@ enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, str
 {
     struct entry_file d = {.file = f};
     enum profd_status status = sections_load(&d, a, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     struct entry_unit u;
     uint64_t at = 0, next;
     uint32_t count = 0;
@@ -213,15 +233,19 @@ enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, str
         at = next;
     }
     d.units = ARENA_ARRAY(a, (size_t)count + 1, struct entry_unit);
-    if (d.units == NULL)
+    if (d.units == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " units", count);
-    for (at = 0; d.unit_count < count && unit_head(&d, at, &d.units[d.unit_count], &next); at = next)
+    }
+    for (at = 0; d.unit_count < count && unit_head(&d, at, &d.units[d.unit_count], &next); at = next) {
         d.unit_count++;
+    }
     d.steps = (d.info.size + d.ranges.size + d.old_ranges.size) * STEPS_PER_BYTE;
     status = d.kinds.bytes == NULL ? PROFD_OK : kinds_load(&d, a, e);
-    for (uint32_t i = 0; i < d.unit_count && status == PROFD_OK; i++)
+    for (uint32_t i = 0; i < d.unit_count && status == PROFD_OK; i++) {
         unit_describe(&d, &d.units[i]);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *out = d;
+    }
     return status;
 }

@@ -30,8 +30,9 @@ struct painter {
 static int owner_compare(const void *x, const void *y)
 {
     const struct owner *a = x, *b = y;
-    if (a->address != b->address)
+    if (a->address != b->address) {
         return a->address < b->address ? -1 : 1;
+    }
     return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
 }
 
@@ -45,8 +46,9 @@ static uint64_t owner_end(const struct painter *p, const struct owner *owner)
  * tag. */
 static bool owner_possible(const struct elf_build *b, const struct object_symbol *s)
 {
-    if (b->object->machine != EM_AARCH64)
+    if (b->object->machine != EM_AARCH64) {
         return s->type != OBJECT_TYPE_DATA;
+    }
     const char *name = s->name < b->names.size ? b->names.data + s->name : "";
     bool mark = s->bind == OBJECT_BIND_LOCAL && name[0] == '$' && name[1] != '\0' && strchr("xdmfp", name[1]) != NULL &&
                 (name[2] == '\0' || name[2] == '.');
@@ -57,25 +59,30 @@ static bool owner_possible(const struct elf_build *b, const struct object_symbol
 static bool owners_find(struct painter *p)
 {
     const struct object *o = p->build->object;
-    for (uint32_t i = 0; i < o->range_count && p->high == 0; i++)
+    for (uint32_t i = 0; i < o->range_count && p->high == 0; i++) {
         if (o->ranges[i].kind == OBJECT_RANGE_TEXT) {
             p->low = o->ranges[i].low;
             p->high = o->ranges[i].high;
         }
+    }
     p->owners = ARENA_ARRAY(p->build->scratch, (size_t)o->symbol_count + 1, struct owner);
-    if (p->owners == NULL)
+    if (p->owners == NULL) {
         return false;
-    for (uint32_t i = 0; i < o->symbol_count; i++)
+    }
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
         if (owner_possible(p->build, &o->symbols[i]) && o->symbols[i].address >= p->low &&
-            o->symbols[i].address < p->high)
+            o->symbols[i].address < p->high) {
             p->owners[p->owner_count++] = (struct owner){o->symbols[i].address, i, 0};
+        }
+    }
     qsort(p->owners, p->owner_count, sizeof *p->owners, owner_compare);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->owner_count; i++) {
-        if (kept == 0 || p->owners[kept - 1].address != p->owners[i].address)
+        if (kept == 0 || p->owners[kept - 1].address != p->owners[i].address) {
             p->owners[kept++] = p->owners[i];
-        else if (owner_end(p, &p->owners[i]) > owner_end(p, &p->owners[kept - 1]))
+        } else if (owner_end(p, &p->owners[i]) > owner_end(p, &p->owners[kept - 1])) {
             p->owners[kept - 1] = p->owners[i];
+        }
     }
     p->owner_count = kept;
     return true;
@@ -87,10 +94,11 @@ static uint32_t owner_above(const struct painter *p, uint64_t address)
     uint32_t low = 0, high = p->owner_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->owners[middle].address <= address)
+        if (p->owners[middle].address <= address) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }
@@ -99,8 +107,9 @@ static uint32_t owner_above(const struct painter *p, uint64_t address)
 static uint32_t owner_name(struct painter *p, struct owner *owner)
 {
     struct object *o = p->build->object;
-    if (owner == NULL)
+    if (owner == NULL) {
         return 0;
+    }
     if (owner->named == 0) {
         const struct object_symbol *s = &o->symbols[owner->symbol];
         owner->named = o->line_function_count;
@@ -113,8 +122,9 @@ static uint32_t owner_name(struct painter *p, struct owner *owner)
 static bool copy_name_symbol(struct painter *p, struct line_copy *copy)
 {
     uint32_t above = owner_above(p, copy->low);
-    if (copy->certain || above == 0 || p->owners[above - 1].address != copy->low)
+    if (copy->certain || above == 0 || p->owners[above - 1].address != copy->low) {
         return false;
+    }
     copy->named = owner_name(p, &p->owners[above - 1]);
     return true;
 }
@@ -125,17 +135,20 @@ static bool copies_name(struct painter *p, uint64_t most)
     struct object *o = p->build->object;
     struct line_spans *s = &p->spans;
     struct sort_item *items = ARENA_ARRAY(p->build->scratch, (size_t)s->copy_count * 2 + 1, struct sort_item);
-    if (items == NULL)
+    if (items == NULL) {
         return false;
-    for (uint32_t i = 0; i < s->copy_count; i++)
+    }
+    for (uint32_t i = 0; i < s->copy_count; i++) {
         items[i] = (struct sort_item){(uint64_t)(uintptr_t)s->copies[i].name, i};
+    }
     sort_radix(items, items + s->copy_count, s->copy_count);
     const char *text = NULL;
     uint32_t named = 0;
     for (uint32_t i = 0; i < s->copy_count; i++) {
         struct line_copy *copy = &s->copies[items[i].value];
-        if (copy->name == NULL || copy_name_symbol(p, copy))
+        if (copy->name == NULL || copy_name_symbol(p, copy)) {
             continue;
+        }
         if (copy->name != text) {
             text = copy->name;
             size_t n = strlen(text);
@@ -145,8 +158,9 @@ static bool copies_name(struct painter *p, uint64_t most)
             uint32_t name = n > most ? 0 : elf_build_name(p->build, text, n);
             most -= n > most ? 0 : n;
             named = name == 0 ? 0 : o->line_function_count++;
-            if (named != 0)
+            if (named != 0) {
                 o->line_functions[named] = (struct object_line_function){name, name};
+            }
         }
         copy->named = named;
     }
@@ -172,8 +186,9 @@ static void heap_push(struct painter *p, uint32_t span)
 {
     uint32_t i = p->heap_count++;
     p->heap[i] = span;
-    for (; i > 0 && heap_before(p, i, (i - 1) / 2); i = (i - 1) / 2)
+    for (; i > 0 && heap_before(p, i, (i - 1) / 2); i = (i - 1) / 2) {
         heap_swap(p, i, (i - 1) / 2);
+    }
 }
 
 static void heap_pop(struct painter *p)
@@ -181,8 +196,9 @@ static void heap_pop(struct painter *p)
     p->heap[0] = p->heap[--p->heap_count];
     for (uint32_t i = 0, child; (child = 2 * i + 1) < p->heap_count; i = child) {
         child += child + 1 < p->heap_count && heap_before(p, child + 1, child);
-        if (!heap_before(p, child, i))
+        if (!heap_before(p, child, i)) {
             return;
+        }
         heap_swap(p, i, child);
     }
 }
@@ -190,13 +206,16 @@ static void heap_pop(struct painter *p)
 /* The symbol that has the address, which must ascend from call to call, and in *end where that may change. */
 static struct owner *owner_at(struct painter *p, uint64_t address, uint64_t *end)
 {
-    while (p->next_owner < p->owner_count && p->owners[p->next_owner].address <= address)
+    while (p->next_owner < p->owner_count && p->owners[p->next_owner].address <= address) {
         p->next_owner++;
-    if (p->held == NULL || owner_end(p, p->held) <= address)
+    }
+    if (p->held == NULL || owner_end(p, p->held) <= address) {
         p->held = p->next_owner > 0 ? &p->owners[p->next_owner - 1] : NULL;
+    }
     uint64_t until = p->held != NULL ? owner_end(p, p->held) : 0;
-    if (until <= address)
+    if (until <= address) {
         until = p->next_owner < p->owner_count ? p->owners[p->next_owner].address : UINT64_MAX;
+    }
     *end = until;
     return p->held;
 }
@@ -205,10 +224,12 @@ static struct owner *owner_at(struct painter *p, uint64_t address, uint64_t *end
 static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
 {
     const struct line_spans *s = &p->spans;
-    for (; p->next_span < s->span_count && s->spans[p->next_span].low <= address; p->next_span++)
+    for (; p->next_span < s->span_count && s->spans[p->next_span].low <= address; p->next_span++) {
         heap_push(p, p->next_span);
-    while (p->heap_count > 0 && s->spans[p->heap[0]].high <= address)
+    }
+    while (p->heap_count > 0 && s->spans[p->heap[0]].high <= address) {
         heap_pop(p);
+    }
     uint64_t until = p->next_span < s->span_count ? s->spans[p->next_span].low : UINT64_MAX;
     uint32_t named = 0;
     if (p->heap_count > 0) {
@@ -235,10 +256,11 @@ static uint32_t line_split(struct painter *p, const struct object_line *l, uint6
         piece.high = end = end < high ? end : high;
         bool more = n > 0 && last->high == at && last->file == l->file && last->line == l->line &&
                     last->function == piece.function;
-        if (out != NULL && more)
+        if (out != NULL && more) {
             out[n - 1].high = end;
-        else if (out != NULL)
+        } else if (out != NULL) {
             out[n] = piece;
+        }
         n += !more;
         *last = piece;
     }
@@ -256,8 +278,9 @@ static uint32_t lines_split(struct painter *p, struct object_line *out)
     for (uint32_t i = 0; i < p->row_count && end < p->high; i++) {
         const struct object_line *l = &p->rows[i];
         uint64_t high = l->high < p->high ? l->high : p->high;
-        for (; end < l->low && end < high; end = until < l->low ? until : l->low)
+        for (; end < l->low && end < high; end = until < l->low ? until : l->low) {
             (void)function_at(p, end, &until);
+        }
         n = line_split(p, l, end, high, &last, out, n);
         end = high > end ? high : end;
     }
@@ -268,23 +291,27 @@ static enum profd_status paint(struct painter *p, struct entry_file *d, struct p
 {
     struct object *o = p->build->object;
     enum profd_status status = line_spans_find(d, &p->spans, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     size_t names = (size_t)p->spans.copy_count + o->symbol_count + 1;
     p->heap = ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t);
     o->line_functions = ARENA_ARRAY(p->build->out, names, struct object_line_function);
     o->line_function_count = 1;
     uint64_t most = (d->info.size + d->strings.size + d->line_strings.size) * 4;
-    if (p->heap == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, most))
+    if (p->heap == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, most)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the names of %zu functions", names);
+    }
     uint32_t n = lines_split(p, NULL);
     struct object_line *lines = ARENA_ARRAY(p->build->out, (size_t)n + 1, struct object_line);
-    if (lines == NULL)
+    if (lines == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", n);
+    }
     o->line_count = lines_split(p, lines);
     o->lines = lines;
-    if (p->spans.damaged)
+    if (p->spans.damaged) {
         elf_build_note(p->build, "Some inlined functions are damaged and were left out.");
+    }
     return PROFD_OK;
 }
 
@@ -294,8 +321,9 @@ enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_f
     struct painter p = {.build = b, .rows = rows, .row_count = count};
     struct entry_file d;
     enum profd_status status = entry_file_open(f, b->scratch, &d, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = paint(&p, &d, e);
+    }
     line_spans_done(&p.spans);
     return status;
 }

@@ -14,8 +14,9 @@ static bool add_name(struct line_name **list, uint32_t *count, uint32_t *room, c
     if (*count == *room) {
         uint32_t more = *room == 0 ? 64 : *room * 2;
         struct line_name *grown = more <= 1u << 24 ? realloc(*list, more * sizeof *grown) : NULL;
-        if (grown == NULL)
+        if (grown == NULL) {
             return false;
+        }
         *list = grown;
         *room = more;
     }
@@ -26,10 +27,11 @@ static bool add_name(struct line_name **list, uint32_t *count, uint32_t *room, c
 static void skip_string(struct line_cursor *c)
 {
     const uint8_t *nul = c->failed ? NULL : memchr(c->bytes + c->at, '\0', (size_t)(c->end - c->at));
-    if (nul == NULL)
+    if (nul == NULL) {
         c->failed = true;
-    else
+    } else {
         c->at = (uint64_t)(nul - c->bytes) + 1;
+    }
 }
 
 /* Before DWARF 5: directories, then files, each list ended by an empty name. */
@@ -37,13 +39,15 @@ static bool read_old_names(struct line_table *t, struct line_cursor *c)
 {
     struct line_name none = {.text = {NULL, t->size}};
     if (!add_name(&t->directories, &t->directory_count, &t->directory_room,
-                  &none)) /* 0: the compilation's, not said here */
+                  &none)) { /* 0: the compilation's, not said here */
         return false;
+    }
     while (line_has(c, 1) && c->bytes[c->at] != 0) {
         struct line_name n = {.text = {NULL, c->at}};
         skip_string(c);
-        if (c->failed || !add_name(&t->directories, &t->directory_count, &t->directory_room, &n))
+        if (c->failed || !add_name(&t->directories, &t->directory_count, &t->directory_room, &n)) {
             return false;
+        }
     }
     line_skip(c, 1);
     while (line_has(c, 1) && c->bytes[c->at] != 0) {
@@ -52,8 +56,9 @@ static bool read_old_names(struct line_table *t, struct line_cursor *c)
         n.directory = line_leb(c, false);
         line_leb(c, false);
         line_leb(c, false);
-        if (c->failed || !add_name(&t->files, &t->file_count, &t->file_room, &n))
+        if (c->failed || !add_name(&t->files, &t->file_count, &t->file_room, &n)) {
             return false;
+        }
     }
     return !c->failed;
 }
@@ -96,8 +101,9 @@ static bool read_new_names(struct line_table *t, struct line_cursor *c, struct l
 {
     uint64_t kinds[FORMATS_MAX], forms[FORMATS_MAX];
     unsigned columns = line_u8(c);
-    if (columns > FORMATS_MAX)
+    if (columns > FORMATS_MAX) {
         return false;
+    }
     for (unsigned i = 0; i < columns; i++) {
         kinds[i] = line_leb(c, false);
         forms[i] = line_leb(c, false);
@@ -109,14 +115,16 @@ static bool read_new_names(struct line_table *t, struct line_cursor *c, struct l
         for (unsigned i = 0; i < columns; i++) {
             struct line_string text = n.text;
             uint64_t value = read_form(t, c, forms[i], &text);
-            if (kinds[i] == LNCT_PATH)
+            if (kinds[i] == LNCT_PATH) {
                 n.text = text;
-            else if (kinds[i] == LNCT_DIRECTORY)
+            } else if (kinds[i] == LNCT_DIRECTORY) {
                 n.directory = value;
+            }
         }
         /* Rows without bytes could be claimed by the billion. */
-        if (c->failed || c->at == before || !add_name(list, count, room, &n))
+        if (c->failed || c->at == before || !add_name(list, count, room, &n)) {
             return false;
+        }
     }
     return !c->failed;
 }
@@ -132,26 +140,30 @@ bool line_table_open(struct line_table *t, const uint8_t *bytes, uint64_t size, 
     t->address_size = t->file->bits / 8;
     if (t->version >= 5) {
         t->address_size = line_u8(&c);
-        line_u8(&c); /* segment selectors: nobody has them */
+        line_u8(&c); /* segment selectors: not used by any compiler */
     }
     uint64_t header = line_number(&c, offset_size);
     if (c.failed || t->version < 2 || t->version > 5 || header > c.end - c.at ||
-        (t->address_size != 4 && t->address_size != 8))
+        (t->address_size != 4 && t->address_size != 8)) {
         return false;
+    }
     t->program = c.at + header;
     t->minimum = line_u8(&c);
-    if (t->version >= 4)
+    if (t->version >= 4) {
         line_u8(&c); /* operations per instruction: 1 on every machine that profd reads */
+    }
     line_u8(&c);
     t->line_base = (int8_t)line_u8(&c);
     t->line_range = line_u8(&c);
     t->opcode_base = line_u8(&c);
-    if (c.failed || t->line_range == 0 || t->opcode_base == 0)
+    if (c.failed || t->line_range == 0 || t->opcode_base == 0) {
         return false;
+    }
     t->operand_counts = bytes + c.at;
     line_skip(&c, t->opcode_base - 1u);
-    if (t->version < 5)
+    if (t->version < 5) {
         return read_old_names(t, &c);
+    }
     return read_new_names(t, &c, &t->directories, &t->directory_count, &t->directory_room) &&
            read_new_names(t, &c, &t->files, &t->file_count, &t->file_room);
 }

@@ -8,35 +8,41 @@ typedef bool range_each(void *context, uint64_t low, uint64_t high);
 
 static bool step(struct entry_file *d)
 {
-    if (d->steps == 0)
+    if (d->steps == 0) {
         return false;
+    }
     d->steps--;
     return true;
 }
 
 static bool old_list(struct entry_file *d, const struct entry_unit *u, uint64_t at, range_each *each, void *context)
 {
-    if (d->old_ranges.bytes == NULL || at > d->old_ranges.size)
+    if (d->old_ranges.bytes == NULL || at > d->old_ranges.size) {
         return false;
+    }
     struct line_cursor c = {.file = d->file, .bytes = d->old_ranges.bytes, .at = at, .end = d->old_ranges.size};
     uint64_t base = u->base, mark = u->address_size == 4 ? UINT32_MAX : UINT64_MAX;
     for (;;) {
         uint64_t low = line_number(&c, u->address_size), high = line_number(&c, u->address_size);
-        if (c.failed || !step(d))
+        if (c.failed || !step(d)) {
             return false;
-        if (low == 0 && high == 0)
+        }
+        if (low == 0 && high == 0) {
             return true;
-        if (low == mark)
+        }
+        if (low == mark) {
             base = high;
-        else if (!each(context, base + low, base + high))
+        } else if (!each(context, base + low, base + high)) {
             return false;
+        }
     }
 }
 
 static bool new_list(struct entry_file *d, const struct entry_unit *u, uint64_t at, range_each *each, void *context)
 {
-    if (d->ranges.bytes == NULL || at > d->ranges.size)
+    if (d->ranges.bytes == NULL || at > d->ranges.size) {
         return false;
+    }
     struct line_cursor c = {.file = d->file, .bytes = d->ranges.bytes, .at = at, .end = d->ranges.size};
     uint64_t base = u->base;
     for (;;) {
@@ -56,18 +62,21 @@ static bool new_list(struct entry_file *d, const struct entry_unit *u, uint64_t 
         } else {
             return kind == RANGE_END && !c.failed;
         }
-        if (c.failed || !step(d) || (low < high && !each(context, low, high)))
+        if (c.failed || !step(d) || (low < high && !each(context, low, high))) {
             return false;
+        }
     }
 }
 
 bool entry_ranges(struct entry_file *d, const struct entry_unit *u, const struct entry_value *v, range_each *each,
                   void *context)
 {
-    if (v->kind != ENTRY_VALUE_NUMBER)
+    if (v->kind != ENTRY_VALUE_NUMBER) {
         return false;
-    if (u->version < 5)
+    }
+    if (u->version < 5) {
         return old_list(d, u, v->number, each, context);
+    }
     /* By its number: BFD 2.40 looks no further, and its reading is what counts here. */
     return v->is_index || new_list(d, u, v->number, each, context);
 }

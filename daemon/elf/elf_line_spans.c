@@ -18,19 +18,21 @@ struct reading {
 static bool span_room(struct reading *r)
 {
     struct line_spans *s = r->out;
-    /* A healthy range takes more bytes; damaged entries may name one list again and again. */
+    /* A valid range takes more bytes; damaged entries may reference one list repeatedly. */
     uint64_t most = (r->file->info.size + r->file->ranges.size + r->file->old_ranges.size) / 4;
     if (s->span_count >= most || s->span_count > UINT32_MAX / 4) {
         s->damaged = true;
         return false;
     }
-    if (s->span_count < s->span_room)
+    if (s->span_count < s->span_room) {
         return true;
+    }
     uint32_t room = s->span_room * 2 + 256;
     struct line_span *more = realloc(s->spans, room * sizeof *more);
     r->no_memory = more == NULL;
-    if (more == NULL)
+    if (more == NULL) {
         return false;
+    }
     s->spans = more;
     s->span_room = room;
     return true;
@@ -41,16 +43,18 @@ static bool span_add(void *context, uint64_t low, uint64_t high)
 {
     struct reading *r = context;
     struct line_spans *s = r->out;
-    if (low >= high)
+    if (low >= high) {
         return true;
+    }
     uint64_t steps = 1 + (s->span_count - r->first) / 16;
     if (r->file->steps < steps) {
         s->damaged = true;
         return false;
     }
     r->file->steps -= steps;
-    if (s->span_count == r->first)
+    if (s->span_count == r->first) {
         r->copy.low = low;
+    }
     for (uint32_t i = r->first; i < s->span_count; i++) {
         struct line_span *old = &s->spans[i];
         if (old->high == low) {
@@ -63,8 +67,9 @@ static bool span_add(void *context, uint64_t low, uint64_t high)
             return true;
         }
     }
-    if (!span_room(r))
+    if (!span_room(r)) {
         return false;
+    }
     s->spans[s->span_count++] = (struct line_span){low, high, s->copy_count};
     return true;
 }
@@ -72,8 +77,9 @@ static bool span_add(void *context, uint64_t low, uint64_t high)
 /* Takes what an entry says of the function's name: the first plain name, and always the linker's. */
 static void name_take(const struct entry_unit *u, uint64_t name, const struct entry_value *v, struct line_copy *copy)
 {
-    if (v->kind != ENTRY_VALUE_TEXT)
+    if (v->kind != ENTRY_VALUE_TEXT) {
         return;
+    }
     if (name == AT_LINKAGE_NAME || name == AT_MIPS_LINKAGE_NAME) {
         copy->name = v->text;
         copy->certain = true;
@@ -91,16 +97,19 @@ static void origin_take(struct entry_file *d, uint64_t at, struct line_copy *cop
         struct entry entry;
         struct entry_value v;
         uint64_t name, next = UINT64_MAX;
-        if (u == NULL || !entry_open(d, u, at, &entry))
+        if (u == NULL || !entry_open(d, u, at, &entry)) {
             return;
-        while (entry_next(d, &entry, &name, &v)) {
-            if ((name == AT_ABSTRACT_ORIGIN || name == AT_SPECIFICATION) && v.kind == ENTRY_VALUE_REFERENCE)
-                next = v.number;
-            else
-                name_take(u, name, &v, copy);
         }
-        if (next == UINT64_MAX || copy->certain)
+        while (entry_next(d, &entry, &name, &v)) {
+            if ((name == AT_ABSTRACT_ORIGIN || name == AT_SPECIFICATION) && v.kind == ENTRY_VALUE_REFERENCE) {
+                next = v.number;
+            } else {
+                name_take(u, name, &v, copy);
+            }
+        }
+        if (next == UINT64_MAX || copy->certain) {
             return;
+        }
         at = next;
     }
 }
@@ -108,14 +117,16 @@ static void origin_take(struct entry_file *d, uint64_t at, struct line_copy *cop
 static bool copy_keep(struct reading *r)
 {
     struct line_spans *s = r->out;
-    if (s->span_count == r->first)
+    if (s->span_count == r->first) {
         return true;
+    }
     if (s->copy_count == s->copy_room) {
         uint32_t room = s->copy_room * 2 + 256;
         struct line_copy *more = realloc(s->copies, room * sizeof *more);
         r->no_memory = more == NULL;
-        if (more == NULL)
+        if (more == NULL) {
             return false;
+        }
         s->copies = more;
         s->copy_room = room;
     }
@@ -134,28 +145,34 @@ static void function_read(struct reading *r, struct entry *entry)
     r->first = r->out->span_count;
     while (entry_next(r->file, entry, &name, &v)) {
         name_take(u, name, &v, &r->copy);
-        if (name == AT_LOW_PC)
+        if (name == AT_LOW_PC) {
             (void)entry_address(r->file, u, &v, &low);
-        else if (name == AT_HIGH_PC && v.kind == ENTRY_VALUE_ADDRESS)
+        } else if (name == AT_HIGH_PC && v.kind == ENTRY_VALUE_ADDRESS) {
             (void)entry_address(r->file, u, &v, &high);
-        else if (name == AT_HIGH_PC && v.kind == ENTRY_VALUE_NUMBER)
+        } else if (name == AT_HIGH_PC && v.kind == ENTRY_VALUE_NUMBER) {
             relative = true, high = v.number;
-        else if (name == AT_RANGES)
+        } else if (name == AT_RANGES) {
             ranges = v;
-        else if ((name == AT_ABSTRACT_ORIGIN || name == AT_SPECIFICATION) && v.kind == ENTRY_VALUE_REFERENCE)
+        } else if ((name == AT_ABSTRACT_ORIGIN || name == AT_SPECIFICATION) && v.kind == ENTRY_VALUE_REFERENCE) {
             origin = v.number;
+        }
     }
-    if (entry->values.failed)
+    if (entry->values.failed) {
         return;
+    }
     high = relative ? low + high : high;
-    if (ranges.kind != ENTRY_VALUE_OTHER && !entry_ranges(r->file, u, &ranges, span_add, r))
+    if (ranges.kind != ENTRY_VALUE_OTHER && !entry_ranges(r->file, u, &ranges, span_add, r)) {
         r->out->damaged = true;
-    if (high != 0)
+    }
+    if (high != 0) {
         (void)span_add(r, low, high);
-    if (r->out->span_count == r->first || r->no_memory)
+    }
+    if (r->out->span_count == r->first || r->no_memory) {
         return;
-    if (!r->copy.certain && origin != UINT64_MAX)
+    }
+    if (!r->copy.certain && origin != UINT64_MAX) {
         origin_take(r->file, origin, &r->copy);
+    }
     (void)copy_keep(r);
 }
 
@@ -168,11 +185,13 @@ static void unit_read(struct reading *r, const struct entry_unit *u)
         if (entry_open(r->file, u, at, &entry)) {
             uint64_t tag = entry.kind->tag, name;
             struct entry_value v;
-            if (tag == TAG_SUBPROGRAM || tag == TAG_INLINED || tag == TAG_ENTRY_POINT)
+            if (tag == TAG_SUBPROGRAM || tag == TAG_INLINED || tag == TAG_ENTRY_POINT) {
                 function_read(r, &entry);
-            else
-                while (entry_next(r->file, &entry, &name, &v))
+            } else {
+                while (entry_next(r->file, &entry, &name, &v)) {
                     continue;
+                }
+            }
         }
         if (entry.values.failed) {
             r->out->damaged = true;
@@ -185,10 +204,12 @@ static void unit_read(struct reading *r, const struct entry_unit *u)
 static int span_compare(const void *x, const void *y)
 {
     const struct line_span *a = x, *b = y;
-    if (a->low != b->low)
+    if (a->low != b->low) {
         return a->low < b->low ? -1 : 1;
-    if (a->copy != b->copy)
+    }
+    if (a->copy != b->copy) {
         return a->copy < b->copy ? -1 : 1;
+    }
     return a->high < b->high ? -1 : a->high > b->high;
 }
 
@@ -196,12 +217,15 @@ enum profd_status line_spans_find(struct entry_file *d, struct line_spans *out, 
 {
     struct reading r = {.file = d, .out = out};
     *out = (struct line_spans){0};
-    for (uint32_t i = 0; i < d->unit_count && !r.no_memory; i++)
+    for (uint32_t i = 0; i < d->unit_count && !r.no_memory; i++) {
         unit_read(&r, &d->units[i]);
-    if (r.no_memory)
+    }
+    if (r.no_memory) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", out->span_count);
-    if (out->span_count > 0)
+    }
+    if (out->span_count > 0) {
         qsort(out->spans, out->span_count, sizeof *out->spans, span_compare);
+    }
     return PROFD_OK;
 }
 

@@ -5,7 +5,6 @@
 /* The registers of the line program's machine. */
 struct registers {
     uint64_t address, file, line;
-    bool ended;
 };
 
 /* The machine, and the last row it made. */
@@ -39,8 +38,9 @@ static void run_extended(struct machine *m)
 {
     struct line_cursor *c = &m->c;
     uint64_t length = line_leb(c, false);
-    if (length == 0 || !line_has(c, length))
+    if (length == 0 || !line_has(c, length)) {
         return;
+    }
     uint64_t next = c->at + length;
     uint8_t opcode = line_u8(c);
     if (opcode == 1) {
@@ -49,8 +49,9 @@ static void run_extended(struct machine *m)
     } else if (opcode == 2) {
         m->now.address = line_number(c, m->table->address_size);
         /* Addresses run upward within a sequence; a new start makes no stretch with what was before. */
-        if (m->has_row && m->now.address < m->row.address)
+        if (m->has_row && m->now.address < m->row.address) {
             m->has_row = false;
+        }
     }
     c->at = next;
 }
@@ -88,8 +89,9 @@ static void run_standard(struct machine *m, uint8_t opcode)
         m->now.address += line_number(c, 2);
         break;
     default: /* column, flags, what later versions add */
-        for (uint8_t i = 0; i < t->operand_counts[opcode - 1]; i++)
+        for (uint8_t i = 0; i < t->operand_counts[opcode - 1]; i++) {
             line_leb(c, false);
+        }
     }
 }
 
@@ -102,20 +104,22 @@ bool line_table_run(const struct line_table *t, void (*each)(void *context, cons
     start_sequence(&m);
     while (!m.c.failed && m.c.at < m.c.end) {
         uint8_t opcode = line_u8(&m.c);
-        if (opcode >= t->opcode_base)
+        if (opcode >= t->opcode_base) {
             run_special(&m, opcode);
-        else if (opcode == 0)
+        } else if (opcode == 0) {
             run_extended(&m);
-        else
+        } else {
             run_standard(&m, opcode);
+        }
     }
     return !m.c.failed;
 }
 
 struct line_name *line_table_file(const struct line_table *t, uint64_t number)
 {
-    if (t->version < 5)
+    if (t->version < 5) {
         number--;
+    }
     return number < t->file_count ? &t->files[number] : NULL;
 }
 
@@ -123,19 +127,22 @@ struct line_name *line_table_file(const struct line_table *t, uint64_t number)
 static size_t copy_string(const struct line_table *t, const struct line_string *s, char *out, size_t size)
 {
     if (s->section == NULL) {
-        if (s->offset >= t->size)
+        if (s->offset >= t->size) {
             return 0;
+        }
         uint64_t left = t->size - s->offset;
         size_t n = strnlen((const char *)t->bytes + s->offset, left < size ? (size_t)left : size);
         memcpy(out, t->bytes + s->offset, n);
         return n;
     }
-    if (s->offset >= s->section->size)
+    if (s->offset >= s->section->sh_size) {
         return 0;
-    uint64_t left = s->section->size - s->offset;
+    }
+    uint64_t left = s->section->sh_size - s->offset;
     size_t n = left < size ? (size_t)left : size;
-    if (elf_file_read(t->file, s->section->offset + s->offset, out, n, NULL) != PROFD_OK)
+    if (elf_file_read(t->file, s->section->sh_offset + s->offset, out, n, NULL) != PROFD_OK) {
         return 0;
+    }
     return strnlen(out, n);
 }
 
@@ -144,8 +151,9 @@ static size_t add_directory(const struct line_table *t, uint64_t number, char *o
 {
     size_t n = number < t->directory_count ? copy_string(t, &t->directories[number].text, out + at, size - 1 - at) : 0;
     at += n;
-    if (n != 0 && at < size - 1)
+    if (n != 0 && at < size - 1) {
         out[at++] = '/';
+    }
     return at;
 }
 
@@ -153,8 +161,9 @@ size_t line_table_path(const struct line_table *t, const struct line_name *file,
 {
     char name[4096];
     size_t n = copy_string(t, &file->text, name, sizeof name - 1), at = 0;
-    if (n == 0)
+    if (n == 0) {
         return 0;
+    }
     if (name[0] != '/') {
         at = add_directory(t, file->directory, out, 0, size);
         /* A relative directory counts from number 0, the compilation's, which tables name since version 5. */
@@ -163,8 +172,9 @@ size_t line_table_path(const struct line_table *t, const struct line_name *file,
             at = add_directory(t, file->directory, out, at, size);
         }
     }
-    if (n > size - 1 - at)
+    if (n > size - 1 - at) {
         n = size - 1 - at;
+    }
     memcpy(out + at, name, n);
     out[at + n] = '\0';
     return at + n;

@@ -9,7 +9,7 @@
 
 /* Where a string is: in the unit's bytes (section NULL), or at an offset of another section. */
 struct line_string {
-    const struct elf_section *section;
+    const GElf_Shdr *section;
     uint64_t offset;
 };
 
@@ -29,8 +29,8 @@ struct line_table {
     bool first_is_zero; /* rows before the first change of file are of entry 0: not what DWARF 5 says, but what BFD 2.40
                            does */
     const uint8_t *operand_counts;
-    const struct elf_section *line_strings, *strings; /* .debug_line_str and .debug_str, NULL if there are none */
-    struct line_name *directories, *files;            /* malloc'd, kept from table to table */
+    const GElf_Shdr *line_strings, *strings; /* .debug_line_str and .debug_str, NULL if there are none */
+    struct line_name *directories, *files;   /* malloc'd, kept from table to table */
     uint32_t directory_count, file_count, directory_room, file_room;
 };
 

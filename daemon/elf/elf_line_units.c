@@ -15,7 +15,7 @@ struct head {
     struct line_cursor abbreviations;
     uint64_t at; /* of c's bytes in .debug_info */
     unsigned offset_size, address_size;
-    const struct elf_section *info, *strings;
+    const GElf_Shdr *info, *strings;
 };
 
 /* Reads a value: a number, or where a string is. */
@@ -51,8 +51,9 @@ static uint64_t value_read(struct head *h, uint64_t form, struct line_string *te
         return 0;
     case FORM_STRING:
         *text = (struct line_string){h->info, h->at + c->at};
-        while (line_u8(c) != 0)
+        while (line_u8(c) != 0) {
             continue;
+        }
         return 0;
     case FORM_FLAG_PRESENT: /* has no bytes */
         return 0;
@@ -67,12 +68,14 @@ static bool abbreviation_find(struct line_cursor *c, uint64_t code)
 {
     for (;;) {
         uint64_t here = line_leb(c, false);
-        if (c->failed || here == 0)
+        if (c->failed || here == 0) {
             return false;
+        }
         line_leb(c, false); /* tag */
         line_u8(c);         /* has children */
-        if (here == code)
+        if (here == code) {
             return !c->failed;
+        }
         uint64_t name, form;
         do {
             name = line_leb(c, false);
@@ -86,16 +89,19 @@ static bool entry_read(struct head *h, struct elf_unit *out)
 {
     bool has_lines = false;
     uint64_t code = line_leb(&h->c, false);
-    if (h->c.failed || !abbreviation_find(&h->abbreviations, code))
+    if (h->c.failed || !abbreviation_find(&h->abbreviations, code)) {
         return false;
+    }
     for (;;) {
         uint64_t name = line_leb(&h->abbreviations, false), form = line_leb(&h->abbreviations, false);
         struct line_string text = {NULL, 0};
-        if (h->abbreviations.failed || (name == 0 && form == 0))
+        if (h->abbreviations.failed || (name == 0 && form == 0)) {
             break;
+        }
         uint64_t value = value_read(h, form, &text);
-        if (h->c.failed)
+        if (h->c.failed) {
             break;
+        }
         if (name == AT_STMT_LIST) {
             has_lines = true;
             out->lines = value;
@@ -112,14 +118,16 @@ static bool unit_read(const struct elf_file *f, struct head *h, uint64_t size, u
 {
     uint8_t bytes[HEAD_MAX];
     uint64_t n = size < sizeof bytes ? size : sizeof bytes;
-    if (elf_file_read(f, h->info->offset + h->at, bytes, n, NULL) != PROFD_OK)
+    if (elf_file_read(f, h->info->sh_offset + h->at, bytes, n, NULL) != PROFD_OK) {
         return false;
+    }
     h->c = (struct line_cursor){.file = f, .bytes = bytes, .end = n};
     h->offset_size = offset_size;
     uint64_t version = line_number(&h->c, 2), table = line_number(&h->c, offset_size);
     h->address_size = line_u8(&h->c);
-    if (h->c.failed || version < 2 || version > 4 || table > h->abbreviations.end)
+    if (h->c.failed || version < 2 || version > 4 || table > h->abbreviations.end) {
         return false;
+    }
     h->abbreviations.at = table;
     h->abbreviations.failed = false;
     *out = (struct elf_unit){0};
@@ -137,22 +145,25 @@ static uint32_t units_walk(const struct elf_file *f, struct head *h, struct elf_
 {
     uint32_t n = 0;
     uint64_t at = 0;
-    while (h->info->size - at > 12 && n < UNITS_MAX) {
+    while (h->info->sh_size - at > 12 && n < UNITS_MAX) {
         uint8_t raw[12];
-        if (elf_file_read(f, h->info->offset + at, raw, sizeof raw, NULL) != PROFD_OK)
+        if (elf_file_read(f, h->info->sh_offset + at, raw, sizeof raw, NULL) != PROFD_OK) {
             break;
+        }
         uint64_t length = elf_u32(f, raw);
         bool wide = length == UINT32_MAX;
         length = wide ? elf_u64(f, raw + 4) : length;
         at += wide ? 12 : 4;
-        if (length > h->info->size - at)
+        if (length > h->info->sh_size - at) {
             break;
+        }
         h->at = at;
         at += length;
-        if (list == NULL)
+        if (list == NULL) {
             n++;
-        else
+        } else {
             n += unit_read(f, h, length, wide ? 8 : 4, &list[n]);
+        }
     }
     return n;
 }
@@ -161,19 +172,22 @@ enum profd_status elf_units_read(const struct elf_file *f, struct arena *a, stru
                                  struct profd_error *e)
 {
     struct head h = {.info = elf_file_find(f, ".debug_info"), .strings = elf_file_find(f, ".debug_str")};
-    const struct elf_section *abbreviations = elf_file_find(f, ".debug_abbrev");
+    const GElf_Shdr *abbreviations = elf_file_find(f, ".debug_abbrev");
     *out = (struct elf_units){0};
-    if (h.info == NULL || abbreviations == NULL)
+    if (h.info == NULL || abbreviations == NULL) {
         return PROFD_OK;
+    }
     uint8_t *bytes;
     enum profd_status status = elf_file_load(f, abbreviations, a, &bytes, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    h.abbreviations = (struct line_cursor){.file = f, .bytes = bytes, .end = abbreviations->size};
+    }
+    h.abbreviations = (struct line_cursor){.file = f, .bytes = bytes, .end = abbreviations->sh_size};
     uint32_t n = units_walk(f, &h, NULL);
     out->list = ARENA_ARRAY(a, (size_t)n + 1, struct elf_unit);
-    if (out->list == NULL)
+    if (out->list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %u units of debug information", n);
+    }
     out->count = units_walk(f, &h, out->list);
     qsort(out->list, out->count, sizeof *out->list, unit_compare);
     return PROFD_OK;
@@ -184,10 +198,11 @@ const struct line_string *elf_units_folder(const struct elf_units *u, uint64_t l
     uint32_t low = 0, high = u->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (u->list[middle].lines < lines)
+        if (u->list[middle].lines < lines) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < u->count && u->list[low].lines == lines ? &u->list[low].folder : NULL;
 }

@@ -1,5 +1,4 @@
-/* Calls that leave through a table: which GOT word stands for which function, and which PLT slot jumps through which
- * word. */
+/* Calls through tables: which GOT word refers to which function, and which PLT slot jumps through which word. */
 #ifndef PROFD_ELF_ELF_PLT_H
 #define PROFD_ELF_ELF_PLT_H
 

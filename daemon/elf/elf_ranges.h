@@ -8,7 +8,7 @@
 #include "elf/elf_file.h"
 
 /* True for .plt, .plt.got, .plt.sec and .iplt: slots, not functions. */
-bool elf_ranges_is_plt(const struct elf_file *f, const struct elf_section *s);
+bool elf_ranges_is_plt(const struct elf_file *f, const GElf_Shdr *s);
 
 /* Fills the object's ranges, ascending by (kind, low, high). LIMIT above LIMIT_SECTIONS, NO_MEMORY. */
 enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f, struct profd_error *e);

@@ -1,6 +1,5 @@
 #include "elf/elf_read.h"
 
-#include <elf.h>
 #include <inttypes.h>
 
 #include "elf/elf_arcs.h"
@@ -22,25 +21,14 @@ static enum profd_status read_code(const struct elf_file *f, struct arena *scrat
 {
     uint32_t *code;
     enum profd_status status = elf_file_code(f, scratch, &code, count, e);
-    uint64_t budget = f->size; /* sections that share bytes would be read again and again */
     for (uint32_t i = 0; status == PROFD_OK && i < *count; i++) {
-        const struct elf_section *s = &f->sections[code[i]];
-        if (s->size > budget)
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "executable sections must not have more bytes than the file, which has %" PRIu64,
-                                   f->size);
-        budget -= s->size;
-        struct arena *room = arena_new(0);
-        uint8_t *bytes;
-        if (room == NULL)
-            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a section");
-        status = elf_file_load(f, s, room, &bytes, e);
+        const GElf_Shdr *s = &f->sections[code[i]];
+        const uint8_t *bytes;
+        status = elf_file_bytes(f, s, &bytes, e);
         if (status == PROFD_OK) {
             elf_id_hash_section(hash, s, bytes);
-            if (arcs != NULL)
-                status = elf_arcs_scan(arcs, s, bytes, e);
+            status = arcs != NULL ? elf_arcs_scan(arcs, s, bytes, e) : PROFD_OK;
         }
-        arena_free(room);
     }
     return status;
 }
@@ -51,12 +39,15 @@ static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f
     struct elf_functions functions;
     struct elf_arcs *arcs = NULL;
     enum profd_status status = elf_functions_make(b, &functions, e);
-    if (status == PROFD_OK && wanted)
+    if (status == PROFD_OK && wanted) {
         status = elf_arcs_new(b, f, &functions, plt, &arcs, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = read_code(f, b->scratch, arcs, hash, sections, e);
-    if (status == PROFD_OK && arcs != NULL)
+    }
+    if (status == PROFD_OK && arcs != NULL) {
         status = elf_arcs_finish(arcs, e);
+    }
     elf_arcs_free(arcs);
     return status;
 }
@@ -65,71 +56,90 @@ static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f
 static enum profd_status open_debug(int debug, const struct elf_build *b, bool has_id, struct elf_file **out,
                                     struct profd_error *e)
 {
-    if (!has_id)
+    if (!has_id) {
         return profd_error_set(e, PROFD_WRONG_BUILD,
                                "a debug file needs an executable with a build-id; this one has none");
+    }
     struct buildid id;
     enum profd_status status = elf_file_open(debug, b->scratch, out, e);
-    if (status == PROFD_OK)
-        status = elf_id_from_notes(*out, b->scratch, &id, e);
-    if (status == PROFD_NOT_FOUND)
+    if (status == PROFD_OK) {
+        status = elf_id_from_notes(*out, &id, e);
+    }
+    if (status == PROFD_NOT_FOUND) {
         return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s; this one has none",
                                b->object->id.text);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "debug file");
-    if (strcmp(id.text, b->object->id.text) != 0)
+    }
+    if (strcmp(id.text, b->object->id.text) != 0) {
         return profd_error_set(e, PROFD_WRONG_BUILD, "a debug file must have the build-id %s, not %s",
                                b->object->id.text, id.text);
+    }
     return PROFD_OK;
 }
 
 /* Kept for a local reader; a file without .text leaves it out. */
 static enum profd_status read_text(struct elf_build *b, const struct elf_file *f, struct profd_error *e)
 {
-    const struct elf_section *s = elf_file_find(f, ".text");
-    uint8_t *bytes;
-    if (s == NULL)
+    const GElf_Shdr *s = elf_file_find(f, ".text");
+    if (s == NULL) {
         return PROFD_OK;
-    enum profd_status status = elf_file_load(f, s, b->out, &bytes, e);
-    if (status != PROFD_OK)
+    }
+    const uint8_t *bytes;
+    enum profd_status status = elf_file_bytes(f, s, &bytes, e);
+    if (status != PROFD_OK) {
         return status;
-    b->object->text = bytes;
-    b->object->text_address = s->address;
-    b->object->text_size = s->size;
+    }
+    b->object->text = (const uint8_t *)arena_copy(b->out, (const char *)bytes, (size_t)s->sh_size);
+    if (b->object->text == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of .text", s->sh_size);
+    }
+    b->object->text_address = s->sh_addr;
+    b->object->text_size = s->sh_size;
     return PROFD_OK;
 }
 
-/* Everything behind the header. */
+/* Everything behind the header. *separate: the debug file once it is open; the caller closes it. */
 static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug,
-                                     const struct elf_read_options *options, struct profd_error *e)
+                                     const struct elf_read_options *options, struct elf_file **separate,
+                                     struct profd_error *e)
 {
     struct object *o = b->object;
-    bool has_id = elf_id_from_notes(f, b->scratch, &o->id, NULL) == PROFD_OK;
-    struct elf_file *separate = NULL;
+    bool has_id = elf_id_from_notes(f, &o->id, NULL) == PROFD_OK;
     struct elf_plt plt = {0};
     struct sha256_ctx hash;
     uint32_t sections = 0;
     sha256_init(&hash);
-    enum profd_status status = debug < 0 ? PROFD_OK : open_debug(debug, b, has_id, &separate, e);
-    if (status == PROFD_OK)
-        status = elf_symbols_read(b, f, separate, e);
-    if (status == PROFD_OK)
+    enum profd_status status = debug < 0 ? PROFD_OK : open_debug(debug, b, has_id, separate, e);
+    if (status == PROFD_OK) {
+        status = elf_symbols_read(b, f, *separate, e);
+    }
+    if (status == PROFD_OK) {
         status = elf_ranges_read(b, f, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = elf_plt_read(b, f, &plt, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = read_arcs(b, f, &plt, options->static_arcs, &hash, &sections, e);
-    if (status == PROFD_OK && !has_id)
+    }
+    if (status == PROFD_OK && !has_id) {
         status = elf_id_from_code(&hash, sections, &o->id, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     elf_id_variant(&hash, o, b->names.data, o->variant);
-    if (options->text)
+    if (options->text) {
         status = read_text(b, f, e);
-    if (status == PROFD_OK && (options->lines || options->all_lines))
-        status = elf_line_read(b, f, separate, options->all_lines, options->line_table, e);
-    if (status == PROFD_OK && options->demangle)
+    }
+    if (status == PROFD_OK && (options->lines || options->all_lines)) {
+        status = elf_line_read(b, f, *separate, options->all_lines, options->line_table, e);
+    }
+    if (status == PROFD_OK && options->demangle) {
         elf_demangle_all(b, !options->no_cxx, !options->no_rust);
+    }
     return status;
 }
 
@@ -145,7 +155,7 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     buffer_init(&b.names, LIMIT_NAME_BYTES);
     buffer_init(&b.note, NOTE_MAX);
     buffer_add_char(&b.names, '\0');
-    struct elf_file *f;
+    struct elf_file *f = NULL, *separate = NULL;
     enum profd_status status =
         b.names.failed ? elf_build_names_full(&b, e) : elf_file_open(executable, b.scratch, &f, e);
     if (status == PROFD_OK) {
@@ -154,13 +164,17 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
         b.object->bits = f->bits;
         b.object->big_endian = f->big_endian;
         b.object->position_independent = f->type == ET_DYN;
-        status = read_object(&b, f, debug, options, e);
+        status = read_object(&b, f, debug, options, &separate, e);
     }
-    arena_free(b.scratch); /* now: the tables would stand beside two copies of the names */
-    if (status == PROFD_OK)
+    elf_file_close(separate);
+    elf_file_close(f);
+    arena_free(b.scratch); /* freed now: otherwise the tables and two copies of the names would be in memory together */
+    if (status == PROFD_OK) {
         status = elf_build_finish(&b, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *out = b.object;
+    }
     buffer_done(&b.names);
     buffer_done(&b.note);
     return status;
@@ -171,16 +185,20 @@ enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_loa
 {
     struct elf_file *f;
     enum profd_status status = elf_file_open(executable, a, &f, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     struct elf_load *loads = ARENA_ARRAY(a, (size_t)f->segment_count + 1, struct elf_load);
     uint32_t n = 0;
-    if (loads == NULL)
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " segments", f->segment_count);
-    for (uint32_t i = 0; i < f->segment_count; i++) {
-        const struct elf_segment *s = &f->segments[i];
-        if (s->type == PT_LOAD)
-            loads[n++] = (struct elf_load){s->offset, s->address, s->file_size};
+    for (uint32_t i = 0; loads != NULL && i < f->segment_count; i++) {
+        const GElf_Phdr *s = &f->segments[i];
+        if (s->p_type == PT_LOAD) {
+            loads[n++] = (struct elf_load){s->p_offset, s->p_vaddr, s->p_filesz};
+        }
+    }
+    elf_file_close(f);
+    if (loads == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the segments of a file");
     }
     *out = loads;
     *count = n;

@@ -21,8 +21,8 @@ struct elf_read_options {
     bool no_rust, no_cxx; /* whose rules are not used to demangle */
 };
 
-/* Reads the file by pread (never mmap: the owner may truncate it). debug is −1 or a separate debug file, whose build-id
- * must match. MALFORMED with the rule and the value for what is not an ELF executable or shared object. */
+/* Reads the file by libelf (never by mmap: the owner may truncate it). debug is −1 or a separate debug file, whose
+ * build-id must match. MALFORMED with the rule and the value for what is not an ELF executable or shared object. */
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
                            struct object **out, struct profd_error *e);
 

@@ -18,35 +18,41 @@ static bool is_digit(char c)
 static bool identifier_next(struct path *p, const char **text, size_t *n)
 {
     size_t length = 0;
-    if (p->at == p->end || !is_digit(*p->at) || *p->at == '0')
+    if (p->at == p->end || !is_digit(*p->at) || *p->at == '0') {
         return false;
+    }
     for (; p->at < p->end && is_digit(*p->at); p->at++) {
         length = length * 10 + (size_t)(*p->at - '0');
-        if (length > (size_t)(p->end - p->at))
+        if (length > (size_t)(p->end - p->at)) {
             return false;
+        }
     }
-    if (length > (size_t)(p->end - p->at))
+    if (length > (size_t)(p->end - p->at)) {
         return false;
+    }
     *text = p->at;
     *n = length;
     p->at += length;
     return true;
 }
 
-/* A hash has sixteen small hexadecimal digits, at least five of them different: others are somebody's identifier. */
+/* A hash has sixteen lower-case hexadecimal digits, at least five of them different: others are identifiers. */
 static bool is_hash(const char *text)
 {
     unsigned seen = 0, kinds = 0;
-    if (strncmp(text, "17h", 3) != 0)
+    if (strncmp(text, "17h", 3) != 0) {
         return false;
+    }
     for (unsigned i = 3; i < HASH; i++) {
         char c = text[i];
-        if (!is_digit(c) && !(c >= 'a' && c <= 'f'))
+        if (!is_digit(c) && !(c >= 'a' && c <= 'f')) {
             return false;
+        }
         seen |= 1u << (is_digit(c) ? c - '0' : c - 'a' + 10);
     }
-    for (; seen != 0; seen &= seen - 1)
+    for (; seen != 0; seen &= seen - 1) {
         kinds++;
+    }
     return kinds >= 5;
 }
 
@@ -66,19 +72,22 @@ static size_t escape_undo(const char *text, size_t n, struct buffer *out)
         }
     }
     if (n < 5 || text[1] != 'u' || text[4] != '$' || text[2] < '2' || text[2] > '7' ||
-        !(is_digit(text[3]) || (text[3] >= 'a' && text[3] <= 'f')))
+        !(is_digit(text[3]) || (text[3] >= 'a' && text[3] <= 'f'))) {
         return 0;
+    }
     int value = (text[2] - '0') * 16 + (is_digit(text[3]) ? text[3] - '0' : text[3] - 'a' + 10);
-    if (value == 0x7f)
+    if (value == 0x7f) {
         return 0;
+    }
     buffer_add_char(out, (char)value);
     return 5;
 }
 
 static void identifier_add(const char *text, size_t n, struct buffer *out)
 {
-    if (n >= 2 && text[0] == '_' && text[1] == '$') /* the underscore only made it an identifier */
+    if (n >= 2 && text[0] == '_' && text[1] == '$') { /* the underscore only made it an identifier */
         text++, n--;
+    }
     while (n > 0) {
         size_t used = 0;
         if (text[0] == '$') {
@@ -113,25 +122,32 @@ static const char *path_end(const char *first)
 
 bool elf_rust_demangle(const char *mangled, struct buffer *out)
 {
-    if (strncmp(mangled, "_ZN", 3) != 0)
+    if (strncmp(mangled, "_ZN", 3) != 0) {
         return false;
+    }
     const char *first = mangled + 3, *end = path_end(first), *text = NULL;
-    if (end == NULL || end - first <= HASH || !is_hash(end - HASH))
+    if (end == NULL || end - first <= HASH || !is_hash(end - HASH)) {
         return false;
-    if (strspn(mangled, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$.:@") != strlen(mangled))
+    }
+    if (strspn(mangled, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$.:@") != strlen(mangled)) {
         return false;
+    }
     size_t n = 0;
     struct path whole = {first, end};
-    while (whole.at < whole.end)
-        if (!identifier_next(&whole, &text, &n))
+    while (whole.at < whole.end) {
+        if (!identifier_next(&whole, &text, &n)) {
             return false;
-    if (text + n != end || n != HASH - 2)
+        }
+    }
+    if (text + n != end || n != HASH - 2) {
         return false;
+    }
     struct path p = {first, end - HASH};
     bool begins = true;
     while (p.at < p.end && identifier_next(&p, &text, &n)) {
-        if (!begins)
+        if (!begins) {
             buffer_add_text(out, "::");
+        }
         begins = false;
         identifier_add(text, n, out);
     }

@@ -37,7 +37,7 @@ struct elf_branch {
 void elf_scan_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes);
 
 /* The decoders: every branch of the section that could be an arc, ascending. */
-void elf_scan_x86(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes);
-void elf_scan_arm64(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes);
+void elf_scan_x86(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes);
+void elf_scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes);
 
 #endif

@@ -35,40 +35,43 @@ static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct
     } else {
         return false;
     }
-    if (f->machine == EM_386)
+    if (f->machine == EM_386) {
         b->to &= UINT32_MAX;
+    }
     return true;
 }
 
 /* [at, end) of the section, an instruction beginning at at. */
-static void scan_piece(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes, uint64_t at, uint64_t end)
+static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, uint64_t at, uint64_t end)
 {
     bool wide = a->file->machine == EM_X86_64;
     while (at < end && !a->full) {
         struct elf_x86 x;
-        struct elf_branch b = {.from = s->address + at};
-        uint64_t left = s->size - at;
+        struct elf_branch b = {.from = s->sh_addr + at};
+        uint64_t left = s->sh_size - at;
         if (!elf_x86_decode(bytes + at, left < 15 ? (size_t)left : 15, wide, &x)) {
-            at++; /* data, or an instruction that nobody executes */
+            at++; /* data, or an instruction that is never executed */
             continue;
         }
         b.length = x.length;
-        if (x.plain && read_branch(a->file, bytes + at, &x, &b))
+        if (x.plain && read_branch(a->file, bytes + at, &x, &b)) {
             elf_scan_branch(a, &b, bytes + at);
+        }
         at += x.length;
     }
 }
 
-void elf_scan_x86(struct elf_arcs *a, const struct elf_section *s, const uint8_t *bytes)
+void elf_scan_x86(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes)
 {
     /* Code begins anew at each function and where one ends: padding and data between them can't shift what follows. */
     const struct elf_functions *f = a->functions;
     uint64_t at = 0;
-    for (uint32_t i = elf_functions_from(f, s->address); i <= f->count && at < s->size; i++) {
-        uint64_t start = s->size;
-        if (i < f->count && f->list[i].address - s->address < s->size)
-            start = f->list[i].address - s->address;
-        uint64_t before = i > 0 && f->list[i - 1].end > s->address ? f->list[i - 1].end - s->address : 0;
+    for (uint32_t i = elf_functions_from(f, s->sh_addr); i <= f->count && at < s->sh_size; i++) {
+        uint64_t start = s->sh_size;
+        if (i < f->count && f->list[i].address - s->sh_addr < s->sh_size) {
+            start = f->list[i].address - s->sh_addr;
+        }
+        uint64_t before = i > 0 && f->list[i - 1].end > s->sh_addr ? f->list[i - 1].end - s->sh_addr : 0;
         if (before > at && before < start) {
             scan_piece(a, s, bytes, at, before);
             at = before;

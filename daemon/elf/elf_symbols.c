@@ -1,8 +1,8 @@
 #include "elf/elf_symbols.h"
 
-#include <elf.h>
 #include <inttypes.h>
 
+#include "core/local_names.h"
 #include "proto/limits.h"
 
 static uint8_t object_bind(uint8_t bind)
@@ -39,14 +39,15 @@ static uint8_t object_type(uint8_t type)
 
 static bool is_executable(const struct elf_file *f, const struct elf_symbol *s)
 {
-    return !s->special && s->section < f->section_count && f->sections[s->section].flags & SHF_EXECINSTR;
+    return !s->special && s->section < f->section_count && f->sections[s->section].sh_flags & SHF_EXECINSTR;
 }
 
 /* $x, $d, $a, $t: the assembler's marks for code and data, one for nearly every function. */
 static bool is_mapping_mark(const struct elf_file *f, const struct elf_symbol *s)
 {
-    if (f->machine != EM_AARCH64 && f->machine != EM_ARM && f->machine != EM_RISCV)
+    if (f->machine != EM_AARCH64 && f->machine != EM_ARM && f->machine != EM_RISCV) {
         return false;
+    }
     const char *n = s->name;
     return s->bind == STB_LOCAL && s->type == STT_NOTYPE && n[0] == '$' && n[1] != '\0' &&
            (n[2] == '\0' || n[2] == '.' || n[1] == 'x');
@@ -60,19 +61,23 @@ static bool is_bound_name(const struct elf_symbol *s)
 /* object.h's rule for what is left out. */
 static bool is_wanted(const struct elf_file *f, const struct elf_symbol *s)
 {
-    if (s->type == STT_SECTION || s->type == STT_FILE || s->name[0] == '\0')
+    if (s->type == STT_SECTION || s->type == STT_FILE || s->name[0] == '\0') {
         return false;
-    if (is_bound_name(s) && !(s->special && s->section == SHN_UNDEF))
+    }
+    if (is_bound_name(s) && !(s->special && s->section == SHN_UNDEF)) {
         return true;
-    if (s->special || is_mapping_mark(f, s))
+    }
+    if (s->special || is_mapping_mark(f, s)) {
         return false;
+    }
     return is_executable(f, s) || (s->bind == STB_WEAK && object_type(s->type) != OBJECT_TYPE_DATA);
 }
 
 static void note_bounds(struct object *o, const struct elf_symbol *s, uint64_t address)
 {
-    if (!is_bound_name(s))
+    if (!is_bound_name(s)) {
         return;
+    }
     if (s->name[0] == 'e') {
         o->has_etext = true;
         o->etext = address;
@@ -86,24 +91,48 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
 {
     struct object *o = b->object;
     uint64_t address = s->value;
-    if (f->machine == EM_ARM && (s->type == STT_FUNC || s->type == STT_GNU_IFUNC))
+    if (f->machine == EM_ARM && (s->type == STT_FUNC || s->type == STT_GNU_IFUNC)) {
         address &= ~UINT64_C(1); /* the bit says Thumb */
+    }
     struct object_symbol *out = &o->symbols[o->symbol_count++];
     *out = (struct object_symbol){.address = address,
                                   .size = s->size,
                                   .bind = object_bind(s->bind),
                                   .type = object_type(s->type),
                                   .flags = flags};
-    if (out->size > UINT64_MAX - address)
+    if (out->size > UINT64_MAX - address) {
         out->size = 0;
+    }
     if (is_executable(f, s)) {
         out->flags |= OBJECT_SYMBOL_EXECUTABLE;
-        if (out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC)
+        if (out->type == OBJECT_TYPE_FUNCTION || out->type == OBJECT_TYPE_IFUNC) {
             o->has_names = true;
+        }
     }
     out->name = elf_build_name(b, s->name, strnlen(s->name, b->name_limit + 1));
     out->demangled = out->name;
     note_bounds(o, s, address);
+}
+
+/* What gprof makes of all names of its table: the executable's own .symtab. *bits stays NULL for the others. */
+static enum profd_status judge_names(struct elf_build *b, const struct elf_symtab *t, uint8_t flags, uint8_t **bits,
+                                     struct profd_error *e)
+{
+    if ((flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
+        return PROFD_OK;
+    }
+    *bits = ARENA_ARRAY(b->scratch, LOCAL_NAMES_BYTES((size_t)t->strings_size), uint8_t);
+    if (*bits == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
+    }
+    local_names_judge(t->strings, (size_t)t->strings_size, LOCAL_NAMES_READ_ON, *bits);
+    return PROFD_OK;
+}
+
+static bool is_unlisted(const struct elf_symtab *t, const struct elf_symbol *s, const uint8_t *bits)
+{
+    return bits != NULL && object_bind(s->bind) == OBJECT_BIND_LOCAL &&
+           !local_names_listed(t->strings, (size_t)(s->name - t->strings), bits);
 }
 
 static enum profd_status read_table(struct elf_build *b, const struct elf_symtab *t, uint8_t flags,
@@ -111,20 +140,28 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
 {
     struct elf_symbol s;
     uint32_t wanted = 0;
+    uint8_t *bits = NULL;
+    enum profd_status status = judge_names(b, t, flags, &bits, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     for (uint32_t i = 1; i < t->count; i++) {
         elf_symtab_get(t, i, &s);
         wanted += is_wanted(t->file, &s);
     }
     b->object->symbols = ARENA_ARRAY(b->out, (size_t)wanted + 1, struct object_symbol);
-    if (b->object->symbols == NULL)
+    if (b->object->symbols == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " symbols", wanted);
+    }
     for (uint32_t i = 1; i < t->count; i++) {
         elf_symtab_get(t, i, &s);
-        if (is_wanted(t->file, &s))
-            add_symbol(b, t->file, &s, flags);
+        if (is_wanted(t->file, &s)) {
+            add_symbol(b, t->file, &s, (uint8_t)(flags | (is_unlisted(t, &s, bits) ? OBJECT_SYMBOL_UNLISTED : 0)));
+        }
         /* At once: millions of symbols may share one long name. */
-        if (b->names.failed)
+        if (b->names.failed) {
             return elf_build_names_full(b, e);
+        }
     }
     return PROFD_OK;
 }
@@ -132,10 +169,13 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
 /* Number of the first section of that type with at least one symbol, 0 if none. */
 static uint32_t find_table(const struct elf_file *f, uint32_t type)
 {
-    uint64_t entry = f->bits == 64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-    for (uint32_t i = 1; i < f->section_count; i++)
-        if (f->sections[i].type == type && !(f->sections[i].flags & SHF_COMPRESSED) && f->sections[i].size > entry)
+    const uint64_t entry = gelf_fsize(f->elf, ELF_T_SYM, 1, EV_CURRENT);
+    for (uint32_t i = 1; i < f->section_count; i++) {
+        const GElf_Shdr *s = &f->sections[i];
+        if (s->sh_type == type && !(s->sh_flags & SHF_COMPRESSED) && s->sh_size > entry) {
             return i;
+        }
+    }
     return 0;
 }
 
@@ -159,9 +199,11 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
     }
     struct elf_symtab *t;
     enum profd_status status = elf_symtab_load(from, index, b->scratch, &t, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = read_table(b, t, flags, e);
-    if (status == PROFD_OK && b->object->only_dynamic)
+    }
+    if (status == PROFD_OK && b->object->only_dynamic) {
         elf_build_note(b, "It is stripped: only exported functions have names.");
+    }
     return status;
 }

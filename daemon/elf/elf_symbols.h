@@ -8,13 +8,13 @@
 #include "elf/elf_build.h"
 #include "elf/elf_file.h"
 
-/* A table of symbols and its strings, raw. */
+/* A table of symbols and its strings, until its file is closed. */
 struct elf_symtab {
     const struct elf_file *file;
-    const uint8_t *raw;
-    const uint8_t *wide_sections; /* SHT_SYMTAB_SHNDX: section numbers that do not fit into 16 bits; NULL if none */
-    uint32_t count, entry, wide_count;
-    const char *strings; /* a NUL stands behind the last byte */
+    Elf_Data *symbols;
+    Elf_Data *wide_sections; /* SHT_SYMTAB_SHNDX: section numbers that do not fit into 16 bits; NULL if none */
+    uint32_t count;
+    const char *strings; /* a NUL stands at the last byte, or behind it */
     uint64_t strings_size;
 };
 

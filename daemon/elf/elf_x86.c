@@ -43,16 +43,18 @@ static uint8_t next_byte(struct cursor *c)
 static void skip(struct cursor *c, size_t n)
 {
     c->at += n;
-    if (c->at > c->n || c->at > 15)
+    if (c->at > c->n || c->at > 15) {
         c->failed = true;
+    }
 }
 
 /* Reads ModRM, SIB and displacement; returns ModRM. */
 static uint8_t skip_operand(struct cursor *c)
 {
     uint8_t modrm = next_byte(c), mod = modrm >> 6, rm = modrm & 7;
-    if (mod == 3)
+    if (mod == 3) {
         return modrm;
+    }
     if (!c->wide && c->address_override) {
         skip(c, mod == 1 ? 1 : mod == 2 || rm == 6 ? 2 : 0);
         return modrm;
@@ -69,10 +71,11 @@ static size_t immediate(const struct cursor *c)
 
 static void only_narrow(struct cursor *c, size_t n)
 {
-    if (c->wide)
+    if (c->wide) {
         c->failed = true;
-    else
+    } else {
         skip(c, n);
+    }
 }
 
 /* What stands behind ModRM for the letters that have one. */
@@ -153,13 +156,15 @@ static void skip_rest(struct cursor *c, char kind)
 static void skip_vector(struct cursor *c, unsigned map)
 {
     uint8_t opcode = next_byte(c);
-    if (map == 1 && opcode == 0x77)
+    if (map == 1 && opcode == 0x77) {
         return;
+    }
     skip_operand(c);
     bool byte = map == 3 || map == 8 || (map == 1 && two_bytes[opcode] == 'B');
     skip(c, byte ? 1 : map == 10 ? 4 : 0);
-    if (map == 0 || map == 4 || map == 7 || map > 10)
+    if (map == 0 || map == 4 || map == 7 || map > 10) {
         c->failed = true;
+    }
 }
 
 /* 0x62, 0x8f, 0xc4, 0xc5: vector prefixes, or an older instruction by the next byte. True if it was a vector
@@ -201,8 +206,9 @@ static uint8_t read_opcode(struct cursor *c)
     for (;;) {
         uint8_t byte = next_byte(c);
         char kind = one_byte[byte];
-        if (c->failed)
+        if (c->failed) {
             return 0;
+        }
         if (kind == 'p') {
             c->operand16 |= byte == 0x66;
             c->address_override |= byte == 0x67;
@@ -219,18 +225,21 @@ bool elf_x86_decode(const uint8_t *p, size_t n, bool wide, struct elf_x86 *out)
 {
     struct cursor c = {.p = p, .n = n, .wide = wide};
     uint8_t opcode = read_opcode(&c);
-    if (c.failed)
+    if (c.failed) {
         return false;
+    }
     size_t at = c.at - 1;
     bool plain = true;
-    if (opcode == 0x0f)
+    if (opcode == 0x0f) {
         skip_two_bytes(&c);
-    else if (one_byte[opcode] == 'x')
+    } else if (one_byte[opcode] == 'x') {
         plain = !skip_escape(&c, opcode);
-    else if (one_byte[opcode] != 'r')
+    } else if (one_byte[opcode] != 'r') {
         skip_rest(&c, one_byte[opcode]);
-    if (c.failed)
+    }
+    if (c.failed) {
         return false;
+    }
     *out = (struct elf_x86){(uint8_t)c.at, (uint8_t)at, opcode, at + 1 < c.at ? p[at + 1] : 0, plain};
     return true;
 }

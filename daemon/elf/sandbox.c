@@ -39,20 +39,24 @@ enum profd_status sandbox_deny_files(struct profd_error *e)
 {
     int version = sandbox_landlock_version();
     int known = (int)(sizeof landlock_versions / sizeof *landlock_versions) - 1;
-    if (version == 0)
+    if (version == 0) {
         return PROFD_OK;
-    if (version > known)
+    }
+    if (version > known) {
         version = known;
+    }
     struct landlock_rules rules = {landlock_versions[version].files, landlock_versions[version].network,
                                    landlock_versions[version].scoped};
     int set = (int)syscall(SYS_landlock_create_ruleset, &rules, landlock_versions[version].size, 0u);
     long done = set < 0 ? -1 : syscall(SYS_landlock_restrict_self, set, 0u);
     int error = errno;
-    if (set >= 0)
+    if (set >= 0) {
         close(set);
-    if (done != 0)
+    }
+    if (done != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's Landlock rules: %s",
                                strerror(error));
+    }
     return PROFD_OK;
 }
 
@@ -69,38 +73,47 @@ static enum profd_status set_limits(const struct sandbox_limits *l, struct profd
     if (set_limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1) != 0 ||
         set_limit(RLIMIT_FSIZE, l->file_bytes, l->file_bytes) != 0 || set_limit(RLIMIT_CORE, 0, 0) != 0 ||
         set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
-        set_limit(RLIMIT_MSGQUEUE, 0, 0) != 0 || set_limit(RLIMIT_AS, l->memory, l->memory) != 0)
+        set_limit(RLIMIT_MSGQUEUE, 0, 0) != 0 || set_limit(RLIMIT_AS, l->memory, l->memory) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
+    }
     return PROFD_OK;
 }
 
 void sandbox_lower(const struct sandbox_limits *limits)
 {
-    if (!SANDBOX_POSSIBLE)
+    if (!SANDBOX_POSSIBLE) {
         return;
+    }
     struct rlimit now;
-    if (getrlimit(RLIMIT_AS, &now) == 0 && limits->memory < now.rlim_max)
+    if (getrlimit(RLIMIT_AS, &now) == 0 && limits->memory < now.rlim_max) {
         set_limit(RLIMIT_AS, limits->memory, limits->memory);
-    if (getrlimit(RLIMIT_CPU, &now) == 0 && limits->cpu_seconds < now.rlim_cur)
+    }
+    if (getrlimit(RLIMIT_CPU, &now) == 0 && limits->cpu_seconds < now.rlim_cur) {
         set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1);
+    }
 }
 
 enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
                                 struct profd_error *e)
 {
-    if (close_range(descriptors, ~0u, 0) != 0)
+    if (close_range(descriptors, ~0u, 0) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not close descriptors: %s", strerror(errno));
-    if (!SANDBOX_POSSIBLE)
+    }
+    if (!SANDBOX_POSSIBLE) {
         return PROFD_OK;
+    }
     clearenv();
     /* The allocator draws its random key now, not behind the wall. */
     free(malloc(1));
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));
+    }
     enum profd_status status = sandbox_deny_files(e);
-    if (status == PROFD_OK && set_limit(RLIMIT_NOFILE, 0, 0) != 0)
+    if (status == PROFD_OK && set_limit(RLIMIT_NOFILE, 0, 0) != 0) {
         status = profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = set_limits(limits, e);
+    }
     return status == PROFD_OK ? sandbox_filter_install(output, e) : status;
 }

@@ -1,4 +1,4 @@
-/* The walls around a worker: what a process that parses a stranger's file may still do. */
+/* The sandbox of a worker: what a process that parses an untrusted file may still do. */
 #ifndef PROFD_ELF_SANDBOX_H
 #define PROFD_ELF_SANDBOX_H
 
@@ -39,8 +39,8 @@ enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned de
 /* Lowers memory and CPU time from inside; limits above the first are ignored. */
 void sandbox_lower(const struct sandbox_limits *limits);
 
-/* Landlock rules that allow nothing; NO_NEW_PRIVS must be set. OK where the kernel has none: seccomp stands before it.
- */
+/* Installs Landlock rules that allow nothing; NO_NEW_PRIVS must be set. OK if the kernel has no Landlock: seccomp also
+ * forbids the calls. */
 enum profd_status sandbox_deny_files(struct profd_error *e);
 
 /* The kernel's Landlock version, 0 if it has none. */

@@ -25,8 +25,9 @@ struct program {
 
 static void add(struct program *p, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
 {
-    if (p->count < PROGRAM_MAX)
+    if (p->count < PROGRAM_MAX) {
         p->code[p->count] = (struct sock_filter){code, yes, no, value};
+    }
     p->count++;
 }
 
@@ -58,8 +59,9 @@ static void allow_with(struct program *p, long call, unsigned number, const uint
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(count + 3));
     load(p, argument(number, 0));
-    for (uint8_t i = 0; i < count; i++)
+    for (uint8_t i = 0; i < count; i++) {
         add(p, BPF_JMP | BPF_JEQ | BPF_K, values[i], (uint8_t)(count - i), 0);
+    }
     verdict(p, SECCOMP_RET_KILL_PROCESS);
     verdict(p, SECCOMP_RET_ALLOW);
 }
@@ -78,7 +80,7 @@ static void allow_memory(struct program *p)
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-/* mprotect: the allocator wants it when its first heap is full; never to make code. */
+/* mprotect: the allocator needs it when its first heap is full; never to create code. */
 static void allow_protection(struct program *p)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);
@@ -99,8 +101,9 @@ static void build(struct program *p, int output)
     add(p, BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0);
     verdict(p, SECCOMP_RET_KILL_PROCESS);
     load(p, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < sizeof free_calls / sizeof *free_calls; i++)
+    for (size_t i = 0; i < sizeof free_calls / sizeof *free_calls; i++) {
         allow(p, free_calls[i]);
+    }
     allow_memory(p);
     allow_protection(p);
     const uint32_t out[] = {(uint32_t)output}, self[] = {(uint32_t)getpid()}, mine[] = {0};
@@ -117,11 +120,13 @@ enum profd_status sandbox_filter_install(int output, struct profd_error *e)
 {
     struct program p = {.count = 0};
     build(&p, output);
-    if (p.count > PROGRAM_MAX)
+    if (p.count > PROGRAM_MAX) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", p.count, PROGRAM_MAX);
+    }
     struct sock_fprog program = {p.count, p.code};
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s",
                                strerror(errno));
+    }
     return PROFD_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "proto/status.h"
 
-/* Installs it for this process, for ever. NO_NEW_PRIVS must be set. INTERNAL if the kernel refuses. */
+/* Installs it permanently for this process. NO_NEW_PRIVS must be set. INTERNAL if the kernel refuses. */
 enum profd_status sandbox_filter_install(int output, struct profd_error *e);
 
 #endif

@@ -1,6 +1,5 @@
 #include "elf/worker.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +18,9 @@ static bool write_at(uint64_t offset, const void *bytes, uint64_t size)
     const uint8_t *p = bytes;
     for (uint64_t done = 0; done < size;) {
         ssize_t n = pwrite(WORKER_ANSWER, p + done, (size_t)(size - done), (off_t)(offset + done));
-        if (n <= 0)
+        if (n <= 0) {
             return false;
+        }
         done += (uint64_t)n;
     }
     return true;
@@ -37,76 +37,90 @@ void worker_refuse(enum profd_status status, const char *sentence)
 static void measure(const struct elf_file *f, uint64_t *text, uint64_t *symbols)
 {
     for (uint32_t i = 0; i < f->section_count; i++) {
-        const struct elf_section *s = &f->sections[i];
-        uint64_t size = s->type == SHT_NOBITS ? 0 : s->size < f->size ? s->size : f->size;
-        if (s->flags & SHF_EXECINSTR)
+        const GElf_Shdr *s = &f->sections[i];
+        uint64_t size = s->sh_type == SHT_NOBITS ? 0 : s->sh_size < f->size ? s->sh_size : f->size;
+        if (s->sh_flags & SHF_EXECINSTR) {
             *text += size;
-        else if (s->type == SHT_SYMTAB || s->type == SHT_STRTAB || s->type == SHT_DYNSYM)
+        } else if (s->sh_type == SHT_SYMTAB || s->sh_type == SHT_STRTAB || s->sh_type == SHT_DYNSYM) {
             *symbols += size;
+        }
     }
 }
 
-/* Lowers the limits from the most that any file may cost to what this one may, and tells the broker. */
+/* Lowers the limits from the maximum for any file to those for this file, and reports them to the broker. */
 static enum profd_status take_budget(const struct worker_job *job, struct profd_error *e)
 {
     struct arena *a = arena_new(0);
     struct elf_file *f;
-    if (a == NULL)
+    if (a == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
+    }
     uint64_t text = 0, symbols = 0;
     enum profd_status status = elf_file_open(WORKER_EXECUTABLE, a, &f, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         measure(f, &text, &symbols);
+        elf_file_close(f);
+    }
     if (status == PROFD_OK && job->has_debug) {
         uint64_t other = 0;
         status = elf_file_open(WORKER_DEBUG, a, &f, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             measure(f, &other, &symbols);
+            elf_file_close(f);
+        }
     }
     arena_free(a);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     struct sandbox_limits l = {.memory = LIMIT_WORKER_MEMORY + 2 * (text + symbols),
                                .cpu_seconds =
                                    LIMIT_WORKER_CPU_SECONDS + (text >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000};
-    if (l.cpu_seconds > job->limits.cpu_seconds)
+    if (l.cpu_seconds > job->limits.cpu_seconds) {
         l.cpu_seconds = job->limits.cpu_seconds;
+    }
     sandbox_lower(&l);
     struct worker_answer head = {.magic = WORKER_MAGIC, .budget_seconds = (uint32_t)l.cpu_seconds};
-    if (!write_at(0, &head, sizeof head))
+    if (!write_at(0, &head, sizeof head)) {
         return profd_error_set(e, PROFD_INTERNAL, "the worker could not write its answer");
+    }
     return PROFD_OK;
 }
 
 /* The note says when this is the lesser attempt. */
 static void add_left_out(const struct worker_job *job, struct arena *a, struct object *o)
 {
-    if (job->left_out[0] == '\0')
+    if (job->left_out[0] == '\0') {
         return;
+    }
     const char *note = arena_format(a, "%s%s%s", o->note, o->note[0] == '\0' ? "" : " ", job->left_out);
-    if (note != NULL)
+    if (note != NULL) {
         o->note = note;
+    }
 }
 
 static enum profd_status answer(const struct worker_job *job, struct arena *a, struct profd_error *e)
 {
     struct object *o;
     enum profd_status status = elf_read(WORKER_EXECUTABLE, job->has_debug ? WORKER_DEBUG : -1, &job->options, a, &o, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     add_left_out(job, a, o);
     uint8_t *bytes;
     size_t size;
     status = object_encode(o, &bytes, &size, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     struct worker_answer head = {.magic = WORKER_MAGIC, .status = PROFD_OK, .done = 1, .size = size};
-    if (size > job->limits.answer_bytes - sizeof head)
+    if (size > job->limits.answer_bytes - sizeof head) {
         status =
             profd_error_set(e, PROFD_LIMIT, "an object's description may have at most %llu bytes; this one has %zu",
                             (unsigned long long)job->limits.answer_bytes, size);
-    else if (!write_at(sizeof head, bytes, size) || !write_at(0, &head, sizeof head))
+    } else if (!write_at(sizeof head, bytes, size) || !write_at(0, &head, sizeof head)) {
         status = profd_error_set(e, PROFD_INTERNAL, "the worker could not write its answer");
+    }
     free(bytes);
     return status;
 }
@@ -116,26 +130,32 @@ void worker_read(const struct worker_job *job)
     struct profd_error e = {""};
     enum profd_status status = take_budget(job, &e);
     struct arena *a = arena_new(0);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = a == NULL ? profd_error_set(&e, PROFD_NO_MEMORY, "out of memory for an object") : answer(job, a, &e);
+    }
     arena_free(a);
-    if (status == PROFD_NO_MEMORY)
+    if (status == PROFD_NO_MEMORY) {
         status = profd_error_wrap(&e, PROFD_LIMIT, "the memory limit of the worker was reached");
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         worker_refuse(status, e.sentence);
+    }
 }
 
-/* Moves the three descriptors to their places; they may stand in each other's way. */
+/* Moves the three descriptors to their numbers, which may overlap. */
 static bool arrange(const struct worker_job *job, int executable, int debug, int answer_fd)
 {
     int e = fcntl(executable, F_DUPFD, 64), a = fcntl(answer_fd, F_DUPFD, 64);
     int d = job->has_debug ? fcntl(debug, F_DUPFD, 64) : -1;
-    if (e < 0 || a < 0 || (job->has_debug && d < 0))
+    if (e < 0 || a < 0 || (job->has_debug && d < 0)) {
         return false;
-    if (dup2(e, WORKER_EXECUTABLE) < 0 || dup2(a, WORKER_ANSWER) < 0)
+    }
+    if (dup2(e, WORKER_EXECUTABLE) < 0 || dup2(a, WORKER_ANSWER) < 0) {
         return false;
-    if (!job->has_debug)
+    }
+    if (!job->has_debug) {
         close(WORKER_DEBUG);
+    }
     return !job->has_debug || dup2(d, WORKER_DEBUG) >= 0;
 }
 
@@ -144,17 +164,19 @@ _Noreturn void worker_run(const struct worker_job *job, int executable, int debu
     struct profd_error e = {""};
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NAME, "profd-worker", 0, 0, 0);
-    if (!arrange(job, executable, debug, answer_fd))
+    if (!arrange(job, executable, debug, answer_fd)) {
         _exit(1);
+    }
     if (SANDBOX_POSSIBLE) {
         close(0);
         close(1);
         close(2);
     }
     struct sandbox_limits most = {job->limits.memory, job->limits.cpu_seconds, job->limits.answer_bytes};
-    if (sandbox_enter(&most, WORKER_DESCRIPTORS, WORKER_ANSWER, &e) != PROFD_OK)
+    if (sandbox_enter(&most, WORKER_DESCRIPTORS, WORKER_ANSWER, &e) != PROFD_OK) {
         worker_refuse(PROFD_INTERNAL, e.sentence);
-    else
+    } else {
         act(job);
+    }
     _exit(0);
 }

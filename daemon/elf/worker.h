@@ -37,8 +37,8 @@ struct worker_answer {
     char sentence[512];
 };
 
-/* What a worker does once the walls stand. The real one is worker_read; tests pass others to see the walls hold. Does
- * not return a value: what counts is the answer. */
+/* The function that a worker runs in the sandbox. The real one is worker_read; tests pass others to check the sandbox.
+ * It returns no value: the result is the answer. */
 typedef void worker_act(const struct worker_job *job);
 
 /* Reads the executable and writes the answer. */

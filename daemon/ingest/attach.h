@@ -20,7 +20,7 @@
 
 struct attach_process;
 
-/* Where a process lives, so that a later daemon can tell whether it still does. */
+/* Identity of a process, by which a later daemon can tell whether it still lives. */
 struct attach_origin {
     uint32_t pid;     /* as the daemon sees it; 0: unknown */
     uint64_t started; /* field 22 of /proc/PID/stat; 0: unknown */
@@ -28,10 +28,10 @@ struct attach_origin {
     char host[33];    /* machine-id, or "" */
 };
 
-/* Judges a descriptor that a stranger sent, without reading through it what could block: seals SHRINK, GROW,
+/* Validates a descriptor from an untrusted process without any call that could block: the seals SHRINK, GROW,
  * FUTURE_WRITE and SEAL (which only memory files can have), tmpfs, no huge pages, a regular file of a size within
  * ATTACH_SIZE_…, then its first page. Takes over the descriptor on OK; on failure it stays the caller's. REFUSED,
- * MALFORMED, UNKNOWN_VERSION name rule and value. */
+ * MALFORMED and UNKNOWN_VERSION name rule and value. */
 enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origin *origin, struct attach_process **out,
                               struct profd_error *e);
 /* Closes the descriptor. Accepts NULL. */
@@ -40,16 +40,22 @@ void attach_close(struct attach_process *p);
 /* The 16 bytes that name it. */
 const uint8_t *attach_get_instance(const struct attach_process *p);
 
-/* Begins from the durable snapshot (store_get_instance) instead of from nothing: before the first harvest, and when one
- * was STALE. Bytes that are none of ours: DAMAGED. generation 0: the store knows nothing of it, or has forgotten it
- * since; then what was settled here is still no news (DAMAGED if it was let go). */
+/* The user whose process it is: the one that attached it, or, where the process has changed its user since, the one
+ * that attached it first. Takes effect with the next harvest. */
+uint32_t attach_get_user(const struct attach_process *p);
+void attach_set_user(struct attach_process *p, uint32_t uid);
+
+/* Continues from the stored snapshot (store_get_instance) instead of from zero: before the first harvest, and after
+ * STALE. DAMAGED: the bytes are not a snapshot. generation 0: the store has no snapshot; counts that were already
+ * settled here remain settled (DAMAGED if they were released). */
 enum profd_status attach_resume(struct attach_process *p, uint64_t generation, const uint8_t *snapshot, size_t size,
                                 struct profd_error *e);
 
 /* One harvest on its way to the store. Zero at first. */
 struct attach_harvest {
     struct store_harvest put; /* for store_put_harvests; borrows from here and from the process */
-    bool any;                 /* false: nothing is new and nothing need be stored */
+    bool any;  /* false: nothing is new and nothing need be stored. Until one was settled since attach_open it is true
+                * if the program is known: the store must learn that the process is read */
     bool more; /* there was too much for one harvest: settle, then harvest again; put.ended is false till then */
     uint64_t ticks, calls; /* that are new */
     size_t wanted_count;   /* builds whose executable should be asked for, as in struct ingest_item */
@@ -60,16 +66,16 @@ struct attach_harvest {
 enum attach_end {
     ATTACH_LIVES,
     ATTACH_ENDED,    /* the process is dead: this is its last harvest */
-    ATTACH_NOT_SEEN, /* for attach_close_unseen */
+    ATTACH_NOT_SEEN, /* for attach_close_orphan */
 };
 
-/* Reads the memory and makes the difference: builds in load order, labels, histograms of width 1 per build, arcs whose
- * ends may lie in different builds, and the collector's words (proto/words.h). Sampled pairs become arcs
- * (INEXACT_SAMPLED) where the program's own calls are not counted and neither are those of the callee's build: counted
- * and sampled arcs of one callee would not add up. Counts that went down are no news. checker and generation as in
- * ingest_check: executables that are stored decide what is believed, as for uploads. received: ns. Failures: MALFORMED,
- * REFUSED, WRONG_BUILD, TOO_LARGE – this process is not to be believed any more, nothing of it is stored; NO_MEMORY, IO
- * and others – try again. O(slots). */
+/* Reads the memory and computes the difference to the snapshot: builds in load order, labels, histograms of width 1 per
+ * build, arcs whose ends may be in different builds, and the collector's counters (proto/words.h). Sampled pairs become
+ * arcs (INEXACT_SAMPLED) only if neither the program nor the callee's build counts its calls, because counted and
+ * sampled arcs of one callee cannot be added up. Counters that decrease are ignored. checker and generation as in
+ * ingest_check: stored executables are used for validation, as for uploads. received: ns. MALFORMED, REFUSED,
+ * WRONG_BUILD, TOO_LARGE: the memory is invalid, nothing more of it may be stored. NO_MEMORY, IO and others: try again.
+ * O(slots). */
 enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker *checker, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h,
                                  struct profd_error *e);
@@ -81,15 +87,18 @@ void attach_let_go(struct attach_process *p);
 /* Frees, settled or not. */
 void attach_harvest_done(struct attach_harvest *h);
 
-/* Of an instance that the store knows and that nobody attached again: does its process still live on this machine, now
- * booted as boot? started_of gives field 22 of /proc/PID/stat, 0 if there is no such process. A snapshot that cannot be
- * read, or of another host or boot, does not live; a process whose number cannot be seen from here (another pid
- * namespace) may, until the next boot: to be told of its end too early would mean to count it again from nothing when
- * it comes back. */
-bool attach_still_lives(const uint8_t *snapshot, size_t size, const struct attach_origin *here,
+/* The identity of the process of a snapshot. DAMAGED: the bytes are not a snapshot; NO_MEMORY. */
+enum profd_status attach_get_origin(const uint8_t *snapshot, size_t size, struct attach_origin *out,
+                                    struct profd_error *e);
+/* Does a process that was attached with this origin still live on this machine, booted as here says? started_of gives
+ * field 22 of /proc/PID/stat, 0 if there is no such process. One of another host or boot does not live; a process whose
+ * number cannot be seen from here (another pid namespace) may, until the next boot: if its end were stored too early,
+ * it would count again from nothing when it comes back. */
+bool attach_still_lives(const struct attach_origin *origin, const struct attach_origin *here,
                         uint64_t (*started_of)(uint32_t pid));
-/* Its end, which nobody saw: a harvest without counts but with the word END_NOT_SEEN and INEXACT_END_NOT_SEEN. */
-enum profd_status attach_close_unseen(const struct store_instance *i, int64_t received, struct attach_harvest *h,
+/* An end that was not observed: a harvest without counts but with the counter END_NOT_SEEN and INEXACT_END_NOT_SEEN. Of
+ * a process that has ended it is the end of its missing children, at the time since which they are. now: ns. */
+enum profd_status attach_close_orphan(const struct store_instance *i, int64_t now, struct attach_harvest *h,
                                       struct profd_error *e);
 
 /* What people ask about a live process, as of its latest harvest; texts are borrowed until the next one or
@@ -101,14 +110,14 @@ struct attach_facts {
     const char *build_id, *name; /* of its program; "" while unknown */
     size_t label_count;
     const struct store_label *labels;
-    int64_t start; /* ns since the epoch, by the process's word */
+    int64_t start; /* ns since the epoch, as stated by the process */
     uint32_t rate;
     enum attach_mode mode;
     bool calls_exact, ticks_exact;
-    const char *why; /* the word that says no first, "" if none does */
-    uint64_t calls, ticks, ticks_inside, cpu_ns, slots,
-        bytes;                           /* totals since its start, ticks_inside in the collector; memory used */
-    uint64_t calls_before, ticks_before; /* as of the harvest before, for rates */
+    const char *why; /* the first reason for inexactness, "" if there is none */
+    uint64_t calls, ticks, ticks_inside, cpu_ns,
+        bytes;                           /* since its start, ticks_inside in the collector; memory used */
+    uint64_t calls_before;               /* as of the harvest before, for rates */
     int64_t harvested, harvested_before; /* ns; 0: not yet */
 };
 void attach_get_facts(const struct attach_process *p, struct attach_facts *out);

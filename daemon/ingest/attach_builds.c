@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest/attach_parts.h"
+#include "ingest/attach_internal.h"
 #include "proto/utf8.h"
 
 struct named {
@@ -26,11 +26,14 @@ static enum profd_status no_memory(struct profd_error *e)
 static const char *name_copy(struct arena *a, const struct attach_module *m)
 {
     char *name = arena_copy(a, m->name, m->name_size);
-    for (size_t i = 0; name && i < m->name_size; i++)
-        if (name[i] == 0)
+    for (size_t i = 0; name && i < m->name_size; i++) {
+        if (name[i] == 0) {
             name[i] = '?';
-    if (name)
+        }
+    }
+    if (name) {
         utf8_scrub(name);
+    }
     return name;
 }
 
@@ -42,30 +45,35 @@ static enum profd_status modules_read(const struct attach_image *image, struct n
     for (uint32_t id = 1; id <= image->module_count; id++) {
         struct named *n = &named[*count];
         if (!attach_module_get(image, id, &n->module, &bad)) {
-            if (bad)
+            if (bad) {
                 return profd_error_set(e, PROFD_MALFORMED,
                                        "shared counts, module %u: its range, build-id or name can't be", id);
+            }
             continue;
         }
         n->number = id;
-        if (n->module.has_id)
+        if (n->module.has_id) {
             ++*count;
-        else
+        } else {
             ++*nameless;
-        if (id == 1 && !n->module.has_id)
+        }
+        if (id == 1 && !n->module.has_id) {
             return profd_error_set(e, PROFD_REFUSED, "the program has no build-id: link it with -Wl,--build-id");
+        }
     }
     return PROFD_OK;
 }
 
-/* first[i]: the module that the i-th one's build is listed as. */
+/* first[i]: the module under which the build of module i is listed. */
 static bool twins_find(struct named *named, uint32_t count, struct arena *a, uint32_t *first)
 {
     struct named **sorted = ARENA_ARRAY(a, count + 1, struct named *);
-    if (!sorted)
+    if (!sorted) {
         return false;
-    for (uint32_t i = 0; i < count; i++)
+    }
+    for (uint32_t i = 0; i < count; i++) {
         sorted[i] = &named[i];
+    }
     qsort(sorted, count, sizeof *sorted, compare_named);
     for (uint32_t i = 0; i < count; i++) {
         bool twin = i > 0 && strcmp(sorted[i]->module.id.text, sorted[i - 1]->module.id.text) == 0;
@@ -86,8 +94,9 @@ static enum profd_status builds_fill(const struct named *named, const uint32_t *
         } else {
             struct attach_build *build = &b->build[b->count];
             *build = (struct attach_build){.id = m->id, .name = name_copy(a, m), .low = m->low, .high = m->high};
-            if (!build->name)
+            if (!build->name) {
                 return no_memory(e);
+            }
             b->of_module[named[i].number] = b->count++;
         }
     }
@@ -104,19 +113,24 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
     uint32_t *first = ARENA_ARRAY(a, n, uint32_t);
     b.of_module = ARENA_ARRAY(a, n, uint32_t);
     b.build = ARENA_ARRAY(a, n < LIMIT_BUILDS ? n : LIMIT_BUILDS, struct attach_build);
-    if (!named || !first || !b.of_module || !b.build)
+    if (!named || !first || !b.of_module || !b.build) {
         return no_memory(e);
-    for (size_t i = 0; i < n; i++)
+    }
+    for (size_t i = 0; i < n; i++) {
         b.of_module[i] = COUNTS_NOWHERE;
+    }
     enum profd_status status = modules_read(image, named, &count, &b.nameless, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     if (count > 0 && named[0].number == 1) { /* before the program has its row, there is nothing to call the others */
-        if (!twins_find(named, count, a, first))
+        if (!twins_find(named, count, a, first)) {
             return no_memory(e);
+        }
         status = builds_fill(named, first, count, a, &b, e);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = b;
+    }
     return status;
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest/attach_parts.h"
+#include "ingest/attach_internal.h"
 
 /* A build is one histogram of bins of one byte. A larger one is several, each of LIMIT_HISTOGRAM_BINS but the last. */
 static uint32_t window_of(const struct attach_tick *t)
@@ -19,8 +19,9 @@ static void histogram_make(const struct attach_news *n, const struct attach_tick
 {
     const struct attach_build *b = &n->builds->build[t->build];
     uint64_t low = b->low + (uint64_t)window_of(t) * LIMIT_HISTOGRAM_BINS, high = b->high;
-    if (high - low > LIMIT_HISTOGRAM_BINS)
+    if (high - low > LIMIT_HISTOGRAM_BINS) {
         high = low + LIMIT_HISTOGRAM_BINS;
+    }
     *h = (struct counts_histogram){.build = t->build,
                                    .bins = (uint32_t)(high - low),
                                    .low = low,
@@ -56,8 +57,9 @@ static void words_put(const struct attach_news *n, struct counts *c, uint32_t *b
     words_make_histogram(h, 0);
     h->first = *bin;
     for (uint32_t i = 0; i < WORDS_ROOM; i++) {
-        if (n->words[i] == 0)
+        if (n->words[i] == 0) {
             continue;
+        }
         c->bin_index[*bin] = i;
         c->bin_ticks[(*bin)++] = n->words[i];
         h->used++;
@@ -68,8 +70,9 @@ static void arcs_put(const struct attach_arcs *s, const struct attach_builds *un
 {
     for (uint32_t i = 0; i < s->count; i++) {
         const struct attach_arc *a = &s->arc[i];
-        if (uncounted && a->to_build != COUNTS_NOWHERE && uncounted->build[a->to_build].counted)
+        if (uncounted && a->to_build != COUNTS_NOWHERE && uncounted->build[a->to_build].counted) {
             continue;
+        }
         c->from_build[*at] = a->from_build;
         c->to_build[*at] = a->to_build;
         c->from[*at] = a->from;
@@ -83,10 +86,12 @@ static uint32_t pairs_kept(const struct attach_news *n)
 {
     const struct attach_arcs *s = &n->difference->pairs;
     uint32_t kept = 0;
-    if (n->builds->build[0].counted)
+    if (n->builds->build[0].counted) {
         return 0;
-    for (uint32_t i = 0; i < s->count; i++)
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
         kept += s->arc[i].to_build == COUNTS_NOWHERE || !n->builds->build[s->arc[i].to_build].counted;
+    }
     return kept;
 }
 
@@ -97,24 +102,29 @@ enum profd_status attach_counts_make(const struct attach_news *news, struct coun
     struct counts made;
     uint32_t histograms = 0, words = 0, bin = 0, arc = 0, pairs = pairs_kept(news);
     attach_ticks_sort(&d->ticks);
-    for (uint32_t i = 0; i < d->ticks.count; i++)
+    for (uint32_t i = 0; i < d->ticks.count; i++) {
         histograms += i == 0 || !same_histogram(&d->ticks.tick[i - 1], &d->ticks.tick[i]);
-    for (uint32_t i = 0; i < WORDS_ROOM; i++)
+    }
+    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
         words += news->words[i] != 0;
+    }
     if (histograms + words + d->calls.count + pairs == 0) {
         *any = false;
         return PROFD_OK;
     }
     enum profd_status status =
         counts_init(&made, histograms + (words > 0), d->ticks.count + words, d->calls.count + pairs, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     ticks_put(news, &made, &bin);
-    if (words > 0)
+    if (words > 0) {
         words_put(news, &made, &bin);
+    }
     arcs_put(&d->calls, NULL, &made, &arc);
-    if (pairs > 0)
+    if (pairs > 0) {
         arcs_put(&d->pairs, news->builds, &made, &arc);
+    }
     *any = true;
     *sampled = pairs > 0;
     *c = made;

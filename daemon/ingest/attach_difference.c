@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "core/sum.h"
-#include "ingest/attach_parts.h"
+#include "ingest/attach_internal.h"
 
 #define PLACES_FIRST 256u
 
@@ -20,17 +20,19 @@ struct walk {
 static bool extend(void **array, size_t n, size_t size)
 {
     void *grown = realloc(*array, n * size);
-    if (grown)
+    if (grown) {
         *array = grown;
+    }
     return grown != NULL;
 }
 
 static enum profd_status places_room(struct walk *w, struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
-    if (p->count == LIMIT_ATTACH_SLOTS)
+    if (p->count == LIMIT_ATTACH_SLOTS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count",
                                LIMIT_ATTACH_SLOTS);
+    }
     if (p->count == w->room) {
         uint32_t room = w->room ? 2 * w->room : w->before->count + PLACES_FIRST;
         void *slots = p->slots, *counts = p->counts;
@@ -38,15 +40,17 @@ static enum profd_status places_room(struct walk *w, struct profd_error *e)
         p->slots = slots;
         ok = ok && extend(&counts, room, sizeof *p->counts);
         p->counts = counts;
-        if (!ok)
+        if (!ok) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", room);
+        }
         w->room = room;
     }
     if (p->table_count == w->table_room) {
         uint32_t room = w->table_room ? 2 * w->table_room : w->before->table_count + 16;
         void *tables = p->tables;
-        if (!extend(&tables, room, sizeof *p->tables))
+        if (!extend(&tables, room, sizeof *p->tables)) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u tables of a snapshot", room);
+        }
         p->tables = tables;
         w->table_room = room;
     }
@@ -57,10 +61,12 @@ static enum profd_status places_put(struct walk *w, uint32_t page, uint32_t slot
 {
     struct attach_places *p = &w->d->places;
     enum profd_status status = places_room(w, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (p->table_count == 0 || p->tables[p->table_count - 1].page != page)
+    }
+    if (p->table_count == 0 || p->tables[p->table_count - 1].page != page) {
         p->tables[p->table_count++] = (struct attach_place){.page = page, .first = p->count};
+    }
     p->tables[p->table_count - 1].used++;
     p->slots[p->count] = slot;
     p->counts[p->count++] = count;
@@ -80,8 +86,9 @@ static enum profd_status walk_to(struct walk *w, uint32_t page, uint32_t slot, u
             w->table++;
             continue;
         }
-        if (t->page > page || (t->page == page && b->slots[w->entry] > slot))
+        if (t->page > page || (t->page == page && b->slots[w->entry] > slot)) {
             break;
+        }
         if (t->page == page && b->slots[w->entry] == slot) {
             *old = b->counts[w->entry++];
             break;
@@ -110,8 +117,9 @@ static enum profd_status take_tick(struct walk *w, const struct attach_count *c,
 
 static enum profd_status take(struct walk *w, const struct attach_count *c, uint64_t n, struct profd_error *e)
 {
-    if (c->kind == ATTACH_KIND_SAMPLES)
+    if (c->kind == ATTACH_KIND_SAMPLES) {
         return take_tick(w, c, n, e);
+    }
     struct attach_arc arc = {.from_build = attach_builds_of(w->builds, c->from_module),
                              .to_build = attach_builds_of(w->builds, c->self_module),
                              .calls = n};
@@ -130,8 +138,9 @@ static enum profd_status walk_count(struct walk *w, const struct attach_count *c
     if (c->kind == ATTACH_KIND_ARCS) {
         sum_add(&w->d->calls_total, keep, &saturated);
         uint32_t build = attach_builds_of(w->builds, c->self_module);
-        if (build != COUNTS_NOWHERE)
+        if (build != COUNTS_NOWHERE) {
             w->builds->build[build].counted = true;
+        }
     }
     if (status == PROFD_OK && keep > old) {
         if (w->news == LIMIT_ATTACH_NEWS) {
@@ -142,8 +151,9 @@ static enum profd_status walk_count(struct walk *w, const struct attach_count *c
             status = take(w, c, keep - old, e);
         }
     }
-    if (status == PROFD_OK && keep > 0)
+    if (status == PROFD_OK && keep > 0) {
         status = places_put(w, c->table, c->slot, keep, e);
+    }
     return status;
 }
 
@@ -156,8 +166,9 @@ static enum profd_status walk_all(struct walk *w, struct profd_error *e)
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && attach_table_next(image, &cursor, &size)) {
         status = attach_reading_load(w->reading, cursor.at, size, e);
-        while (status == PROFD_OK && attach_table_count(image, &cursor, &c))
+        while (status == PROFD_OK && attach_table_count(image, &cursor, &c)) {
             status = walk_count(w, &c, e);
+        }
         attach_reading_drop(w->reading, cursor.at, size);
     }
     w->d->bad += cursor.bad;
@@ -172,10 +183,11 @@ enum profd_status attach_difference_make(struct attach_reading *r, struct attach
     struct attach_difference made = {.bad = 0};
     struct walk w = {.reading = r, .builds = builds, .before = before, .d = &made};
     enum profd_status status = walk_all(&w, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *d = made;
-    else
+    } else {
         attach_difference_done(&made);
+    }
     return status;
 }
 

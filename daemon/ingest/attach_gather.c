@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "core/sum.h"
-#include "ingest/attach_parts.h"
+#include "ingest/attach_internal.h"
 
 #define PROBES 16u
 #define FIRST 64u /* arcs, ticks */
@@ -25,8 +25,9 @@ static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc 
     uint32_t at = arc_hash(arc);
     for (uint32_t i = 0; i < PROBES; i++, at++) {
         uint32_t *slot = &s->slots[at & s->mask];
-        if (*slot == 0 || arc_equal(&s->arc[*slot - 1], arc))
+        if (*slot == 0 || arc_equal(&s->arc[*slot - 1], arc)) {
             return slot;
+        }
     }
     return NULL;
 }
@@ -40,20 +41,23 @@ static enum profd_status arcs_grow(struct attach_arcs *s, struct profd_error *e)
 {
     uint32_t capacity = s->capacity ? 4 * s->capacity : FIRST;
     struct attach_arc *arc = realloc(s->arc, capacity * sizeof *arc);
-    if (!arc)
+    if (!arc) {
         return no_memory(s->capacity, e);
+    }
     s->arc = arc;
     uint32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
-    if (!slots)
+    if (!slots) {
         return no_memory(s->capacity, e);
+    }
     free(s->slots);
     s->slots = slots;
     s->mask = 2 * capacity - 1;
     s->capacity = capacity;
     for (uint32_t i = 0; i < s->count; i++) {
         uint32_t *slot = slot_find(s, &s->arc[i]);
-        if (slot && *slot == 0)
+        if (slot && *slot == 0) {
             *slot = i + 1;
+        }
     }
     return PROFD_OK;
 }
@@ -62,16 +66,18 @@ enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc
 {
     bool saturated = false;
     enum profd_status status = s->count == s->capacity ? arcs_grow(s, e) : PROFD_OK;
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     uint32_t *slot = slot_find(s, arc);
     if (slot && *slot) {
         sum_add(&s->arc[*slot - 1].calls, arc->calls, &saturated);
         return PROFD_OK;
     }
     s->arc[s->count++] = *arc;
-    if (slot)
+    if (slot) {
         *slot = s->count;
+    }
     return PROFD_OK;
 }
 
@@ -87,8 +93,9 @@ enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_t
     if (s->count == s->capacity) {
         uint32_t capacity = s->capacity ? 2 * s->capacity : FIRST;
         struct attach_tick *grown = realloc(s->tick, capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
             return no_memory(s->capacity, e);
+        }
         s->tick = grown;
         s->capacity = capacity;
     }
@@ -107,14 +114,16 @@ void attach_ticks_sort(struct attach_ticks *s)
 {
     uint32_t kept = 0;
     bool saturated = false;
-    if (s->count == 0)
+    if (s->count == 0) {
         return;
+    }
     qsort(s->tick, s->count, sizeof *s->tick, compare_ticks);
     for (uint32_t i = 1; i < s->count; i++) {
-        if (compare_ticks(&s->tick[kept], &s->tick[i]) == 0)
+        if (compare_ticks(&s->tick[kept], &s->tick[i]) == 0) {
             sum_add(&s->tick[kept].ticks, s->tick[i].ticks, &saturated);
-        else
+        } else {
             s->tick[++kept] = s->tick[i];
+        }
     }
     s->count = kept + 1;
 }

@@ -1,15 +1,15 @@
-/* One harvest: read, subtract, believe, encode. */
+/* One harvest: read, subtract, validate, encode. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest/attach_parts.h"
-#include "ingest/believe.h"
-#include "ingest/ingest_believed.h"
+#include "ingest/attach_internal.h"
+#include "ingest/validate.h"
+#include "ingest/ingest_validated.h"
 #include "ingest/known.h"
 #include "ingest/ingest_wanted.h"
-#include "proto/utf8.h"
+#include "proto/label.h"
 
-/* What the steps hand to each other. */
+/* Data passed between the steps. */
 struct harvesting {
     struct attach_process *p;
     struct attach_reading reading;
@@ -17,7 +17,9 @@ struct harvesting {
     struct attach_builds builds;
     struct attach_difference difference;
     struct counts counts;
-    bool first, any, sampled, lost, paused;
+    bool first, any, sampled, lost, paused, label_left_out;
+    uint32_t parents;  /* processes that count it as a child, if that is new */
+    uint64_t children; /* that are new */
     struct attach_inside *in;
 };
 
@@ -35,31 +37,47 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a harvest");
 }
 
-/* Labels are the upload's: as text with NULs. What they may say is judged with the upload. */
+static bool label_is_known(const struct store_label *labels, size_t n, const char *name, size_t name_size)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(labels[i].name) == name_size && memcmp(labels[i].name, name, name_size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Labels are the upload's: as text with NULs. One that breaks the rules is left out, and that is a reason in reports:
+ * the calls of a process are worth more than its label. (A collector of this version leaves it out itself.) */
 static enum profd_status labels_read(struct harvesting *w, struct profd_error *e)
 {
     const struct attach_image *image = &w->reading.image;
     struct store_label *labels = ARENA_ARRAY(w->in->arena, LIMIT_LABELS, struct store_label);
-    size_t n = 0, at = 0, name_size;
+    size_t n = 0, at = 0, bytes = 0, name_size;
     const char *name, *value;
     bool bad;
-    if (!labels)
+    if (!labels) {
         return no_memory(e);
+    }
+    w->label_left_out = image->header.words[ATTACH_WORD_LABELS_LEFT_OUT] > 0;
     while (attach_label_next(image, &at, &name, &name_size, &value, &bad)) {
         size_t size = name_size + 1 + strlen(value);
-        if (n == LIMIT_LABELS)
-            return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u labels", LIMIT_LABELS);
-        if (!utf8_valid((const uint8_t *)name, size))
-            return profd_error_set(e, PROFD_REFUSED, "label number %zu of a process is not UTF-8: \"%.200s\"", n + 1,
-                                   name);
+        if (n == LIMIT_LABELS || bytes + size > LIMIT_LABEL_BYTES || label_is_known(labels, n, name, name_size) ||
+            label_judge(name, name_size, value, size - name_size - 1) != LABEL_GOOD) {
+            w->label_left_out = true;
+            continue;
+        }
+        bytes += size;
         labels[n].name = arena_copy(w->in->arena, name, name_size);
         labels[n].value = arena_copy(w->in->arena, value, size - name_size - 1);
-        if (!labels[n].name || !labels[n].value)
+        if (!labels[n].name || !labels[n].value) {
             return no_memory(e);
+        }
         n++;
     }
-    if (bad)
+    if (bad) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts, labels: no name=value at byte %zu", at);
+    }
     w->after.labels = labels;
     w->after.label_count = n;
     return PROFD_OK;
@@ -69,16 +87,33 @@ static enum profd_status read_all(struct harvesting *w, struct profd_error *e)
 {
     struct attach_process *p = w->p;
     enum profd_status status = attach_reading_open(p->memfd, p->size, &w->reading, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     const struct attach_header *h = &w->reading.image.header;
-    if (memcmp(h->instance, p->facts.instance, sizeof h->instance) != 0)
+    if (memcmp(h->instance, p->facts.instance, sizeof h->instance) != 0) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts have become those of another instance");
-    if (p->snapshot)
+    }
+    if (p->snapshot) {
         status = attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = attach_builds_list(&w->reading.image, w->in->arena, &w->builds, e);
+    }
     return status;
+}
+
+/* All at once: the word is written when the names are there. */
+static uint32_t parents_count(const struct attach_snapshot *s)
+{
+    const uint64_t n = s->words[ATTACH_WORD_IS_CHILD];
+    return n < ATTACH_PARENTS_MAX ? (uint32_t)n : ATTACH_PARENTS_MAX;
+}
+
+static void parents_copy(const struct attach_header *h, uint8_t out[ATTACH_PARENTS_MAX][ATTACH_INSTANCE_SIZE])
+{
+    memcpy(out[0], h->parent, sizeof h->parent);
+    memcpy(out[1], h->elders, sizeof h->elders);
 }
 
 /* The difference, as counts, and the next snapshot's contents. */
@@ -88,10 +123,12 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     struct attach_difference *d = &w->difference;
     uint64_t words[WORDS_ROOM];
     enum profd_status status = attach_difference_make(&w->reading, &w->builds, &w->before.places, d, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = labels_read(w, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     if (h->rate == 0 && d->ticks.count > 0) { /* ticks of nothing */
         d->bad += d->ticks.count;
         d->ticks.count = 0;
@@ -105,6 +142,8 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     w->after.places = d->places;
     attach_words_take(&w->reading.image, &w->builds, d->outside, &w->before, w->after.words);
     attach_words_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, words);
+    w->children = w->after.words[ATTACH_WORD_CHILDREN] - w->before.words[ATTACH_WORD_CHILDREN];
+    w->parents = parents_count(&w->after) - parents_count(&w->before);
     words[WORDS_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
     w->paused = words[WORDS_PAUSES] > 0;
     w->lost =
@@ -115,29 +154,35 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
 }
 
 /* The same rules, and the same order of them, as for an upload. */
-static enum profd_status believe(struct harvesting *w, struct known *known, enum attach_end end, struct store_upload *u,
-                                 struct profd_error *e)
+static enum profd_status validate(struct harvesting *w, struct known *known, enum attach_end end,
+                                  struct store_upload *u, struct profd_error *e)
 {
     uint32_t retry_after_ms;
-    struct attach_delivery d = {.uid = w->p->uid,
-                                .received = w->after.end,
-                                .start = w->first ? w->p->facts.start : w->before.end,
-                                .instance = w->after.instance,
-                                .host = w->p->origin.host,
-                                .first = w->first,
-                                .inexact = (w->lost ? (unsigned)INEXACT_LOST : 0u) |
-                                           (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
-                                           (w->paused ? (unsigned)INEXACT_PAUSED : 0u) |
-                                           (end == ATTACH_NOT_SEEN ? (unsigned)INEXACT_END_NOT_SEEN : 0u),
-                                .build_count = w->builds.count,
-                                .builds = w->builds.build,
-                                .label_count = w->after.label_count,
-                                .labels = w->after.labels};
-    enum profd_status status = attach_upload_believe(&d, w->in, u, e);
-    if (status == PROFD_OK && w->any)
-        status = believe_decoded(known, w->in->builds, u, &w->counts, e);
-    if (status == PROFD_OK)
+    int64_t idle = w->p->facts.harvested; /* nothing was counted until then, or it is in the snapshot */
+    struct attach_delivery d = {
+        .uid = w->p->uid,
+        .received = w->after.end,
+        .start = w->first               ? w->p->facts.start
+                 : idle > w->before.end ? idle
+                                        : w->before.end,
+        .instance = w->after.instance,
+        .host = w->p->origin.host,
+        .first = w->first,
+        .inexact = (w->lost ? (unsigned)INEXACT_LOST : 0u) | (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
+                   (w->paused ? (unsigned)INEXACT_PAUSED : 0u) |
+                   (w->label_left_out && (w->any || w->first) ? (unsigned)INEXACT_LABEL_LEFT_OUT : 0u) |
+                   (end == ATTACH_NOT_SEEN ? (unsigned)INEXACT_END_NOT_SEEN : 0u),
+        .build_count = w->builds.count,
+        .builds = w->builds.build,
+        .label_count = w->after.label_count,
+        .labels = w->after.labels};
+    enum profd_status status = attach_upload_validate(&d, w->in, u, e);
+    if (status == PROFD_OK && w->any) {
+        status = validate_decoded(known, w->in->builds, u, &w->counts, e);
+    }
+    if (status == PROFD_OK) {
         status = known_charge(known, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);
+    }
     return status;
 }
 
@@ -161,7 +206,6 @@ static void facts_fill(struct harvesting *w)
     f->ticks = w->after.words[ATTACH_WORD_TICKS];
     f->ticks_inside = w->after.words[ATTACH_WORD_TICKS_INSIDE];
     f->cpu_ns = w->after.words[ATTACH_WORD_CPU_NS];
-    f->slots = image->slots;
     f->bytes = image->header.used;
     f->harvested = w->after.end;
 }
@@ -173,18 +217,26 @@ static enum profd_status deliver(struct harvesting *w, struct known *known, enum
     struct attach_harvest made = {.any = true, .inside = w->in};
     struct store_upload *u = &made.put.upload;
     size_t counts_size = 0;
-    enum profd_status status = believe(w, known, end, u, e);
-    if (status == PROFD_OK && (w->any || u->inexact)) /* a reason is told even if it is all there is */
+    enum profd_status status = validate(w, known, end, u, e);
+    if (status == PROFD_OK && (w->any || u->inexact)) { /* a reason is stored even without counts */
         status = counts_encode(&w->counts, &w->in->counts, &counts_size, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = attach_snapshot_encode(&w->after, &w->in->snapshot, &made.put.snapshot_size, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = wanted_list_known(known, u, &made.wanted, &made.wanted_count, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     u->counts = w->in->counts;
     u->counts_size = counts_size;
     memcpy(made.put.instance, w->after.instance, sizeof made.put.instance);
+    parents_copy(&w->reading.image.header, w->in->parents);
+    made.put.children = w->children < UINT32_MAX ? w->children : UINT32_MAX; /* sums must not overflow */
+    made.put.parents = w->in->parents[0];
+    made.put.parent_count = w->parents;
     made.put.base = w->p->generation;
     made.put.snapshot = w->in->snapshot;
     made.more = w->difference.more;
@@ -200,18 +252,21 @@ static enum profd_status run(struct harvesting *w, struct known *known, int64_t 
                              struct attach_harvest *h, struct profd_error *e)
 {
     enum profd_status status = read_all(w, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     if (w->builds.count == 0) { /* the program has no row yet, so nothing is counted either */
         *h = (struct attach_harvest){.any = false};
         return PROFD_OK;
     }
     status = subtract(w, received, end, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     facts_fill(w);
-    if (w->any || end != ATTACH_LIVES)
+    if (w->any || w->children > 0 || w->parents > 0 || end != ATTACH_LIVES || !w->p->told) {
         return deliver(w, known, end, h, e);
+    }
     attach_publish(w->p, &w->in->facts);
     *h = (struct attach_harvest){.any = false};
     return PROFD_OK;
@@ -222,8 +277,9 @@ enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker
 {
     struct known *known = ingest_checker_known(checker);
     struct harvesting w = {.p = p, .first = !p->snapshot, .in = attach_inside_new()};
-    if (!w.in)
+    if (!w.in) {
         return no_memory(e);
+    }
     known_begin(known, generation);
     enum profd_status status = run(&w, known, received, end, h, e);
     harvesting_done(&w);

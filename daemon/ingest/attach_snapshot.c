@@ -40,8 +40,9 @@ static uint8_t *put_head(const struct attach_snapshot *s, uint8_t *p)
     p = varint_put(p, varint_zigzag((uint64_t)s->end));
     p = varint_put(p, s->rate);
     p = varint_put(p, ATTACH_SNAPSHOT_WORDS);
-    for (unsigned i = 0; i < ATTACH_SNAPSHOT_WORDS; i++)
+    for (unsigned i = 0; i < ATTACH_SNAPSHOT_WORDS; i++) {
         p = varint_put(p, s->words[i]);
+    }
     p = put_text(p, s->build_id);
     p = put_text(p, s->name);
     p = varint_put(p, s->label_count);
@@ -70,16 +71,18 @@ static uint8_t *put_places(const struct attach_places *s, uint8_t *p)
             next = s->slots[k] + 1;
         }
     }
-    for (uint32_t i = 0; i < s->count; i++)
+    for (uint32_t i = 0; i < s->count; i++) {
         p = varint_put(p, s->counts[i]);
+    }
     return p;
 }
 
 static size_t raw_room(const struct attach_snapshot *s)
 {
     size_t n = HEAD_MAX + 4 * VARINT_MAX + strlen(s->build_id) + strlen(s->name) + 2;
-    for (size_t i = 0; i < s->label_count; i++)
+    for (size_t i = 0; i < s->label_count; i++) {
         n += strlen(s->labels[i].name) + strlen(s->labels[i].value) + 2 * VARINT_MAX + 2;
+    }
     return n + (size_t)s->places.table_count * TABLE_MAX + (size_t)s->places.count * PLACE_MAX;
 }
 
@@ -87,14 +90,16 @@ static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_
 {
     size_t room = 1 + VARINT_MAX + deflate_bound(n), packed = 0;
     uint8_t *block = malloc(room), *fitted = NULL;
-    if (!block)
+    if (!block) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", n);
+    }
     block[0] = FORMAT;
     uint8_t *p = varint_put(block + 1, n);
     enum profd_status status = deflate_pack_checked(raw, n, p, room - (size_t)(p - block), &packed, e);
     packed += (size_t)(p - block);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         fitted = malloc(packed); /* it is kept for long */
+    }
     if (fitted) {
         memcpy(fitted, block, packed);
         *out = fitted;
@@ -109,12 +114,14 @@ static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_
 enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
                                          struct profd_error *e)
 {
-    if (s->places.count > LIMIT_ATTACH_SLOTS)
+    if (s->places.count > LIMIT_ATTACH_SLOTS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", s->places.count,
                                LIMIT_ATTACH_SLOTS);
+    }
     uint8_t *raw = malloc(raw_room(s));
-    if (!raw)
+    if (!raw) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", s->places.count);
+    }
     size_t n = (size_t)(put_places(&s->places, put_head(s, raw)) - raw);
     enum profd_status status = pack(raw, n, out, size, e);
     free(raw);
@@ -172,8 +179,9 @@ static void get_head(struct reader *r, struct attach_snapshot *s)
     s->end = (int64_t)varint_unzigzag(get(r, UINT64_MAX));
     s->rate = (uint32_t)get(r, UINT32_MAX);
     uint64_t words = get(r, ATTACH_SNAPSHOT_WORDS);
-    for (uint64_t i = 0; i < words; i++)
+    for (uint64_t i = 0; i < words; i++) {
         s->words[i] = get(r, INT64_MAX);
+    }
     s->build_id = get_text(r, BUILDID_TEXT_SIZE - 1);
     s->name = get_text(r, LIMIT_BUILD_NAME);
     r->bad = r->bad || buildid_parse(s->build_id, strlen(s->build_id), &(struct buildid){""}, NULL) != PROFD_OK;
@@ -185,8 +193,9 @@ static void get_tables(struct reader *r, struct attach_places *p)
     uint32_t page = 0, total = 0;
     for (uint32_t i = 0; i < p->table_count && !r->bad; i++) {
         uint32_t step = (uint32_t)get(r, ATTACH_SIZE_MAX / ATTACH_PAGE), used = (uint32_t)get(r, p->count - total);
-        if (step == 0 || used == 0 || step > ATTACH_SIZE_MAX / ATTACH_PAGE - page)
+        if (step == 0 || used == 0 || step > ATTACH_SIZE_MAX / ATTACH_PAGE - page) {
             r->bad = true;
+        }
         page += step;
         p->tables[i] = (struct attach_place){.page = page, .first = total, .used = used};
         total += used;
@@ -211,7 +220,7 @@ static void get_columns(struct reader *r, struct attach_places *p)
     r->bad = r->bad || r->at != r->end;
 }
 
-/* What the texts and columns need, in one block behind the raw bytes. */
+/* Texts and columns, in one block after the raw bytes. */
 struct memory {
     uint8_t *block;
     size_t raw;
@@ -223,8 +232,9 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
     struct store_label *labels = NULL;
     get_head(&r, s);
     labels = calloc(s->label_count + 1, sizeof *labels);
-    if (!labels)
+    if (!labels) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot");
+    }
     s->labels = labels;
     for (size_t i = 0; i < s->label_count && !r.bad; i++) {
         labels[i].name = get_text(&r, LIMIT_LABEL_NAME);
@@ -239,8 +249,9 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
         p->tables = calloc((size_t)p->table_count + 1, sizeof *p->tables);
         p->slots = calloc((size_t)p->count + 1, sizeof *p->slots);
         p->counts = calloc((size_t)p->count + 1, sizeof *p->counts);
-        if (!p->tables || !p->slots || !p->counts)
+        if (!p->tables || !p->slots || !p->counts) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", p->count);
+        }
         get_tables(&r, p);
         get_columns(&r, p);
     }
@@ -255,26 +266,32 @@ enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct att
 {
     const uint8_t *at = in + 1;
     uint64_t raw = 0;
-    if (n < 2 || in[0] != FORMAT)
+    if (n < 2 || in[0] != FORMAT) {
         return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts has format %u; known is %d",
                                n ? in[0] : 0u, FORMAT);
+    }
     size_t head = varint_get(&at, in + n, &raw) ? (size_t)(at - in) : n;
-    if (raw == 0 || raw > RAW_MAX || raw > deflate_content_max(n - head))
+    if (raw == 0 || raw > RAW_MAX || raw > deflate_content_max(n - head)) {
         return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts says that its %zu bytes hold %llu", n,
                                (unsigned long long)raw);
+    }
     struct memory m = {malloc((size_t)raw), (size_t)raw};
     struct attach_snapshot s = {.block = m.block};
-    if (!m.block)
+    if (!m.block) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %llu bytes", (unsigned long long)raw);
+    }
     enum profd_status status = deflate_unpack(at, n - head, m.block, (size_t)raw, e);
-    if (status == PROFD_MALFORMED)
+    if (status == PROFD_MALFORMED) {
         status = profd_error_wrap(e, PROFD_DAMAGED, "a snapshot of shared counts");
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = get_all(&m, &s, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *out = s;
-    else
+    } else {
         attach_snapshot_done(&s);
+    }
     return status;
 }
 

@@ -10,7 +10,7 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-/* Words of the header, then what a reader counts himself. */
+/* Counters of the header, then those that the reader counts. */
 enum attach_snapshot_word {
     ATTACH_SNAPSHOT_NAMELESS = ATTACH_WORD_ROOM, /* modules without build-id */
     ATTACH_SNAPSHOT_UNLISTED,                    /* modules beyond LIMIT_BUILDS */
@@ -46,7 +46,7 @@ struct attach_snapshot {
  * TOO_LARGE, NO_MEMORY or OK. */
 enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
                                          struct profd_error *e);
-/* DAMAGED for bytes that are none of ours, NO_MEMORY. attach_snapshot_done frees. O(bytes). */
+/* DAMAGED: the bytes are not a snapshot; NO_MEMORY. attach_snapshot_done frees. O(bytes). */
 enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct attach_snapshot *out,
                                          struct profd_error *e);
 void attach_snapshot_done(struct attach_snapshot *s);

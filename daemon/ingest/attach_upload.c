@@ -1,8 +1,8 @@
-/* A live process speaks as an upload does, and is believed by the same rules. */
+/* The counts of a live process are validated by the rules for uploads. */
 #include <string.h>
 
-#include "ingest/attach_parts.h"
-#include "ingest/believe.h"
+#include "ingest/attach_internal.h"
+#include "ingest/validate.h"
 #include "proto/message.h"
 
 #define SECOND INT64_C(1000000000)
@@ -19,18 +19,21 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a harvest");
 }
 
-enum profd_status attach_upload_believe(const struct attach_delivery *d, struct attach_inside *in,
-                                        struct store_upload *u, struct profd_error *e)
+enum profd_status attach_upload_validate(const struct attach_delivery *d, struct attach_inside *in,
+                                         struct store_upload *u, struct profd_error *e)
 {
     struct message_build *builds = ARENA_ARRAY(in->arena, d->build_count, struct message_build);
     struct message_label *labels = ARENA_ARRAY(in->arena, d->label_count + 1, struct message_label);
     char *host = arena_copy(in->arena, d->host, strlen(d->host));
-    if (!builds || !labels || !host)
+    if (!builds || !labels || !host) {
         return no_memory(e);
-    for (size_t i = 0; i < d->build_count; i++)
+    }
+    for (size_t i = 0; i < d->build_count; i++) {
         builds[i] = (struct message_build){d->builds[i].id.text, d->builds[i].name};
-    for (size_t i = 0; i < d->label_count; i++)
+    }
+    for (size_t i = 0; i < d->label_count; i++) {
         labels[i] = (struct message_label){d->labels[i].name, d->labels[i].value};
+    }
     struct message_upload m = {.sender = {d->instance, UPLOAD_SENDER_SIZE},
                                .sequence = 1,
                                .start = start_judge(d),
@@ -43,5 +46,5 @@ enum profd_status attach_upload_believe(const struct attach_delivery *d, struct 
                                .processes_started = d->first,
                                .host = host,
                                .process = {d->instance, ATTACH_INSTANCE_SIZE}};
-    return believe_upload(d->uid, d->received, &m, in->arena, u, &in->builds, e);
+    return validate_upload(d->uid, d->received, &m, in->arena, u, &in->builds, e);
 }

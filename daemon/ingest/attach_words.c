@@ -1,8 +1,8 @@
-/* The collector's words: what they were, what is new of them, in units that add up. */
+/* The collector's counters: computes their differences, in units that can be added up. */
 #include <string.h>
 
 #include "core/sum.h"
-#include "ingest/attach_parts.h"
+#include "ingest/attach_internal.h"
 
 #define SECOND 1000000000u
 
@@ -13,13 +13,16 @@ void attach_words_take(const struct attach_image *image, const struct attach_bui
 {
     bool saturated = false;
     memset(out, 0, ATTACH_SNAPSHOT_WORDS * sizeof out[0]);
-    for (unsigned i = 0; i < ATTACH_WORD_COUNT; i++)
+    for (unsigned i = 0; i < ATTACH_WORD_COUNT; i++) {
         out[i] = image->header.words[i] > SUM_MAX ? SUM_MAX : image->header.words[i];
+    }
     out[ATTACH_SNAPSHOT_NAMELESS] = b->nameless;
     out[ATTACH_SNAPSHOT_UNLISTED] = b->unlisted;
-    for (unsigned i = 0; i < ATTACH_SNAPSHOT_WORDS; i++)
-        if (out[i] < before->words[i])
+    for (unsigned i = 0; i < ATTACH_SNAPSHOT_WORDS; i++) {
+        if (out[i] < before->words[i]) {
             out[i] = before->words[i];
+        }
+    }
     sum_add(&out[ATTACH_SNAPSHOT_OUTSIDE], outside, &saturated);
 }
 
@@ -42,8 +45,9 @@ static uint64_t grown(const struct pair *p, unsigned word)
 static uint64_t grown_ns(const struct pair *p, unsigned word)
 {
     uint32_t rate = p->after->rate;
-    if (p->before->rate != rate)
+    if (p->before->rate != rate) {
         return to_ns(grown(p, word), rate);
+    }
     return to_ns(p->after->words[word], rate) - to_ns(p->before->words[word], rate);
 }
 
@@ -74,8 +78,9 @@ void attach_words_subtract(const struct attach_snapshot *after, const struct att
     struct pair p = {after, before};
     bool saturated = false;
     memset(out, 0, WORDS_ROOM * sizeof out[0]);
-    for (unsigned i = 0; i < sizeof MAP / sizeof MAP[0]; i++)
+    for (unsigned i = 0; i < sizeof MAP / sizeof MAP[0]; i++) {
         out[MAP[i].word] = MAP[i].ns ? grown_ns(&p, MAP[i].from) : grown(&p, MAP[i].from);
+    }
     out[mode == ATTACH_MODE_WALL ? WORDS_WALL_NS : WORDS_SAMPLED_NS] = grown_ns(&p, ATTACH_WORD_TICKS);
     sum_add(&out[WORDS_MODULES_LOST], grown(&p, ATTACH_SNAPSHOT_UNLISTED), &saturated);
     out[WORDS_PROCESSES] = first;
@@ -90,12 +95,16 @@ bool attach_words_lose(const struct attach_snapshot *after, const struct attach_
                                            ATTACH_WORD_OVERLAPS,        ATTACH_WORD_THREADS_UNTIMED,
                                            ATTACH_WORD_FOREIGN_SIGPROF, ATTACH_SNAPSHOT_UNLISTED};
     struct pair p = {after, before};
-    for (unsigned i = 0; i < sizeof LOSSES; i++)
-        if (grown(&p, LOSSES[i]) > 0)
+    for (unsigned i = 0; i < sizeof LOSSES; i++) {
+        if (grown(&p, LOSSES[i]) > 0) {
             return true;
-    for (unsigned i = 0; i < sizeof STATES; i++)
-        if (after->words[STATES[i]] > 0)
+        }
+    }
+    for (unsigned i = 0; i < sizeof STATES; i++) {
+        if (after->words[STATES[i]] > 0) {
             return true;
-    /* Ticks of two rates that can't be told apart. */
+        }
+    }
+    /* Ticks of two rates that cannot be distinguished. */
     return before->rate != 0 && before->rate != after->rate && grown(&p, ATTACH_WORD_TICKS) > 0;
 }

@@ -1,5 +1,5 @@
-/* Corridor 1: payload → decode → validate → profile → store. Synchronous. The first steps may run on another thread
- * than the writer's, while that one waits for the disk. */
+/* Uploads: payload → decode → validate → profile → store. Synchronous. The first steps may run on another thread than
+ * the writer's, while the writer waits for the disk. */
 #ifndef PROFD_INGEST_INGEST_H
 #define PROFD_INGEST_INGEST_H
 
@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 struct ingest_checker;
-struct ingest_believed;
+struct ingest_validated;
 
 /* One upload on its way. The first part is given, the second filled in; zero both at first. */
 struct ingest_item {
@@ -23,9 +23,9 @@ struct ingest_item {
     const uint8_t *payload; /* of an UPLOAD frame, inflated */
     size_t size;
 
-    struct ingest_believed *believed; /* of ingest_check, until ingest_batch or ingest_item_done */
-    enum profd_status status;         /* OK: acknowledge; else NACK with error */
-    uint32_t retry_after_ms;          /* of a NACK that knows it, else 0 */
+    struct ingest_validated *validated; /* of ingest_check, until ingest_batch or ingest_item_done */
+    enum profd_status status;           /* OK: acknowledge; else NACK with error */
+    uint32_t retry_after_ms;            /* of a NACK that knows it, else 0 */
     bool duplicate;
     struct profd_error error;
     uint64_t ticks, calls; /* of a stored upload */
@@ -41,13 +41,13 @@ struct ingest_item {
 enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **out, struct profd_error *e);
 /* Accepts NULL. */
 void ingest_checker_free(struct ingest_checker *c);
-/* Decodes and believes one item; generation is a number that has grown since the store last took or lost an executable.
- * The payload is borrowed until ingest_batch. The item's status is OK (believed is set then) or final, but for
- * WRONG_BUILD, on which ingest_batch has the last word. */
+/* Decodes and validates one item. generation is a number that grows when the store adds or removes an executable. The
+ * payload is borrowed until ingest_batch. The item's status is OK (then it is validated) or final, except WRONG_BUILD,
+ * which ingest_batch decides. */
 void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_item *item);
 
-/* Stores all believed items in one transaction: when that fails each of them gets its status. Items that were not
- * checked are checked first. No item is lost without a status. */
+/* Stores all validated items in one transaction; if that fails, each of them gets its status. Items that were not
+ * checked are checked first. Every item gets a status. */
 void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n);
 void ingest_item_done(struct ingest_item *item);
 
@@ -55,15 +55,15 @@ void ingest_item_done(struct ingest_item *item);
  * why. */
 struct ingest_object {
     uint32_t uid;
-    bool trusted; /* sender root, or a root-owned file nobody else may write */
+    bool trusted; /* the sender is root, or the file is root's and no other user may write it */
     int64_t received;
-    const char *build_id; /* the id that was asked for, "" if nobody asked */
+    const char *build_id; /* the requested id, "" if there was no request */
     const char *name;
     const uint8_t *answer;
     size_t answer_size;
     const char *failure;
 };
-/* Validates like a stranger's bytes, compares the id with the one asked for (WRONG_BUILD), stores. */
+/* Validates the bytes as untrusted, compares the id with the requested one (WRONG_BUILD), stores. */
 enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e);
 
 #endif

@@ -1,9 +1,9 @@
-/* The first half of the corridor: bytes of a stranger → an upload that is believed, or a sentence. */
+/* Decodes and validates the bytes of an upload, or explains in a sentence why it is refused. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest/believe.h"
-#include "ingest/ingest_believed.h"
+#include "ingest/validate.h"
+#include "ingest/ingest_validated.h"
 #include "ingest/known.h"
 #include "proto/frame.h"
 
@@ -16,8 +16,9 @@ struct ingest_checker {
 enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **out, struct profd_error *e)
 {
     struct ingest_checker *c = calloc(1, sizeof *c);
-    if (c)
+    if (c) {
         c->known = known_new(s);
+    }
     if (!c || !c->known) {
         free(c);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check uploads");
@@ -28,8 +29,9 @@ enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **ou
 
 void ingest_checker_free(struct ingest_checker *c)
 {
-    if (!c)
+    if (!c) {
         return;
+    }
     known_free(c->known);
     free(c);
 }
@@ -39,18 +41,19 @@ struct known *ingest_checker_known(struct ingest_checker *c)
     return c->known;
 }
 
-void ingest_believed_free(struct ingest_item *item)
+void ingest_validated_free(struct ingest_item *item)
 {
-    struct ingest_believed *b = item->believed;
-    if (!b)
+    struct ingest_validated *b = item->validated;
+    if (!b) {
         return;
+    }
     message_done(&b->message);
     arena_free(b->arena);
     free(b);
-    item->believed = NULL;
+    item->validated = NULL;
 }
 
-/* An arena for what believe_upload takes: thousands of uploads wait in it, so it is no larger than that. */
+/* An arena for what validate_upload takes: thousands of uploads wait in it, so it is no larger than that. */
 static struct arena *take_arena(const struct message_upload *m)
 {
     size_t builds = m->build_count > LIMIT_BUILDS ? 0 : m->build_count;
@@ -59,28 +62,31 @@ static struct arena *take_arena(const struct message_upload *m)
                      (labels + 1) * sizeof(struct store_label));
 }
 
-static enum profd_status check(struct ingest_checker *c, struct ingest_item *item, struct ingest_believed *b)
+static enum profd_status check(struct ingest_checker *c, struct ingest_item *item, struct ingest_validated *b)
 {
     struct store_build *builds;
     b->arena = take_arena(&b->message.as.upload);
-    if (!b->arena)
+    if (!b->arena) {
         return profd_error_set(&item->error, PROFD_NO_MEMORY, "no memory for an upload");
+    }
     enum profd_status status =
-        believe_upload(item->uid, item->received, &b->message.as.upload, b->arena, &b->upload, &builds, &item->error);
-    if (status == PROFD_OK)
-        status = believe_counts(c->known, builds, &b->upload, &item->error);
+        validate_upload(item->uid, item->received, &b->message.as.upload, b->arena, &b->upload, &builds, &item->error);
+    if (status == PROFD_OK) {
+        status = validate_counts(c->known, builds, &b->upload, &item->error);
+    }
     /* Last, when all else is well: what is refused for other reasons costs nothing. */
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = known_charge(c->known, item->uid, item->received, builds, b->upload.build_count, &item->retry_after_ms,
                               &item->error);
+    }
     return status;
 }
 
 void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_item *item)
 {
-    struct ingest_believed *b = calloc(1, sizeof *b);
+    struct ingest_validated *b = calloc(1, sizeof *b);
     item->error.sentence[0] = 0;
-    item->believed = NULL;
+    item->validated = NULL;
     item->retry_after_ms = 0;
     if (!b) {
         item->status = profd_error_set(&item->error, PROFD_NO_MEMORY, "no memory for an upload");
@@ -92,8 +98,9 @@ void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_i
         free(b);
         return;
     }
-    item->believed = b;
+    item->validated = b;
     item->status = check(c, item, b);
-    if (item->status != PROFD_OK && item->status != PROFD_WRONG_BUILD)
-        ingest_believed_free(item);
+    if (item->status != PROFD_OK && item->status != PROFD_WRONG_BUILD) {
+        ingest_validated_free(item);
+    }
 }

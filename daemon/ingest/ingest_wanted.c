@@ -9,8 +9,9 @@ static void copy_name(char *out, size_t size, const char *name)
     size_t n = strlen(name);
     if (n >= size) {
         n = size - 1;
-        while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
+        while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80) {
             n--;
+        }
     }
     memcpy(out, name, n);
     out[n] = 0;
@@ -18,10 +19,12 @@ static void copy_name(char *out, size_t size, const char *name)
 
 static bool add(const struct store_upload *u, size_t i, struct wanted_build **list, size_t *count)
 {
-    if (!*list)
+    if (!*list) {
         *list = calloc(u->build_count < WANTED_MAX ? u->build_count : WANTED_MAX, sizeof **list);
-    if (!*list)
+    }
+    if (!*list) {
         return false;
+    }
     struct wanted_build *w = &(*list)[(*count)++];
     w->id = u->builds[i].id;
     copy_name(w->name, sizeof w->name, u->builds[i].name);
@@ -32,10 +35,12 @@ void wanted_list(struct store *s, const struct store_upload *u, struct wanted_bu
 {
     for (size_t i = 0; i < u->build_count && *count < WANTED_MAX; i++) {
         bool has = true;
-        if (store_has_object(s, u->uid, u->builds[i].id.text, &has, NULL) != PROFD_OK || has)
+        if (store_has_object(s, u->uid, u->builds[i].id.text, &has, NULL) != PROFD_OK || has) {
             continue;
-        if (!add(u, i, out, count))
+        }
+        if (!add(u, i, out, count)) {
             return;
+        }
     }
 }
 
@@ -48,8 +53,9 @@ enum profd_status wanted_list_known(struct known *k, const struct store_upload *
     for (size_t i = 0; i < u->build_count && n < WANTED_MAX && status == PROFD_OK; i++) {
         bool has = true;
         status = known_has_object(k, u->uid, u->builds[i].id.text, &has, e);
-        if (status == PROFD_OK && !has && !add(u, i, &list, &n))
+        if (status == PROFD_OK && !has && !add(u, i, &list, &n)) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to ask for executables");
+        }
     }
     if (status != PROFD_OK) {
         free(list);

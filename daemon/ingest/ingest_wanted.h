@@ -15,7 +15,7 @@
  * NULL if there is none. The upload is durable, so nothing here may fail it: what cannot be found out is asked for with
  * the next one. */
 void wanted_list(struct store *s, const struct store_upload *u, struct wanted_build **out, size_t *count);
-/* The same by what is remembered, for who asks often. Fails like known_has_object. */
+/* The same from the cache, for frequent calls. Fails like known_has_object. */
 enum profd_status wanted_list_known(struct known *k, const struct store_upload *u, struct wanted_build **out,
                                     size_t *count, struct profd_error *e);
 

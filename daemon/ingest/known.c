@@ -60,8 +60,9 @@ static void free_node(void *p)
 struct known *known_new(struct store *s)
 {
     struct known *k = calloc(1, sizeof *k);
-    if (k)
+    if (k) {
         k->store = s;
+    }
     return k;
 }
 
@@ -74,8 +75,9 @@ static void forget_nodes(struct known *k)
 
 void known_free(struct known *k)
 {
-    if (!k)
+    if (!k) {
         return;
+    }
     forget_nodes(k);
     tdestroy(k->allowances, free);
     free(k);
@@ -84,8 +86,9 @@ void known_free(struct known *k)
 void known_begin(struct known *k, uint64_t generation)
 {
     k->generation = generation;
-    if (k->count > NODES_MAX || k->bytes > BYTES_MAX)
+    if (k->count > NODES_MAX || k->bytes > BYTES_MAX) {
         forget_nodes(k);
+    }
 }
 
 /* The node of a build as one user sees it. NULL when out of memory. */
@@ -95,11 +98,13 @@ static struct known_node *open_node(struct known *k, uint32_t uid, const char *b
     size_t n = strnlen(build_id, sizeof key.id - 1);
     memcpy(key.id, build_id, n);
     struct known_node *const *found = tfind(&key, &k->nodes, compare_nodes);
-    if (found)
+    if (found) {
         return *found;
+    }
     node = malloc(sizeof *node);
-    if (!node)
+    if (!node) {
         return NULL;
+    }
     *node = key;
     if (!tsearch(node, &k->nodes, compare_nodes)) {
         free(node);
@@ -120,18 +125,21 @@ static enum profd_status load_bounds(struct known *k, struct known_node *node, s
     const uint8_t *bytes;
     size_t n = 0;
     enum profd_status status = store_get_bounds(k->store, node->uid, node->id, &bytes, &n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     uint8_t *copy = n > 0 ? malloc(n) : NULL;
-    if (n > 0 && !copy)
+    if (n > 0 && !copy) {
         return no_memory(e);
+    }
     k->bytes += n;
     k->bytes -= node->size;
     free(node->bytes);
     node->bytes = copy;
     node->size = n;
-    if (n > 0)
+    if (n > 0) {
         memcpy(copy, bytes, n);
+    }
     node->asked = true;
     node->generation = k->generation;
     return PROFD_OK;
@@ -141,15 +149,18 @@ enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *b
                                     struct profd_error *e)
 {
     struct known_node *node = open_node(k, uid, build_id);
-    if (!node)
+    if (!node) {
         return no_memory(e);
+    }
     if (!node->asked || node->generation != k->generation) {
         enum profd_status status = load_bounds(k, node, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
         /* An object without any code says nothing about addresses. */
-        if (!node->bytes || !bounds_open(node->bytes, node->size, &node->bounds))
+        if (!node->bytes || !bounds_open(node->bytes, node->size, &node->bounds)) {
             node->bounds.count = 0;
+        }
     }
     *bounds = node->bounds.count > 0 ? &node->bounds : NULL;
     return PROFD_OK;
@@ -159,12 +170,14 @@ enum profd_status known_has_object(struct known *k, uint32_t uid, const char *bu
                                    struct profd_error *e)
 {
     struct known_node *node = open_node(k, uid, build_id);
-    if (!node)
+    if (!node) {
         return no_memory(e);
+    }
     if (!node->judged || node->judged_at != k->generation) {
         enum profd_status status = store_has_object(k->store, uid, build_id, &node->has, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
         node->judged = true;
         node->judged_at = k->generation;
     }
@@ -184,13 +197,15 @@ static enum profd_status is_new(struct known *k, struct known_node *node, bool *
     struct store_scope scope = {.uid = node->uid};
     bool seen = false;
     *fresh = false;
-    if (node->named)
+    if (node->named) {
         return PROFD_OK;
+    }
     struct profd_error why;
     enum profd_status status = store_get_build(k->store, &scope, node->id, see_row, &seen, &why);
     if (status != PROFD_OK && status != PROFD_NOT_FOUND) { /* not to find it is no failure: nothing is said of it */
-        if (e)
+        if (e) {
             *e = why;
+        }
         return status;
     }
     node->named = seen;
@@ -213,8 +228,9 @@ static struct known_allowance *open_allowance(struct known *k, uint32_t uid, int
         return a;
     }
     a = malloc(sizeof *a);
-    if (!a)
+    if (!a) {
         return NULL;
+    }
     *a = key;
     if (!tsearch(a, &k->allowances, compare_allowances)) {
         free(a);
@@ -232,27 +248,31 @@ enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, 
         bool fresh = false;
         node = open_node(k, uid, builds[i].id.text);
         enum profd_status status = node ? is_new(k, node, &fresh, e) : no_memory(e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
         cost += fresh ? HOUR : 0;
     }
-    if (cost == 0)
+    if (cost == 0) {
         return PROFD_OK;
+    }
     struct known_allowance *a = open_allowance(k, uid, received);
-    if (!a)
+    if (!a) {
         return no_memory(e);
+    }
     if (cost > a->left) {
         *retry_after_ms = (uint32_t)((cost - a->left) / LIMIT_BUILDS_PER_HOUR_PER_UID / 1000000u) + 1;
         return profd_error_set(
-            e, PROFD_BUSY,
-            "user %u names %llu builds for the first time and may name %llu more now: %u an hour are taken", uid,
-            (unsigned long long)(cost / HOUR), (unsigned long long)(a->left / HOUR), LIMIT_BUILDS_PER_HOUR_PER_UID);
+            e, PROFD_BUSY, "user %u names %llu new builds, but may name only %llu more now: the limit is %u an hour",
+            uid, (unsigned long long)(cost / HOUR), (unsigned long long)(a->left / HOUR),
+            LIMIT_BUILDS_PER_HOUR_PER_UID);
     }
     a->left -= cost;
     for (size_t i = 0; i < n; i++) {
         node = open_node(k, uid, builds[i].id.text);
-        if (node)
+        if (node) {
             node->named = true;
+        }
     }
     return PROFD_OK;
 }

@@ -1,5 +1,4 @@
-/* What is remembered of builds while uploads are checked: where their executables have code, and who has named them
- * before. */
+/* A cache of builds for validation: where their executables have code, and which users have named them. */
 #ifndef PROFD_INGEST_KNOWN_H
 #define PROFD_INGEST_KNOWN_H
 
@@ -7,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ingest/bounds.h"
+#include "core/bounds.h"
 #include "proto/status.h"
 #include "store/store.h"
 
@@ -22,8 +21,8 @@ void known_free(struct known *k);
  * before is gone. */
 void known_begin(struct known *k, uint64_t generation);
 
-/* Where the executable has code that the uid is believed to run (store_get_bounds); *bounds NULL: nothing is known.
- * Lent until known_begin. O(log builds remembered), or a question to the store. */
+/* The address ranges of code in the executable that is trusted for the uid (store_get_bounds); *bounds NULL: unknown.
+ * Valid until known_begin. O(log cached builds), or a query of the store. */
 enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *build_id, const struct bounds **bounds,
                                     struct profd_error *e);
 

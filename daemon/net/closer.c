@@ -5,6 +5,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +18,7 @@
 #define FREE_MS 200 /* how long the end waits for closes under way */
 
 struct closer_job {
-    struct closer_job *next;
+    TAILQ_ENTRY(closer_job) next;
     uint32_t uid;
     int fd;
 };
@@ -23,14 +28,15 @@ struct closer_sender {
     struct closer_sender *next;
     uint32_t uid;
     size_t count;
+    unsigned running; /* in close() */
 };
 
 struct closer {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t filled, ended;
-    struct closer_job *first, *last;
+    TAILQ_HEAD(closer_jobs, closer_job) jobs;
     struct closer_sender *senders;
-    size_t waiting; /* jobs in the list */
+    size_t waiting; /* jobs in the list; those of a sender with CLOSER_RUNNING_PER_UID in close() stay there */
     unsigned threads, idle, threads_max;
     bool stopping;
 };
@@ -39,8 +45,9 @@ static struct closer_sender **closer_find(struct closer *c, uint32_t uid)
 {
     struct closer_sender **at = &c->senders;
 
-    while (*at && (*at)->uid != uid)
+    while (*at && (*at)->uid != uid) {
         at = &(*at)->next;
+    }
     return at;
 }
 
@@ -48,13 +55,34 @@ static void closer_forget(struct closer *c, uint32_t uid)
 {
     struct closer_sender **at = closer_find(c, uid), *sender = *at;
 
-    if (--sender->count)
+    sender->running -= sender->running > 0;
+    if (--sender->count) {
         return;
+    }
     *at = sender->next;
     free(sender);
 }
 
-/* Waits for a job, not for ever. NULL: the thread should end. */
+/* Takes the first job whose sender does not occupy its share of the threads; NULL if there is none. */
+static struct closer_job *closer_pick(struct closer *c)
+{
+    struct closer_job *job;
+
+    TAILQ_FOREACH(job, &c->jobs, next)
+    {
+        struct closer_sender *sender = *closer_find(c, job->uid);
+
+        if (sender->running < CLOSER_RUNNING_PER_UID) {
+            TAILQ_REMOVE(&c->jobs, job, next);
+            sender->running++;
+            c->waiting--;
+            return job;
+        }
+    }
+    return NULL;
+}
+
+/* Waits for a job, for a limited time. NULL: the thread should end. */
 static struct closer_job *closer_take(struct closer *c)
 {
     struct closer_job *job;
@@ -64,16 +92,10 @@ static struct closer_job *closer_take(struct closer *c)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_SECONDS;
     c->idle++;
-    while (!c->first && !c->stopping && result != ETIMEDOUT)
+    while (!(job = closer_pick(c)) && !c->stopping && result != ETIMEDOUT) {
         result = pthread_cond_timedwait(&c->filled, &c->lock, &until);
-    c->idle--;
-    job = c->first;
-    if (job) {
-        c->first = job->next;
-        if (!c->first)
-            c->last = NULL;
-        c->waiting--;
     }
+    c->idle--;
     return job;
 }
 
@@ -89,6 +111,7 @@ static void *closer_run(void *context)
         pthread_mutex_lock(&c->lock);
         closer_forget(c, job->uid);
         free(job);
+        pthread_cond_signal(&c->filled); /* the sender may have another, which was left in the list */
     }
     c->threads--;
     pthread_cond_signal(&c->ended);
@@ -103,14 +126,16 @@ static void closer_help(struct closer *c)
     sigset_t all, before;
     pthread_t id;
 
-    if (c->waiting <= c->idle || c->threads >= c->threads_max || pthread_attr_init(&attributes))
+    if (c->waiting <= c->idle || c->threads >= c->threads_max || pthread_attr_init(&attributes)) {
         return;
+    }
     sigfillset(&all);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (!pthread_create(&id, &attributes, closer_run, c))
+    if (!pthread_create(&id, &attributes, closer_run, c)) {
         c->threads++;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
 }
@@ -119,9 +144,11 @@ enum profd_status closer_new(unsigned threads_max, struct closer **out, struct p
 {
     struct closer *c = calloc(1, sizeof *c);
 
-    if (!c)
+    if (!c) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to close descriptors");
+    }
     c->threads_max = threads_max;
+    TAILQ_INIT(&c->jobs);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->filled, NULL);
     pthread_cond_init(&c->ended, NULL);
@@ -136,8 +163,9 @@ static bool closer_note(struct closer *c, uint32_t uid)
 
     if (!*at) {
         *at = calloc(1, sizeof **at);
-        if (!*at)
+        if (!*at) {
             return false;
+        }
         (*at)->uid = uid;
     }
     (*at)->count++;
@@ -158,11 +186,7 @@ void closer_close(struct closer *c, uint32_t uid, int fd)
     pthread_mutex_lock(&c->lock);
     noted = closer_note(c, uid);
     if (noted) {
-        if (c->last)
-            c->last->next = job;
-        else
-            c->first = job;
-        c->last = job;
+        TAILQ_INSERT_TAIL(&c->jobs, job, next);
         c->waiting++;
         closer_help(c);
         pthread_cond_signal(&c->filled);
@@ -174,13 +198,51 @@ void closer_close(struct closer *c, uint32_t uid, int fd)
     }
 }
 
+ssize_t closer_receive(struct closer *closer, uint32_t uid, int fd, void *into, size_t n)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(CLOSER_FDS_MAX * sizeof(int))];
+    } control;
+    struct iovec io = {.iov_base = into, .iov_len = n};
+    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
+    const ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+    for (struct cmsghdr *h = got >= 0 ? CMSG_FIRSTHDR(&m) : NULL; h; h = CMSG_NXTHDR(&m, h)) {
+        for (size_t i = 0; h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+                           CMSG_LEN((i + 1) * sizeof(int)) <= h->cmsg_len;
+             i++) {
+            int one;
+
+            memcpy(&one, CMSG_DATA(h) + i * sizeof one, sizeof one);
+            closer_close(closer, uid, one);
+        }
+    }
+    return got;
+}
+
+void closer_close_connection(struct closer *closer, uint32_t uid, int fd)
+{
+    int domain = 0, unread = 0;
+    socklen_t size = sizeof domain;
+
+    /* After shutdown() nothing more is queued. */
+    if (!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) && domain == AF_UNIX && !shutdown(fd, SHUT_RD) &&
+        !ioctl(fd, SIOCINQ, &unread) && unread > 0) {
+        closer_close(closer, uid, fd);
+    } else {
+        close(fd);
+    }
+}
+
 size_t closer_count(struct closer *c, uint32_t uid)
 {
     const struct closer_sender *sender;
     size_t count;
 
-    if (!c)
+    if (!c) {
         return 0;
+    }
     pthread_mutex_lock(&c->lock);
     sender = *closer_find(c, uid);
     count = sender ? sender->count : 0;
@@ -194,8 +256,9 @@ void closer_free(struct closer *c)
     int result = 0;
     bool gone;
 
-    if (!c)
+    if (!c) {
         return;
+    }
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += FREE_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
@@ -203,14 +266,16 @@ void closer_free(struct closer *c)
     pthread_mutex_lock(&c->lock);
     c->stopping = true;
     pthread_cond_broadcast(&c->filled);
-    while (c->threads && !result)
+    while (c->threads && !result) {
         result = pthread_cond_timedwait(&c->ended, &c->lock, &until);
+    }
     gone = !c->threads;
     pthread_mutex_unlock(&c->lock);
-    if (!gone)
+    if (!gone) {
         return; /* a hanging thread still needs it */
-    for (struct closer_job *job = c->first, *next; job; job = next) {
-        next = job->next;
+    }
+    for (struct closer_job *job; (job = TAILQ_FIRST(&c->jobs)) != NULL;) {
+        TAILQ_REMOVE(&c->jobs, job, next);
         free(job); /* no thread could be made: the kernel closes it with the process */
     }
     while (c->senders) {

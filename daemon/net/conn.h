@@ -1,11 +1,12 @@
-/* The Unix socket's connections: frames in, frames out, deadlines, limits. What a frame means is the handlers'
- * business. Everything here belongs to the loop's thread. */
+/* Connections of the Unix socket: frames, deadlines, limits. Handlers interpret the frames. Everything here belongs to
+ * the loop's thread. */
 #ifndef PROFD_NET_CONN_H
 #define PROFD_NET_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "net/peer.h"
 #include "proto/frame.h"
@@ -18,7 +19,7 @@ struct event_base;
 struct conn;
 struct conn_group;
 
-/* Names a connection for ever: never reused, so an answer that comes late finds nobody instead of somebody else. */
+/* A connection id, never reused, so that a late answer cannot reach another connection. */
 typedef uint64_t conn_id;
 
 /* Allowed moves: GREETING → OPEN → DRAINING → CLOSED, and from each straight to CLOSED or DRAINING. */
@@ -47,17 +48,24 @@ struct conn_handler {
     uint8_t fds_min, fds_max;
     /* Anything but OK is answered by a NACK with the sentence, and the connection goes on. */
     enum profd_status (*handle)(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+    void *context;
+    bool answer_only; /* has no effect but its answer: not handled when the peer has hung up */
 };
 
 struct conn_config {
     struct event_base *base;
-    struct closer *closer;               /* for descriptors that nobody takes; NULL: closed in place */
-    const struct conn_handler *handlers; /* of open connections; HELLO is answered here */
+    struct closer *closer;               /* closes descriptors that no handler takes; NULL: closed in place */
+    const struct conn_handler *handlers; /* of open connections; HELLO is answered here. Read when a frame comes */
     size_t handler_count;
     const char *daemon; /* for WELCOME: "profd 0.1" */
     void *context;
     /* A connection said HELLO: its user pointer. NULL means out of memory. May be NULL. */
     void *(*opened)(void *context, struct conn *c);
+    /* Completes the WELCOME to a connection. May be NULL. */
+    void (*welcome)(void *context, const struct conn *c, struct message_welcome *w);
+    /* A connection of this user was closed before a whole frame had followed HELLO: what it was to ask is not known.
+     * May be NULL. */
+    void (*refused)(void *context, uint32_t uid);
     /* The connection ends; user is what opened returned. May be NULL. */
     void (*closed)(void *context, void *user);
     /* Something for the log, at most one sentence. May be NULL. */
@@ -76,14 +84,16 @@ void conn_config_init(struct conn_config *config);
 
 /* NULL when out of memory. */
 struct conn_group *conn_group_new(const struct conn_config *config);
-/* Takes over the descriptor (non-blocking). Refuses with a NACK(BUSY) when a limit is reached. */
+/* Takes over the descriptor (nonblocking). At a limit the oldest connection that has sent no complete frame after HELLO
+ * is closed, if it belongs to this user or, at the limit of all users, to a user with at least as many connections. If
+ * there is none, the new connection is refused. Either gets a NACK(BUSY). */
 void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer);
 /* Reads what has arrived, then no more; connections close when everything is answered and written. */
 void conn_group_drain(struct conn_group *g);
 /* Closes all at once and frees. Bodies taken by handlers must have been freed before. Accepts NULL. */
 void conn_group_free(struct conn_group *g);
 
-/* Lets in at most so many connections from now on, or as many as the configuration says if that is less. */
+/* Sets the limit of connections, but not above the configured one. */
 void conn_group_limit(struct conn_group *g, size_t connections);
 
 struct conn_counts {
@@ -126,18 +136,19 @@ void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const cha
 
 /* An answer in pieces that are made when the reader has taken the earlier ones. */
 struct conn_source {
-    struct conn_source *next; /* for the connection's use */
-    size_t size;              /* bytes of memory it holds until it is freed */
+    STAILQ_ENTRY(conn_source) next; /* of the connection */
+    size_t size;                    /* bytes of memory it holds until it is freed */
     /* The next piece as a whole frame in a block of malloc; *size 0 ends the answer. False: out of memory. */
     bool (*make)(struct conn_source *s, uint8_t **block, size_t *size);
     /* Once, at the end or when the connection is gone. */
     void (*free)(struct conn_source *s);
 };
 void conn_stream(struct conn *c, struct conn_source *s);
-/* BUSY if the connection's user has left so much unread that no further answer should be made for him. */
+/* BUSY if the unread answers of the connection's user reach the limit, so that no further answer should be made. */
 enum profd_status conn_judge_answers(const struct conn *c, struct profd_error *e);
 
-/* A NACK frame with tag 0 for those who cannot be let in; at most 512 bytes into out. Returns its size, 0 if none. */
+/* Writes a NACK frame with tag 0, at most 512 bytes, for a connection that is refused. Returns its size, 0 if there is
+ * no reason. */
 size_t conn_format_refusal(enum profd_status status, const char *sentence, uint8_t out[512]);
 
 #endif

@@ -1,10 +1,9 @@
-/* Memory for bodies: a budget for all connections, of which one user may hold half, so that nobody's half-sent frames
- * keep others from delivering. Small bodies may use the last eighth, large ones wait for the rest; and small ones of a
- * user whose large ones fill his half get an eighth more, or his own hanging client would keep him from saying HELLO.
- */
+/* Memory for bodies: a budget for all connections. One user may hold half of it, so that incomplete frames of one user
+ * do not block others. Small bodies may use the last eighth; large ones wait for the rest. Small bodies of a user whose
+ * large ones fill that half get an eighth more, so that the user's own blocked client cannot prevent a HELLO. */
 #include <stdlib.h>
 
-#include "net/conn_inside.h"
+#include "net/conn_internal.h"
 #include "net/loop.h"
 
 static bool conn_budget_fits(const struct conn *c)
@@ -15,8 +14,9 @@ static bool conn_budget_fits(const struct conn *c)
     const size_t own = g->config.budget / 8 * (large ? 4 : 5);
 
     /* A body above the limits of an empty budget is let through alone: waiting would never end. */
-    if (!g->bodies)
+    if (!g->bodies) {
         return true;
+    }
     return n <= all && g->bodies <= all - n && (!c->tally->bytes || (n <= own && c->tally->bytes <= own - n));
 }
 
@@ -38,62 +38,43 @@ static void conn_budget_give(struct conn *c)
     c->body_got = 0;
     c->body_ready = true;
     /* HELLO has a deadline of its own that its frame must not extend, unless it had to wait. */
-    if (c->state != CONN_GREETING)
+    if (c->state != CONN_GREETING) {
         conn_set_read_deadline(c, loop_now() + g->config.body_ms + n * 1000u / g->config.body_rate);
-    else if (!c->read_deadline)
+    } else if (!c->read_deadline) {
         conn_set_read_deadline(c, loop_now() + g->config.hello_ms);
-}
-
-static void conn_budget_unlink(struct conn *c)
-{
-    struct conn_group *g = c->group;
-
-    if (c->wait_previous)
-        c->wait_previous->wait_next = c->wait_next;
-    else
-        g->wait_first = c->wait_next;
-    if (c->wait_next)
-        c->wait_next->wait_previous = c->wait_previous;
-    else
-        g->wait_last = c->wait_previous;
-    c->wait_next = c->wait_previous = NULL;
-    c->waiting = false;
+    }
 }
 
 void conn_budget_leave(struct conn *c)
 {
-    if (c->waiting)
-        conn_budget_unlink(c);
+    if (c->waiting) {
+        TAILQ_REMOVE(&c->group->waiting, c, wait_next);
+        c->waiting = false;
+    }
 }
 
 void conn_budget_ask(struct conn *c)
 {
-    struct conn_group *g = c->group;
-
     if (conn_budget_fits(c)) {
         conn_budget_give(c);
         return;
     }
     conn_set_read_deadline(c, 0);
     c->waiting = true;
-    c->wait_previous = g->wait_last;
-    if (g->wait_last)
-        g->wait_last->wait_next = c;
-    else
-        g->wait_first = c;
-    g->wait_last = c;
+    TAILQ_INSERT_TAIL(&c->group->waiting, c, wait_next);
 }
 
-/* Lets in those that fit now, first come first served among those who may. */
+/* Admits the waiting bodies that fit now, in the order of arrival. */
 static void conn_budget_serve(struct conn_group *g)
 {
-    struct conn *c = g->wait_first, *next;
+    struct conn *c = TAILQ_FIRST(&g->waiting), *next;
 
     for (; c; c = next) {
-        next = c->wait_next;
-        if (!conn_budget_fits(c))
+        next = TAILQ_NEXT(c, wait_next);
+        if (!conn_budget_fits(c)) {
             continue;
-        conn_budget_unlink(c);
+        }
+        conn_budget_leave(c);
         conn_budget_give(c);
         conn_touch(c);
     }
@@ -103,8 +84,9 @@ void conn_body_free(struct conn_group *g, struct conn_body *body)
 {
     struct tally_entry *tally;
 
-    if (!body->data)
+    if (!body->data) {
         return;
+    }
     free(body->data);
     g->bodies -= body->charge;
     tally = tally_open(&g->tally, body->uid); /* exists: it holds these bytes */
@@ -113,6 +95,7 @@ void conn_body_free(struct conn_group *g, struct conn_body *body)
         tally_release(&g->tally, tally);
     }
     *body = (struct conn_body){0};
-    if (g->wait_first && !g->draining)
+    if (!TAILQ_EMPTY(&g->waiting) && !g->draining) {
         conn_budget_serve(g);
+    }
 }

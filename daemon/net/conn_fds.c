@@ -1,22 +1,57 @@
-/* Descriptors that come with frames. The kernel may hand earlier bytes and later descriptors out in one recvmsg, never
- * the other way round: a FIFO keeps them until their frame is whole (DECISIONS 17). */
+/* Descriptors of frames. recvmsg may return later descriptors together with earlier bytes, never the reverse: a FIFO
+ * holds them until their frame is complete (DECISIONS 17). */
 #include <string.h>
 #include <sys/socket.h>
 
 #include "net/closer.h"
-#include "net/conn_inside.h"
+#include "net/conn_internal.h"
+
+#define CROWD_MS 10 /* between two looks whether descriptors were closed */
 
 void conn_fds_close(const struct conn *c, int *fds, unsigned *count)
 {
-    for (unsigned i = 0; i < *count; i++)
-        if (fds[i] >= 0)
+    for (unsigned i = 0; i < *count; i++) {
+        if (fds[i] >= 0) {
             closer_close(c->group->config.closer, c->peer.uid, fds[i]);
+        }
+    }
     *count = 0;
 }
 
-bool conn_fds_welcome(const struct conn *c)
+bool conn_fds_crowd(struct conn *c)
 {
-    return closer_count(c->group->config.closer, c->peer.uid) < LIMIT_CLOSING_PER_UID;
+    struct conn_group *g = c->group;
+    const struct timeval soon = {.tv_usec = CROWD_MS * 1000};
+    const bool crowded = !g->urgent && closer_count(g->config.closer, c->peer.uid) >= LIMIT_CLOSING_PER_UID;
+
+    if (crowded && !c->crowded && g->crowded++ == 0) {
+        evtimer_add(&g->crowd_event, &soon);
+    }
+    if (!crowded && c->crowded) {
+        g->crowded--;
+    }
+    c->crowded = crowded;
+    return crowded;
+}
+
+void conn_fds_look(evutil_socket_t fd, short what, void *group)
+{
+    struct conn_group *g = group;
+    const struct timeval soon = {.tv_usec = CROWD_MS * 1000};
+
+    (void)fd;
+    (void)what;
+    for (uint32_t i = 0; i < g->slot_count && g->crowded; i++) {
+        struct conn *c = g->slots[i].conn;
+
+        if (c && c->crowded && !conn_fds_crowd(c)) {
+            conn_enter(c);
+            conn_leave(c); /* reads again */
+        }
+    }
+    if (g->crowded) {
+        evtimer_add(&g->crowd_event, &soon);
+    }
 }
 
 /* Takes what fits; closes the rest. False if something did not fit. */
@@ -43,14 +78,18 @@ enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_e
 {
     bool fits = true;
 
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h))
-        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && !conn_fds_append(c, h))
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && !conn_fds_append(c, h)) {
             fits = false;
-    if (m->msg_flags & MSG_CTRUNC)
-        return profd_error_set(e, PROFD_BUSY, "the daemon has no room for the descriptors that were sent");
-    if (!fits)
+        }
+    }
+    if (m->msg_flags & MSG_CTRUNC) {
+        return profd_error_set(e, PROFD_BUSY, "the daemon has no free descriptors for those that were sent");
+    }
+    if (!fits) {
         return profd_error_set(e, PROFD_PROTOCOL, "more than %d descriptors wait for the frame they belong to",
                                CONN_FDS_MAX);
+    }
     return PROFD_OK;
 }
 
@@ -59,11 +98,14 @@ enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e)
     unsigned allowed = 0;
 
     /* Descriptors that arrived belong to bytes that arrived: to the frame that has begun, if there is one. */
-    if (c->header_got == FRAME_HEADER_SIZE)
+    if (c->header_got == FRAME_HEADER_SIZE) {
         allowed = frame_fds(&c->frame);
-    else if (c->header_got)
+    } else if (c->header_got) {
         allowed = LIMIT_FRAME_FDS;
-    if (c->fd_count <= allowed)
+    }
+    if (c->fd_count <= allowed) {
         return PROFD_OK;
-    return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors came that no frame announced", c->fd_count - allowed);
+    }
+    return profd_error_set(e, PROFD_PROTOCOL, "%u descriptors were received that no frame announced",
+                           c->fd_count - allowed);
 }

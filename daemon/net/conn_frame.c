@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/conn_inside.h"
+#include "net/conn_internal.h"
 
 #define HELLO_MAX 4096
 
@@ -11,11 +11,14 @@ static const struct conn_handler *conn_find_handler(const struct conn *c)
     static const struct conn_handler hello = {.type = FRAME_HELLO};
     const struct conn_config *config = &c->group->config;
 
-    if (c->state == CONN_GREETING)
+    if (c->state == CONN_GREETING) {
         return c->frame.type == FRAME_HELLO ? &hello : NULL;
-    for (size_t i = 0; i < config->handler_count; i++)
-        if (config->handlers[i].type == c->frame.type)
+    }
+    for (size_t i = 0; i < config->handler_count; i++) {
+        if (config->handlers[i].type == c->frame.type) {
             return &config->handlers[i];
+        }
+    }
     return NULL;
 }
 
@@ -26,17 +29,22 @@ static enum profd_status conn_judge_header(const struct conn *c, struct profd_er
     const char *name = frame_type_name(c->frame.type);
     const unsigned fds = frame_fds(&c->frame);
 
-    if (c->state == CONN_GREETING && !h)
-        return profd_error_set(e, PROFD_PROTOCOL, "%s came before HELLO", name ? name : "something");
-    if (c->state == CONN_OPEN && c->frame.type == FRAME_HELLO)
+    if (c->state == CONN_GREETING && !h) {
+        return profd_error_set(e, PROFD_PROTOCOL, "%s before HELLO", name ? name : "something");
+    }
+    if (c->state == CONN_OPEN && c->frame.type == FRAME_HELLO) {
         return profd_error_set(e, PROFD_PROTOCOL, "a second HELLO");
-    if (!h)
-        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "this daemon does not take %s", name ? name : "such frames");
-    if (fds < h->fds_min || fds > h->fds_max)
-        return profd_error_set(e, PROFD_PROTOCOL, "%s carries %u descriptors, %u to %u belong to it", name, fds,
-                               h->fds_min, h->fds_max);
-    if (c->state == CONN_GREETING && c->frame.length > HELLO_MAX)
+    }
+    if (!h) {
+        return profd_error_set(e, PROFD_UNKNOWN_TYPE, "this daemon does not accept %s", name ? name : "such frames");
+    }
+    if (fds < h->fds_min || fds > h->fds_max) {
+        return profd_error_set(e, PROFD_PROTOCOL, "%s has %u descriptors, it must have %u to %u", name, fds, h->fds_min,
+                               h->fds_max);
+    }
+    if (c->state == CONN_GREETING && c->frame.length > HELLO_MAX) {
         return profd_error_set(e, PROFD_TOO_LARGE, "a HELLO of %u bytes, at most %d", c->frame.length, HELLO_MAX);
+    }
     return PROFD_OK;
 }
 
@@ -45,11 +53,13 @@ void conn_take_header(struct conn *c)
     struct profd_error e = {""};
     enum profd_status status = frame_decode(c->header, &c->frame, &e);
 
-    /* A stranger's first bytes may be anything: say what was expected, not which bit was odd. */
-    if (status && c->state == CONN_GREETING && status != PROFD_UNKNOWN_VERSION)
+    /* The first bytes of an untrusted client may be anything: the error states what was expected. */
+    if (status && c->state == CONN_GREETING && status != PROFD_UNKNOWN_VERSION) {
         profd_error_wrap(&e, status, "the first frame is not a HELLO");
-    if (!status)
+    }
+    if (!status) {
         status = conn_judge_header(c, &e);
+    }
     if (status) {
         conn_fail(c, c->frame.tag, status, e.sentence);
         return;
@@ -65,15 +75,17 @@ static void conn_greet(struct conn *c, const struct conn_frame *f)
     struct profd_error e = {""};
     enum profd_status status;
 
-    if (f->header.flags & FRAME_FLAG_COMPRESSED)
-        status = profd_error_set(&e, PROFD_PROTOCOL, "a HELLO is not compressed");
-    else
+    if (f->header.flags & FRAME_FLAG_COMPRESSED) {
+        status = profd_error_set(&e, PROFD_PROTOCOL, "a HELLO must not be compressed");
+    } else {
         status = message_decode(FRAME_HELLO, f->body.data, f->body.size, &in, &e);
+    }
     if (!status && (in.as.hello.version_oldest > FRAME_VERSION || in.as.hello.version_newest < FRAME_VERSION_OLDEST ||
-                    in.as.hello.version_oldest > in.as.hello.version_newest))
+                    in.as.hello.version_oldest > in.as.hello.version_newest)) {
         status = profd_error_set(&e, PROFD_UNKNOWN_VERSION, "the client speaks versions %u to %u, the daemon %d to %d",
                                  in.as.hello.version_oldest, in.as.hello.version_newest, FRAME_VERSION_OLDEST,
                                  FRAME_VERSION);
+    }
     if (status) {
         message_done(&in);
         conn_fail(c, f->header.tag, status, e.sentence);
@@ -83,6 +95,9 @@ static void conn_greet(struct conn *c, const struct conn_frame *f)
     out.as.welcome.payload_max = LIMIT_FRAME_PAYLOAD;
     out.as.welcome.in_flight_max = (uint32_t)config->in_flight_max;
     out.as.welcome.daemon = config->daemon;
+    if (config->welcome) {
+        config->welcome(config->context, c, &out.as.welcome);
+    }
     message_done(&in);
     if (config->opened) {
         c->user = config->opened(config->context, c);
@@ -106,8 +121,10 @@ static enum profd_status conn_take_parts(struct conn *c, struct conn_frame *f, s
     c->body_ready = false;
     c->header_got = c->body_got = 0;
     conn_set_read_deadline(c, 0);
-    if (c->fd_count < n)
-        return profd_error_set(e, PROFD_PROTOCOL, "the frame announced %u descriptors, %u came", n, c->fd_count);
+    if (c->fd_count < n) {
+        return profd_error_set(e, PROFD_PROTOCOL, "the frame announced %u descriptors, %u were received", n,
+                               c->fd_count);
+    }
     memcpy(f->fds, c->fds, n * sizeof *f->fds);
     f->fd_count = n;
     c->fd_count -= n;
@@ -128,13 +145,19 @@ void conn_take_frame(struct conn *c)
     } else if (greeting) {
         conn_greet(c, &f);
     } else {
-        if (h->answered)
+        conn_prove(c);
+    }
+    /* Unread answers brake a living peer; after a hang-up there are none, and new ones have no reader. */
+    if (!status && !greeting && !(h->answer_only && conn_is_deaf(c))) {
+        if (h->answered) {
             c->in_flight++;
-        status = h->handle(c->group->config.context, c, &f, &e);
-        if (status && h->answered)
+        }
+        status = h->handle(h->context, c, &f, &e);
+        if (status && h->answered) {
             conn_nack(c, f.header.tag, status, e.sentence, 100);
-        else if (status)
+        } else if (status) {
             conn_fail(c, f.header.tag, status, e.sentence);
+        }
     }
     conn_body_free(c->group, &f.body);
     conn_fds_close(c, f.fds, &f.fd_count);

@@ -1,12 +1,13 @@
-/* The set of connections: who is let in, under which name, and how all of them end. */
+/* The set of connections: admits them, assigns ids, closes all. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/closer.h"
 #include "net/conn.h"
-#include "net/conn_inside.h"
+#include "net/conn_internal.h"
 
 #define DRAIN_READS 4 /* as much as a socket holds by default */
 #define POLLS 1024
@@ -35,6 +36,10 @@ struct conn_group *conn_group_new(const struct conn_config *config)
     if (g) {
         g->config = *config;
         g->limit = SIZE_MAX;
+        tally_init(&g->tally);
+        TAILQ_INIT(&g->waiting);
+        TAILQ_INIT(&g->unproven);
+        evtimer_assign(&g->crowd_event, g->config.base, conn_fds_look, g);
     }
     return g;
 }
@@ -49,29 +54,35 @@ size_t conn_format_refusal(enum profd_status status, const char *sentence, uint8
     m.as.nack.retry = profd_status_retry(status);
     m.as.nack.retry_after_ms = m.as.nack.retry ? 1000 : 0;
     m.as.nack.sentence = sentence;
-    if (message_encode(&m, 0, 0, &block, &size, NULL))
+    if (message_encode(&m, 0, 0, &block, &size, NULL)) {
         return 0;
-    if (size > 512)
+    }
+    if (size > 512) {
         size = 0;
-    else
+    } else {
         memcpy(out, block, size);
+    }
     free(block);
     return size;
 }
 
-static void conn_group_refuse(struct conn_group *g, int fd, const char *sentence)
+static void conn_group_refuse(struct conn_group *g, uint32_t uid, int fd, const char *sentence)
 {
     uint8_t out[512];
     size_t size = conn_format_refusal(PROFD_BUSY, sentence, out);
 
     g->counts.refused++;
+    if (g->config.refused) {
+        g->config.refused(g->config.context, uid);
+    }
     if (size) {
         ssize_t sent = send(fd, out, size, MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)sent;
     }
-    close(fd);
-    if (g->config.note)
+    closer_close_connection(g->config.closer, uid, fd);
+    if (g->config.note) {
         g->config.note(g->config.context, "refused", sentence);
+    }
 }
 
 /* Index of a free slot; false when out of memory. */
@@ -81,10 +92,12 @@ static bool conn_group_take_slot(struct conn_group *g, uint32_t *index)
         const uint32_t count = g->slot_count ? g->slot_count * 2 : 64;
         struct conn_slot *slots = realloc(g->slots, count * sizeof *slots);
 
-        if (!slots)
+        if (!slots) {
             return false;
-        for (uint32_t i = g->slot_count; i < count; i++)
+        }
+        for (uint32_t i = g->slot_count; i < count; i++) {
             slots[i] = (struct conn_slot){.generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
+        }
         g->slots = slots;
         g->slot_free = g->slot_count + 1;
         g->slot_count = count;
@@ -104,38 +117,104 @@ static size_t conn_group_most(const struct conn_group *g)
     return g->limit < g->config.connections_max ? g->limit : g->config.connections_max;
 }
 
-/* Who may not be let in, and why; NULL if all is well. */
+/* The reason why a connection is refused; NULL if it is admitted. */
 static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct tally_entry *tally,
                                     struct profd_error *e)
 {
-    if (g->draining)
+    if (g->draining) {
         profd_error_set(e, PROFD_STOPPING, "the daemon is stopping");
-    else if (g->counts.connections >= conn_group_most(g))
-        profd_error_set(e, PROFD_BUSY, "%zu connections are open, at most %zu are", g->counts.connections,
+    } else if (g->counts.connections >= conn_group_most(g)) {
+        profd_error_set(e, PROFD_BUSY, "%zu connections are open, the limit is %zu", g->counts.connections,
                         conn_group_most(g));
-    else if (!tally)
+    } else if (!tally) {
         profd_error_set(e, PROFD_NO_MEMORY, "out of memory");
-    else if (tally->connections >= g->config.connections_max_uid)
-        profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, at most %zu are allowed", peer->uid,
-                        tally->connections, g->config.connections_max_uid);
-    else
+    } else if (tally->connections >= g->config.connections_max_uid) {
+        profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, the limit is %zu", peer->uid, tally->connections,
+                        g->config.connections_max_uid);
+    } else {
         return NULL;
+    }
     return e->sentence;
+}
+
+static void conn_add_unproven(struct conn *c)
+{
+    c->unproven = true;
+    TAILQ_INSERT_TAIL(&c->group->unproven, c, unproven_next);
+}
+
+void conn_prove(struct conn *c)
+{
+    if (c->unproven) {
+        c->unproven = false;
+        TAILQ_REMOVE(&c->group->unproven, c, unproven_next);
+    }
+}
+
+/* Reads what has arrived. If the connection has still sent no complete frame, it gets a NACK and is closed. True if it
+ * was closed. */
+static bool conn_give_way(struct conn *c)
+{
+    struct conn_group *g = c->group;
+    const conn_id id = c->id;
+
+    conn_enter(c);
+    if (conn_may_read(c) && !c->held) {
+        conn_read(c);
+    }
+    if (c->unproven) {
+        conn_fail(c, 0, PROFD_BUSY,
+                  "all connections are in use, and this one has sent no request: it is closed for a new one");
+    }
+    conn_leave(c);
+    c = conn_find(g, id);
+    if (c && c->unproven) { /* not even the refusal could be written */
+        conn_enter(c);
+        c->broken = true;
+        conn_leave(c);
+    }
+    return !conn_find(g, id);
+}
+
+/* At a limit, a new connection replaces the oldest one that has sent no complete frame. That connection must belong to
+ * a user with at least as many connections, so that no user can displace a user with fewer. */
+static void conn_group_make_room(struct conn_group *g, uint32_t uid, size_t own)
+{
+    const bool all = g->counts.connections >= conn_group_most(g);
+    struct conn *c, *next;
+
+    if (g->draining || (!all && own < g->config.connections_max_uid)) {
+        return;
+    }
+    for (c = TAILQ_FIRST(&g->unproven); c; c = next) {
+        next = TAILQ_NEXT(c, unproven_next);
+        if (!c->busy && (c->peer.uid == uid || (all && c->tally->connections >= own))) {
+            if (conn_give_way(c)) {
+                return;
+            }
+            next = TAILQ_FIRST(&g->unproven); /* the handlers of what was read may have closed any */
+        }
+    }
 }
 
 void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
 {
     struct tally_entry *tally = tally_open(&g->tally, peer->uid);
     struct profd_error e;
-    const char *refusal = conn_group_judge(g, peer, tally, &e);
-    struct conn *c = refusal ? NULL : calloc(1, sizeof *c);
+    const char *refusal;
+    struct conn *c;
     uint32_t index;
 
+    conn_group_make_room(g, peer->uid, tally ? tally->connections : 0);
+    tally = tally_open(&g->tally, peer->uid); /* the entry goes with the last connection of its user */
+    refusal = conn_group_judge(g, peer, tally, &e);
+    c = refusal ? NULL : calloc(1, sizeof *c);
     if (!c || !conn_group_take_slot(g, &index)) {
-        conn_group_refuse(g, fd, refusal ? refusal : "out of memory");
+        conn_group_refuse(g, peer->uid, fd, refusal ? refusal : "out of memory");
         free(c);
-        if (tally)
+        if (tally) {
             tally_release(&g->tally, tally);
+        }
         return;
     }
     c->group = g;
@@ -144,6 +223,9 @@ void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
     c->fd = fd;
     c->id = (uint64_t)g->slots[index].generation << 32 | index;
     g->slots[index].conn = c;
+    STAILQ_INIT(&c->outputs);
+    STAILQ_INIT(&c->sources);
+    conn_add_unproven(c);
     tally->connections++;
     g->counts.connections++;
     g->counts.accepted++;
@@ -154,8 +236,9 @@ struct conn *conn_find(struct conn_group *g, conn_id id)
 {
     const uint32_t index = (uint32_t)id;
 
-    if (index >= g->slot_count || !g->slots[index].conn || g->slots[index].conn->id != id)
+    if (index >= g->slot_count || !g->slots[index].conn || g->slots[index].conn->id != id) {
         return NULL;
+    }
     return g->slots[index].conn;
 }
 
@@ -174,8 +257,9 @@ static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32
     for (; *at < g->slot_count && count < n; ++*at) {
         const struct conn *c = g->slots[*at].conn;
 
-        if (!c || c->peer.uid != uid || c->busy || !c->reading)
+        if (!c || c->peer.uid != uid || c->busy || !(c->reading || c->crowded)) {
             continue;
+        }
         polls[count] = (struct pollfd){.fd = c->fd, .events = POLLIN};
         ids[count++] = c->id;
     }
@@ -189,33 +273,43 @@ void conn_group_listen(struct conn_group *g, uint32_t uid)
     uint32_t at = 0;
     size_t n;
 
+    g->urgent = true;
     while ((n = conn_group_gather(g, uid, &at, polls, ids, POLLS)) > 0) {
-        if (poll(polls, (nfds_t)n, 0) <= 0)
+        if (poll(polls, (nfds_t)n, 0) <= 0) {
             continue;
+        }
         for (size_t i = 0; i < n; i++) {
             struct conn *c = polls[i].revents ? conn_find(g, ids[i]) : NULL;
 
-            if (!c) /* went while another was read */
+            if (!c) { /* went while another was read */
                 continue;
+            }
             conn_enter(c);
-            if (conn_may_read(c) && !c->held)
+            (void)conn_fds_crowd(c); /* not while it is urgent */
+            if (conn_may_read(c) && !c->held) {
                 conn_read(c);
+            }
             conn_leave(c);
         }
     }
+    g->urgent = false;
 }
 
 void conn_group_drain(struct conn_group *g)
 {
     g->draining = true;
+    g->urgent = true;
     for (uint32_t i = 0; i < g->slot_count; i++) {
         struct conn *c = g->slots[i].conn;
 
-        if (!c)
+        if (!c) {
             continue;
+        }
         conn_enter(c);
-        for (int reads = 0; reads < DRAIN_READS && conn_may_read(c) && !c->held; reads++)
+        (void)conn_fds_crowd(c);
+        for (int reads = 0; reads < DRAIN_READS && conn_may_read(c) && !c->held; reads++) {
             conn_read(c);
+        }
         conn_move(c, CONN_DRAINING);
         conn_set_read_deadline(c, 0);
         conn_leave(c);
@@ -224,12 +318,16 @@ void conn_group_drain(struct conn_group *g)
 
 void conn_group_free(struct conn_group *g)
 {
-    if (!g)
+    if (!g) {
         return;
+    }
     g->draining = true;
-    for (uint32_t i = 0; i < g->slot_count; i++)
-        if (g->slots[i].conn)
+    for (uint32_t i = 0; i < g->slot_count; i++) {
+        if (g->slots[i].conn) {
             conn_free(g->slots[i].conn);
+        }
+    }
+    event_del(&g->crowd_event);
     tally_done(&g->tally);
     free(g->slots);
     free(g);

@@ -5,15 +5,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/conn_inside.h"
+#include "net/closer.h"
+#include "net/conn_internal.h"
 #include "net/loop.h"
-
-#define KERNEL_FDS_MAX 253 /* SCM_MAX_FD: with room for all, none is cut off by a crafted message */
 
 bool conn_may_read(const struct conn *c)
 {
     return (c->state == CONN_GREETING || c->state == CONN_OPEN) && !c->failed && !c->broken && !c->waiting &&
-           c->in_flight < c->group->config.in_flight_max &&
+           !c->crowded && c->in_flight < c->group->config.in_flight_max &&
            c->output_bytes + c->source_bytes < c->group->config.output_high;
 }
 
@@ -21,14 +20,17 @@ static size_t conn_feed_header(struct conn *c, const uint8_t *bytes, size_t n)
 {
     size_t want = FRAME_HEADER_SIZE - c->header_got;
 
-    if (want > n)
+    if (want > n) {
         want = n;
-    if (!c->header_got && c->state == CONN_OPEN)
+    }
+    if (!c->header_got && c->state == CONN_OPEN) {
         conn_set_read_deadline(c, loop_now() + c->group->config.header_ms);
+    }
     memcpy(c->header + c->header_got, bytes, want);
     c->header_got += want;
-    if (c->header_got == FRAME_HEADER_SIZE)
+    if (c->header_got == FRAME_HEADER_SIZE) {
         conn_take_header(c);
+    }
     return want;
 }
 
@@ -36,8 +38,9 @@ static size_t conn_feed_body(struct conn *c, const uint8_t *bytes, size_t n)
 {
     size_t want = c->body.size - c->body_got;
 
-    if (want > n)
+    if (want > n) {
         want = n;
+    }
     memcpy(c->body.data + c->body_got, bytes, want);
     c->body_got += want;
     return want;
@@ -50,14 +53,16 @@ static size_t conn_feed(struct conn *c, const uint8_t *bytes, size_t n)
 
     /* A frame without a body is whole with its header: one more round when no byte is left. */
     while (conn_may_read(c) && (used < n || c->body_ready)) {
-        if (c->body_ready)
+        if (c->body_ready) {
             used += conn_feed_body(c, bytes + used, n - used);
-        else
+        } else {
             used += conn_feed_header(c, bytes + used, n - used);
-        if (c->body_ready && c->body_got == c->body.size)
+        }
+        if (c->body_ready && c->body_got == c->body.size) {
             conn_take_frame(c);
-        else if (used == n)
+        } else if (used == n) {
             break;
+        }
     }
     return used;
 }
@@ -79,10 +84,12 @@ static void conn_check_fds(struct conn *c)
 {
     struct profd_error e;
 
-    if (c->held || c->failed || c->broken || c->waiting || c->state == CONN_DRAINING)
+    if (c->held || c->failed || c->broken || c->waiting || c->state == CONN_DRAINING) {
         return;
-    if (conn_fds_check(c, &e))
+    }
+    if (conn_fds_check(c, &e)) {
         conn_fail(c, c->header_got == FRAME_HEADER_SIZE ? c->frame.tag : 0, PROFD_PROTOCOL, e.sentence);
+    }
 }
 
 void conn_read_held(struct conn *c)
@@ -99,7 +106,7 @@ static ssize_t conn_receive(struct conn *c, uint8_t *into, size_t room)
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(KERNEL_FDS_MAX * sizeof(int))];
+        char bytes[CMSG_SPACE(CLOSER_FDS_MAX * sizeof(int))];
     } control;
     struct iovec io = {.iov_base = into, .iov_len = room};
     struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
@@ -107,21 +114,19 @@ static ssize_t conn_receive(struct conn *c, uint8_t *into, size_t room)
     struct profd_error e;
     ssize_t n;
 
-    if (!conn_fds_welcome(c)) { /* without room the kernel drops them itself */
-        m.msg_control = NULL;
-        m.msg_controllen = 0;
-    }
-    do
+    do {
         n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (n > 0)
+    } while (n < 0 && errno == EINTR);
+    if (n > 0) {
         status = conn_fds_take(c, &m, &e);
+    }
     if (status) {
         conn_fail(c, 0, status, e.sentence);
         return -1;
     }
-    if (n < 0 && errno != EAGAIN)
+    if (n < 0 && errno != EAGAIN) {
         c->broken = true; /* reset by the peer */
+    }
     return n;
 }
 
@@ -136,25 +141,32 @@ void conn_read(struct conn *c)
     if (straight) {
         into = c->body.data + c->body_got;
         room = c->body.size - c->body_got;
-        if (room > 4 * (size_t)CONN_SCRATCH)
+        if (room > 4 * (size_t)CONN_SCRATCH) {
             room = 4 * (size_t)CONN_SCRATCH;
+        }
+    }
+    if (conn_fds_crowd(c)) {
+        return;
     }
     n = conn_receive(c, into, room);
-    if (n < 0)
+    if (n < 0) {
         return;
-    if (!n) { /* the sender is done: it may still want its answers */
+    }
+    if (!n) { /* the sender has finished, but may still read its answers */
         conn_set_read_deadline(c, 0);
         conn_move(c, c->state == CONN_GREETING ? CONN_CLOSED : CONN_DRAINING);
         return;
     }
     if (straight) {
         c->body_got += (size_t)n;
-        if (c->body_got == c->body.size)
+        if (c->body_got == c->body.size) {
             conn_take_frame(c);
+        }
     } else {
         used = conn_feed(c, scratch, (size_t)n);
-        if (used < (size_t)n && !c->failed && !c->broken && c->state != CONN_CLOSED)
+        if (used < (size_t)n && !c->failed && !c->broken && c->state != CONN_CLOSED) {
             conn_hold(c, scratch + used, (size_t)n - used);
+        }
     }
     conn_check_fds(c);
 }

@@ -1,12 +1,13 @@
 /* Frames out. Blocks are written as soon as the socket takes them; pieces of a long answer are made one at a time. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "net/conn_inside.h"
+#include "net/conn_internal.h"
 #include "net/loop.h"
 
 #define BLOCKS_PER_WRITE 64
@@ -20,27 +21,26 @@ static void conn_source_drop(struct conn *c, struct conn_source *s)
 
 static void conn_output_free(struct conn_output *o)
 {
-    if (o->fd >= 0)
+    if (o->fd >= 0) {
         close(o->fd);
+    }
     free(o->block);
     free(o);
 }
 
 void conn_output_clear(struct conn *c)
 {
-    struct conn_output *o = c->output_first, *next_output;
-    struct conn_source *s = c->source_first, *next_source;
+    struct conn_output *o;
+    struct conn_source *s;
 
-    for (; o; o = next_output) {
-        next_output = o->next;
+    while ((o = STAILQ_FIRST(&c->outputs)) != NULL) {
+        STAILQ_REMOVE_HEAD(&c->outputs, next);
         conn_output_free(o);
     }
-    for (; s; s = next_source) {
-        next_source = s->next;
+    while ((s = STAILQ_FIRST(&c->sources)) != NULL) {
+        STAILQ_REMOVE_HEAD(&c->sources, next);
         conn_source_drop(c, s);
     }
-    c->output_first = c->output_last = NULL;
-    c->source_first = c->source_last = NULL;
     c->output_bytes = 0;
 }
 
@@ -50,27 +50,25 @@ static void conn_output_append(struct conn *c, uint8_t *block, size_t size, int 
     struct conn_output *o = c->broken || c->deaf ? NULL : malloc(sizeof *o);
 
     if (!o) {
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
+        }
         free(block);
         c->broken = c->broken || !c->deaf;
         return;
     }
     *o = (struct conn_output){.block = block, .size = size, .fd = fd};
-    if (c->output_last)
-        c->output_last->next = o;
-    else
-        c->output_first = o;
-    c->output_last = o;
+    STAILQ_INSERT_TAIL(&c->outputs, o, next);
     c->output_bytes += size;
-    if (!c->write_deadline)
+    if (!c->write_deadline) {
         conn_set_write_deadline(c, loop_now() + c->group->config.write_ms);
+    }
 }
 
-/* Makes the next piece of a long answer. They take turns; other frames may pass between. */
+/* Makes the next part of a long answer. Long answers alternate; other frames may be sent between parts. */
 static void conn_output_make(struct conn *c)
 {
-    struct conn_source *s = c->source_first;
+    struct conn_source *s = STAILQ_FIRST(&c->sources);
     uint8_t *block = NULL;
     size_t size = 0;
 
@@ -80,18 +78,12 @@ static void conn_output_make(struct conn *c)
     }
     if (size) {
         conn_output_append(c, block, size, -1);
-        /* The others have a turn, too: a backup of hours must not hold up a report. */
-        if (s->next) {
-            c->source_first = s->next;
-            c->source_last->next = s;
-            c->source_last = s;
-            s->next = NULL;
-        }
+        /* The others are served, too: a backup of hours must not delay a report. */
+        STAILQ_REMOVE_HEAD(&c->sources, next);
+        STAILQ_INSERT_TAIL(&c->sources, s, next);
         return;
     }
-    c->source_first = s->next;
-    if (!c->source_first)
-        c->source_last = NULL;
+    STAILQ_REMOVE_HEAD(&c->sources, next);
     conn_source_drop(c, s);
     c->in_flight--;
 }
@@ -100,7 +92,7 @@ static void conn_output_advance(struct conn *c, size_t n)
 {
     c->output_bytes -= n;
     while (n) {
-        struct conn_output *o = c->output_first;
+        struct conn_output *o = STAILQ_FIRST(&c->outputs);
         const size_t left = o->size - o->sent;
 
         if (n < left) {
@@ -108,22 +100,35 @@ static void conn_output_advance(struct conn *c, size_t n)
             return;
         }
         n -= left;
-        c->output_first = o->next;
-        if (!c->output_first)
-            c->output_last = NULL;
+        STAILQ_REMOVE_HEAD(&c->outputs, next);
         conn_output_free(o);
     }
 }
 
-/* The peer has gone, or reads no more. What it said before it went may lie unread: a process that hands over its memory
- * and ends at once is an example. Nothing more is said to it. */
+/* The peer has closed the connection or reads no more. Received frames may still be unread, for example from a process
+ * that attaches and ends immediately. No more answers are sent. */
 static void conn_output_give_up(struct conn *c)
 {
-    for (const struct conn_source *s = c->source_first; s; s = s->next)
+    const struct conn_source *s;
+
+    STAILQ_FOREACH(s, &c->sources, next)
+    {
         c->in_flight--;
+    }
     conn_output_clear(c);
     c->deaf = true;
     conn_set_write_deadline(c, 0);
+}
+
+bool conn_is_deaf(struct conn *c)
+{
+    struct pollfd p = {.fd = c->fd};
+
+    /* A peer that has only shut down its sending side still reads: that is no POLLHUP. */
+    if (!c->deaf && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR)) {
+        conn_output_give_up(c);
+    }
+    return c->deaf;
 }
 
 union conn_control {
@@ -145,28 +150,30 @@ static void conn_output_attach(struct msghdr *m, union conn_control *control, in
 /* One sendmsg. False when the socket takes no more. */
 static bool conn_output_send(struct conn *c)
 {
-    struct conn_output *first = c->output_first;
+    struct conn_output *first = STAILQ_FIRST(&c->outputs);
     struct iovec io[BLOCKS_PER_WRITE];
     struct msghdr m = {.msg_iov = io};
     union conn_control control;
     ssize_t n;
 
-    if (first->fd >= 0)
+    if (first->fd >= 0) {
         conn_output_attach(&m, &control, first->fd);
+    }
     /* A descriptor goes with the first byte of its own frame: such a frame begins a message. */
     for (struct conn_output *o = first; o && m.msg_iovlen < BLOCKS_PER_WRITE && (o == first || o->fd < 0);
-         o = o->next) {
+         o = STAILQ_NEXT(o, next)) {
         io[m.msg_iovlen].iov_base = o->block + o->sent;
         io[m.msg_iovlen++].iov_len = o->size - o->sent;
     }
-    do
+    do {
         n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    } while (n < 0 && errno == EINTR);
     if (n < 0) {
-        if (errno == EPIPE || errno == ECONNRESET)
+        if (errno == EPIPE || errno == ECONNRESET) {
             conn_output_give_up(c);
-        else if (errno != EAGAIN && errno != ENOBUFS)
+        } else if (errno != EAGAIN && errno != ENOBUFS) {
             c->broken = true;
+        }
         return false;
     }
     if (n && first->fd >= 0) {
@@ -174,17 +181,18 @@ static bool conn_output_send(struct conn *c)
         first->fd = -1;
     }
     conn_output_advance(c, (size_t)n);
-    conn_set_write_deadline(c, c->output_first ? loop_now() + c->group->config.write_ms : 0);
+    conn_set_write_deadline(c, !STAILQ_EMPTY(&c->outputs) ? loop_now() + c->group->config.write_ms : 0);
     return true;
 }
 
 void conn_write(struct conn *c)
 {
     while (!c->broken) {
-        if (c->output_first) {
-            if (!conn_output_send(c))
+        if (!STAILQ_EMPTY(&c->outputs)) {
+            if (!conn_output_send(c)) {
                 return;
-        } else if (c->source_first) {
+            }
+        } else if (!STAILQ_EMPTY(&c->sources)) {
             conn_output_make(c);
         } else {
             return;
@@ -192,12 +200,13 @@ void conn_write(struct conn *c)
     }
 }
 
-/* Continues from the loop, so that the answers of one batch leave in one system call and nobody's connection is freed
- * under his hands. */
+/* Continues from the loop, so that the answers of one batch are sent by one system call and no connection is freed
+ * while it is in use. */
 void conn_touch(struct conn *c)
 {
-    if (!c->busy)
+    if (!c->busy) {
         event_active(&c->write_event, EV_WRITE, 0);
+    }
 }
 
 static void conn_queue_message(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd)
@@ -209,8 +218,9 @@ static void conn_queue_message(struct conn *c, const struct message *m, uint16_t
         conn_output_append(c, block, size, fd);
         return;
     }
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     c->broken = true;
 }
 
@@ -257,33 +267,33 @@ void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const cha
 {
     struct conn_group *g = c->group;
 
-    if (c->failed)
+    if (c->failed) {
         return;
+    }
     c->failed = true;
     g->counts.failed++;
+    if (c->unproven && g->config.refused) {
+        g->config.refused(g->config.context, c->peer.uid);
+    }
     conn_fds_close(c, c->fds, &c->fd_count);
     conn_set_read_deadline(c, 0);
     conn_queue_nack(c, tag, status, sentence, 1000);
     conn_move(c, CONN_DRAINING);
-    if (g->config.note)
+    if (g->config.note) {
         g->config.note(g->config.context, "connection failed", sentence);
+    }
     conn_touch(c);
 }
 
 void conn_stream(struct conn *c, struct conn_source *s)
 {
-    s->next = NULL;
     if (c->deaf) {
         s->free(s);
         c->in_flight--;
         conn_touch(c);
         return;
     }
-    if (c->source_last)
-        c->source_last->next = s;
-    else
-        c->source_first = s;
-    c->source_last = s;
+    STAILQ_INSERT_TAIL(&c->sources, s, next);
     c->source_bytes += s->size;
     c->tally->answers += s->size;
     conn_touch(c);
@@ -291,8 +301,9 @@ void conn_stream(struct conn *c, struct conn_source *s)
 
 enum profd_status conn_judge_answers(const struct conn *c, struct profd_error *e)
 {
-    if (c->tally->answers <= c->group->config.answers_max_uid)
+    if (c->tally->answers <= c->group->config.answers_max_uid) {
         return PROFD_OK;
-    return profd_error_set(e, PROFD_BUSY, "user %u has left %zu bytes of answers unread; at most %zu may wait",
-                           c->peer.uid, c->tally->answers, c->group->config.answers_max_uid);
+    }
+    return profd_error_set(e, PROFD_BUSY, "user %u has %zu bytes of unread answers; the limit is %zu", c->peer.uid,
+                           c->tally->answers, c->group->config.answers_max_uid);
 }

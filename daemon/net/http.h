@@ -1,5 +1,5 @@
-/* The HTTP door: a strict subset of HTTP/1.1 (RFC 9112) for clients that may be hostile. GET and HEAD only, and
- * preflights of the one origin that was configured. */
+/* The HTTP server: a strict subset of HTTP/1.1 (RFC 9112) for untrusted clients. GET and HEAD only, and preflight
+ * requests of the one configured origin. */
 #ifndef PROFD_NET_HTTP_H
 #define PROFD_NET_HTTP_H
 
@@ -15,21 +15,26 @@ struct event_base;
 struct http_door;
 struct http_exchange;
 
-/* What a door admits. */
+/* What a listener admits. */
+struct closer;
 struct http_door_config {
     bool tcp;                 /* loopback TCP: Host allow-list with port, token unless open; false: Unix socket */
     uint16_t port;            /* for the Host check */
     bool open;                /* --http-open */
     uint8_t token_sha256[32]; /* of the bearer token, when tcp and not open */
-    /* Paths (n bytes, no query) that need no token since they hold no data: a page that asks for the token must be
-     * shown without it. NULL: none. */
+    /* Paths (n bytes, no query) that need no token because they hold no data: the page that requests the token must be
+     * served without it. NULL: none. */
     bool (*is_public)(const char *path, size_t n);
-    /* The one other origin whose pages may ask here and read the answers (CORS): "https://grafana.example". Outlives
-     * the door. NULL: none. */
+    /* The one other origin whose pages may use the interface (CORS): "https://grafana.example". Outlives the listener.
+     * NULL: none. */
     const char *origin;
-    size_t connections_max; /* a new one then replaces the longest idle; 0 here and below: what limits.h says */
-    unsigned header_ms;     /* from a request's first byte to its last */
-    unsigned handle_ms;     /* from there to http_answer; then the door answers 504 itself */
+    /* A new connection then replaces the longest unused one that is not being served, those first that have never made
+     * a request with the token (or at all, where none is needed). 0 here and below: what limits.h says. */
+    size_t connections_max;
+    struct closer *closer; /* for descriptors that clients send along, and for connections that may hold some; NULL:
+                              closed in place */
+    unsigned header_ms;    /* from a request's first byte to its last */
+    unsigned handle_ms;    /* from there to http_answer; then the server answers 504 itself */
     unsigned write_ms; /* a reader must take something in this time, and in all LIMIT_FRAME_RATE bytes a second more */
     unsigned life_ms;  /* of a connection */
     unsigned requests_max; /* on one connection */
@@ -37,7 +42,7 @@ struct http_door_config {
 
 /* Kernel facts about the other end of a Unix connection; zero for TCP. */
 struct http_peer {
-    uint32_t uid, gid;
+    uint32_t uid;
     bool may_read_all; /* root, the daemon's user, or in the read group: decided by the caller at accept */
 };
 
@@ -55,7 +60,7 @@ struct http_request {
 /* Called on the loop thread; must end in http_answer, now or later, from the loop thread. */
 typedef void (*http_handler)(void *context, struct http_exchange *x, const struct http_request *request);
 
-/* Doors live on one loop. NULL when out of memory. */
+/* A listener belongs to one loop. NULL if out of memory. */
 struct http_door *http_door_new(struct event_base *base, const struct http_door_config *config, http_handler handler,
                                 void *context);
 /* Takes the accepted, non-blocking descriptor. */

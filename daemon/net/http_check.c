@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/http_inside.h"
+#include "net/http_internal.h"
 #include "net/http_target.h"
 
 static bool check_is(const char *data, struct http_span s, const char *wanted)
@@ -11,7 +11,7 @@ static bool check_is(const char *data, struct http_span s, const char *wanted)
     return strlen(wanted) == s.size && strncasecmp(data + s.at, wanted, s.size) == 0;
 }
 
-/* On TCP a name that is not ours means DNS rebinding. A Unix socket cannot be reached through a browser. */
+/* On TCP, an unknown host name means DNS rebinding. A browser cannot reach a Unix socket. */
 static bool check_host(const struct http_door_config *config, const struct http_head *h, const char *data)
 {
     return !config->tcp || http_host_local(data + h->host.at, h->host.size, config->port);
@@ -28,8 +28,9 @@ static bool check_origin(const struct http_head *h, const char *data)
 {
     static const char scheme[] = "http://";
     size_t skip = sizeof scheme - 1;
-    if (h->origin.at == 0)
+    if (h->origin.at == 0) {
         return true;
+    }
     return h->origin.size == skip + h->host.size && strncasecmp(data + h->origin.at, scheme, skip) == 0 &&
            strncasecmp(data + h->origin.at + skip, data + h->host.at, h->host.size) == 0;
 }
@@ -52,10 +53,12 @@ static bool check_token(const struct http_door_config *config, const struct http
     static const char scheme[] = "bearer";
     const char *text = data + h->authorization.at;
     size_t n = h->authorization.size, at = sizeof scheme - 1;
-    if (h->authorization.at == 0 || n <= at || strncasecmp(text, scheme, at) != 0 || text[at] != ' ')
+    if (h->authorization.at == 0 || n <= at || strncasecmp(text, scheme, at) != 0 || text[at] != ' ') {
         return false;
-    while (at < n && text[at] == ' ')
+    }
+    while (at < n && text[at] == ' ') {
         at++;
+    }
     struct sha256_ctx context;
     uint8_t hash[SHA256_DIGEST_SIZE];
     sha256_init(&context);
@@ -75,11 +78,12 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
                          struct http_span value)
 {
     out->status = status;
-    if (value.at == 0)
+    if (value.at == 0) {
         profd_error_set(&out->error, PROFD_REFUSED, "%s", rule);
-    else
+    } else {
         profd_error_set(&out->error, PROFD_REFUSED, "%s: '%.*s'", rule, value.size > 100 ? 100 : value.size,
                         data + value.at);
+    }
 }
 
 void http_check(const struct http_door_config *config, const struct http_head *head, const char *data,
@@ -87,21 +91,23 @@ void http_check(const struct http_door_config *config, const struct http_head *h
 {
     static const struct http_span none = {0, 0};
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
+    bool known = !config->tcp || config->open || check_token(config, head, data);
     out->status = 0;
-    if (!check_host(config, head, data))
+    out->anonymous = !known;
+    if (!check_host(config, head, data)) {
         check_refuse(out, 421, "the Host is not one of this server's names", data, head->host);
-    else if (!check_site(head, data, from_origin))
+    } else if (!check_site(head, data, from_origin)) {
         check_refuse(out, 403, "requests from pages of other sites are not answered; Sec-Fetch-Site", data,
                      head->fetch_site);
-    else if (!from_origin && !check_origin(head, data))
+    } else if (!from_origin && !check_origin(head, data)) {
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
-    else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight)
+    } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight) {
         check_refuse(out, 405, "only GET and HEAD are answered here", data, none);
-    else if (head->body != 0)
+    } else if (head->body != 0) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    else if (config->tcp && !config->open && !preflight && !check_token(config, head, data) &&
-             !check_public(config, head, data))
+    } else if (!known && !preflight && !check_public(config, head, data)) {
         check_refuse(out, 401, "the request has no valid bearer token in Authorization", data, none);
-    else if (!preflight && coding_choose(&head->codings) == CODING_NONE)
-        check_refuse(out, 406, "Accept-Encoding refuses all that is sent here: identity, gzip and zstd", data, none);
+    } else if (!preflight && coding_choose(&head->codings) == CODING_NONE) {
+        check_refuse(out, 406, "Accept-Encoding refuses all supported codings: identity, gzip and zstd", data, none);
+    }
 }

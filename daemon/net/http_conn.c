@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/http_inside.h"
+#include "net/closer.h"
+#include "net/http_internal.h"
 #include "proto/limits.h"
 
 #define HTTP_LINGER_MS 1000
@@ -23,17 +24,19 @@ static void conn_arm(struct http_conn *c, int64_t end)
 
 void http_conn_close(struct http_conn *c)
 {
-    if (c->door->current == c)
+    if (c->door->current == c) {
         c->door->current = NULL;
-    http_door_unlink(c->door, c);
-    if (c->exchange != NULL)
+    }
+    http_list_remove(c->door, c);
+    if (c->exchange != NULL) {
         c->exchange->conn = NULL;
+    }
     event_free(c->readable);
     event_free(c->writable);
     event_free(c->timer);
     evbuffer_free(c->output);
     free(c->input);
-    close(c->fd);
+    closer_close_connection(c->door->config.closer, c->peer.uid, c->fd);
     free(c);
 }
 
@@ -55,7 +58,7 @@ static void conn_rest(struct http_conn *c)
     c->parser = (struct http_parser){0};
     c->state = HTTP_IDLE;
     c->from_origin = false;
-    http_door_move_last(c->door, c);
+    http_list_move_last(c->door, c);
     event_del(c->writable);
     event_add(c->readable, NULL);
     conn_arm(c, c->born + c->door->config.life_ms);
@@ -73,10 +76,11 @@ static void conn_flush(struct http_conn *c)
     if (evbuffer_get_length(c->output) > 0) {
         event_del(c->readable); /* only now: most answers go at once, and the next request is waited for as before */
         event_add(c->writable, NULL);
-    } else if (c->last)
+    } else if (c->last) {
         conn_linger(c);
-    else
+    } else {
         conn_rest(c);
+    }
 }
 
 /* The answer is in output: begins to write it. */
@@ -88,8 +92,9 @@ static void conn_start_writing(struct http_conn *c, int status)
     c->unwritten = evbuffer_get_length(c->output);
     c->write_end = now + config->write_ms + (int64_t)(c->unwritten / (LIMIT_FRAME_RATE / 1000));
     conn_arm(c, now + config->write_ms);
-    if (status >= 100 && status < 600)
+    if (status >= 100 && status < 600) {
         c->door->counts.answered[status / 100]++;
+    }
     conn_flush(c);
 }
 
@@ -108,20 +113,22 @@ void http_conn_answer(struct http_conn *c, const struct http_answer *answer, boo
               http_now_ms() - c->born >= c->door->config.life_ms;
     struct http_manner manner = conn_make_manner(c);
     manner.head_only = head_only;
-    if (!http_write_answer(c->output, answer, &manner))
+    if (!http_write_answer(c->output, answer, &manner)) {
         http_conn_close(c);
-    else
+    } else {
         conn_start_writing(c, answer->status);
+    }
 }
 
 /* After a refusal nothing that this client sends is looked at again. */
 static void conn_refuse(struct http_conn *c, const struct http_refusal *refusal)
 {
     c->last = true;
-    if (!http_write_refusal(c->output, refusal, conn_make_manner(c)))
+    if (!http_write_refusal(c->output, refusal, conn_make_manner(c))) {
         http_conn_close(c);
-    else
+    } else {
         conn_start_writing(c, refusal->status);
+    }
 }
 
 static char *conn_copy(struct http_conn *c, struct http_span s, char *to)
@@ -166,36 +173,42 @@ static void conn_parse(struct http_conn *c)
 {
     struct http_refusal refusal = {0};
     enum http_parse_result result = http_parse(&c->parser, c->input, c->input_size);
-    if (result == HTTP_PARSE_MORE)
+    if (result == HTTP_PARSE_MORE) {
         return;
+    }
     if (result == HTTP_PARSE_BAD) {
         refusal.status = c->parser.status;
         profd_error_set(&refusal.error, PROFD_REFUSED, "%s (byte %zu of the request)", c->parser.reason, c->parser.at);
     } else {
         c->from_origin = http_check_from_origin(&c->door->config, &c->parser.head, c->input);
         http_check(&c->door->config, &c->parser.head, c->input, &refusal);
+        c->proven = c->proven || (refusal.status == 0 && !refusal.anonymous);
     }
-    /* Bytes behind the request could be a smuggled second one: they are never read. */
+    /* Bytes after the request could be a smuggled second one: they are never read. */
     c->last = c->last || c->parser.head.close || c->input_size > c->parser.at;
-    if (refusal.status != 0)
+    if (refusal.status != 0) {
         conn_refuse(c, &refusal);
-    else if (c->parser.head.method == HTTP_METHOD_OPTIONS)
+    } else if (c->parser.head.method == HTTP_METHOD_OPTIONS) {
         http_conn_answer(c, &(struct http_answer){.status = 204}, false);
-    else
+    } else {
         conn_handle(c);
+    }
 }
 
 static void conn_read_on(struct http_conn *c)
 {
-    if (c->input == NULL)
+    if (c->input == NULL) {
         c->input = malloc(HTTP_INPUT_MAX);
+    }
     if (c->input == NULL) {
         http_conn_close(c);
         return;
     }
-    ssize_t n = read(c->fd, c->input + c->input_size, HTTP_INPUT_MAX - c->input_size);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    ssize_t n = closer_receive(c->door->config.closer, c->peer.uid, c->fd, c->input + c->input_size,
+                               HTTP_INPUT_MAX - c->input_size);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
+    }
     if (n <= 0) {
         http_conn_close(c);
         return;
@@ -208,15 +221,53 @@ static void conn_read_on(struct http_conn *c)
     conn_parse(c);
 }
 
+void http_door_say_busy(struct http_door *door, int fd)
+{
+    struct http_refusal refusal = {.status = 503};
+    profd_error_set(&refusal.error, PROFD_BUSY, "all %zu connections are in use", door->config.connections_max);
+    struct evbuffer *out = evbuffer_new();
+    if (out != NULL && http_write_refusal(out, &refusal, (struct http_manner){.origin = door->config.origin})) {
+        int n = evbuffer_write(out, fd);
+        door->counts.bytes += n > 0 ? (uint64_t)n : 0;
+        door->counts.answered[5]++;
+    }
+    if (out != NULL) {
+        evbuffer_free(out);
+    }
+}
+
+bool http_conn_give_way(struct http_conn *c)
+{
+    struct http_door *door = c->door;
+    const size_t connections = door->counts.connections;
+    const unsigned requests = c->requests;
+    if (c->state == HTTP_IDLE || c->state == HTTP_READING) {
+        conn_read_on(c);
+        if (door->counts.connections < connections) {
+            return true;
+        }
+        if (c->requests != requests || (c->state != HTTP_IDLE && c->state != HTTP_READING)) {
+            return false;
+        }
+    }
+    if (c->state == HTTP_READING) {
+        http_door_say_busy(door, c->fd);
+    }
+    http_conn_close(c);
+    return true;
+}
+
 static void conn_drop(struct http_conn *c)
 {
     char waste[4096];
-    ssize_t n = read(c->fd, waste, sizeof waste);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    ssize_t n = closer_receive(c->door->config.closer, c->peer.uid, c->fd, waste, sizeof waste);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
+    }
     c->lingered += n > 0 ? (size_t)n : 0;
-    if (n <= 0 || c->lingered > HTTP_LINGER_BYTES)
+    if (n <= 0 || c->lingered > HTTP_LINGER_BYTES) {
         http_conn_close(c);
+    }
 }
 
 static void conn_on_readable(evutil_socket_t fd, short what, void *context)
@@ -224,10 +275,11 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *context)
     struct http_conn *c = context;
     (void)fd;
     (void)what;
-    if (c->state == HTTP_LINGERING)
+    if (c->state == HTTP_LINGERING) {
         conn_drop(c);
-    else if (c->state == HTTP_IDLE || c->state == HTTP_READING)
+    } else if (c->state == HTTP_IDLE || c->state == HTTP_READING) {
         conn_read_on(c);
+    }
 }
 
 static void conn_on_writable(evutil_socket_t fd, short what, void *context)
@@ -241,8 +293,9 @@ static void conn_time_out(struct http_conn *c, int status, const char *sentence)
 {
     struct http_refusal refusal = {.status = status};
     profd_error_set(&refusal.error, PROFD_TIMEOUT, "%s", sentence);
-    if (c->exchange != NULL)
+    if (c->exchange != NULL) {
         c->exchange->conn = NULL;
+    }
     c->exchange = NULL;
     conn_refuse(c, &refusal);
 }
@@ -265,28 +318,32 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
     struct http_conn *c = context;
     (void)fd;
     (void)what;
-    if (c->state == HTTP_READING)
+    if (c->state == HTTP_READING) {
         conn_time_out(c, 408, "the request was not complete in time");
-    else if (c->state == HTTP_HANDLING)
+    } else if (c->state == HTTP_HANDLING) {
         conn_time_out(c, 504, "the answer was not ready in time");
-    else if (c->state == HTTP_WRITING)
+    } else if (c->state == HTTP_WRITING) {
         conn_judge_reader(c);
-    else
+    } else {
         http_conn_close(c);
+    }
 }
 
 struct http_conn *http_conn_new(struct http_door *door, int fd, const struct http_peer *peer)
 {
     struct http_conn *c = calloc(1, sizeof *c);
-    if (c == NULL)
+    if (c == NULL) {
         return NULL;
+    }
     c->door = door;
     c->fd = fd;
     c->born = http_now_ms();
-    if (peer != NULL)
+    if (peer != NULL) {
         c->peer = *peer;
-    if (door->config.tcp)
+    }
+    if (door->config.tcp) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* only slower without */
+    }
     c->readable = event_new(door->base, fd, EV_READ | EV_PERSIST, conn_on_readable, c);
     c->writable = event_new(door->base, fd, EV_WRITE, conn_on_writable, c);
     c->timer = evtimer_new(door->base, conn_on_timer, c);
@@ -296,14 +353,18 @@ struct http_conn *http_conn_new(struct http_door *door, int fd, const struct htt
         conn_arm(c, c->born + door->config.life_ms);
         return c;
     }
-    if (c->readable != NULL)
+    if (c->readable != NULL) {
         event_free(c->readable);
-    if (c->writable != NULL)
+    }
+    if (c->writable != NULL) {
         event_free(c->writable);
-    if (c->timer != NULL)
+    }
+    if (c->timer != NULL) {
         event_free(c->timer);
-    if (c->output != NULL)
+    }
+    if (c->output != NULL) {
         evbuffer_free(c->output);
+    }
     free(c);
     return NULL;
 }

@@ -22,18 +22,21 @@ static bool parse_token_character(char c)
 static size_t parse_token(const char *text, size_t n)
 {
     size_t i = 0;
-    while (i < n && parse_token_character(text[i]))
+    while (i < n && parse_token_character(text[i])) {
         i++;
+    }
     return i;
 }
 
 static enum http_parse_result parse_version(struct http_parser *p, const char *text, size_t n)
 {
     if (n != 8 || memcmp(text, "HTTP/", 5) != 0 || text[5] < '0' || text[5] > '9' || text[6] != '.' || text[7] < '0' ||
-        text[7] > '9')
+        text[7] > '9') {
         return parse_refuse(p, 400, "the request line does not end in a version such as HTTP/1.1");
-    if (text[5] != '1' || text[7] > '1')
-        return parse_refuse(p, 505, "only HTTP/1.1 and HTTP/1.0 are spoken");
+    }
+    if (text[5] != '1' || text[7] > '1') {
+        return parse_refuse(p, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
+    }
     p->head.minor = (unsigned)(text[7] - '0');
     p->head.close = p->head.minor == 0;
     return HTTP_PARSE_MORE;
@@ -42,27 +45,32 @@ static enum http_parse_result parse_version(struct http_parser *p, const char *t
 static enum http_parse_result parse_request_line(struct http_parser *p, const char *line, size_t n)
 {
     size_t method = parse_token(line, n);
-    if (method == 0 || method >= n || line[method] != ' ')
+    if (method == 0 || method >= n || line[method] != ' ') {
         return parse_refuse(p, 400, "the request does not begin with a method and one space");
-    if (method == 3 && memcmp(line, "GET", 3) == 0)
+    }
+    if (method == 3 && memcmp(line, "GET", 3) == 0) {
         p->head.method = HTTP_METHOD_GET;
-    else if (method == 4 && memcmp(line, "HEAD", 4) == 0)
+    } else if (method == 4 && memcmp(line, "HEAD", 4) == 0) {
         p->head.method = HTTP_METHOD_HEAD;
-    else if (method == 7 && memcmp(line, "OPTIONS", 7) == 0)
+    } else if (method == 7 && memcmp(line, "OPTIONS", 7) == 0) {
         p->head.method = HTTP_METHOD_OPTIONS;
+    }
     size_t target = method + 1;
     const char *space = memchr(line + target, ' ', n - target);
-    if (space == NULL)
+    if (space == NULL) {
         return parse_refuse(p, 400, "the request line has no version");
+    }
     size_t size = (size_t)(space - line) - target;
     enum http_parse_result result = parse_version(p, space + 1, n - target - size - 1);
-    if (result != HTTP_PARSE_MORE)
+    if (result != HTTP_PARSE_MORE) {
         return result;
+    }
     /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: nothing is answered about them. */
     bool read = p->head.method == HTTP_METHOD_GET || p->head.method == HTTP_METHOD_HEAD;
     const char *fault = read ? http_target_judge(line + target, size) : NULL;
-    if (fault != NULL)
+    if (fault != NULL) {
         return parse_refuse(p, 400, fault);
+    }
     p->head.target = (struct http_span){(uint16_t)target, (uint16_t)size};
     return HTTP_PARSE_MORE;
 }
@@ -72,10 +80,12 @@ static bool parse_number(const char *text, size_t n, uint64_t *value)
 {
     uint64_t v = 0;
     for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9')
+        if (text[i] < '0' || text[i] > '9') {
             return false;
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(text[i] - '0'), &v))
+        }
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(text[i] - '0'), &v)) {
             return false;
+        }
     }
     *value = v;
     return n > 0;
@@ -86,21 +96,25 @@ static enum http_parse_result parse_connection(struct http_parser *p, const char
 {
     for (size_t at = 0; at < n;) {
         size_t size = parse_token(text + at, n - at);
-        if (size == 5 && strncasecmp(text + at, "close", 5) == 0)
+        if (size == 5 && strncasecmp(text + at, "close", 5) == 0) {
             p->head.close = true;
+        }
         at += size;
-        while (at < n && (text[at] == ' ' || text[at] == '\t'))
+        while (at < n && (text[at] == ' ' || text[at] == '\t')) {
             at++;
-        if (at < n && text[at] != ',')
+        }
+        if (at < n && text[at] != ',') {
             return parse_refuse(p, 400, "Connection is not a list of options");
+        }
         at++;
-        while (at < n && (text[at] == ' ' || text[at] == '\t'))
+        while (at < n && (text[at] == ' ' || text[at] == '\t')) {
             at++;
+        }
     }
     return HTTP_PARSE_MORE;
 }
 
-/* Fields that may stand once, with where they are noted. */
+/* Fields that may occur only once, and where their values are stored. */
 static struct http_span *parse_single(struct http_head *h, const char *name, size_t n)
 {
     const struct {
@@ -114,9 +128,11 @@ static struct http_span *parse_single(struct http_head *h, const char *name, siz
         {"if-none-match", &h->if_none_match},
         {"content-length", &h->content_length},
     };
-    for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++)
-        if (strlen(singles[i].name) == n && strncasecmp(singles[i].name, name, n) == 0)
+    for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++) {
+        if (strlen(singles[i].name) == n && strncasecmp(singles[i].name, name, n) == 0) {
             return singles[i].span;
+        }
+    }
     return NULL;
 }
 
@@ -128,47 +144,61 @@ static bool parse_is(const char *name, size_t n, const char *wanted)
 static enum http_parse_result parse_known(struct http_parser *p, const char *name, size_t name_size, const char *value,
                                           size_t n, size_t at)
 {
-    if (parse_is(name, name_size, "transfer-encoding"))
+    if (parse_is(name, name_size, "transfer-encoding")) {
         return parse_refuse(p, 400, "Transfer-Encoding is not accepted: requests have no body here");
-    if (parse_is(name, name_size, "expect"))
+    }
+    if (parse_is(name, name_size, "expect")) {
         return parse_refuse(p, 417, "Expect is not accepted: requests have no body here");
-    if (parse_is(name, name_size, "upgrade"))
-        return parse_refuse(p, 400, "Upgrade is not accepted: only HTTP/1.1 is spoken");
-    if (parse_is(name, name_size, "connection"))
+    }
+    if (parse_is(name, name_size, "upgrade")) {
+        return parse_refuse(p, 400, "Upgrade is not accepted: only HTTP/1.1 is supported");
+    }
+    if (parse_is(name, name_size, "connection")) {
         return parse_connection(p, value, n);
-    if (parse_is(name, name_size, "accept-encoding") && !coding_wish_read(&p->head.codings, value, n))
+    }
+    if (parse_is(name, name_size, "accept-encoding") && !coding_wish_read(&p->head.codings, value, n)) {
         return parse_refuse(p, 400, "Accept-Encoding is not a list of codings with weights from 0 to 1");
+    }
     struct http_span *single = parse_single(&p->head, name, name_size);
-    if (single == NULL)
+    if (single == NULL) {
         return HTTP_PARSE_MORE;
-    if (single->at != 0)
-        return parse_refuse(p, 400, "a header field that may stand only once stands twice");
+    }
+    if (single->at != 0) {
+        return parse_refuse(p, 400, "a header field that may occur only once occurs twice");
+    }
     *single = (struct http_span){(uint16_t)at, (uint16_t)n};
-    if (single == &p->head.host && !http_host_valid(value, n))
+    if (single == &p->head.host && !http_host_valid(value, n)) {
         return parse_refuse(p, 400, "Host is not a host name or address with or without a port");
-    if (single == &p->head.content_length && !parse_number(value, n, &p->head.body))
+    }
+    if (single == &p->head.content_length && !parse_number(value, n, &p->head.body)) {
         return parse_refuse(p, 400, "Content-Length is not a number of decimal digits");
+    }
     return HTTP_PARSE_MORE;
 }
 
 static enum http_parse_result parse_field(struct http_parser *p, const char *data, size_t line, size_t n)
 {
-    if (data[line] == ' ' || data[line] == '\t')
+    if (data[line] == ' ' || data[line] == '\t') {
         return parse_refuse(p, 400, "a header line begins with white space");
+    }
     size_t name = parse_token(data + line, n);
-    if (name == 0 || name >= n || data[line + name] != ':')
+    if (name == 0 || name >= n || data[line + name] != ':') {
         return parse_refuse(p, 400, "a header line does not begin with a field name and a colon");
-    if (++p->fields > LIMIT_HTTP_FIELDS)
+    }
+    if (++p->fields > LIMIT_HTTP_FIELDS) {
         return parse_refuse(p, 431, "the request has more than 64 header fields");
+    }
     size_t value = line + name + 1, end = line + n;
-    while (value < end && (data[value] == ' ' || data[value] == '\t'))
+    while (value < end && (data[value] == ' ' || data[value] == '\t')) {
         value++;
-    while (end > value && (data[end - 1] == ' ' || data[end - 1] == '\t'))
+    }
+    while (end > value && (data[end - 1] == ' ' || data[end - 1] == '\t')) {
         end--;
+    }
     return parse_known(p, data + line, name, data + value, end - value, value);
 }
 
-/* The line [p->line, end) is complete; p->at is behind its CRLF. */
+/* The line [p->line, end) is complete; p->at is after its CRLF. */
 static enum http_parse_result parse_line(struct http_parser *p, const char *data, size_t end)
 {
     size_t line = p->line, n = end - line;
@@ -177,10 +207,12 @@ static enum http_parse_result parse_line(struct http_parser *p, const char *data
         p->headers = p->at;
         return parse_request_line(p, data, n);
     }
-    if (n > 0)
+    if (n > 0) {
         return parse_field(p, data, line, n);
-    if (p->head.host.at == 0)
+    }
+    if (p->head.host.at == 0) {
         return parse_refuse(p, 400, "the request has no Host");
+    }
     p->done = true;
     return HTTP_PARSE_DONE;
 }
@@ -188,21 +220,26 @@ static enum http_parse_result parse_line(struct http_parser *p, const char *data
 static enum http_parse_result parse_byte(struct http_parser *p, const char *data)
 {
     uint8_t byte = (uint8_t)data[p->at];
-    if (p->headers != 0 && p->at - p->headers >= LIMIT_HTTP_HEADERS)
+    if (p->headers != 0 && p->at - p->headers >= LIMIT_HTTP_HEADERS) {
         return parse_refuse(p, 431, "the header is larger than 8192 bytes");
+    }
     if (p->cr) {
-        if (byte != '\n')
+        if (byte != '\n') {
             return parse_refuse(p, 400, "a carriage return is not followed by a line feed");
+        }
         p->cr = false;
         p->at++;
         return parse_line(p, data, p->at - 2);
     }
-    if (byte == '\n')
+    if (byte == '\n') {
         return parse_refuse(p, 400, "a line feed does not follow a carriage return");
-    if (byte != '\r' && byte != '\t' && (byte < 0x20 || byte == 0x7f))
-        return parse_refuse(p, 400, "a control character stands in the request");
-    if (p->headers == 0 && byte != '\r' && p->at - p->line >= LIMIT_HTTP_LINE)
+    }
+    if (byte != '\r' && byte != '\t' && (byte < 0x20 || byte == 0x7f)) {
+        return parse_refuse(p, 400, "the request contains a control character");
+    }
+    if (p->headers == 0 && byte != '\r' && p->at - p->line >= LIMIT_HTTP_LINE) {
         return parse_refuse(p, 414, "the request line is longer than 4096 bytes");
+    }
     p->cr = byte == '\r';
     p->at++;
     return HTTP_PARSE_MORE;
@@ -210,10 +247,12 @@ static enum http_parse_result parse_byte(struct http_parser *p, const char *data
 
 enum http_parse_result http_parse(struct http_parser *p, const char *data, size_t size)
 {
-    if (p->status != 0)
+    if (p->status != 0) {
         return HTTP_PARSE_BAD;
+    }
     enum http_parse_result result = p->done ? HTTP_PARSE_DONE : HTTP_PARSE_MORE;
-    while (result == HTTP_PARSE_MORE && p->at < size)
+    while (result == HTTP_PARSE_MORE && p->at < size) {
         result = parse_byte(p, data);
+    }
     return result;
 }

@@ -19,18 +19,21 @@ static bool target_allowed(char c, bool query)
 
 static int target_hex(char c)
 {
-    if (c >= '0' && c <= '9')
+    if (c >= '0' && c <= '9') {
         return c - '0';
-    if (c >= 'a' && c <= 'f')
+    }
+    if (c >= 'a' && c <= 'f') {
         return c - 'a' + 10;
+    }
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* The byte that the percent sign at text encodes, or −1. */
 static int target_encoded(const char *text, size_t n)
 {
-    if (n < 3)
+    if (n < 3) {
         return -1;
+    }
     int high = target_hex(text[1]), low = target_hex(text[2]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
@@ -42,15 +45,18 @@ static const char *target_judge_one(const char *text, size_t n, bool query, char
         *byte = *text;
         *size = 1;
         return target_allowed(*text, query) ? NULL
-                                            : "a character that must be percent-encoded stands in the request target";
+                                            : "the request target contains a character that must be percent-encoded";
     }
     int value = target_encoded(text, n);
-    if (value < 0)
-        return "a percent sign without two hexadecimal digits stands in the request target";
-    if (value < 0x20 || value == 0x7f)
-        return "an encoded control character stands in the request target";
-    if (!query && (value == '/' || value == '\\'))
-        return "an encoded slash stands in the request path";
+    if (value < 0) {
+        return "the request target contains a percent sign without two hexadecimal digits";
+    }
+    if (value < 0x20 || value == 0x7f) {
+        return "the request target contains an encoded control character";
+    }
+    if (!query && (value == '/' || value == '\\')) {
+        return "the request path contains an encoded slash";
+    }
     *byte = (char)value;
     *size = 3;
     return NULL;
@@ -60,24 +66,28 @@ const char *http_target_judge(const char *text, size_t n)
 {
     bool query = false;
     size_t segment = 0, dots = 0; /* bytes of the current path segment, and how many of them are dots */
-    if (n == 0 || text[0] != '/' || (n > 1 && text[1] == '/'))
+    if (n == 0 || text[0] != '/' || (n > 1 && text[1] == '/')) {
         return "the request target must begin with one slash";
+    }
     for (size_t at = 1, size = 0; at <= n; at += size) {
         char byte = '/';
         size = 1;
         bool ends = at == n || (!query && (text[at] == '/' || text[at] == '?'));
-        if (!query && ends && dots == segment && (dots == 1 || dots == 2))
+        if (!query && ends && dots == segment && (dots == 1 || dots == 2)) {
             return "the request path has a segment of dots";
-        if (at == n)
+        }
+        if (at == n) {
             break;
+        }
         if (ends) {
             query = text[at] == '?';
             segment = dots = 0;
             continue;
         }
         const char *fault = target_judge_one(text + at, n - at, query, &byte, &size);
-        if (fault != NULL)
+        if (fault != NULL) {
             return fault;
+        }
         segment++;
         dots += byte == '.';
     }
@@ -88,13 +98,16 @@ const char *http_target_judge(const char *text, size_t n)
 static bool host_port_valid(const char *text, size_t n)
 {
     uint32_t port = 0;
-    if (n == 0)
+    if (n == 0) {
         return true;
-    if (n < 2 || n > 6 || text[0] != ':')
+    }
+    if (n < 2 || n > 6 || text[0] != ':') {
         return false;
+    }
     for (size_t i = 1; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9')
+        if (text[i] < '0' || text[i] > '9') {
             return false;
+        }
         port = port * 10 + (uint32_t)(text[i] - '0');
     }
     return port <= 65535;
@@ -103,15 +116,17 @@ static bool host_port_valid(const char *text, size_t n)
 bool http_host_valid(const char *text, size_t n)
 {
     size_t i = 0;
-    if (n == 0 || n > HTTP_HOST_MAX)
+    if (n == 0 || n > HTTP_HOST_MAX) {
         return false;
+    }
     if (text[0] == '[') {
-        for (i = 1; i < n && (target_hex(text[i]) >= 0 || text[i] == ':' || text[i] == '.'); i++)
-            ;
+        for (i = 1; i < n && (target_hex(text[i]) >= 0 || text[i] == ':' || text[i] == '.'); i++) {
+        }
         return i > 2 && i < n && text[i] == ']' && host_port_valid(text + i + 1, n - i - 1);
     }
-    while (i < n && (target_alnum(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '_'))
+    while (i < n && (target_alnum(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '_')) {
         i++;
+    }
     return i > 0 && host_port_valid(text + i, n - i);
 }
 
@@ -121,10 +136,12 @@ bool http_host_local(const char *text, size_t n, unsigned port)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char full[32];
         int size = snprintf(full, sizeof full, "%s:%u", names[i], port);
-        if (size > 0 && (size_t)size == n && strncasecmp(text, full, n) == 0)
+        if (size > 0 && (size_t)size == n && strncasecmp(text, full, n) == 0) {
             return true;
-        if (port == 80 && strlen(names[i]) == n && strncasecmp(text, names[i], n) == 0)
+        }
+        if (port == 80 && strlen(names[i]) == n && strncasecmp(text, names[i], n) == 0) {
             return true;
+        }
     }
     return false;
 }

@@ -3,46 +3,12 @@
 #include <time.h>
 
 #include "core/buffer.h"
-#include "net/http_inside.h"
+#include "net/http_internal.h"
+#include "proto/http_phrase.h"
 
 #define HTTP_PROBLEM_MAX 4096
 #define HTTP_ANSWER_HEAD_MAX 8192
 #define HTTP_PREFLIGHT_SECONDS 600
-
-static const char *write_reason(int status)
-{
-    static const struct {
-        int status;
-        const char *text;
-    } reasons[] = {
-        {200, "OK"},
-        {204, "No Content"},
-        {304, "Not Modified"},
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {406, "Not Acceptable"},
-        {408, "Request Timeout"},
-        {409, "Conflict"},
-        {413, "Content Too Large"},
-        {414, "URI Too Long"},
-        {417, "Expectation Failed"},
-        {421, "Misdirected Request"},
-        {422, "Unprocessable Content"},
-        {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"},
-        {503, "Service Unavailable"},
-        {504, "Gateway Timeout"},
-        {505, "HTTP Version Not Supported"},
-        {507, "Insufficient Storage"},
-    };
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (reasons[i].status == status)
-            return reasons[i].text;
-    return "Status";
-}
 
 /* strftime would follow the locale. */
 static void write_date(struct buffer *out)
@@ -52,8 +18,9 @@ static void write_date(struct buffer *out)
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t now = time(NULL);
     struct tm t;
-    if (gmtime_r(&now, &t) == NULL)
+    if (gmtime_r(&now, &t) == NULL) {
         return;
+    }
     buffer_add_format(out, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday,
                       months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
 }
@@ -61,11 +28,14 @@ static void write_date(struct buffer *out)
 /* A field, unless its value is empty or could break out of its line. */
 static void write_field(struct buffer *out, const char *name, const char *value)
 {
-    if (value == NULL || *value == '\0')
+    if (value == NULL || *value == '\0') {
         return;
-    for (const char *p = value; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+    }
+    for (const char *p = value; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) {
             return;
+        }
+    }
     buffer_add_text(out, name);
     buffer_add_text(out, ": ");
     buffer_add_text(out, value);
@@ -92,22 +62,26 @@ static void write_security(struct buffer *out, const char *csp)
 
 static void write_by_status(struct buffer *out, int status, const struct http_manner *manner)
 {
-    if (status == 405)
+    if (status == 405) {
         write_field(out, "Allow", manner->origin != NULL ? "GET, HEAD, OPTIONS" : "GET, HEAD");
-    if (status == 401)
+    }
+    if (status == 401) {
         write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
+    }
 }
 
-/* What the page of another origin may do, in the words of the Fetch standard. Where one was configured, every answer
- * depends on who asks. */
+/* What pages of the other origin may do, as the Fetch standard states it. If an origin is configured, every answer
+ * depends on the requesting origin. */
 static void write_origin(struct buffer *out, const struct http_manner *manner, bool negotiated)
 {
-    if (manner->origin != NULL)
+    if (manner->origin != NULL) {
         write_field(out, "Vary", negotiated ? "Accept-Encoding, Origin" : "Origin");
-    else if (negotiated)
+    } else if (negotiated) {
         write_field(out, "Vary", "Accept-Encoding");
-    if (!manner->from_origin)
+    }
+    if (!manner->from_origin) {
         return;
+    }
     write_field(out, "Access-Control-Allow-Origin", manner->origin);
     if (!manner->preflight) {
         write_field(out, "Access-Control-Expose-Headers", "Date, ETag, Link, Retry-After, WWW-Authenticate");
@@ -132,10 +106,12 @@ static bool write_body(struct evbuffer *out, struct buffer *body, bool wanted)
     char *data = body->data;
     size_t size = body->size;
     *body = (struct buffer){.limit = body->limit};
-    if (data == NULL)
+    if (data == NULL) {
         return true;
-    if (wanted && size > 0 && evbuffer_add_reference(out, data, size, body_free, data) == 0)
+    }
+    if (wanted && size > 0 && evbuffer_add_reference(out, data, size, body_free, data) == 0) {
         return true;
+    }
     free(data);
     return !wanted || size == 0;
 }
@@ -147,23 +123,26 @@ static void write_head(struct buffer *out, const struct http_answer *answer, siz
     buffer_add_text(out, "HTTP/1.1 ");
     buffer_add_u64(out, (uint64_t)answer->status, 0);
     buffer_add_char(out, ' ');
-    buffer_add_text(out, write_reason(answer->status));
+    buffer_add_text(out, http_phrase(answer->status));
     buffer_add_text(out, "\r\n");
     write_date(out);
     if (!bodiless) {
         write_field(out, "Content-Type", answer->content_type);
         write_number(out, "Content-Length", size);
-        if (answer->coding != CODING_IDENTITY)
+        if (answer->coding != CODING_IDENTITY) {
             write_field(out, "Content-Encoding", coding_name(answer->coding));
+        }
     }
     write_field(out, "Cache-Control", answer->cache_control != NULL ? answer->cache_control : "no-store");
     write_field(out, "ETag", answer->etag);
-    if (answer->retry_after_ms > 0)
+    if (answer->retry_after_ms > 0) {
         write_number(out, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
+    }
     write_by_status(out, answer->status, manner);
     write_origin(out, manner, answer->negotiated);
-    if (manner->last)
+    if (manner->last) {
         write_field(out, "Connection", "close");
+    }
     write_security(out, answer->csp);
     buffer_add_text(out, "\r\n");
 }
@@ -185,14 +164,15 @@ static void write_string(struct buffer *b, const char *text)
 {
     buffer_add_char(b, '"');
     for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
+        if (*text == '"' || *text == '\\') {
             buffer_add_char(b, '\\');
+        }
         buffer_add_char(b, *text);
     }
     buffer_add_char(b, '"');
 }
 
-/* The outcome that a refusal's status stands for, as in the problems of the queries. */
+/* The status code of an error answer, as in the problem documents of queries. */
 static enum profd_status write_code(int status)
 {
     switch (status) {
@@ -225,7 +205,7 @@ bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal
     struct buffer body;
     buffer_init(&body, HTTP_PROBLEM_MAX);
     buffer_add_text(&body, "{\"type\":\"about:blank\",\"title\":");
-    write_string(&body, write_reason(refusal->status));
+    write_string(&body, http_phrase(refusal->status));
     buffer_add_text(&body, ",\"status\":");
     buffer_add_u64(&body, (uint64_t)refusal->status, 0);
     buffer_add_text(&body, ",\"detail\":");

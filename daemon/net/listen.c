@@ -11,12 +11,12 @@
 #include "net/loop.h"
 
 #define ACCEPTS_PER_WAKE 64
-#define TELL_MS 60000u /* an exhaustion that goes on is told so often */
+#define TELL_MS 60000u /* interval of log lines while descriptors are exhausted */
 
 struct listener {
     struct listener_config config;
     struct event *readable, *resume;
-    int spare; /* given up for a moment when descriptors run out, so that a caller can be told */
+    int spare; /* a spare descriptor, closed when descriptors run out, so that a client can be accepted and told */
     bool told;
     uint64_t told_at;
 };
@@ -31,8 +31,9 @@ static void listener_refuse_one(struct listener *l)
 {
     int fd;
 
-    if (l->spare < 0)
+    if (l->spare < 0) {
         return;
+    }
     close(l->spare);
     fd = accept4(l->config.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
@@ -60,7 +61,7 @@ static void listener_pause(struct listener *l, int why)
     }
 }
 
-/* Accepts at most so many; true if more may wait. */
+/* Accepts at most that many; true if more may wait. */
 static bool listener_accept_some(struct listener *l, int most)
 {
     for (int i = 0; i < most; i++) {
@@ -72,7 +73,7 @@ static bool listener_accept_some(struct listener *l, int most)
             listener_pause(l, errno);
             return false;
         } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
-            return false; /* EAGAIN: nobody is waiting */
+            return false; /* EAGAIN: no connection is waiting */
         }
     }
     return true;
@@ -87,9 +88,10 @@ static void listener_on_readable(evutil_socket_t fd, short what, void *context)
 
 void listener_accept(struct listener *l)
 {
-    /* Not while it pauses for want of descriptors. Who comes in meanwhile did not wait before. */
-    if (l && event_pending(l->readable, EV_READ, NULL))
+    /* Not while it pauses for lack of descriptors: connections that arrive meanwhile have not waited longer. */
+    if (l && event_pending(l->readable, EV_READ, NULL)) {
         listener_accept_some(l, SOMAXCONN);
+    }
 }
 
 static void listener_on_resume(evutil_socket_t fd, short what, void *context)
@@ -98,8 +100,9 @@ static void listener_on_resume(evutil_socket_t fd, short what, void *context)
 
     (void)fd;
     (void)what;
-    if (l->spare < 0)
+    if (l->spare < 0) {
         l->spare = listener_open_spare();
+    }
     event_add(l->readable, NULL);
 }
 
@@ -107,8 +110,9 @@ struct listener *listener_new(struct event_base *base, const struct listener_con
 {
     struct listener *l = calloc(1, sizeof *l);
 
-    if (!l)
+    if (!l) {
         return NULL;
+    }
     l->config = *config;
     l->spare = listener_open_spare();
     l->readable = event_new(base, config->fd, EV_READ | EV_PERSIST, listener_on_readable, l);
@@ -122,13 +126,17 @@ struct listener *listener_new(struct event_base *base, const struct listener_con
 
 void listener_free(struct listener *l)
 {
-    if (!l)
+    if (!l) {
         return;
-    if (l->readable)
+    }
+    if (l->readable) {
         event_free(l->readable);
-    if (l->resume)
+    }
+    if (l->resume) {
         event_free(l->resume);
-    if (l->spare >= 0)
+    }
+    if (l->spare >= 0) {
         close(l->spare);
+    }
     free(l);
 }

@@ -19,14 +19,16 @@ struct listener;
 /* CONFIG when a path is empty or does not fit into sun_path (the sentence says the limit). */
 enum profd_status listen_parse_unix(const char *path, struct profd_error *e);
 
-/* Binds and listens on a Unix stream socket, non-blocking and close-on-exec. The file has the mode (and group) from the
- * first moment anybody may use it. A stale socket is removed. BUSY when somebody answers there; CONFIG as above;
- * CANT_CREATE otherwise. */
+/* Binds a Unix stream socket and listens, nonblocking and close-on-exec. The file has its mode and group before any
+ * client can use it. A stale socket is removed. BUSY if a process answers there; CONFIG as above; CANT_CREATE
+ * otherwise. */
 enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group, int *fd, struct profd_error *e);
+/* Makes the directory, and with mode 0755 those above it that are missing. */
+enum profd_status listen_make_directory(const char *path, mode_t mode, struct profd_error *e);
 /* Removes the file if it is still this socket's. */
 void listen_remove_unix(const char *path, int fd);
 
-/* Judges ADDR:PORT without opening anything. */
+/* Checks ADDR:PORT without opening anything. */
 enum profd_status listen_parse_tcp(const char *text, uint16_t *port, struct profd_error *e);
 /* ADDR:PORT, ADDR being 127.x.y.z, [::1] or localhost; anything else is CONFIG. Port 0 lets the kernel choose; *port is
  * the one bound. */
@@ -51,7 +53,7 @@ enum profd_status listen_take_passed(struct listen_passed *out, struct profd_err
 
 struct listener_config {
     int fd;              /* stays the caller's */
-    const void *refusal; /* bytes for those who cannot be served because descriptors ran out; may be NULL */
+    const void *refusal; /* answer to clients that cannot be served because descriptors ran out; may be NULL */
     size_t refusal_size;
     unsigned pause_ms; /* how long not to accept then */
     /* Takes over the accepted descriptor, non-blocking and close-on-exec. */
@@ -63,7 +65,7 @@ struct listener_config {
 
 /* Accepts from now on. NULL when out of memory. */
 struct listener *listener_new(struct event_base *base, const struct listener_config *config);
-/* Accepts everybody who waits now. Accepts NULL. Not from inside accepted. */
+/* Accepts all waiting connections. Accepts NULL. Must not be called from accepted. */
 void listener_accept(struct listener *l);
 /* Accepts no more. Accepts NULL. */
 void listener_free(struct listener *l);

@@ -18,14 +18,44 @@ static enum profd_status listen_fill_address(const char *path, struct sockaddr_u
 {
     size_t n = strlen(path);
 
-    if (!n)
+    if (!n) {
         return profd_error_set(e, PROFD_CONFIG, "the path of a socket is empty");
-    if (n >= sizeof a->sun_path)
-        return profd_error_set(e, PROFD_CONFIG, "the socket path has %zu bytes, at most %zu are possible: %s", n,
+    }
+    if (n >= sizeof a->sun_path) {
+        return profd_error_set(e, PROFD_CONFIG, "the socket path has %zu bytes, the limit is %zu: %s", n,
                                sizeof a->sun_path - 1, path);
+    }
     memset(a, 0, sizeof *a);
     a->sun_family = AF_UNIX;
     memcpy(a->sun_path, path, n + 1);
+    return PROFD_OK;
+}
+
+enum profd_status listen_make_directory(const char *path, mode_t mode, struct profd_error *e)
+{
+    char part[4096];
+    const size_t n = strlen(path);
+    struct stat st;
+
+    if (n >= sizeof part) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "a path of %zu bytes, at most %zu", n, sizeof part - 1);
+    }
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] && part[i] != '/') {
+            continue;
+        }
+        part[i] = 0;
+        if (!mkdir(part, 0700)) {
+            chmod(part, i == n ? mode : 0755); /* whatever the umask: others must reach a socket in it */
+        } else if (errno != EEXIST && (i == n || stat(part, &st))) {
+            return profd_error_set(e, PROFD_CANT_CREATE, "cannot make the directory %s: %s", part, strerror(errno));
+        }
+        part[i] = i < n ? '/' : 0;
+    }
+    if (stat(path, &st) || !S_ISDIR(st.st_mode)) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "%s is not a directory", path);
+    }
     return PROFD_OK;
 }
 
@@ -42,24 +72,30 @@ static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct p
     struct stat st;
     int fd, failed;
 
-    if (lstat(a->sun_path, &st))
+    if (lstat(a->sun_path, &st)) {
         return errno == ENOENT ? PROFD_OK
                                : profd_error_set(e, PROFD_CANT_CREATE, "%s: %s", a->sun_path, strerror(errno));
-    if (!S_ISSOCK(st.st_mode))
+    }
+    if (!S_ISSOCK(st.st_mode)) {
         return profd_error_set(e, PROFD_CANT_CREATE, "%s exists and is not a socket", a->sun_path);
+    }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
         return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
+    }
     failed = connect(fd, (const struct sockaddr *)a, sizeof *a) ? errno : 0;
     close(fd);
-    /* EAGAIN: somebody listens, with a full backlog. */
-    if (!failed || failed == EAGAIN || failed == EINPROGRESS)
+    /* EAGAIN: a process listens, and its backlog is full. */
+    if (!failed || failed == EAGAIN || failed == EINPROGRESS) {
         return profd_error_set(e, PROFD_BUSY, "another daemon answers on %s", a->sun_path);
-    if (failed != ECONNREFUSED && failed != ENOENT)
+    }
+    if (failed != ECONNREFUSED && failed != ENOENT) {
         return profd_error_set(e, PROFD_CANT_CREATE, "%s cannot be tried: %s", a->sun_path, strerror(failed));
-    if (unlink(a->sun_path) && errno != ENOENT)
+    }
+    if (unlink(a->sun_path) && errno != ENOENT) {
         return profd_error_set(e, PROFD_CANT_CREATE, "the dead socket %s cannot be removed: %s", a->sun_path,
                                strerror(errno));
+    }
     return PROFD_OK;
 }
 
@@ -71,16 +107,21 @@ static enum profd_status listen_bind_unix(int fd, const struct sockaddr_un *a, m
     int failed = bind(fd, (const struct sockaddr *)a, sizeof *a) ? errno : 0;
 
     umask(before);
-    if (failed == EADDRINUSE)
+    if (failed == EADDRINUSE) {
         return profd_error_set(e, PROFD_BUSY, "another daemon just took %s", a->sun_path);
-    if (failed)
+    }
+    if (failed) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the socket %s: %s", a->sun_path, strerror(failed));
-    if (group != LISTEN_NO_GROUP && lchown(a->sun_path, (uid_t)-1, group))
+    }
+    if (group != LISTEN_NO_GROUP && lchown(a->sun_path, (uid_t)-1, group)) {
         failed = errno;
-    if (!failed && chmod(a->sun_path, mode))
+    }
+    if (!failed && chmod(a->sun_path, mode)) {
         failed = errno;
-    if (!failed && listen(fd, BACKLOG))
+    }
+    if (!failed && listen(fd, BACKLOG)) {
         failed = errno;
+    }
     if (failed) {
         unlink(a->sun_path);
         return profd_error_set(e, PROFD_CANT_CREATE, "the socket %s cannot get mode %04o and group %u: %s", a->sun_path,
@@ -95,13 +136,16 @@ enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group
     enum profd_status status = listen_fill_address(path, &a, e);
     int made;
 
-    if (!status)
+    if (!status) {
         status = listen_clear_path(&a, e);
-    if (status)
+    }
+    if (status) {
         return status;
+    }
     made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made < 0)
+    if (made < 0) {
         return profd_error_set(e, PROFD_IO, "socket: %s", strerror(errno));
+    }
     status = listen_bind_unix(made, &a, mode, group, e);
     if (status) {
         close(made);
@@ -119,15 +163,18 @@ void listen_remove_unix(const char *path, int fd)
     int probe;
 
     if (getsockname(fd, (struct sockaddr *)&a, &size) || strncmp(a.sun_path, path, sizeof a.sun_path) != 0 ||
-        lstat(path, &st) || !S_ISSOCK(st.st_mode))
+        lstat(path, &st) || !S_ISSOCK(st.st_mode)) {
         return;
-    /* Our listener is closed to newcomers first: whoever still answers under this name is somebody else. */
+    }
+    /* Our listener is closed first, so any process that answers under this name is another one. */
     shutdown(fd, SHUT_RDWR);
     probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (probe < 0)
+    if (probe < 0) {
         return;
-    if (connect(probe, (const struct sockaddr *)&a, sizeof a) && errno == ECONNREFUSED)
+    }
+    if (connect(probe, (const struct sockaddr *)&a, sizeof a) && errno == ECONNREFUSED) {
         unlink(path);
+    }
     close(probe);
 }
 
@@ -135,11 +182,13 @@ static bool listen_parse_port(const char *text, uint16_t *port)
 {
     unsigned long value = 0;
 
-    if (!*text || strlen(text) > 5)
+    if (!*text || strlen(text) > 5) {
         return false;
+    }
     for (; *text; text++) {
-        if (*text < '0' || *text > '9')
+        if (*text < '0' || *text > '9') {
             return false;
+        }
         value = value * 10 + (unsigned long)(*text - '0');
     }
     *port = (uint16_t)value;
@@ -183,11 +232,13 @@ static enum profd_status listen_bind_tcp(int fd, const struct sockaddr_storage *
     int one = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (const struct sockaddr *)a, size) || listen(fd, BACKLOG))
+    if (bind(fd, (const struct sockaddr *)a, size) || listen(fd, BACKLOG)) {
         return profd_error_set(e, errno == EADDRINUSE ? PROFD_BUSY : PROFD_CANT_CREATE, "cannot listen on %s: %s", text,
                                strerror(errno));
-    if (getsockname(fd, (struct sockaddr *)&bound, &bound_size))
+    }
+    if (getsockname(fd, (struct sockaddr *)&bound, &bound_size)) {
         return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
+    }
     *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                               : ((struct sockaddr_in *)&bound)->sin_port);
     return PROFD_OK;
@@ -198,11 +249,13 @@ static enum profd_status listen_parse_address(const char *text, struct sockaddr_
 {
     const char *colon = strrchr(text, ':');
 
-    if (!colon || !listen_parse_port(colon + 1, port))
+    if (!colon || !listen_parse_port(colon + 1, port)) {
         return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not ADDRESS:PORT with a port of 0–65535", text);
-    if (!listen_parse_loopback(text, (size_t)(colon - text), *port, a, size))
+    }
+    if (!listen_parse_loopback(text, (size_t)(colon - text), *port, a, size)) {
         return profd_error_set(e, PROFD_CONFIG, "\"%s\" is not a loopback address (127.x.y.z, [::1] or localhost)",
                                text);
+    }
     return PROFD_OK;
 }
 
@@ -223,11 +276,13 @@ enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, str
     int made;
 
     status = listen_parse_address(text, &a, &size, &number, e);
-    if (status)
+    if (status) {
         return status;
+    }
     made = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made < 0)
+    if (made < 0) {
         return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));
+    }
     status = listen_bind_tcp(made, &a, size, text, port, e);
     if (status) {
         close(made);

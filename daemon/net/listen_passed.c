@@ -37,15 +37,18 @@ static enum profd_status listen_check_passed(int fd, bool tcp, const char *name,
 
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &word) ||
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &word) || getsockname(fd, (struct sockaddr *)&a, &size) ||
-        !listening || type != SOCK_STREAM)
+        !listening || type != SOCK_STREAM) {
         return profd_error_set(e, PROFD_CONFIG,
                                "descriptor %d (\"%s\") that was passed in is not a listening stream socket", fd, name);
-    if (tcp ? !listen_is_loopback(&a, port) : a.ss_family != AF_UNIX)
+    }
+    if (tcp ? !listen_is_loopback(&a, port) : a.ss_family != AF_UNIX) {
         return profd_error_set(e, PROFD_CONFIG, "descriptor %d (\"%s\") that was passed in is not a %s socket", fd,
                                name, tcp ? "loopback TCP" : "Unix");
+    }
     flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC))
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC)) {
         return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
+    }
     return PROFD_OK;
 }
 
@@ -55,18 +58,20 @@ static enum profd_status listen_assign_passed(struct listen_passed *p, int fd, c
     const bool nameless = !*name || !strcmp(name, "unknown");
     int *place;
 
-    if (!strcmp(name, "upload") || (nameless && only))
+    if (!strcmp(name, "upload") || (nameless && only)) {
         place = &p->upload;
-    else if (!strcmp(name, "http"))
+    } else if (!strcmp(name, "http")) {
         place = &p->http;
-    else if (!strcmp(name, "http-tcp"))
+    } else if (!strcmp(name, "http-tcp")) {
         place = &p->http_tcp;
-    else
+    } else {
         return profd_error_set(e, PROFD_CONFIG,
                                "descriptor %d was passed in as \"%s\"; the names are upload, http and http-tcp", fd,
                                name);
-    if (*place >= 0)
+    }
+    if (*place >= 0) {
         return profd_error_set(e, PROFD_CONFIG, "two descriptors were passed in as \"%s\"", name);
+    }
     *place = fd;
     return listen_check_passed(fd, place == &p->http_tcp, name, &p->http_port, e);
 }
@@ -77,10 +82,12 @@ static void listen_take_name(const char **names, char out[LISTEN_NAME])
     size_t n = *names ? strcspn(*names, ":") : 0;
     const char *end = *names ? *names + n : NULL;
 
-    if (n > LISTEN_NAME - 1)
+    if (n > LISTEN_NAME - 1) {
         n = LISTEN_NAME - 1;
-    if (n)
+    }
+    if (n) {
         memcpy(out, *names, n);
+    }
     out[n] = 0;
     *names = end && *end ? end + 1 : NULL;
 }
@@ -89,8 +96,9 @@ static enum profd_status listen_keep(struct listen_passed *p, int fd, const char
 {
     struct listen_kept *k = &p->kept[p->kept_count];
 
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC))
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
         return profd_error_set(e, PROFD_IO, "descriptor %d (\"%s\"): %s", fd, name, strerror(errno));
+    }
     k->fd = fd;
     memcpy(k->name, name, strlen(name) + 1);
     p->kept_count++;
@@ -104,14 +112,16 @@ static enum profd_status listen_read_names(struct listen_passed *p, unsigned lon
     char name[LISTEN_NAME] = "";
 
     p->kept = calloc(n ? n : 1, sizeof *p->kept);
-    if (!p->kept)
+    if (!p->kept) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %lu descriptors that were passed in", n);
+    }
     for (unsigned long i = 0; i < n && !status; i++) {
         listen_take_name(&names, name);
-        if (!memcmp(name, LISTEN_KEPT, sizeof LISTEN_KEPT - 1))
+        if (!memcmp(name, LISTEN_KEPT, sizeof LISTEN_KEPT - 1)) {
             status = listen_keep(p, PASSED_FIRST + (int)i, name, e);
-        else
+        } else {
             status = listen_assign_passed(p, PASSED_FIRST + (int)i, name, n == 1, e);
+        }
     }
     return status;
 }
@@ -123,12 +133,14 @@ static enum profd_status listen_read_passed(struct listen_passed *p, struct prof
     unsigned long n;
 
     snprintf(own, sizeof own, "%ld", (long)getpid());
-    if (!pid || !count || strcmp(pid, own) != 0)
-        return PROFD_OK; /* meant for another process, or for nobody */
+    if (!pid || !count || strcmp(pid, own) != 0) {
+        return PROFD_OK; /* passed to another process, or to none */
+    }
     errno = 0;
     n = strtoul(count, &end, 10);
-    if (errno || *end || end == count || n > PASSED_MAX)
+    if (errno || *end || end == count || n > PASSED_MAX) {
         return profd_error_set(e, PROFD_CONFIG, "LISTEN_FDS is \"%s\", not a number of 0–%u", count, PASSED_MAX);
+    }
     return listen_read_names(p, n, getenv("LISTEN_FDNAMES"), e);
 }
 
@@ -144,7 +156,8 @@ enum profd_status listen_take_passed(struct listen_passed *out, struct profd_err
         free(p.kept);
         p.kept = NULL;
     }
-    if (!status)
+    if (!status) {
         *out = p;
+    }
     return status;
 }

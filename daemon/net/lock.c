@@ -20,8 +20,9 @@ struct lock *lock_new(void)
 
 void lock_free(struct lock *l)
 {
-    if (l)
+    if (l) {
         pthread_mutex_destroy(&l->mutex);
+    }
     free(l);
 }
 

@@ -1,4 +1,4 @@
-/* A lock for what several of this room's threads share, for rooms that know no threads. */
+/* A mutex, for directories that may not use threads themselves. */
 #ifndef PROFD_NET_LOCK_H
 #define PROFD_NET_LOCK_H
 
@@ -6,7 +6,7 @@ struct lock;
 
 /* NULL when out of memory. */
 struct lock *lock_new(void);
-/* Nobody holds it. Accepts NULL. */
+/* The lock must not be held. Accepts NULL. */
 void lock_free(struct lock *l);
 
 /* Waits for it; not to be taken twice by one thread. The argument is a struct lock, so that they fit as callbacks. */

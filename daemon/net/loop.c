@@ -23,8 +23,8 @@ struct loop {
     struct event_base *base;
     int wake_fd;
     struct event *wake;
-    pthread_mutex_t lock; /* guards first and last */
-    struct loop_task *first, *last;
+    pthread_mutex_t lock; /* guards tasks */
+    STAILQ_HEAD(loop_tasks, loop_task) tasks;
     struct loop_signal signals[SIGNALS_MAX];
     unsigned signal_count;
 };
@@ -43,21 +43,29 @@ uint64_t loop_now(void)
     return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
 }
 
+int64_t loop_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 static void loop_on_wake(evutil_socket_t fd, short what, void *context)
 {
     struct loop *l = context;
-    struct loop_task *task, *next;
+    struct loop_tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
+    struct loop_task *task;
     uint64_t n;
     ssize_t got = read(fd, &n, sizeof n);
 
     (void)what;
     (void)got; /* the list says what there is to do */
     pthread_mutex_lock(&l->lock);
-    task = l->first;
-    l->first = l->last = NULL;
+    STAILQ_CONCAT(&tasks, &l->tasks);
     pthread_mutex_unlock(&l->lock);
-    for (; task; task = next) {
-        next = task->next;
+    while ((task = STAILQ_FIRST(&tasks)) != NULL) {
+        STAILQ_REMOVE_HEAD(&tasks, next);
         task->run(task);
     }
 }
@@ -67,19 +75,24 @@ static enum profd_status loop_init(struct loop *l, struct profd_error *e)
     struct event_config *config = event_config_new();
 
     /* Precise timers: the default rounds to the last wake-up. */
-    if (config)
+    if (config) {
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER);
+    }
     l->base = config ? event_base_new_with_config(config) : NULL;
-    if (config)
+    if (config) {
         event_config_free(config);
-    if (!l->base)
+    }
+    if (!l->base) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+    }
     l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (l->wake_fd < 0)
+    if (l->wake_fd < 0) {
         return profd_error_set(e, PROFD_IO, "eventfd: %s", strerror(errno));
+    }
     l->wake = event_new(l->base, l->wake_fd, EV_READ | EV_PERSIST, loop_on_wake, l);
-    if (!l->wake || event_add(l->wake, NULL))
+    if (!l->wake || event_add(l->wake, NULL)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+    }
     return PROFD_OK;
 }
 
@@ -88,9 +101,11 @@ enum profd_status loop_new(struct loop **out, struct profd_error *e)
     struct loop *l = calloc(1, sizeof *l);
     enum profd_status status;
 
-    if (!l)
+    if (!l) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
+    }
     l->wake_fd = -1;
+    STAILQ_INIT(&l->tasks);
     pthread_mutex_init(&l->lock, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of that write, not the end of the process */
@@ -105,16 +120,21 @@ enum profd_status loop_new(struct loop **out, struct profd_error *e)
 
 void loop_free(struct loop *l)
 {
-    if (!l)
+    if (!l) {
         return;
-    for (unsigned i = 0; i < l->signal_count; i++)
+    }
+    for (unsigned i = 0; i < l->signal_count; i++) {
         event_free(l->signals[i].event);
-    if (l->wake)
+    }
+    if (l->wake) {
         event_free(l->wake);
-    if (l->wake_fd >= 0)
+    }
+    if (l->wake_fd >= 0) {
         close(l->wake_fd);
-    if (l->base)
+    }
+    if (l->base) {
         event_base_free(l->base);
+    }
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -147,16 +167,19 @@ enum profd_status loop_watch_signal(struct loop *l, int number, void (*f)(void *
 {
     struct loop_signal *s = &l->signals[l->signal_count];
 
-    if (l->signal_count == SIGNALS_MAX)
+    if (l->signal_count == SIGNALS_MAX) {
         return profd_error_set(e, PROFD_INTERNAL, "more than %d signals are watched", SIGNALS_MAX);
+    }
     s->f = f;
     s->context = context;
     s->event = evsignal_new(l->base, number, loop_on_signal, s);
-    if (!s->event)
+    if (!s->event) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to watch signal %d", number);
+    }
     l->signal_count++;
-    if (event_add(s->event, NULL))
+    if (event_add(s->event, NULL)) {
         return profd_error_set(e, PROFD_INTERNAL, "signal %d cannot be watched", number);
+    }
     return PROFD_OK;
 }
 
@@ -173,8 +196,9 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*f)(void *context), void
 {
     struct loop_timer *t = calloc(1, sizeof *t);
 
-    if (!t)
+    if (!t) {
         return NULL;
+    }
     t->f = f;
     t->context = context;
     t->event = evtimer_new(l->base, loop_on_timer, t);
@@ -200,8 +224,9 @@ void loop_timer_clear(struct loop_timer *t)
 
 void loop_timer_free(struct loop_timer *t)
 {
-    if (!t)
+    if (!t) {
         return;
+    }
     event_free(t->event);
     free(t);
 }
@@ -211,14 +236,9 @@ void loop_post(struct loop *l, struct loop_task *task)
     const uint64_t one = 1;
     bool first;
 
-    task->next = NULL;
     pthread_mutex_lock(&l->lock);
-    first = !l->first;
-    if (first)
-        l->first = task;
-    else
-        l->last->next = task;
-    l->last = task;
+    first = STAILQ_EMPTY(&l->tasks);
+    STAILQ_INSERT_TAIL(&l->tasks, task, next);
     pthread_mutex_unlock(&l->lock);
     /* Only the first of a burst wakes: the loop takes the whole list. */
     if (first) {

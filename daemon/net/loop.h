@@ -3,6 +3,7 @@
 #define PROFD_NET_LOOP_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "proto/status.h"
 
@@ -27,14 +28,14 @@ enum profd_status loop_watch_signal(struct loop *l, int number, void (*f)(void *
 
 /* A timer that is not set yet; NULL when out of memory. Free it before the loop. */
 struct loop_timer *loop_timer_new(struct loop *l, void (*f)(void *context), void *context);
-/* Fires once in so many milliseconds of monotonic time; setting again moves it. */
+/* Fires once after that many milliseconds of monotonic time; setting it again replaces the time. */
 void loop_timer_set(struct loop_timer *t, uint64_t milliseconds);
 void loop_timer_clear(struct loop_timer *t);
 void loop_timer_free(struct loop_timer *t);
 
 /* Something for the loop to do, embedded in what it is about. */
 struct loop_task {
-    struct loop_task *next;
+    STAILQ_ENTRY(loop_task) next;
     void (*run)(struct loop_task *task);
 };
 /* Any thread: task->run is called on the loop soon, in order of posting. The task must live until then. */
@@ -42,6 +43,8 @@ void loop_post(struct loop *l, struct loop_task *task);
 
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t loop_now(void);
+/* Nanoseconds since the epoch. */
+int64_t loop_clock(void);
 
 /* Sends the event library's own messages to f (warning: severity ≥ 2). Process-wide. */
 void loop_redirect_log(void (*f)(int severity, const char *text));

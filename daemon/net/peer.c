@@ -23,22 +23,26 @@ enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_
     errno = 0;
     number = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end) {
-        if (errno || number >= UINT32_MAX)
+        if (errno || number >= UINT32_MAX) {
             return profd_error_set(e, PROFD_NOT_FOUND, "group number %s is not below 4294967295", text);
+        }
         *gid = (uint32_t)number;
         return PROFD_OK;
     }
-    if (!*text || getgrnam_r(text, &entry, space, sizeof space, &found) || !found)
+    if (!*text || getgrnam_r(text, &entry, space, sizeof space, &found) || !found) {
         return profd_error_set(e, PROFD_NOT_FOUND, "there is no group \"%s\"", text);
+    }
     *gid = found->gr_gid;
     return PROFD_OK;
 }
 
 static bool peer_groups_hold(const gid_t *groups, socklen_t bytes, uint32_t gid)
 {
-    for (size_t i = 0; i < bytes / sizeof *groups; i++)
-        if (groups[i] == gid)
+    for (size_t i = 0; i < bytes / sizeof *groups; i++) {
+        if (groups[i] == gid) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -49,13 +53,16 @@ static bool peer_in_group(int fd, uint32_t gid)
     socklen_t bytes = sizeof few;
     bool found = false;
 
-    if (!getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &bytes))
+    if (!getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &bytes)) {
         return peer_groups_hold(few, bytes, gid);
-    if (errno != ERANGE)
+    }
+    if (errno != ERANGE) {
         return false;
+    }
     many = malloc(bytes);
-    if (many && !getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, many, &bytes))
+    if (many && !getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, many, &bytes)) {
         found = peer_groups_hold(many, bytes, gid);
+    }
     free(many);
     return found;
 }
@@ -65,8 +72,9 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
     struct ucred cred;
     socklen_t size = sizeof cred;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size))
-        return profd_error_set(e, PROFD_IO, "the kernel does not tell who connected: %s", strerror(errno));
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
+        return profd_error_set(e, PROFD_IO, "cannot determine the user of the peer: %s", strerror(errno));
+    }
     peer->uid = cred.uid;
     peer->gid = cred.gid;
     peer->pid = (uint32_t)cred.pid;
@@ -83,8 +91,9 @@ enum peer_process peer_open_number(uint32_t pid, int *pidfd)
     const long got = pid && pid <= INT32_MAX ? syscall(SYS_pidfd_open, (pid_t)pid, 0u) : -1;
 
     *pidfd = (int)got;
-    if (got >= 0)
+    if (got >= 0) {
         return PEER_LIVES; /* or is a zombie: then it is readable at once */
+    }
     return pid && errno == ESRCH ? PEER_DEAD : PEER_UNKNOWN;
 }
 
@@ -93,10 +102,12 @@ enum peer_process peer_open_process(int fd, uint32_t pid, int *pidfd)
     socklen_t size = sizeof *pidfd;
 
     *pidfd = -1;
-    if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, pidfd, &size) && *pidfd >= 0)
+    if (!getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, pidfd, &size) && *pidfd >= 0) {
         return PEER_LIVES;
+    }
     *pidfd = -1;
-    if (errno == ESRCH)
+    if (errno == ESRCH) {
         return PEER_DEAD;
+    }
     return peer_open_number(pid, pidfd);
 }

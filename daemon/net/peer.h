@@ -1,4 +1,4 @@
-/* Who is at the other end of a Unix socket: facts of the kernel, never of the client (reliability U7). */
+/* Credentials of the peer of a Unix socket, from the kernel and never from the client (reliability U7). */
 #ifndef PROFD_NET_PEER_H
 #define PROFD_NET_PEER_H
 
@@ -10,7 +10,7 @@
 struct peer {
     uint32_t uid, gid, pid;
     bool may_admin;    /* root, the daemon's own user, or a member of the admin group */
-    bool may_read_all; /* those, or a member of the read group: who may make a backup sees everything */
+    bool may_read_all; /* those, or a member of the read group: users who may make a backup may read everything */
 };
 
 /* Resolved once at start, because a name service may block. */
@@ -20,15 +20,15 @@ struct peer_policy {
     uint32_t read_group, admin_group;
 };
 
-/* The group called so, or with that number. NOT_FOUND names it. Asks the name service: not for the loop. */
+/* Finds a group by name or number. NOT_FOUND names it. Uses the name service, so not on the loop. */
 enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_error *e);
 
-/* SO_PEERCRED and SO_PEERGROUPS of a connected Unix socket. IO if the kernel does not tell. */
+/* SO_PEERCRED and SO_PEERGROUPS of a connected Unix socket. IO if the kernel reports an error. */
 enum profd_status peer_read(int fd, const struct peer_policy *policy, struct peer *peer, struct profd_error *e);
 
-/* The process that connected: *pidfd becomes readable when it has ended (the caller closes it). UNKNOWN: no handle can
- * be had, for example because it lives in a process namespace that is not ours. DEAD: it has ended already. *pidfd is
- * −1 for both. Kernels before 6.5 find it by its number, which may be another's by then. pid: of struct peer. */
+/* A handle of the process that connected: *pidfd becomes readable when it has ended (the caller closes it). UNKNOWN:
+ * there is no handle, for example because the process is in another PID namespace. DEAD: it has already ended. *pidfd
+ * is −1 for both. Kernels before 6.5 find the process by its id, which may have been reused. pid: of struct peer. */
 enum peer_process { PEER_UNKNOWN, PEER_LIVES, PEER_DEAD };
 enum peer_process peer_open_process(int fd, uint32_t pid, int *pidfd);
 /* The same by its number alone. */

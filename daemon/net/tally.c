@@ -1,45 +1,26 @@
 #include "net/tally.h"
 
-#include <stdlib.h>
-
-static struct tally_entry **tally_find(struct tally *t, uint32_t uid)
+void tally_init(struct tally *t)
 {
-    struct tally_entry **at = &t->buckets[(uid * 2654435761u) >> 22];
-
-    while (*at && (*at)->uid != uid)
-        at = &(*at)->next;
-    return at;
+    hashmap_init(&t->of_uid, 0);
 }
 
 struct tally_entry *tally_open(struct tally *t, uint32_t uid)
 {
-    struct tally_entry **at = tally_find(t, uid);
+    const struct tally_entry none = {.uid = uid};
+    struct tally_entry *entry = hashmap_find(&t->of_uid, &uid, sizeof uid);
 
-    if (!*at) {
-        *at = calloc(1, sizeof **at);
-        if (*at)
-            (*at)->uid = uid;
-    }
-    return *at;
+    return entry ? entry : hashmap_put(&t->of_uid, &uid, sizeof uid, &none, sizeof none);
 }
 
 void tally_release(struct tally *t, struct tally_entry *entry)
 {
-    if (entry->connections || entry->bytes || entry->answers)
-        return;
-    *tally_find(t, entry->uid) = entry->next;
-    free(entry);
+    if (!entry->connections && !entry->bytes && !entry->answers) {
+        hashmap_remove(&t->of_uid, entry);
+    }
 }
 
 void tally_done(struct tally *t)
 {
-    for (size_t i = 0; i < TALLY_BUCKETS; i++) {
-        struct tally_entry *entry = t->buckets[i], *next;
-
-        for (; entry; entry = next) {
-            next = entry->next;
-            free(entry);
-        }
-        t->buckets[i] = NULL;
-    }
+    hashmap_clear(&t->of_uid);
 }

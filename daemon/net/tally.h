@@ -5,10 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TALLY_BUCKETS 1024
+#include "core/hashmap.h"
 
 struct tally_entry {
-    struct tally_entry *next;
     uint32_t uid;
     size_t connections;
     size_t bytes;   /* of bodies */
@@ -16,8 +15,10 @@ struct tally_entry {
 };
 
 struct tally {
-    struct tally_entry *buckets[TALLY_BUCKETS];
+    struct hashmap of_uid; /* uid → struct tally_entry */
 };
+
+void tally_init(struct tally *t);
 
 /* The user's entry, made if need be; NULL when out of memory. O(1) expected. */
 struct tally_entry *tally_open(struct tally *t, uint32_t uid);

@@ -24,8 +24,9 @@ struct watch *watch_new(struct loop *l, int fd, void (*f)(void *context), void *
 {
     struct watch *w = calloc(1, sizeof *w);
 
-    if (!w)
+    if (!w) {
         return NULL;
+    }
     w->f = f;
     w->context = context;
     w->event = event_new(loop_get_base(l), fd, EV_READ, watch_on_readable, w); /* once */
@@ -38,9 +39,11 @@ struct watch *watch_new(struct loop *l, int fd, void (*f)(void *context), void *
 
 void watch_free(struct watch *w)
 {
-    if (!w)
+    if (!w) {
         return;
-    if (w->event)
+    }
+    if (w->event) {
         event_free(w->event);
+    }
     free(w);
 }

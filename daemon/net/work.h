@@ -1,11 +1,12 @@
-/* Bounded queues with threads behind them. Items are put by the loop's thread, run on a worker, and done on the
- * loop's thread again. Queues are fair: workers take one item of each user in turn (DECISIONS 33). */
+/* Bounded queues with worker threads. The loop's thread puts items, a worker runs them, and the loop's thread completes
+ * them. Queues are fair: workers take one item of each user in turn (DECISIONS 33). */
 #ifndef PROFD_NET_WORK_H
 #define PROFD_NET_WORK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "proto/status.h"
 
@@ -14,10 +15,12 @@ struct work;
 
 /* Embedded in a job. */
 struct work_item {
-    struct work_item *next; /* for the queue's use */
-    uint32_t uid;           /* whose turn it takes */
-    size_t weight;          /* bytes: a batch holds at most batch_weight, or one item */
+    STAILQ_ENTRY(work_item) next; /* of the queue that it is in */
+    uint32_t uid;                 /* the user to whom it is charged */
+    size_t weight;                /* bytes: a batch holds at most batch_weight, or one item */
 };
+
+STAILQ_HEAD(work_list, work_item);
 
 struct work_config {
     const char *name;      /* of the threads, at most 15 bytes */
@@ -28,7 +31,8 @@ struct work_config {
     size_t batch_max;      /* items of one run, ≤ 4096 */
     size_t batch_weight;
     unsigned threads_max_uid; /* threads that one user's items may occupy at a time, with batch_max 1; 0: all */
-    int nice;                 /* added to the threads' niceness: they yield the processor to the others (0–19) */
+    size_t running_weight; /* of the items that run at a time, with batch_max 1, each of at most this weight; 0: any */
+    int nice;              /* added to the threads' niceness: they yield the processor to the others (0–19) */
     /* With one thread only, may be NULL: called for every item before run, once, in the queue's order, never two calls
      * at a time. While run is busy (it waits for a disk, say) a thread beside it prepares what will be in the next
      * batch; what comes to an idle queue is prepared by the one that will run it. */

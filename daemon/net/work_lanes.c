@@ -1,55 +1,38 @@
 #include "net/work_lanes.h"
 
-#include <stdlib.h>
-
-static struct work_lane **work_lanes_find(struct work_lanes *l, uint32_t uid)
+void work_lanes_init(struct work_lanes *l)
 {
-    struct work_lane **at = &l->buckets[(uid * 2654435761u) >> 24];
-
-    while (*at && (*at)->uid != uid)
-        at = &(*at)->bucket_next;
-    return at;
+    *l = (struct work_lanes){0};
+    TAILQ_INIT(&l->ring);
+    hashmap_init(&l->of_uid, 0);
 }
 
-static void work_lanes_append(struct work_lanes *l, struct work_lane *lane)
+void work_lanes_done(struct work_lanes *l)
 {
-    lane->ring_next = NULL;
-    if (l->ring_last)
-        l->ring_last->ring_next = lane;
-    else
-        l->ring_first = lane;
-    l->ring_last = lane;
-}
-
-/* Takes the first lane out of the ring. */
-static struct work_lane *work_lanes_shift(struct work_lanes *l)
-{
-    struct work_lane *lane = l->ring_first;
-
-    l->ring_first = lane->ring_next;
-    if (!l->ring_first)
-        l->ring_last = NULL;
-    return lane;
+    hashmap_clear(&l->of_uid);
 }
 
 void work_lanes_turn(struct work_lanes *l)
 {
-    work_lanes_append(l, work_lanes_shift(l));
+    struct work_lane *lane = TAILQ_FIRST(&l->ring);
+
+    TAILQ_REMOVE(&l->ring, lane, next);
+    TAILQ_INSERT_TAIL(&l->ring, lane, next);
 }
 
 struct work_item *work_lanes_take(struct work_lanes *l)
 {
-    struct work_lane *lane = work_lanes_shift(l);
-    struct work_item *item = lane->first;
+    struct work_lane *lane = TAILQ_FIRST(&l->ring);
+    struct work_item *item = STAILQ_FIRST(&lane->items);
 
-    lane->first = item->next;
+    STAILQ_REMOVE_HEAD(&lane->items, next);
     lane->count--;
     l->waiting--;
-    if (lane->first) {
-        work_lanes_append(l, lane);
+    if (lane->count) {
+        work_lanes_turn(l);
     } else {
-        *work_lanes_find(l, lane->uid) = lane->bucket_next;
-        free(lane);
+        TAILQ_REMOVE(&l->ring, lane, next);
+        hashmap_remove(&l->of_uid, lane);
     }
     return item;
 }
@@ -58,8 +41,9 @@ size_t work_lanes_take_batch(struct work_lanes *l, struct work_item **batch, siz
 {
     size_t n = 0, taken = 0;
 
-    while (l->waiting && n < max &&
-           ((any && !n) || (taken <= weight && l->ring_first->first->weight <= weight - taken))) {
+    while (
+        l->waiting && n < max &&
+        ((any && !n) || (taken <= weight && STAILQ_FIRST(&TAILQ_FIRST(&l->ring)->items)->weight <= weight - taken))) {
         batch[n] = work_lanes_take(l);
         taken += batch[n]->weight;
         n++;
@@ -70,16 +54,17 @@ size_t work_lanes_take_batch(struct work_lanes *l, struct work_item **batch, siz
 /* The user's lane, new if need be. NULL when full or out of memory. */
 static struct work_lane *work_lanes_open(struct work_lanes *l, uint32_t uid, size_t max_uid)
 {
-    struct work_lane **at = work_lanes_find(l, uid), *lane = *at;
+    const struct work_lane empty = {.uid = uid};
+    struct work_lane *lane = hashmap_find(&l->of_uid, &uid, sizeof uid);
 
-    if (lane)
+    if (lane) {
         return lane->count < max_uid ? lane : NULL;
-    lane = calloc(1, sizeof *lane);
-    if (!lane)
-        return NULL;
-    lane->uid = uid;
-    *at = lane;
-    work_lanes_append(l, lane);
+    }
+    lane = hashmap_put(&l->of_uid, &uid, sizeof uid, &empty, sizeof empty);
+    if (lane) {
+        STAILQ_INIT(&lane->items);
+        TAILQ_INSERT_TAIL(&l->ring, lane, next);
+    }
     return lane;
 }
 
@@ -87,14 +72,10 @@ bool work_lanes_put(struct work_lanes *l, struct work_item *item, size_t max_uid
 {
     struct work_lane *lane = work_lanes_open(l, item->uid, max_uid);
 
-    if (!lane)
+    if (!lane) {
         return false;
-    item->next = NULL;
-    if (lane->first)
-        lane->last->next = item;
-    else
-        lane->first = item;
-    lane->last = item;
+    }
+    STAILQ_INSERT_TAIL(&lane->items, item, next);
     lane->count++;
     l->waiting++;
     return true;

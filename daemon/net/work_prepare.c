@@ -1,18 +1,13 @@
-/* Items are prepared while the batch before them runs. Whoever finds the role free takes it: the thread beside, or,
- * when nothing runs, the one that would have to wait for it. */
-#include "net/work_inside.h"
+/* Items are prepared while the previous batch runs: by the second thread, or, if nothing runs, by the thread that would
+ * have to wait for it. */
+#include "net/work_internal.h"
 
 #define CHUNK 16 /* prepared in one go: the one that waits for them does not wait for more */
 
 static void work_append_ready(struct work *w, struct work_item *const *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        items[i]->next = NULL;
-        if (w->ready_last)
-            w->ready_last->next = items[i];
-        else
-            w->ready_first = items[i];
-        w->ready_last = items[i];
+        STAILQ_INSERT_TAIL(&w->prepared, items[i], next);
         w->ready_weight += items[i]->weight;
     }
     w->ready += n;
@@ -20,23 +15,22 @@ static void work_append_ready(struct work *w, struct work_item *const *items, si
 
 struct work_item *work_take_ready(struct work *w)
 {
-    struct work_item *item = w->ready_first;
+    struct work_item *item = STAILQ_FIRST(&w->prepared);
 
-    w->ready_first = item->next;
-    if (!w->ready_first)
-        w->ready_last = NULL;
+    STAILQ_REMOVE_HEAD(&w->prepared, next);
     w->ready--;
     w->ready_weight -= item->weight;
     return item;
 }
 
-/* Takes the next few items and prepares them without the lock. Nobody else may be at it. */
+/* Takes the next few items and prepares them without the lock. No other thread may be preparing. */
 static size_t work_prepare_some(struct work *w, struct work_item **items, size_t max, size_t weight, bool any)
 {
     const size_t n = work_lanes_take_batch(&w->lanes, items, max, weight, any);
 
-    if (!n)
+    if (!n) {
         return 0;
+    }
     w->preparing = true;
     pthread_mutex_unlock(&w->lock);
     w->config.prepare(w->config.prepare_context, items, n);
@@ -49,18 +43,20 @@ size_t work_take_prepared(struct work *w, struct work_item **batch)
 {
     size_t n = 0, weight = 0;
 
-    if (!w->ready && !w->preparing)
+    if (!w->ready && !w->preparing) {
         return work_prepare_some(w, batch, w->config.batch_max < CHUNK ? w->config.batch_max : CHUNK,
                                  w->config.batch_weight, true);
+    }
     while (w->ready && n < w->config.batch_max &&
-           (!n || (weight <= w->config.batch_weight && w->ready_first->weight <= w->config.batch_weight - weight))) {
-        weight += w->ready_first->weight;
+           (!n || (weight <= w->config.batch_weight &&
+                   STAILQ_FIRST(&w->prepared)->weight <= w->config.batch_weight - weight))) {
+        weight += STAILQ_FIRST(&w->prepared)->weight;
         batch[n++] = work_take_ready(w);
     }
     return n;
 }
 
-/* Is there something to prepare, and room for it? Memory for prepared items is that of one batch. */
+/* True if there is an item to prepare and memory for it. The memory of prepared items is that of one batch. */
 static bool work_may_prepare(const struct work *w)
 {
     return w->lanes.waiting && !w->preparing && w->threads[0].running && w->ready < w->config.batch_max &&
@@ -84,10 +80,11 @@ void *work_preparer_main(void *argument)
         n = work_prepare_some(w, t->batch, room < CHUNK ? room : CHUNK,
                               w->ready ? w->config.batch_weight - w->ready_weight : w->config.batch_weight, !w->ready);
         work_append_ready(w, t->batch, n);
-        if (!w->threads[0].running)
+        if (!w->threads[0].running) {
             pthread_cond_signal(&w->filled);
-        else if (!n)
-            pthread_cond_wait(&w->spare, &w->lock); /* the next weighs more than there is room for */
+        } else if (!n) {
+            pthread_cond_wait(&w->spare, &w->lock); /* the next item exceeds the remaining memory */
+        }
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;

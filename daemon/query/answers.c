@@ -2,107 +2,82 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "proto/limits.h"
 #include "query/etag.h"
+#include "query/lru.h"
 
-#define ANSWERS_SLOTS 4096u /* lists of entries by hash, and as many entries at most */
+#define ANSWERS_MOST 4096u /* entries */
 
 struct entry {
-    struct entry *next;          /* of the same slot */
-    struct entry *newer, *older; /* by last use */
-    size_t bytes;                /* of the block: this, the key, the body */
-    struct store_scope scope;
-    bool http, coded_only;
-    enum coding wanted;
-    const char *target;
+    struct lru_entry lru;
     uint64_t generation;
     char tag[ETAG_SIZE]; /* uncoded */
     bool has_body;       /* else only the tag is known */
-    const char *body;
     size_t body_size;
     struct query_answer as; /* without its body */
+    char body[];
 };
 
 struct query_answers {
-    size_t limit;
-    struct query_lock lock;
-    uint64_t seed; /* of the hash: nobody can choose targets that meet in one slot */
-    struct query_answers_use use;
-    struct entry *newest, *oldest;
-    struct entry *slots[ANSWERS_SLOTS];
+    struct query_answers_use use; /* bytes and entries are the list's */
+    struct lru lru;
+};
+
+/* What an answer depends on besides the data: every byte of it is compared. */
+struct answers_key {
+    uint32_t uid; /* 0 if all */
+    uint8_t all, http, coded_only, coding;
+    char target[LIMIT_QUERY_BYTES]; /* without its NUL */
 };
 
 struct query_answers *query_answers_new(size_t limit, const struct query_lock *lock)
 {
     struct query_answers *c = calloc(1, sizeof *c);
     if (c != NULL) {
-        c->limit = limit;
-        c->lock = *lock;
-        (void)!getrandom(&c->seed, sizeof c->seed, GRND_NONBLOCK); /* without it only slower under attack */
+        lru_init(&c->lru, limit, ANSWERS_MOST, lock);
     }
     return c;
 }
 
-static bool is_of(const struct entry *e, const struct query_request *r)
+/* Size of the key, or 0 for a target that is too long to have an answer. */
+static size_t make_key(const struct query_request *r, struct answers_key *key)
 {
-    return e->scope.all == r->scope.all && (e->scope.all || e->scope.uid == r->scope.uid) && e->http == r->http &&
-           e->wanted == r->coding && e->coded_only == r->coded_only && strcmp(e->target, r->target) == 0;
-}
-
-static struct entry **find_slot(struct query_answers *c, const struct query_request *r)
-{
-    uint64_t h = c->seed ^ (r->scope.all ? UINT64_MAX : r->scope.uid);
-    for (const char *p = r->target; *p != '\0'; p++) {
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-        h ^= h >> 29;
+    const size_t n = strlen(r->target);
+    if (n > sizeof key->target) {
+        return 0;
     }
-    struct entry **at = &c->slots[(h ^ h >> 32) % ANSWERS_SLOTS];
-    while (*at != NULL && !is_of(*at, r)) {
-        at = &(*at)->next;
-    }
-    return at;
+    key->uid = r->scope.all ? 0 : r->scope.uid;
+    key->all = r->scope.all;
+    key->http = r->http;
+    key->coded_only = r->coded_only;
+    key->coding = (uint8_t)r->coding;
+    memcpy(key->target, r->target, n);
+    return offsetof(struct answers_key, target) + n;
 }
 
-static void unlink_use(struct query_answers *c, struct entry *e)
+static struct entry *find_entry(struct query_answers *c, const struct query_request *r)
 {
-    *(e->newer != NULL ? &e->newer->older : &c->newest) = e->older;
-    *(e->older != NULL ? &e->older->newer : &c->oldest) = e->newer;
-}
-
-static void link_newest(struct query_answers *c, struct entry *e)
-{
-    e->newer = NULL;
-    e->older = c->newest;
-    *(c->newest != NULL ? &c->newest->newer : &c->oldest) = e;
-    c->newest = e;
-}
-
-static void remove_entry(struct query_answers *c, struct entry *e)
-{
-    const struct query_request key = {
-        .target = e->target, .scope = e->scope, .http = e->http, .coding = e->wanted, .coded_only = e->coded_only};
-    *find_slot(c, &key) = e->next;
-    unlink_use(c, e);
-    c->use.bytes -= e->bytes;
-    c->use.entries--;
-    free(e);
+    struct answers_key key;
+    const size_t size = make_key(r, &key);
+    return size > 0 ? lru_find(&c->lru, &key, size) : NULL;
 }
 
 void query_answers_free(struct query_answers *c)
 {
-    while (c != NULL && c->oldest != NULL) {
-        remove_entry(c, c->oldest);
+    if (c != NULL) {
+        lru_clear(&c->lru);
     }
     free(c);
 }
 
 struct query_answers_use query_answers_measure(struct query_answers *c)
 {
-    c->lock.take(c->lock.context);
+    lru_lock(&c->lru);
     struct query_answers_use use = c->use;
-    c->lock.give(c->lock.context);
+    use.bytes = c->lru.bytes;
+    use.entries = c->lru.entries;
+    lru_unlock(&c->lru);
     return use;
 }
 
@@ -120,14 +95,6 @@ static bool copy_answer(const struct entry *e, struct query_answer *answer)
     return true;
 }
 
-static void use_entry(struct query_answers *c, struct entry *e)
-{
-    if (c->newest != e) {
-        unlink_use(c, e);
-        link_newest(c, e);
-    }
-}
-
 bool query_answers_find(struct query_answers *c, const struct query_request *r, struct query_answer *answer)
 {
     char tag[ETAG_SIZE];
@@ -135,8 +102,8 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
     if (r->generation % 2 != 0) {
         return false;
     }
-    c->lock.take(c->lock.context);
-    struct entry *e = *find_slot(c, r);
+    lru_lock(&c->lru);
+    struct entry *e = find_entry(c, r);
     if (e != NULL && e->generation == r->generation) {
         if (r->if_none_match != NULL && r->if_none_match[0] != '\0' &&
             etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
@@ -150,55 +117,42 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
         }
     }
     if (found) {
-        use_entry(c, e);
+        lru_use(&c->lru, e);
         c->use.at_once++;
     }
-    c->lock.give(c->lock.context);
+    lru_unlock(&c->lru);
     return found;
 }
 
 bool answers_take(struct query_answers *c, const struct query_request *r, const char *tag, struct query_answer *answer)
 {
     bool found = false;
-    c->lock.take(c->lock.context);
-    struct entry *e = *find_slot(c, r);
+    lru_lock(&c->lru);
+    struct entry *e = find_entry(c, r);
     if (e != NULL && e->has_body && strcmp(e->tag, tag) == 0) {
         found = copy_answer(e, answer);
     }
     if (found) {
         e->generation = r->generation;
-        use_entry(c, e);
+        lru_use(&c->lru, e);
         c->use.after_look++;
     }
-    c->lock.give(c->lock.context);
+    lru_unlock(&c->lru);
     return found;
 }
 
-/* The block of a new entry; its texts lie behind it. */
 static struct entry *make_entry(const struct query_request *r, const char *tag, const struct query_answer *answer)
 {
     bool keeps = answer->http_status == 200 && answer->body.size <= LIMIT_ANSWER_KEPT;
-    size_t key = strlen(r->target) + 1, body = keeps ? answer->body.size : 0, bytes = sizeof(struct entry) + key + body;
-    struct entry *e = malloc(bytes);
+    size_t body = keeps ? answer->body.size : 0;
+    struct entry *e = malloc(sizeof *e + body);
     if (e == NULL) {
         return NULL;
     }
-    char *text = (char *)(e + 1);
-    *e = (struct entry){.bytes = bytes,
-                        .scope = r->scope,
-                        .http = r->http,
-                        .coded_only = r->coded_only,
-                        .wanted = r->coding,
-                        .target = text,
-                        .generation = r->generation,
-                        .has_body = keeps,
-                        .body = text + key,
-                        .body_size = body,
-                        .as = *answer};
-    memcpy(text, r->target, key);
+    *e = (struct entry){.generation = r->generation, .has_body = keeps, .body_size = body, .as = *answer};
     memcpy(e->tag, tag, strlen(tag) + 1);
     if (body > 0) {
-        memcpy(text + key, answer->body.data, body);
+        memcpy(e->body, answer->body.data, body);
     }
     e->as.http_status = 200;
     buffer_init(&e->as.body, 0);
@@ -208,30 +162,27 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
 void answers_put(struct query_answers *c, const struct query_request *r, const char *tag,
                  const struct query_answer *answer)
 {
-    struct entry *fresh = strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL, *old = NULL;
+    struct answers_key key;
+    const size_t size = make_key(r, &key);
+    struct entry *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL;
     if (fresh == NULL) {
         return;
     }
-    c->lock.take(c->lock.context);
+    lru_lock(&c->lru);
     c->use.made += answer->http_status == 200;
-    old = *find_slot(c, r);
+    struct entry *old = lru_find(&c->lru, &key, size);
+    bool kept = false;
     if (old != NULL && strcmp(old->tag, tag) == 0 && (old->has_body || !fresh->has_body)) {
         old->generation = r->generation; /* the same answer: what is there is as good */
-        use_entry(c, old);
-        c->lock.give(c->lock.context);
+        lru_use(&c->lru, old);
+    } else {
+        if (old != NULL) {
+            lru_remove(&c->lru, old);
+        }
+        kept = lru_put(&c->lru, &key, size, fresh, sizeof *fresh + fresh->body_size);
+    }
+    lru_unlock(&c->lru);
+    if (!kept) {
         free(fresh);
-        return;
     }
-    if (old != NULL) {
-        remove_entry(c, old);
-    }
-    while (c->use.entries > 0 && (c->use.bytes + fresh->bytes > c->limit || c->use.entries >= ANSWERS_SLOTS)) {
-        remove_entry(c, c->oldest);
-    }
-    fresh->next = NULL;
-    *find_slot(c, r) = fresh;
-    link_newest(c, fresh);
-    c->use.bytes += fresh->bytes;
-    c->use.entries++;
-    c->lock.give(c->lock.context);
 }

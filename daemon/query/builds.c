@@ -37,7 +37,7 @@ enum profd_status builds_list(struct job *job, struct profd_error *e)
     const char *cursor = params_find(job->params, "cursor");
     enum profd_status status = job_parse_page(job, &limit, e);
     if (status == PROFD_OK && cursor != NULL && buildid_parse(cursor, strlen(cursor), &after, NULL) != PROFD_OK) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not one that a list gave", cursor);
+        status = profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
     }
     if (status == PROFD_OK) {
         status = job_set_list_etag(job, &fresh, e);
@@ -138,7 +138,8 @@ enum profd_status builds_show(struct job *job, struct profd_error *e)
     struct buildid id;
     bool fresh;
     uint32_t variants = 0;
-    enum profd_status status = store_find_build(job->store, &job->request->scope, job->params->segments[3], &id, e);
+    enum profd_status status =
+        store_find_build(job->store, &job->request->scope, job->params->segments[PARAMS_BUILD], &id, e);
     if (status == PROFD_OK) {
         status = job_set_list_etag(job, &fresh, e);
     }

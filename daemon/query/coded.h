@@ -1,4 +1,4 @@
-/* The last step of the corridor: an answer's body in the coding that the asker takes. */
+/* The last step of a query: an answer's body in a coding that the client accepts. */
 #ifndef PROFD_QUERY_CODED_H
 #define PROFD_QUERY_CODED_H
 

@@ -8,7 +8,8 @@
 #include "query/query.h"
 #include "query/work.h"
 
-/* The layout of the build's gmon.out is said in the media type's parameters; without its executable nobody knows it. */
+/* The layout of the build's gmon.out is stated in parameters of the media type; without its executable it is unknown.
+ */
 static const char *content_type(const struct object *object)
 {
     static const char *const TYPES[2][2] = {
@@ -26,7 +27,7 @@ enum profd_status counts_show(struct job *job, struct profd_error *e)
     uint8_t *bytes = NULL;
     size_t size = 0;
     bool fresh = false;
-    enum profd_status status = work_begin(job, "counts", true, &w, &fresh, e);
+    enum profd_status status = work_begin(job, true, &w, &fresh, e);
     if (status != PROFD_OK || fresh) {
         return status;
     }

@@ -1,22 +1,24 @@
 #include "query/etag.h"
 
-#include <inttypes.h>
-#include <nettle/sha2.h>
+#include <nettle/hmac.h>
 #include <stdio.h>
 #include <string.h>
 
-void etag_make(const char *canonical, size_t n, uint64_t epoch, char out[ETAG_SIZE])
+#define TAG_BYTES 16u
+
+void etag_make(const char *canonical, size_t n, const struct store_epoch *epoch, char out[ETAG_SIZE])
 {
-    struct sha256_ctx sha;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    uint64_t head = 0;
-    sha256_init(&sha);
-    sha256_update(&sha, n, (const uint8_t *)canonical);
-    sha256_digest(&sha, sizeof digest, digest);
-    for (int i = 0; i < 8; i++) {
-        head = head << 8 | digest[i];
+    struct hmac_sha256_ctx hmac;
+    uint8_t digest[TAG_BYTES];
+    size_t at = (size_t)snprintf(out, ETAG_SIZE, "\"");
+    hmac_sha256_set_key(&hmac, sizeof epoch->salt, (const uint8_t *)&epoch->salt);
+    hmac_sha256_update(&hmac, sizeof epoch->number, (const uint8_t *)&epoch->number);
+    hmac_sha256_update(&hmac, n, (const uint8_t *)canonical);
+    hmac_sha256_digest(&hmac, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++) {
+        at += (size_t)snprintf(out + at, ETAG_SIZE - at, "%02x", digest[i]);
     }
-    snprintf(out, ETAG_SIZE, "\"%016" PRIx64 "-%" PRIu64 "\"", head, epoch);
+    snprintf(out + at, ETAG_SIZE - at, "\"");
 }
 
 bool etag_match(const char *if_none_match, const char *etag)

@@ -7,11 +7,13 @@
 #include <stdint.h>
 
 #include "core/coding.h"
+#include "store/store.h"
 
 #define ETAG_SIZE 80
 
-/* "<16 hex digits of SHA-256 of the canonical question>-<epoch>", quoted: a strong validator. */
-void etag_make(const char *canonical, size_t n, uint64_t epoch, char out[ETAG_SIZE]);
+/* 32 hex digits, quoted: a strong validator. They are HMAC-SHA-256 of the epoch's number and the canonical question,
+ * keyed with the epoch's salt: a reader cannot compute the number, which counts what all users have stored. */
+void etag_make(const char *canonical, size_t n, const struct store_epoch *epoch, char out[ETAG_SIZE]);
 /* True if an If-None-Match field (a list, weak or strong, or *) names the tag. Weak comparison (RFC 9110, 13.1.2). */
 bool etag_match(const char *if_none_match, const char *etag);
 

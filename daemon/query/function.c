@@ -10,10 +10,9 @@
 #include "query/work.h"
 
 /* A whole report, computed for the sake of a part of it. */
-static enum profd_status make_report(struct job *job, struct work *w, const char *kind, bool *fresh,
-                                     struct profd_error *e)
+static enum profd_status make_report(struct job *job, struct work *w, bool *fresh, struct profd_error *e)
 {
-    enum profd_status status = work_begin(job, kind, false, w, fresh, e);
+    enum profd_status status = work_begin(job, false, w, fresh, e);
     if (status != PROFD_OK || *fresh) {
         return status;
     }
@@ -52,18 +51,16 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     struct work w;
     bool fresh = false;
     uint64_t address = 0;
-    char kind[LIMIT_QUERY_BYTES + 40];
     const char *build = params_find(job->params, "build_id");
     enum profd_status status = function_parse_address(job->params->segments[5], &address, e);
     if (status == PROFD_OK) {
-        snprintf(kind, sizeof kind, "function %" PRIx64 " %s", address, build != NULL ? build : "");
-        status = make_report(job, &w, kind, &fresh, e);
+        status = make_report(job, &w, &fresh, e);
     }
     if (status != PROFD_OK || fresh) {
         return status;
     }
     struct render_input in = work_make_input(&w);
-    in.limit = 0;
+    in.show.limit = 0;
     build = build != NULL ? build : w.id.text;
     for (uint32_t i = 0; i < w.report->function_count && in.only == 0; i++) {
         if (function_holds(w.report, &w.report->functions[i], build, address)) {
@@ -77,7 +74,7 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     return w.options.format->render(&in, job->arena, &job->answer->body, e);
 }
 
-/* Positions of matching functions behind index after, in index order; *more says that the limit cut them. */
+/* Positions of matching functions after index after, in index order; *more: the limit cut them. */
 static size_t find_functions(const struct report *r, const char *name, unsigned long long after, size_t limit,
                              uint32_t *found, bool *more)
 {
@@ -104,7 +101,7 @@ enum profd_status function_search(struct job *job, struct profd_error *e)
     bool fresh = false, more;
     const char *name = params_find(job->params, "name");
     unsigned long long limit, after = 0;
-    char kind[LIMIT_QUERY_BYTES + 40], next[16] = "";
+    char next[16] = "";
     if (name == NULL || name[0] == '\0') {
         return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
     }
@@ -113,8 +110,7 @@ enum profd_status function_search(struct job *job, struct profd_error *e)
         status = params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e);
     }
     if (status == PROFD_OK) {
-        snprintf(kind, sizeof kind, "search %llu %llu %s", limit, after, name);
-        status = make_report(job, &w, kind, &fresh, e);
+        status = make_report(job, &w, &fresh, e);
     }
     if (status != PROFD_OK || fresh) {
         return status;

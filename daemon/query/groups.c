@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/report_dimension.h"
+#include "proto/label.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/steps.h"
@@ -21,7 +22,7 @@ static enum profd_status parse_by(const struct params *p, struct groups_request 
         if (strcmp(p->items[i].name, "by") != 0) {
             continue;
         }
-        if (!options_name_valid(label)) {
+        if (label_judge_name(label, strlen(label)) != LABEL_GOOD) {
             return profd_error_set(e, PROFD_BAD_QUERY, "by=%s does not name a label", label);
         }
         for (size_t k = 0; k < r->label_count; k++) {
@@ -40,8 +41,8 @@ static enum profd_status parse_by(const struct params *p, struct groups_request 
     return PROFD_OK;
 }
 
-/* What a page ends with: the last row's time, width and values. Backslashes stand before backslashes and slashes of
- * values. */
+/* The cursor of a page: time, width and values of its last row. Backslashes and slashes in values are escaped by
+ * backslashes. */
 static const char *make_cursor(const struct group_row *row, size_t labels, struct arena *a)
 {
     size_t room = 64;
@@ -65,7 +66,7 @@ static const char *make_cursor(const struct group_row *row, size_t labels, struc
     return cursor;
 }
 
-/* The first row behind the cursor's. Rows are few beside the uploads that were read for them. */
+/* The first row after the cursor's. There are few rows compared with the uploads that were read for them. */
 static enum profd_status find_page(const struct job *job, const struct group_row *rows, size_t n, size_t labels,
                                    size_t *first, struct profd_error *e)
 {
@@ -81,10 +82,11 @@ static enum profd_status find_page(const struct job *job, const struct group_row
             return PROFD_OK;
         }
     }
-    return cursor == NULL
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_BAD_QUERY,
-                                 "cursor=%s is not one that this list gave, or its row is gone: begin again", cursor);
+    return cursor == NULL ? PROFD_OK
+                          : profd_error_set(e, PROFD_BAD_QUERY,
+                                            "cursor=%s is not a cursor from this list, or its row no longer exists; "
+                                            "start again without cursor=",
+                                            cursor);
 }
 
 static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w,
@@ -134,7 +136,6 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
     struct groups_request r = {.store = job->store};
     bool fresh = false;
     unsigned long long limit = LIMIT_PAGE_DEFAULT;
-    const char *cursor = params_find(job->params, "cursor");
     enum profd_status status = job_parse_page(job, &limit, e);
     if (status == PROFD_OK) {
         status = steps_parse(job->params, 0, &r.step, e);
@@ -145,11 +146,7 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
     if (status != PROFD_OK) {
         return status;
     }
-    char kind[LIMIT_QUERY_BYTES + 600];
-    snprintf(kind, sizeof kind, "groups %llu %" PRId64 " %s %s %s %s", limit, r.step,
-             r.label_count > 0 ? r.labels[0] : "", r.label_count > 1 ? r.labels[1] : "",
-             r.label_count > 2 ? r.labels[2] : "", cursor != NULL ? cursor : "");
-    status = work_begin(job, kind, false, &w, &fresh, e);
+    status = work_begin(job, false, &w, &fresh, e);
     if (status == PROFD_OK && !fresh) {
         status = steps_find_span(&w, r.step, &r.begin, &r.end, e);
     }

@@ -9,6 +9,7 @@
 #include "core/sum.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
+#include "proto/message.h"
 #include "proto/words.h"
 #include "query/row.h"
 #include "query/set.h"
@@ -56,6 +57,9 @@ static void find_step(const struct adding *g, const struct store_row *row, int64
 {
     int64_t step = g->request->step;
     bool wide = row->rolled && step < g->chunk_width;
+    if (!row->rolled && row->width > step) { /* a slice of a live process */
+        step = row->width;
+    }
     *time = wide ? g->chunk : row->end - row->end % step;
     *width = wide ? g->chunk_width : step;
 }
@@ -205,7 +209,7 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
     enum profd_status status =
         rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
     if (status != PROFD_OK) {
-        return profd_error_wrap(e, status, "stored sum %llu", (unsigned long long)row->id);
+        return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
     for (uint32_t i = 0; i < r.histogram_count && status == PROFD_OK; i++) {
         const struct rollup_histogram *h = &r.histograms[i];
@@ -261,6 +265,39 @@ static enum profd_status ask_steps(struct adding *g, struct profd_error *e)
     return status;
 }
 
+/* The groups with processes that have not been read since the restart. If one of these processes has been found
+ * meanwhile, its group is unknown, so every group is marked. */
+static enum profd_status mark_unread(struct adding *g, const struct store_living *before, struct profd_error *e)
+{
+    const struct groups_request *r = g->request;
+    struct store_filter filter = r->filter;
+    struct store_living unread;
+    struct store_matcher *matchers =
+        ARENA_ARRAY(g->arena, filter.matcher_count + r->label_count + 1, struct store_matcher);
+    enum profd_status status =
+        matchers != NULL ? store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e) : no_memory(e);
+    if (status != PROFD_OK || before->processes == 0) {
+        return status;
+    }
+    const bool all = unread.processes < before->processes;
+    for (size_t i = 0; i < filter.matcher_count; i++) {
+        matchers[i] = filter.matchers[i];
+    }
+    filter.matchers = matchers;
+    for (uint32_t i = 0; status == PROFD_OK && i < g->keys.count; i++) {
+        struct group_row *row = &g->groups[i].row;
+        filter.matcher_count = r->filter.matcher_count;
+        for (size_t k = 0; k < r->label_count; k++) {
+            matchers[filter.matcher_count++] =
+                (struct store_matcher){.name = r->labels[k], .value = row->values[k], .match = STORE_MATCH_EQUAL};
+        }
+        filter.until = r->step > 0 ? row->time + row->width : r->filter.until;
+        status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
+        row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
+    }
+    return status;
+}
+
 static int group_compare(const void *left, const void *right, void *context)
 {
     const struct group_row *a = &((const struct group *)left)->row, *b = &((const struct group *)right)->row;
@@ -275,7 +312,7 @@ static int group_compare(const void *left, const void *right, void *context)
     return order != 0 ? order : (a->width > b->width) - (a->width < b->width);
 }
 
-/* The least dimension behind one, in byte order; NULL if there is none. */
+/* The next dimension in byte order; NULL if there is none. */
 static const char *next_dimension(const struct adding *g, const char *behind)
 {
     const char *least = NULL;
@@ -345,9 +382,17 @@ enum profd_status groups_add_up(const struct groups_request *request, struct are
     struct adding g = {.request = request, .arena = a, .scratch = arena_new(LIMIT_QUERY_MEMORY)};
     set_init(&g.keys, a);
     set_init(&g.hosts, a);
-    enum profd_status status = g.scratch == NULL   ? no_memory(e)
-                               : request->step > 0 ? ask_steps(&g, e)
-                                                   : ask(&g, request->filter.since, request->filter.until, e);
+    struct store_living unread;
+    enum profd_status status =
+        store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
+    if (status == PROFD_OK) {
+        status = g.scratch == NULL   ? no_memory(e)
+                 : request->step > 0 ? ask_steps(&g, e)
+                                     : ask(&g, request->filter.since, request->filter.until, e);
+    }
     arena_free(g.scratch);
+    if (status == PROFD_OK) {
+        status = mark_unread(&g, &unread, e);
+    }
     return status == PROFD_OK ? finish(&g, rows, count, dimension, e) : status;
 }

@@ -25,10 +25,10 @@ struct groups_request {
     int64_t begin, end; /* with steps: where data can be; begin < end */
 };
 
-/* Rows by ascending time and values, those without uploads left out. With steps shorter than an hour, what is a sum by
- * now stands in a row as wide as the sum, beginning at its hour. Everything lives in the arena. *dimension: that of all
- * rows' seconds. LIMIT if a label pattern could not be decided; BAD_QUERY naming the dimensions that there are if the
- * one asked for is none of them. */
+/* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
+ * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the
+ * arena. *dimension: that of the seconds of all rows. LIMIT if a label pattern could not be decided; BAD_QUERY naming
+ * the existing dimensions if the requested one is not among them. */
 enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows,
                                 size_t *count, const char **dimension, struct profd_error *e);
 

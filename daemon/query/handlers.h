@@ -1,4 +1,4 @@
-/* Who answers which path; the table is in route.c. Contract: job_handler. */
+/* The handlers of the paths; the table is in route.c. Contract: job_handler. */
 #ifndef PROFD_QUERY_HANDLERS_H
 #define PROFD_QUERY_HANDLERS_H
 
@@ -16,6 +16,8 @@ enum profd_status series_show(struct job *job, struct profd_error *e);
 enum profd_status joined_list(struct job *job, struct profd_error *e);
 enum profd_status function_search(struct job *job, struct profd_error *e);
 enum profd_status groups_show(struct job *job, struct profd_error *e);
+/* NOT_FOUND if the request has no processes: its path was written with escapes. */
+enum profd_status processes_list(struct job *job, struct profd_error *e);
 enum profd_status openapi_show(struct job *job, struct profd_error *e);
 
 #endif

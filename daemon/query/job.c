@@ -8,16 +8,29 @@
 #include "query/etag.h"
 #include "query/query.h"
 
-bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epoch)
+/* Whether processes are found again does not change what is stored, but what is said of it. */
+static bool add_unread(const struct job *job, struct buffer *b)
+{
+    const struct store_filter any = {.build_id = NULL};
+    struct store_living unread;
+    if (store_get_living(job->store, STORE_UNREAD, &job->request->scope, &any, &unread, NULL) != PROFD_OK) {
+        return false;
+    }
+    buffer_add_format(b, " %" PRIu64 " %" PRId64, unread.processes, unread.earliest);
+    return true;
+}
+
+bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch)
 {
     const struct query_request *r = job->request;
     struct buffer b;
     bool fresh = false;
     buffer_init(&b, 65536);
-    buffer_add_format(&b, "%s %s %" PRIu32 "\n", PROFD_VERSION, r->scope.all ? "all" : "uid",
-                      r->scope.all ? 0 : r->scope.uid);
-    buffer_add(&b, canonical, n);
-    if (!b.failed) { /* without a validator the answer is still right */
+    buffer_add_format(&b, "%s %s %" PRIu32 " %d\n", PROFD_VERSION, r->scope.all ? "all" : "uid",
+                      r->scope.all ? 0 : r->scope.uid, r->http);
+    params_add_canonical(job->params, job->build, &b);
+    buffer_add(&b, resolved, n);
+    if (add_unread(job, &b) && !b.failed) { /* without a validator the answer is still right */
         etag_make(b.data, b.size, epoch, job->tag);
         memcpy(job->answer->etag, job->tag, sizeof job->tag);
         fresh = r->if_none_match != NULL && etag_match_coded(r->if_none_match, job->tag, r->coding, job->answer->etag);
@@ -33,10 +46,10 @@ bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epo
 
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e)
 {
-    uint64_t epoch;
+    struct store_epoch epoch;
     enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
     if (status == PROFD_OK) {
-        *fresh = job_set_etag(job, job->request->target, strlen(job->request->target), epoch);
+        *fresh = job_set_etag(job, "", 0, &epoch);
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* One request on its way through the corridor. */
+/* One query in progress. */
 #ifndef PROFD_QUERY_JOB_H
 #define PROFD_QUERY_JOB_H
 
@@ -20,6 +20,7 @@ struct job {
     struct store *store;
     const struct query_request *request;
     const struct params *params;
+    const char *build;             /* full id of the build that the path names, once it is known */
     struct arena *arena;           /* everything the job computes */
     struct query_answer *answer;   /* body, content type and ETag are the handler's */
     struct query_answers *answers; /* NULL: the answer depends on the moment of asking, or none are kept */
@@ -30,11 +31,12 @@ struct job {
 /* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). */
 typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e);
 
-/* Sets the answer's ETag for a question that canonical (n bytes) states in full, on data of that epoch. True if the
- * asker holds this answer, and the status is 304, or if it was made before: nothing remains to be done. Version and
- * visibility are added here. */
-bool job_set_etag(struct job *job, const char *canonical, size_t n, uint64_t epoch);
-/* The same for lists: the target itself is the question, the state that of all builds. */
+/* Sets the answer's ETag, on data of that epoch. Version, visibility, path and all parameters are part of it, so that
+ * no parameter can be forgotten; resolved (n bytes) is what they do not say: what relative times and short ids meant,
+ * and the edges of the window that were used. True if the asker holds this answer, and the status is 304, or if it was
+ * made before: nothing remains to be done. */
+bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch);
+/* The same for lists: the state is that of all builds. */
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e);
 /* limit= of a list. */
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e);

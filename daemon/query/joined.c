@@ -14,7 +14,7 @@
 struct program {
     struct buildid id;
     const char *name;
-    int64_t first_seen, last_seen, used_since, used_until;
+    int64_t first_seen, last_seen;
 };
 
 struct asking {
@@ -65,13 +65,15 @@ static struct work work_of(const struct asking *q, const struct program *p)
                          .scope = OPTIONS_SCOPE_PROGRAM};
 }
 
-/* Where the window's edges come to lie depends on the program: each is part of the question. */
+/* Digest of the window. Where its edges come to lie depends on the program: each is part of the question. */
 static enum profd_status find_edges(struct asking *q, uint8_t digest[SHA256_DIGEST_SIZE], struct profd_error *e)
 {
     struct sha256_ctx sha;
     enum profd_status status = PROFD_OK;
     bool moved;
+    const int64_t window[2] = {q->options.since, q->options.until};
     sha256_init(&sha);
+    sha256_update(&sha, sizeof window, (const uint8_t *)window);
     for (uint32_t i = 0; status == PROFD_OK && i < q->count && (q->options.since > 0 || q->options.until > 0); i++) {
         struct work w = work_of(q, &q->programs[i]);
         status = work_check_edges(q->job, &w, &moved, e);
@@ -85,8 +87,7 @@ static enum profd_status find_edges(struct asking *q, uint8_t digest[SHA256_DIGE
 static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_error *e)
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
-    uint64_t epoch;
-    struct buffer b;
+    struct store_epoch epoch;
     enum profd_status status = store_epoch_all(q->job->store, &q->job->request->scope, &epoch, e);
     if (status == PROFD_OK) {
         status = store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e);
@@ -100,13 +101,7 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
     if (status != PROFD_OK) {
         return status;
     }
-    buffer_init(&b, 65536);
-    buffer_add_format(&b, "joined %llu %llu %zu %s ", q->limit, q->skip, q->name != NULL ? strlen(q->name) : 0,
-                      q->name != NULL ? q->name : "");
-    options_add_canonical(&q->options, &b);
-    buffer_add(&b, digest, sizeof digest);
-    *fresh = !b.failed && job_set_etag(q->job, b.data, b.size, epoch);
-    buffer_done(&b);
+    *fresh = job_set_etag(q->job, digest, sizeof digest, &epoch);
     return status;
 }
 
@@ -145,13 +140,12 @@ static int by_sort(const void *left, const void *right, void *context)
     const struct joined_row *a = left, *b = right;
     enum render_sort sort = *(const enum render_sort *)context;
     double x = sort == RENDER_SORT_TOTAL ? a->total : a->self, y = sort == RENDER_SORT_TOTAL ? b->total : b->self;
-    if (sort == RENDER_SORT_CALLS && a->calls != b->calls) {
-        return a->calls > b->calls ? -1 : 1;
+    int by_calls = a->calls > b->calls ? -1 : a->calls < b->calls;
+    int by_time = x > y ? -1 : x < y ? 1 : a->self > b->self ? -1 : a->self < b->self;
+    int order = sort == RENDER_SORT_CALLS && by_calls != 0 ? by_calls : by_time != 0 ? by_time : by_calls;
+    if (order == 0) {
+        order = strcmp(a->name, b->name);
     }
-    if (sort != RENDER_SORT_CALLS && (x > y || x < y)) {
-        return x > y ? -1 : 1;
-    }
-    int order = strcmp(a->name, b->name);
     return order != 0 ? order : strcmp(a->file, b->file);
 }
 
@@ -166,7 +160,7 @@ static void show(struct asking *q, struct joined *j, const int64_t edges[2])
         }
     }
     if (n > 0) {
-        qsort_r(j->rows, n, sizeof *j->rows, by_sort, &q->options.sort);
+        qsort_r(j->rows, n, sizeof *j->rows, by_sort, &q->options.show.sort);
     }
     size_t first = q->skip < n ? (size_t)q->skip : n, count = n - first < q->limit ? n - first : (size_t)q->limit;
     if (first + count < n) {
@@ -176,11 +170,13 @@ static void show(struct asking *q, struct joined *j, const int64_t edges[2])
                                       .row_count = count,
                                       .names = n,
                                       .next = next[0] != '\0' ? next : NULL,
-                                      .sort = SORTS[q->options.sort],
+                                      .sort = SORTS[q->options.show.sort],
                                       .dimension = part_dimension(&q->options),
                                       .rest = &j->rest,
                                       .since = edges[0],
-                                      .until = edges[1]};
+                                      .until = edges[1],
+                                      .short_names = q->options.show.short_names,
+                                      .arena = q->job->arena};
     render_joined(&out, &q->job->answer->body);
 }
 
@@ -196,11 +192,11 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
     if (status == PROFD_OK) {
         status = options_parse(p, &r->scope, r->http, r->now, false, q->job->arena, &q->options, e);
     }
-    if (status == PROFD_OK && sort != NULL && q->options.sort == RENDER_SORT_INDEX) {
+    if (status == PROFD_OK && sort != NULL && q->options.show.sort == RENDER_SORT_INDEX) {
         status = profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
     }
-    if (q->options.sort == RENDER_SORT_INDEX) {
-        q->options.sort = RENDER_SORT_SELF;
+    if (q->options.show.sort == RENDER_SORT_INDEX) {
+        q->options.show.sort = RENDER_SORT_SELF;
     }
     q->name = params_find(p, "name");
     if (status == PROFD_OK && q->name != NULL && q->name[0] == '\0') {

@@ -16,7 +16,7 @@ void joined_init(struct joined *j, struct arena *a)
     set_init(&j->ambiguous, a);
 }
 
-/* name NUL file NUL, with a build's number in front if there is one. */
+/* name NUL file NUL, preceded by a build's number if there is one. */
 static enum profd_status add_key(struct set *to, struct buffer *key, const struct report_function *f,
                                  const uint32_t *build, uint32_t *number, bool *added)
 {
@@ -61,8 +61,8 @@ static enum profd_status new_row(struct joined *j, uint32_t number, const struct
     return rows[number].name != NULL && rows[number].file != NULL ? PROFD_OK : PROFD_NO_MEMORY;
 }
 
-/* A function may stand in several builds of one report, as an inline function does in libraries: one program more, but
- * once. */
+/* A function may be in several builds of one report, like an inline function in libraries: it is counted once per
+ * program. */
 static enum profd_status add_named(struct joined *j, const struct report *r, const struct report_function *f,
                                    struct buffer *key, struct set *seen)
 {

@@ -78,28 +78,21 @@ static enum profd_status gather_some(struct label_page *page, const struct optio
     return status;
 }
 
-/* Validated by the state of all builds, the target, and the edges of a window; relative times are compared as they were
+/* Validated by the state of all builds, and by the window and its edges: relative times are compared as they were
  * meant. */
 static enum profd_status set_tag(struct job *job, const struct options *o, const char *id, bool *fresh,
                                  struct profd_error *e)
 {
-    uint64_t epoch;
-    struct buffer b;
-    int64_t since = 0, until = 0;
+    struct store_epoch epoch;
+    int64_t window[4] = {o->since, o->until, 0, 0};
     enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
     if (status == PROFD_OK && id != NULL && (o->since != 0 || o->until != 0)) {
         const struct store_filter filter = make_filter(o, id);
-        status = store_get_range(job->store, &o->visible, &filter, &since, &until, e);
+        status = store_get_range(job->store, &o->visible, &filter, &window[2], &window[3], e);
     }
-    if (status != PROFD_OK) {
-        return status;
+    if (status == PROFD_OK) {
+        *fresh = job_set_etag(job, window, sizeof window, &epoch);
     }
-    buffer_init(&b, 65536);
-    buffer_add_text(&b, job->request->target);
-    buffer_add_format(&b, "\n%" PRId64 " %" PRId64 "\n", since, until);
-    options_add_canonical(o, &b);
-    *fresh = !b.failed && job_set_etag(job, b.data, b.size, epoch);
-    buffer_done(&b);
     return status;
 }
 
@@ -116,8 +109,7 @@ static enum profd_status gather(struct label_page *page, bool *fresh, struct pro
         status = store_find_build(job->store, &o.visible, build, &id, e);
     } else if (status == PROFD_OK && narrowed) {
         status = profd_error_set(e, PROFD_BAD_QUERY,
-                                 "labels of some uploads only are known for one build at a time: build_id= "
-                                 "must name it");
+                                 "labels of selected uploads can be listed for one build only; name it with build_id=");
     }
     if (status == PROFD_OK) {
         status = set_tag(job, &o, build != NULL ? id.text : NULL, fresh, e);

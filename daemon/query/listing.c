@@ -64,8 +64,8 @@ static enum profd_status refuse_together(const struct profile_histogram *const *
     describe(list[other], other + 1, &b);
     enum profd_status status =
         profd_error_set(e, PROFD_CONFLICT,
-                        "gprof cannot add up the %" PRIu32 " geometries of this sum, %s (%.*s): geometry=N "
-                        "picks one",
+                        "gprof cannot add up the %" PRIu32
+                        " geometries of this sum, %s (%.*s); select one with geometry=N (profctl: --geometry N)",
                         count, quarrel, (int)b.size, b.size > 0 ? b.data : "");
     buffer_done(&b);
     return status;
@@ -87,7 +87,7 @@ static enum profd_status check_together(const struct profile_histogram *const *l
     return PROFD_OK;
 }
 
-/* The histograms to list, in order of arrival, into list, which has room for all of the profile's. */
+/* The histograms to list, in order of arrival; list has space for all of the profile's. */
 static enum profd_status pick_histograms(const struct profile *p, uint32_t build, uint32_t geometry,
                                          const struct profile_histogram **list, uint32_t *out, struct profd_error *e)
 {

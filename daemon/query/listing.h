@@ -12,10 +12,10 @@
 #include "query/job.h"
 #include "query/work.h"
 
-/* Histograms and arcs of the profile's build in order of first arrival, ends elsewhere left out. Several histograms of
- * one rate, unit and bin size over disjoint ranges stand together, as gprof takes them; otherwise CONFLICT naming the
- * rule and two that break it, unless geometry (1…, by range and rate) picks one; BAD_QUERY if there is no such one.
- * Arrays live in the arena. O(n log n). */
+/* Histograms and arcs of the profile's build in order of first arrival, without ends in other builds. Several
+ * histograms of one rate, unit and bin size over disjoint ranges are listed together, as gprof accepts them; otherwise
+ * CONFLICT naming the rule and two that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if
+ * that does not exist. Arrays live in the arena. O(n log n). */
 enum profd_status listing_make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
                                       struct counts *out, struct profd_error *e);
 

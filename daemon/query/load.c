@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/counts.h"
+#include "proto/message.h"
 #include "proto/words.h"
 #include "query/load_rolled.h"
 #include "query/row.h"
@@ -14,7 +15,7 @@ struct loading {
     struct arena *arena;
     struct profile_sum *sum;
     struct rolled *rolled;
-    struct set series, hosts, users;
+    struct set series, hosts, host_labels, users;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
     const char **names; /* per build of the sum */
@@ -61,6 +62,20 @@ static enum profd_status make_map(struct loading *l, const struct store_row *row
     return PROFD_OK;
 }
 
+static enum profd_status add_host_label(struct loading *l, const struct store_row *row)
+{
+    uint32_t number;
+    bool added;
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; status == PROFD_OK && i < row->label_count; i++) {
+        const struct store_label *label = &row->labels[i];
+        if (strcmp(label->name, "host") == 0 && label->value[0] != '\0') {
+            status = set_add(&l->host_labels, label->value, strlen(label->value), &number, &added);
+        }
+    }
+    return status;
+}
+
 static enum profd_status find_map(struct loading *l, const struct store_row *row, const uint32_t **map)
 {
     uint32_t number;
@@ -75,7 +90,10 @@ static enum profd_status find_map(struct loading *l, const struct store_row *row
     }
     l->maps = maps;
     if (added) {
-        status = make_map(l, row, &l->maps[number]);
+        status = add_host_label(l, row);
+        if (status == PROFD_OK) {
+            status = make_map(l, row, &l->maps[number]);
+        }
         if (status == PROFD_OK && !l->request->alone) { /* the first upload of a series is its earliest */
             profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->commit);
         }
@@ -84,7 +102,7 @@ static enum profd_status find_map(struct loading *l, const struct store_row *row
     return status;
 }
 
-/* The collector's words are of whole processes: they stay with the wanted build. */
+/* The collector's counters describe whole processes: they stay with the requested build. */
 static void counts_keep_histograms(struct counts *c, const uint32_t *map, uint32_t builds)
 {
     uint32_t n = 0, kept = 0;
@@ -137,6 +155,7 @@ static enum profd_status add_source(struct loading *l, const struct store_row *r
     bool added, first = p->uploads == 0;
     p->uploads += row->uploads;
     p->processes += row->processes_started;
+    process_groups_add(&p->groups, &row->groups);
     p->inexact |= row->inexact;
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;
@@ -195,14 +214,39 @@ static enum profd_status finish_users(struct loading *l)
     l->provenance.uids = uids;
     l->provenance.uid_count = l->users.count;
     l->provenance.hosts = l->hosts.count;
+    l->provenance.host_labels = l->host_labels.count;
     return PROFD_OK;
+}
+
+/* Live processes, and those not read since the restart: loaded before the uploads, as store_get_living requires. */
+static enum profd_status find_living(struct loading *l, struct profd_error *e)
+{
+    const struct load_request *r = l->request;
+    struct provenance *p = &l->provenance;
+    struct store_living unread, read;
+    enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &r->filter, &unread, e);
+    if (status == PROFD_OK) {
+        status = store_get_living(r->store, STORE_READ, &r->scope, &r->filter, &read, e);
+    }
+    if (status == PROFD_OK) {
+        p->unread = unread.processes;
+        p->unread_since = unread.earliest;
+        p->inexact |= unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
+        p->live = read.processes;
+        p->as_of = read.latest;
+    }
+    return status;
 }
 
 /* Everything that matches becomes one profile. */
 static enum profd_status load_sum(struct loading *l, struct profile **profile, struct profd_error *e)
 {
     const struct load_request *request = l->request;
-    enum profd_status status = store_each_upload(request->store, &request->scope, &request->filter, take_row, l, e);
+    enum profd_status status = find_living(l, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = store_each_upload(request->store, &request->scope, &request->filter, take_row, l, e);
     if (status == PROFD_OK) {
         status = store_pattern_judge(&request->filter, e);
     }
@@ -222,6 +266,7 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     l.rolled = l.sum != NULL ? rolled_new(a, request->cache, request->alone, request->arcs_only) : NULL;
     set_init(&l.series, a);
     set_init(&l.hosts, a);
+    set_init(&l.host_labels, a);
     set_init(&l.users, a);
     if (l.rolled == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");

@@ -20,7 +20,7 @@
 struct waiting {
     uint32_t group, sequence;
     int64_t width, block;
-    uint64_t id, version, commit;
+    uint64_t id, version;
     const void *bytes;
     size_t size;
 };
@@ -123,8 +123,7 @@ static enum profd_status add_decoded(struct rolled *r, const struct waiting *row
     enum profd_status status =
         rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds, r->arcs_only, &decoded, e);
     if (status != PROFD_OK) {
-        return profd_error_wrap(e, status, "stored sum %llu of upload %llu", (unsigned long long)row->id,
-                                (unsigned long long)row->commit);
+        return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
     return rollup_sum_add(sum, &decoded, NULL, e);
 }
@@ -150,7 +149,7 @@ static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows,
     return status;
 }
 
-/* n rows of one block of a group. A sum with histograms serves who wants arcs only, too. */
+/* n rows of one block of a group. A sum with histograms can also be used if only arcs are needed. */
 static enum profd_status add_block(struct rolled *r, const struct waiting *rows, uint32_t n, struct profd_error *e)
 {
     struct rollup_sum *sum = r->groups[rows[0].group].sum;
@@ -238,7 +237,6 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
                                                  .block = find_block(row),
                                                  .id = row->id,
                                                  .version = row->version,
-                                                 .commit = row->commit,
                                                  .bytes = bytes,
                                                  .size = row->counts_size};
     r->waiting_count++;

@@ -18,11 +18,11 @@ struct rolled;
 struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone, bool arcs_only);
 void rolled_done(struct rolled *r);
 
-/* Takes a rolled row. map as for profile_sum_add; where alone is said, COUNTS_NOWHERE stands for builds that are left
- * out. It must live as long as the load. DAMAGED naming the row. */
+/* Adds a sum's row. map as for profile_sum_add; in alone mode, COUNTS_NOWHERE stands for builds that are left out. map
+ * must live as long as the load. DAMAGED names the row. */
 enum profd_status rolled_add(struct rolled *r, const struct store_row *row, const uint32_t *map, struct profd_error *e);
 
-/* No row is missing: adds up what is left, and tells the sum how early each build came. */
+/* All rows were added: adds up the rest, and sets the first occurrence of each build in the sum. */
 enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct profd_error *e);
 
 /* Adds everything to a finished profile of the same builds. */

@@ -3,12 +3,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/label.h"
 #include "proto/words.h"
 #include "query/when.h"
 
 #define FUNCTIONS_MAX 4000000000ull
 
-/* A word of a fixed list; its place in it. The list ends with NULL. */
+/* The position of a value in a fixed list, which ends with NULL. */
+const char *const options_of_report[] = {"since",  "until",    "match",     "label.*", "scope", "mode", "static",
+                                         "focus",  "sort",     "limit",     "rows",    "names", "view", "uid",
+                                         "format", "geometry", "dimension", "empty",   NULL};
+
 static enum profd_status parse_word(const struct params *p, const char *name, const char *const *words, unsigned *out,
                                     struct profd_error *e)
 {
@@ -60,7 +65,7 @@ static enum profd_status parse_matchers(const struct params *p, struct arena *a,
         }
         struct store_matcher *m = &o->matchers[o->matcher_count++];
         if (sugar) {
-            if (!options_name_valid(item->name + 6)) {
+            if (label_judge_name(item->name + 6, strlen(item->name + 6)) != LABEL_GOOD) {
                 return profd_error_set(e, PROFD_BAD_QUERY, "%s does not name a label", item->name);
             }
             *m = (struct store_matcher){.name = item->name + 6, .value = item->value, .match = STORE_MATCH_EQUAL};
@@ -79,8 +84,11 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
     static const char *const SCOPES[] = {"program", "build", "everywhere", NULL};
     static const char *const SORTS[] = {"index", "self", "total", "calls", NULL};
     static const char *const VIEWS[] = {"both", "flat", "graph", NULL};
-    unsigned scope = UINT32_MAX, sort = RENDER_SORT_INDEX, view = RENDER_VIEW_BOTH;
-    unsigned long long number = http ? LIMIT_HTTP_ROWS : 0, flag = 0;
+    static const char *const NAMES[] = {"full", "short", NULL};
+    static const char *const EMPTY[] = {"report", "error", NULL};
+    unsigned empty = 0;
+    unsigned scope = UINT32_MAX, sort = RENDER_SORT_INDEX, view = RENDER_VIEW_BOTH, names = 0;
+    unsigned long long number = http ? LIMIT_HTTP_ROWS : 0, rows = 0, flag = 0;
     enum profd_status status = parse_word(p, "scope", SCOPES, &scope, e);
     if (status == PROFD_OK) {
         status = parse_word(p, "sort", SORTS, &sort, e);
@@ -89,26 +97,41 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
         status = parse_word(p, "view", VIEWS, &view, e);
     }
     if (status == PROFD_OK) {
+        status = parse_word(p, "names", NAMES, &names, e);
+    }
+    if (status == PROFD_OK) {
         status = params_parse_number(p, "limit", 0, FUNCTIONS_MAX, &number, e);
+    }
+    if (status == PROFD_OK) {
+        rows = number != 0 ? LIMIT_REPORT_ROWS : 0;
+        status = params_parse_number(p, "rows", 0, FUNCTIONS_MAX, &rows, e);
     }
     if (status == PROFD_OK) {
         status = params_parse_number(p, "static", 0, 1, &flag, e);
     }
+    if (status == PROFD_OK) {
+        status = parse_word(p, "empty", EMPTY, &empty, e);
+    }
+    o->empty_is_error = empty == 1;
     o->scope = scope == UINT32_MAX ? OPTIONS_SCOPE_DEFAULT : (enum options_scope)(scope + 1);
-    o->sort = (enum render_sort)sort;
-    o->view = (enum render_view)view;
-    o->limit = (uint32_t)number;
+    /* The flat profile has an order of its own, by which limit cuts. */
+    const bool own_order = view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL;
+    o->show.sort = own_order ? RENDER_SORT_SELF : (enum render_sort)sort;
+    o->show.view = (enum render_view)view;
+    o->show.limit = (uint32_t)number;
+    o->show.rows = (uint32_t)rows;
     o->static_arcs = flag == 1;
-    o->focus = params_find(p, "focus");
+    o->show.short_names = names == 1;
+    o->show.focus = params_find(p, "focus");
     o->dimension = params_find(p, "dimension");
-    if (status == PROFD_OK && o->focus != NULL && o->focus[0] == '\0') {
+    if (status == PROFD_OK && o->show.focus != NULL && o->show.focus[0] == '\0') {
         status = profd_error_set(e, PROFD_BAD_QUERY, "focus= names no function");
     }
     if (status == PROFD_OK && o->dimension != NULL && o->dimension[0] == '\0') {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension= names nothing: seconds, say");
+        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension= is empty; use seconds, for example");
     }
     if (status == PROFD_OK && o->dimension != NULL && words_are(o->dimension)) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: those are no samples; every report shows them",
+        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
                                  o->dimension);
     }
     return status;
@@ -117,12 +140,16 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
 /* Parameters that the other mode has no use for are refused: silence would look like an answer. */
 static enum profd_status check_mode(const struct params *p, const struct options *o, struct profd_error *e)
 {
-    static const char *const TRUE_ONLY[] = {"static", "focus", "sort", "limit", "dimension"};
+    static const char *const TRUE_ONLY[] = {"static", "focus", "sort", "limit", "rows", "names", "dimension"};
     for (size_t i = 0; !o->format->wants_report && i < sizeof TRUE_ONLY / sizeof *TRUE_ONLY; i++) {
         if (params_find(p, TRUE_ONLY[i]) != NULL) {
             return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in compat mode (format=%s)", TRUE_ONLY[i],
                                    o->format->name);
         }
+    }
+    if (!o->format->lists_rows && params_find(p, "rows") != NULL) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "rows= has no meaning for format=%s: it is for json and text",
+                               o->format->name);
     }
     if (o->format->wants_report && o->geometry != 0) {
         return profd_error_set(e, PROFD_BAD_QUERY, "geometry= has no meaning in true mode (format=%s)",
@@ -154,7 +181,7 @@ static enum profd_status parse_format(const struct params *p, bool usual, struct
                                compat ? "compat mode is format=gprof" : "format=gprof is compat mode");
     }
     if (o->format->functions != 0 && params_find(p, "limit") == NULL) {
-        o->limit = o->format->functions;
+        o->show.limit = o->format->functions;
     }
     return check_mode(p, o, e);
 }
@@ -167,7 +194,7 @@ static enum profd_status parse_uid(const struct params *p, struct options *o, st
         return status;
     }
     if (!o->visible.all && o->visible.uid != uid) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may see the uploads of uid %" PRIu32 " only", uid,
+        return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32, uid,
                                o->visible.uid);
     }
     o->visible = (struct store_scope){false, (uint32_t)uid};
@@ -199,19 +226,4 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
         *out = o;
     }
     return status;
-}
-
-void options_add_canonical(const struct options *o, struct buffer *out)
-{
-    buffer_add_format(out, "since=%" PRId64 " until=%" PRId64 " scope=%d static=%d sort=%d view=%d limit=%" PRIu32,
-                      o->since, o->until, (int)o->scope, o->static_arcs, (int)o->sort, (int)o->view, o->limit);
-    buffer_add_format(out, " format=%s geometry=%" PRIu32 " all=%d uid=%" PRIu32 "\n", o->format->name, o->geometry,
-                      o->visible.all, o->visible.uid);
-    const char *texts[] = {o->focus != NULL ? o->focus : "", o->dimension != NULL ? o->dimension : ""};
-    buffer_add_format(out, "%zu %s %zu %s\n", strlen(texts[0]), texts[0], strlen(texts[1]), texts[1]);
-    for (size_t i = 0; i < o->matcher_count; i++) {
-        const struct store_matcher *m = &o->matchers[i];
-        buffer_add_format(out, "%zu %s %d %zu %s\n", strlen(m->name), m->name, (int)m->match, strlen(m->value),
-                          m->value);
-    }
 }

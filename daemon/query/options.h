@@ -24,31 +24,27 @@ struct options {
     int64_t since, until; /* 0: open */
     size_t matcher_count;
     struct store_matcher matchers[LIMIT_MATCHERS];
-    const char *match; /* the same in words, joined by ", "; NULL: none */
+    const char *match; /* the same as text, joined by ", "; NULL: none */
     enum options_scope scope;
+    struct render_choice show;
     bool static_arcs;
-    const char *focus;     /* NULL: none */
+    bool empty_is_error;   /* a selection without uploads is answered with NOTHING instead of an empty report */
     const char *dimension; /* of the samples; NULL: the usual one */
-    enum render_sort sort;
-    enum render_view view;
-    uint32_t limit; /* 0: none */
     const struct render_format *format;
     uint32_t geometry;          /* 1…, 0: not given */
     struct store_scope visible; /* of the asker, narrowed by uid= */
 };
 
-/* http: a limit applies unless asked otherwise. compat: that mode is meant unless mode= or format= says otherwise.
- * Strings lie in the params or in the arena. BAD_QUERY with the value; FORBIDDEN for uid= of somebody else. */
+/* The parameters of a report, ended by NULL. */
+extern const char *const options_of_report[];
+
+/* http: a limit applies unless another one is given. compat: that mode is the default unless mode= or format= is given.
+ * Strings live in the params or in the arena. BAD_QUERY with the value; FORBIDDEN for uid= of another user. */
 enum profd_status options_parse(const struct params *p, const struct store_scope *scope, bool http, int64_t now,
                                 bool compat, struct arena *a, struct options *out, struct profd_error *e);
 
-/* Appends every option in a fixed order, defaults included: two questions with the same text have the same answer. */
-void options_add_canonical(const struct options *o, struct buffer *out);
-
-/* True for a Prometheus label name within LIMIT_LABEL_NAME. */
-bool options_name_valid(const char *name);
 /* One matcher, K="V", K!="V", K=~"V" or K!~"V" with \" and \\ inside; in the latter two V is a regular expression,
- * compiled into the arena, in which any other backslash may stand alone. BAD_QUERY. */
+ * compiled into the arena, in which other backslashes need no escape. BAD_QUERY. */
 enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
                                       struct profd_error *e);
 /* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. NULL when out of memory. */

@@ -18,12 +18,6 @@ static size_t name_length(const char *text)
     return n;
 }
 
-bool options_name_valid(const char *name)
-{
-    size_t n = name_length(name);
-    return n > 0 && n <= LIMIT_LABEL_NAME && name[n] == '\0';
-}
-
 /* The value between quotes, without the backslashes before quotes and backslashes; NULL if it does not end with a
  * quote, or memory did. In a pattern other backslashes are its own: "a\.b" and "a\\.b" are the same. */
 static char *unquote(const char *quoted, bool pattern, struct arena *a)
@@ -44,7 +38,7 @@ static char *unquote(const char *quoted, bool pattern, struct arena *a)
     return at[0] == '"' && at[1] == '\0' ? value : NULL;
 }
 
-/* =, !=, =~ or !~; the text behind it, or NULL. */
+/* Parses =, !=, =~ or !~ and returns the text after it, or NULL. */
 static const char *read_operator(const char *op, enum store_match *match)
 {
     static const struct {
@@ -78,8 +72,8 @@ enum profd_status options_parse_match(const char *text, struct arena *a, struct 
     m.name = arena_copy(a, text, n);
     m.value = unquote(quoted, pattern, a);
     if (m.name == NULL || m.value == NULL) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "match=%s: the value must stand in double quotes, as in host=\"db1\"", text);
+        return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
+                               text);
     }
     enum profd_status status = pattern ? store_pattern_compile(a, m.value, &m.pattern, e) : PROFD_OK;
     if (status == PROFD_OK) {

@@ -23,7 +23,7 @@ static bool byte_allowed(char c)
            (c != '\0' && strchr("-._~!$&'()*+,;=:@/?", c) != NULL);
 }
 
-/* Decodes n bytes at target + offset to *out and ends them with NUL; *out moves behind it. */
+/* Decodes n bytes at target + offset to *out and appends a NUL; *out is advanced. */
 static enum profd_status decode_piece(const char *target, size_t offset, size_t n, char **out, struct profd_error *e)
 {
     char *start = *out, *to = *out;
@@ -62,7 +62,7 @@ static enum profd_status parse_path(const char *target, size_t n, struct params 
         const char *slash = memchr(target + at, '/', n - at);
         size_t end = slash != NULL ? (size_t)(slash - target) : n;
         if (p->segment_count == PARAMS_SEGMENTS) {
-            return profd_error_set(e, PROFD_NOT_FOUND, "there is nothing at a path of more than %d segments",
+            return profd_error_set(e, PROFD_NOT_FOUND, "not found: the path has more than %d segments",
                                    PARAMS_SEGMENTS);
         }
         p->segments[p->segment_count++] = *out;
@@ -197,4 +197,30 @@ enum profd_status params_parse_number(const struct params *p, const char *name, 
     }
     *out = value;
     return PROFD_OK;
+}
+
+static void add_counted(struct buffer *out, const char *text)
+{
+    buffer_add_format(out, "%zu %s ", strlen(text), text);
+}
+
+void params_add_canonical(const struct params *p, const char *build, struct buffer *out)
+{
+    const struct param *sorted[PARAMS_COUNT];
+    for (size_t i = 0; i < p->count; i++) {
+        size_t at = i;
+        for (; at > 0 && strcmp(sorted[at - 1]->name, p->items[i].name) > 0; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = &p->items[i];
+    }
+    for (size_t i = 0; i < p->segment_count; i++) {
+        add_counted(out, i == PARAMS_BUILD && build != NULL ? build : p->segments[i]);
+    }
+    buffer_add_char(out, '\n');
+    for (size_t i = 0; i < p->count; i++) {
+        add_counted(out, sorted[i]->name);
+        add_counted(out, sorted[i]->value);
+    }
+    buffer_add_char(out, '\n');
 }

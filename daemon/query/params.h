@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/buffer.h"
 #include "proto/limits.h"
 #include "proto/status.h"
 
@@ -30,9 +31,14 @@ struct params {
  * the name. O(n). */
 enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e);
 
-/* BAD_QUERY unless every parameter is one of allowed (ended by NULL) and stands once. An entry "label.*" allows
- * every name with that prefix; "match", "by" and "label.…" may repeat. */
+/* BAD_QUERY unless every parameter is in allowed (ended by NULL) and occurs once. An entry "label.*" allows every name
+ * with that prefix; "match", "by" and "label.…" may be repeated. */
 enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e);
+
+/* Appends the path and every parameter, sorted by name: targets with the same text are the same query. build: the full
+ * id for the path's segment PARAMS_BUILD; NULL: it is kept. */
+#define PARAMS_BUILD 3 /* /api/v1/builds/{} */
+void params_add_canonical(const struct params *p, const char *build, struct buffer *out);
 
 /* Value of the first parameter of that name, or NULL. */
 const char *params_find(const struct params *p, const char *name);

@@ -8,7 +8,7 @@
 
 struct part_object {
     const char *id;
-    const struct object *object; /* NULL: nobody sent it */
+    const struct object *object; /* NULL: it was not sent */
 };
 
 enum profd_status part_init(struct part *p, const struct job *job, struct profd_error *e)
@@ -34,8 +34,7 @@ static enum profd_status judge_memory(const struct part *p, enum profd_status st
         return status;
     }
     return profd_error_set(e, PROFD_LIMIT,
-                           "the answer needs more memory than one query may compute with: narrow it with since=, "
-                           "until= or match=");
+                           "the query exceeds the memory limit; narrow it with since=, until= or match=");
 }
 
 static enum profd_status go_through(struct part *p, uint64_t n, struct profd_error *e)
@@ -44,11 +43,10 @@ static enum profd_status go_through(struct part *p, uint64_t n, struct profd_err
     if (p->gone_through <= LIMIT_WORK) {
         return PROFD_OK;
     }
-    return profd_error_set(
-        e, PROFD_LIMIT,
-        "the answer goes through more than %u bins, arcs and functions: ask with a longer step=, since= and "
-        "until= nearer, or match= for less",
-        LIMIT_WORK);
+    return profd_error_set(e, PROFD_LIMIT,
+                           "the query processes more than %u bins, arcs and functions; use a longer step=, a shorter "
+                           "time range, or match=",
+                           LIMIT_WORK);
 }
 
 enum profd_status part_load(struct part *p, struct work *w, struct profd_error *e)
@@ -70,7 +68,7 @@ enum profd_status part_load(struct part *p, struct work *w, struct profd_error *
     return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
 }
 
-/* Who sent the counts decides who may name functions: other users, other objects. */
+/* The sender of the counts determines which executables may name functions: other users may get other objects. */
 static enum profd_status see_users(struct part *p, const struct provenance *from, struct profd_error *e)
 {
     size_t bytes = from->uid_count * sizeof *p->uids;

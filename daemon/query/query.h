@@ -1,5 +1,5 @@
-/* Corridor 2: parameters → load → symbolize → graph → cycles → propagate → report → render.
- * Synchronous; runs on a reader thread with that thread's store handle. */
+/* Queries: parameters → load → symbolize → graph → cycles → propagate → report → render. Synchronous; runs on a reader
+ * thread with that thread's store handle. */
 #ifndef PROFD_QUERY_QUERY_H
 #define PROFD_QUERY_QUERY_H
 
@@ -8,6 +8,7 @@
 
 #include "core/buffer.h"
 #include "core/coding.h"
+#include "core/rows.h"
 #include "proto/status.h"
 #include "store/store.h"
 
@@ -29,10 +30,10 @@ struct query_cache_use {
 };
 struct query_cache_use query_cache_measure(struct query_cache *cache);
 
-/* Finished answers, for whoever asks the same again; by asker's scope, door, coding and target. Never stale: an answer
- * is given again only to a question that found the same ETag in the store, or while the caller's generation says that
- * nothing was written since before the answer was begun. Holds at most limit bytes (LIMIT_ANSWER_CACHE); the least
- * recently used goes first. The lock is held for as long as one answer is copied. NULL when out of memory. */
+/* A cache of finished answers, by scope of the reader, listener, coding and target. An answer is reused only if the
+ * store still has the same ETag for the query, or if the caller's generation proves that nothing was written since the
+ * answer was begun. Holds at most limit bytes (LIMIT_ANSWER_CACHE); the least recently used is removed first. The lock
+ * is held while one answer is copied. NULL if out of memory. */
 struct query_answers;
 struct query_answers *query_answers_new(size_t limit, const struct query_lock *lock);
 /* Accepts NULL. */
@@ -44,16 +45,39 @@ struct query_answers_use {
 };
 struct query_answers_use query_answers_measure(struct query_answers *answers);
 
+/* What answers a path: a query of the store, a query of the live processes, or the daemon about itself. */
+enum query_source { QUERY_STORE, QUERY_PROCESSES, QUERY_STATUS, QUERY_METRICS, QUERY_HEALTH, QUERY_READY, QUERY_NONE };
+/* What metrics call it. */
+enum query_kind {
+    QUERY_BUILDS,
+    QUERY_BUILD,
+    QUERY_REPORT,
+    QUERY_COUNTS,
+    QUERY_GROUPS,
+    QUERY_FUNCTIONS,
+    QUERY_LABELS,
+    QUERY_LIVE,
+    QUERY_OTHER,
+    QUERY_KINDS
+};
+/* Static. */
+const char *query_kind_name(enum query_kind kind);
+/* Finds the path of a target in the one table of routes, whatever its parameters. NONE and OTHER: it is not there; if
+ * it lies below /api/, query_run says so. O(routes). */
+enum query_source query_find_source(const char *target, enum query_kind *kind);
+
 struct query_request {
-    const char *target;            /* origin-form: "/api/v1/builds?limit=5", percent-encoded */
-    const char *if_none_match;     /* "" if absent */
-    struct store_scope scope;      /* what the asker may see */
-    bool http;                     /* limits of HTTP apply (limit=1000 unless asked) */
-    int64_t now;                   /* ns since the epoch; for "now-1h" */
-    struct query_cache *cache;     /* NULL: none */
-    enum coding coding;            /* of a body of LIMIT_CODING_LEAST bytes or more, where its type suits */
-    bool coded_only;               /* of every body */
-    struct query_answers *answers; /* NULL: none */
+    const char *target;                  /* origin-form: "/api/v1/builds?limit=5", percent-encoded */
+    const char *if_none_match;           /* "" if absent */
+    struct store_scope scope;            /* what the asker may see */
+    bool http;                           /* limits of HTTP apply (limit=1000 unless asked) */
+    int64_t now;                         /* ns since the epoch; for "now-1h" */
+    struct query_cache *cache;           /* NULL: none */
+    enum coding coding;                  /* of a body of LIMIT_CODING_LEAST bytes or more, where its type suits */
+    bool coded_only;                     /* of every body */
+    struct query_answers *answers;       /* NULL: none */
+    const struct process_row *processes; /* for QUERY_PROCESSES: the asker's, as found on the loop; else NULL */
+    size_t process_count;
     uint64_t generation; /* of what is stored, read before query_run: differs after every write; odd during one */
 };
 
@@ -68,8 +92,6 @@ struct query_answer {
     struct buffer body;        /* empty for 304 */
 };
 
-/* True for paths this corridor answers (/api/…, /openapi.json). */
-bool query_owns(const char *target);
 /* Always fills in an answer: errors become problem documents. The caller ends it with query_answer_done. */
 void query_run(struct store *s, const struct query_request *request, struct query_answer *answer);
 void query_answer_done(struct query_answer *answer);
@@ -77,6 +99,9 @@ void query_answer_done(struct query_answer *answer);
  * than to copy LIMIT_ANSWER_AT_ONCE bytes. False, and answer untouched: ask query_run. */
 bool query_answers_find(struct query_answers *answers, const struct query_request *request,
                         struct query_answer *answer);
+
+/* A list of processes: rows and the cursor of the next page, NULL for the last one. */
+void query_add_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
 
 /* Codes an answer that was not made here, as query_run would: body and coding change, or nothing does. Takes time. */
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding);

@@ -10,9 +10,10 @@ static enum profd_status render_listing(struct job *job, struct work *w, struct 
     const struct object *object;
     enum profd_status status = listing_load(job, w, &counts, &object, e);
     if (status == PROFD_OK && (object == NULL || !object->has_names)) {
-        status = profd_error_set(e, PROFD_NOT_FOUND,
-                                 "format=gprof wants the symbols of build %s, and nobody sent any: profctl symbols EXE",
-                                 w->id.text);
+        status = profd_error_set(
+            e, PROFD_NOT_FOUND,
+            "format=gprof requires the symbols of build %s, which are not stored; send them with: profctl symbols FILE",
+            w->id.text);
     }
     if (status != PROFD_OK) {
         return status;
@@ -27,7 +28,7 @@ enum profd_status report_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     bool fresh = false;
-    enum profd_status status = work_begin(job, "report", false, &w, &fresh, e);
+    enum profd_status status = work_begin(job, false, &w, &fresh, e);
     if (status != PROFD_OK || fresh) {
         return status;
     }

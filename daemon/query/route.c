@@ -4,39 +4,90 @@
 #include <string.h>
 
 #include "query/handlers.h"
+#include "query/options.h"
 
 static const char *const NONE[] = {NULL};
 static const char *const PAGE[] = {"limit", "cursor", NULL};
 static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", NULL};
 static const char *const VALUES[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
-static const char *const REPORT[] = {"since", "until", "match", "label.*", "scope",  "mode",     "static",    "focus",
-                                     "sort",  "limit", "view",  "uid",     "format", "geometry", "dimension", NULL};
-static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", NULL};
-static const char *const FUNCTION[] = {"since",  "until", "match",    "label.*",   "scope",
-                                       "static", "uid",   "build_id", "dimension", NULL};
+static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", "empty", NULL};
+static const char *const FUNCTION[] = {"since", "until",    "match",     "label.*", "scope", "static",
+                                       "uid",   "build_id", "dimension", "rows",    "names", NULL};
 static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
                                      "static", "uid",   "build_id", "dimension", NULL};
-static const char *const JOINED[] = {"name", "since", "until", "match",  "label.*",   "static",
-                                     "sort", "uid",   "limit", "cursor", "dimension", NULL};
+static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
+                                     "uid",  "limit", "cursor", "dimension", "names",   NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
 static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
                                      "scope", "uid",  "limit", "cursor", "dimension", NULL};
 
+static const char *const PROCESSES[] = {"pid", "uid", "match", "label.*", "limit", "cursor", NULL};
+
+/* Every path of the interface stands here once: dispatch, metrics and the test of openapi.json read this table. */
 static const struct route ROUTES[] = {
-    {"/openapi.json", openapi_show, NONE, false},
-    {"/api/v1/builds", builds_list, PAGE, false},
-    {"/api/v1/builds/{}", builds_show, NONE, false},
-    {"/api/v1/builds/{}/report", report_show, REPORT, true},
-    {"/api/v1/builds/{}/counts", counts_show, COUNTS, true},
-    {"/api/v1/builds/{}/groups", groups_show, GROUPS, true},
-    {"/api/v1/builds/{}/functions", function_search, SEARCH, true},
-    {"/api/v1/builds/{}/functions/{}", function_show, FUNCTION, true},
-    {"/api/v1/builds/{}/functions/{}/series", series_show, SERIES, true},
-    {"/api/v1/functions", joined_list, JOINED, true},
-    {"/api/v1/labels", labels_list, LABELS, false},
-    {"/api/v1/labels/{}/values", labels_list_values, VALUES, false},
+    {"/openapi.json", QUERY_STORE, QUERY_OTHER, openapi_show, NONE, false},
+    {"/api/v1/builds", QUERY_STORE, QUERY_BUILDS, builds_list, PAGE, false},
+    {"/api/v1/builds/{}", QUERY_STORE, QUERY_BUILD, builds_show, NONE, false},
+    {"/api/v1/builds/{}/report", QUERY_STORE, QUERY_REPORT, report_show, options_of_report, true},
+    {"/api/v1/builds/{}/counts", QUERY_STORE, QUERY_COUNTS, counts_show, COUNTS, true},
+    {"/api/v1/builds/{}/groups", QUERY_STORE, QUERY_GROUPS, groups_show, GROUPS, true},
+    {"/api/v1/builds/{}/functions", QUERY_STORE, QUERY_FUNCTIONS, function_search, SEARCH, true},
+    {"/api/v1/builds/{}/functions/{}", QUERY_STORE, QUERY_FUNCTIONS, function_show, FUNCTION, true},
+    {"/api/v1/builds/{}/functions/{}/series", QUERY_STORE, QUERY_FUNCTIONS, series_show, SERIES, true},
+    {"/api/v1/functions", QUERY_STORE, QUERY_FUNCTIONS, joined_list, JOINED, true},
+    {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
+    {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, VALUES, false},
+    {"/api/v1/processes", QUERY_PROCESSES, QUERY_LIVE, processes_list, PROCESSES, false},
+    {"/api/v1/status", QUERY_STATUS, QUERY_OTHER, NULL, NONE, false},
+    {"/metrics", QUERY_METRICS, QUERY_OTHER, NULL, NONE, false},
+    {"/healthz", QUERY_HEALTH, QUERY_OTHER, NULL, NONE, false},
+    {"/readyz", QUERY_READY, QUERY_OTHER, NULL, NONE, false},
 };
+
+const char *query_kind_name(enum query_kind kind)
+{
+    static const char *const names[QUERY_KINDS] = {"builds",    "build",  "report", "counts", "groups",
+                                                   "functions", "labels", "live",   "other"};
+
+    return names[kind];
+}
+
+/* The path of a target, not decoded, against a pattern. */
+static bool route_has_path(const char *pattern, const char *path, size_t n)
+{
+    const char *end = path + n;
+
+    while (*pattern && path < end) {
+        if (!strncmp(pattern, "{}", 2)) {
+            const char *stop = memchr(path, '/', (size_t)(end - path));
+
+            stop = stop ? stop : end;
+            if (stop == path) {
+                return false;
+            }
+            pattern += 2;
+            path = stop;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return !*pattern && path == end;
+}
+
+enum query_source query_find_source(const char *target, enum query_kind *kind)
+{
+    const size_t n = strcspn(target, "?");
+
+    for (size_t i = 0; i < sizeof ROUTES / sizeof *ROUTES; i++) {
+        if (route_has_path(ROUTES[i].pattern, target, n)) {
+            *kind = ROUTES[i].kind;
+            return ROUTES[i].source;
+        }
+    }
+    *kind = QUERY_OTHER;
+    return QUERY_NONE;
+}
 
 static bool route_match(const char *pattern, const struct params *p)
 {
@@ -57,11 +108,11 @@ static bool route_match(const char *pattern, const struct params *p)
 enum profd_status route_find(const struct params *p, const struct route **out, struct profd_error *e)
 {
     for (size_t i = 0; i < sizeof ROUTES / sizeof *ROUTES; i++) {
-        if (route_match(ROUTES[i].pattern, p)) {
+        if (ROUTES[i].handler != NULL && route_match(ROUTES[i].pattern, p)) {
             *out = &ROUTES[i];
             return PROFD_OK;
         }
     }
-    return profd_error_set(e, PROFD_NOT_FOUND, "there is nothing at /%s%s%s", p->segments[0],
-                           p->segment_count > 1 ? "/" : "", p->segment_count > 1 ? p->segments[1] : "");
+    return profd_error_set(e, PROFD_NOT_FOUND, "not found: /%s%s%s", p->segments[0], p->segment_count > 1 ? "/" : "",
+                           p->segment_count > 1 ? p->segments[1] : "");
 }

@@ -1,4 +1,4 @@
-/* Which handler answers a path, and with which parameters: a table. */
+/* The table of paths: what answers each, and with which parameters. */
 #ifndef PROFD_QUERY_ROUTE_H
 #define PROFD_QUERY_ROUTE_H
 
@@ -7,10 +7,13 @@
 #include "proto/status.h"
 #include "query/job.h"
 #include "query/params.h"
+#include "query/query.h"
 
 struct route {
-    const char *pattern; /* "{}" stands for one segment */
-    job_handler handler;
+    const char *pattern; /* "{}" matches one segment */
+    enum query_source source;
+    enum query_kind kind;
+    job_handler handler;        /* NULL: the daemon answers, not a query */
     const char *const *allowed; /* parameters, ended by NULL */
     bool report;                /* made from uploads: may be kept by the asker and revalidated */
 };

@@ -6,6 +6,6 @@ enum profd_status row_decode_counts(const struct store_row *row, struct counts *
     if (status == PROFD_OK) {
         return PROFD_OK;
     }
-    return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored upload %llu",
-                            (unsigned long long)row->commit);
+    /* The row's number counts the uploads of all users: it is not for every reader. profctl verify names the row. */
+    return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "a stored upload cannot be read");
 }

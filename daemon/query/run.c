@@ -1,4 +1,4 @@
-/* The corridor itself: params → route → handler → answer, or a problem document. */
+/* Runs a query: params → route → handler → answer, or a problem document. */
 #include <string.h>
 
 #include "proto/limits.h"
@@ -10,13 +10,6 @@
 #include "query/route.h"
 #include "query/when.h"
 #include "render/render.h"
-
-bool query_owns(const char *target)
-{
-    size_t n = strcspn(target, "?");
-    return strncmp(target, "/api/", 5) == 0 ||
-           (n == strlen("/openapi.json") && strncmp(target, "/openapi.json", n) == 0);
-}
 
 static void answer_problem(struct query_answer *answer, enum profd_status status, const char *sentence)
 {
@@ -100,8 +93,8 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
     status = route->handler(job, e);
     if (status == PROFD_OK && job->answer->body.failed) {
-        return profd_error_set(
-            e, PROFD_LIMIT, "the answer is larger than %u bytes, or than memory: ask with limit=", LIMIT_REPORT_BYTES);
+        return profd_error_set(e, PROFD_LIMIT,
+                               "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);
     }
     return status;
 }
@@ -123,8 +116,7 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     if (status == PROFD_NO_MEMORY && job.arena != NULL && arena_hit_limit(job.arena)) {
         status = profd_error_set(
             &error, PROFD_LIMIT,
-            "the answer needs more than the %llu MiB one query may compute with: narrow it "
-            "with since=, until= or match=",
+            "the query exceeds the memory limit of %llu MiB; narrow it with since=, until= or match=",
             (unsigned long long)((request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) >> 20));
     }
     arena_free(job.arena);

@@ -49,8 +49,8 @@ static enum profd_status describe(struct series *s, const struct work *w, struct
     return PROFD_OK;
 }
 
-/* The report of [since, until), as far as the store can tell it from its surroundings: a row of *width from *time, if
- * there is an upload. */
+/* The report of [since, until), at the resolution of the stored data: a row of *width from *time, if there is an
+ * upload. */
 static enum profd_status add_step(struct series *s, int64_t time, int64_t since, int64_t until, int64_t *used_until,
                                   struct profd_error *e)
 {
@@ -72,7 +72,8 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
                              .processes = w.load.provenance.processes,
                              .inexact = w.load.provenance.inexact,
                              .seconds = w.report->total};
-    if (w.used_until > time + s->step || w.used_since < time) { /* inside an hour that is one sum by now */
+    if (w.used_until > time + s->step ||
+        w.used_since < time) { /* inside an hour that is one sum by now, or a slice of a live process */
         row.time = w.used_since;
         row.width = w.used_until - w.used_since;
     }
@@ -95,7 +96,7 @@ static enum profd_status add_steps(struct series *s, struct profd_error *e)
     for (int64_t time = s->begin - s->begin % s->step; status == PROFD_OK && time < s->end; time += s->step) {
         int64_t since = time > o->since ? time : o->since, until = time + s->step;
         if (used_until > time) {
-            since = used_until; /* its beginning is in the row before, with the rest of its hour */
+            since = used_until; /* its beginning is in the row before, with the rest of its hour or slice */
         }
         if (o->until > 0 && o->until < until) {
             until = o->until;
@@ -160,7 +161,6 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
     struct work w;
     struct series s = {.job = job, .whole = &w};
     bool fresh = false;
-    char kind[LIMIT_QUERY_BYTES + 80];
     const char *build = params_find(job->params, "build_id");
     enum profd_status status = function_parse_address(job->params->segments[5], &s.address, e);
     if (status == PROFD_OK) {
@@ -169,8 +169,7 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
     if (status != PROFD_OK) {
         return status;
     }
-    snprintf(kind, sizeof kind, "series %" PRIx64 " %" PRId64 " %s", s.address, s.step, build != NULL ? build : "");
-    status = work_begin(job, kind, false, &w, &fresh, e);
+    status = work_begin(job, false, &w, &fresh, e);
     if (status == PROFD_OK && !fresh) {
         status = steps_find_span(&w, s.step, &s.begin, &s.end, e);
     }

@@ -6,19 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arena.h"
+#include "core/table.h"
 #include "proto/status.h"
 
 struct set {
     struct arena *arena;
-    uint32_t count;
-    uint32_t slot_count; /* a power of two */
-    uint32_t capacity;   /* of keys */
-    uint32_t *slots;     /* number + 1, 0: free */
+    struct table table;
+    uint64_t seed;
+    uint32_t count, capacity; /* keys */
     struct set_key {
         const void *bytes;
         size_t size;
-        uint64_t hash;
     } * keys;
 };
 

@@ -40,7 +40,7 @@ enum profd_status steps_find_span(const struct work *w, int64_t step, int64_t *b
     int64_t steps = step > 0 && from < to ? (to - from) / step + 1 : 0;
     if (steps > LIMIT_STEPS) {
         return profd_error_set(e, PROFD_BAD_QUERY,
-                               "%" PRId64 " steps, at most %u: a longer step=, or since= and until= nearer", steps,
+                               "%" PRId64 " steps, the limit is %u; use a longer step= or a shorter time range", steps,
                                LIMIT_STEPS);
     }
     *begin = from;

@@ -5,7 +5,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* n decimal digits at *at; moves *at behind them. */
+/* Parses n decimal digits at *at and advances it. */
 static bool take_digits(const char **at, int n, int *out)
 {
     int value = 0;
@@ -80,14 +80,18 @@ static bool take_zone(const char **at, int64_t *east)
     return true;
 }
 
+/* A date alone is its first moment, UTC. */
 static bool parse_rfc3339(const char *at, int64_t *out)
 {
-    int year, month, day, hour, minute, second;
-    int64_t days, fraction, east;
+    int year, month, day, hour = 0, minute = 0, second = 0;
+    int64_t days, fraction = 0, east = 0;
     bool ok = take_digits(&at, 4, &year) && take_char(&at, '-') && take_digits(&at, 2, &month) && take_char(&at, '-') &&
-              take_digits(&at, 2, &day) && (take_char(&at, 'T') || take_char(&at, 't')) && take_digits(&at, 2, &hour) &&
-              take_char(&at, ':') && take_digits(&at, 2, &minute) && take_char(&at, ':') &&
-              take_digits(&at, 2, &second) && take_fraction(&at, &fraction) && take_zone(&at, &east) && *at == '\0';
+              take_digits(&at, 2, &day);
+    if (ok && *at != '\0') {
+        ok = (take_char(&at, 'T') || take_char(&at, 't')) && take_digits(&at, 2, &hour) && take_char(&at, ':') &&
+             take_digits(&at, 2, &minute) && take_char(&at, ':') && take_digits(&at, 2, &second) &&
+             take_fraction(&at, &fraction) && take_zone(&at, &east) && *at == '\0';
+    }
     if (!ok || hour > 23 || minute > 59 || second > 59 || !date_to_days(year, month, day, &days)) {
         return false;
     }
@@ -153,10 +157,11 @@ enum profd_status when_parse(const char *name, const char *text, int64_t now, in
         ok = parse_epoch(text, &result) || parse_rfc3339(text, &result);
     }
     if (!ok || result < 1) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "%s=%s is not a time after 1970: RFC 3339, seconds or milliseconds since the epoch, "
-                               "now-1h, -30m or -7d",
-                               name, text);
+        return profd_error_set(
+            e, PROFD_BAD_QUERY,
+            "%s=%s is not a time after 1970: RFC 3339, a date (UTC), seconds or milliseconds since the epoch, "
+            "now-1h, -30m or -7d",
+            name, text);
     }
     *out = result;
     return PROFD_OK;

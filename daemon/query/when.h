@@ -7,10 +7,9 @@
 
 #include "proto/status.h"
 
-/* RFC 3339 ("2026-11-21T15:48:00.5+01:00"), seconds or (from 12 digits) milliseconds since the epoch, "now", and
- * "now-1h" or
- * "-1h" with s, m, h, d or w. name is the parameter's, for the sentence. ns since the epoch, ≥ 1. BAD_QUERY otherwise.
- */
+/* RFC 3339 ("2026-11-21T15:48:00.5+01:00"), a date ("2026-11-21": its first moment, UTC), seconds or (from 12 digits)
+ * milliseconds since the epoch, "now", and "now-1h" or "-1h" with s, m, h, d or w. name is the parameter's, for the
+ * sentence. ns since the epoch, ≥ 1. BAD_QUERY otherwise. */
 enum profd_status when_parse(const char *name, const char *text, int64_t now, int64_t *out, struct profd_error *e);
 
 /* Is it a time that moves on: now, or before it? */

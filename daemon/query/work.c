@@ -32,7 +32,7 @@ static enum profd_status choose_scope(struct job *job, struct work *w, struct pr
         w->scope = w->is_program ? OPTIONS_SCOPE_PROGRAM : OPTIONS_SCOPE_EVERYWHERE;
     } else if (w->scope != OPTIONS_SCOPE_EVERYWHERE && !w->is_program) {
         return profd_error_set(e, PROFD_BAD_QUERY,
-                               "scope=%s wants a main executable, and build %s never was one: scope=everywhere",
+                               "scope=%s requires a main executable, which build %s never was; use scope=everywhere",
                                w->scope == OPTIONS_SCOPE_PROGRAM ? "program" : "build", w->id.text);
     }
     return PROFD_OK;
@@ -79,32 +79,27 @@ enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved,
 }
 
 /* The epoch is read before the data: a tag may be older than its answer, never newer. */
-static enum profd_status set_etag(struct job *job, const char *kind, const struct work *w, bool *fresh,
-                                  struct profd_error *e)
+static enum profd_status set_etag(struct job *job, const struct work *w, bool *fresh, struct profd_error *e)
 {
-    uint64_t epoch;
-    struct buffer b;
+    struct store_epoch epoch;
+    const struct options *o = &w->options;
     enum profd_status status = store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e);
-    if (status != PROFD_OK) {
-        return status;
+    const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
+    if (status == PROFD_OK) {
+        job->build = w->id.text;
+        *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
     }
-    buffer_init(&b, 65536);
-    buffer_add_format(&b, "%s %s %" PRId64 " %" PRId64 " ", kind, w->id.text, w->used_since, w->used_until);
-    options_add_canonical(&w->options, &b);
-    *fresh = !b.failed && job_set_etag(job, b.data, b.size, epoch);
-    buffer_done(&b);
-    return PROFD_OK;
+    return status;
 }
 
-enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh,
-                             struct profd_error *e)
+enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);
     enum profd_status status =
         options_parse(job->params, &r->scope, r->http, r->now, compat, job->arena, &w->options, e);
     if (status == PROFD_OK) {
-        status = store_find_build(job->store, &w->options.visible, job->params->segments[3], &w->id, e);
+        status = store_find_build(job->store, &w->options.visible, job->params->segments[PARAMS_BUILD], &w->id, e);
     }
     if (status == PROFD_OK) {
         status = choose_scope(job, w, e);
@@ -112,7 +107,7 @@ enum profd_status work_begin(struct job *job, const char *kind, bool compat, str
     if (status == PROFD_OK) {
         status = find_edges(job, w, e);
     }
-    return status == PROFD_OK ? set_etag(job, kind, w, fresh, e) : status;
+    return status == PROFD_OK ? set_etag(job, w, fresh, e) : status;
 }
 
 static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
@@ -124,6 +119,23 @@ static struct load_request load_everything(const struct job *job, const struct w
         .alone = alone || w->scope != OPTIONS_SCOPE_PROGRAM,
         .cache = job->request->cache,
     };
+}
+
+static enum profd_status refuse_empty(const struct work *w, struct profd_error *e)
+{
+    const struct provenance *p = &w->load.provenance;
+    char since[40];
+    profd_error_set(e, PROFD_NOTHING,
+                    "no upload of build %.16s is stored for this scope, time range, user and these labels", w->id.text);
+    if (p->unread == 0) {
+        return profd_error_wrap(e, PROFD_NOTHING, "nothing matches");
+    }
+    render_time(p->unread_since, since);
+    return profd_error_wrap(e, PROFD_NOTHING,
+                            "nothing matches yet: of %" PRIu64
+                            " live %s what was counted since %s is not read, because the daemon was started again; "
+                            "ask again in a minute",
+                            p->unread, p->unread == 1 ? "process" : "processes", since);
 }
 
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e)
@@ -139,10 +151,14 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
             status = work_check_edges(job, w, &moved, e);
         }
     } while (status == PROFD_OK && moved);
-    if (status == PROFD_OK) {
-        coverage_make(w->load.profile, &w->coverage);
+    if (status != PROFD_OK) {
+        return status;
     }
-    return status;
+    coverage_make(w->load.profile, &w->coverage);
+    if (w->options.empty_is_error && w->load.provenance.uploads == 0) {
+        return refuse_empty(w, e);
+    }
+    return PROFD_OK;
 }
 
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
@@ -240,9 +256,15 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
         .static_arcs = w->options.static_arcs,
         .dimension = w->options.dimension,
     };
+    const char *focus = w->options.show.focus;
     enum profd_status status = work_load_ever(job, w, &request.ever, e);
     if (status == PROFD_OK) {
         status = report_build(job->arena, &request, &w->report, e);
+    }
+    if (status == PROFD_OK && w->options.empty_is_error && focus != NULL && !render_find_focus(w->report, focus)) {
+        status =
+            profd_error_set(e, PROFD_NOTHING,
+                            "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)", focus);
     }
     return status == PROFD_OK ? find_names(job, w, e) : status;
 }
@@ -262,10 +284,7 @@ struct render_input work_make_input(const struct work *w)
         .until = o->until,
         .used_since = w->used_since,
         .used_until = w->used_until,
-        .sort = o->sort,
-        .view = o->view,
-        .limit = o->limit,
-        .focus = o->focus,
+        .show = o->show,
         .match = o->match,
         .has_names = w->has_names,
     };

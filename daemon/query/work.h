@@ -22,28 +22,28 @@ struct work {
     bool is_program;
     int64_t first_seen, last_seen;  /* of the build: earliest start and latest end of an upload */
     enum options_scope scope;       /* never the default */
-    int64_t used_since, used_until; /* the edges as the store can tell them */
+    int64_t used_since, used_until; /* the edges at the resolution of the stored data */
     struct load load;
-    const struct object *const *objects; /* one per build of the profile, NULL where nobody sent it */
+    const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */
     struct report *report;
     const bool *has_names; /* one per build of the report, whose order is not the profile's */
 };
 
-/* Reads the options, finds the build and the edges of the window, and sets the ETag, which holds kind beside them.
- * compat: as options_parse. *fresh: the asker has the answer already, and nothing was loaded. */
-enum profd_status work_begin(struct job *job, const char *kind, bool compat, struct work *w, bool *fresh,
-                             struct profd_error *e);
+/* Reads the options, finds the build and the edges of the window, and sets the ETag. compat: as
+ * options_parse. *fresh: the asker has the answer already, and nothing was loaded. */
+enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e);
 /* What the options select of the build. */
 struct store_filter work_make_filter(const struct work *w);
-/* What was loaded is told with its window, but uploads may have been rolled up meanwhile: looks for the edges again.
- * moved: they lie elsewhere now, and w says where; load again. They only move outward, and not for ever. */
+/* Reports state the window of the loaded data, but uploads may have been rolled up since: determines the edges again.
+ * moved: they have changed, w has the new ones, and the caller must load again. Edges only move outward, so this ends.
+ */
 enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e);
 /* Loads the sum. alone: one build whatever the scope says. */
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */
 enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e);
-/* What names the functions of one build in the sum that was loaded; NULL: nobody sent it. */
+/* The symbols of one build in the loaded sum; NULL: they were not sent. */
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
                                    struct profd_error *e);
 /* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */

@@ -88,8 +88,8 @@ static void add_function(struct callgrind *c, uint32_t position)
     }
 }
 
-enum profd_status callgrind_render_graph(const struct render_input *in, struct arena *a, struct buffer *out,
-                                         struct profd_error *e)
+enum profd_status callgrind_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                                   struct profd_error *e)
 {
     const struct report *r = in->report;
     struct name_list names;
@@ -99,7 +99,7 @@ enum profd_status callgrind_render_graph(const struct render_input *in, struct a
     if (c.named == NULL || c.build_named == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
     }
-    enum profd_status status = name_list_make(r, a, &names, e);
+    enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
     if (status != PROFD_OK) {
         return status;
     }

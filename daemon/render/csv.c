@@ -1,4 +1,5 @@
 /* format=csv: one row a function, fields and line ends as RFC 4180 has them. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "render/formats.h"
@@ -6,14 +7,31 @@
 #include "render/name.h"
 #include "render/select.h"
 
+/* Spreadsheets run a cell that begins with = + - or @, or their full-width forms, as a formula, in quotes too. */
+static bool begins_formula(const char *text)
+{
+    static const char *const WIDE[] = {"\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d", "\xef\xbc\xa0"};
+    for (size_t i = 0; i < sizeof WIDE / sizeof *WIDE; i++) {
+        if (strncmp(text, WIDE[i], 3) == 0) {
+            return true;
+        }
+    }
+    return *text != '\0' && strchr("=+-@", *text) != NULL;
+}
+
+/* A text that begins with one of these, or with ', gets an additional leading '; a reader removes one ' to get the
+ * text. */
 static void add_field(struct buffer *out, const char *text)
 {
+    const char *mark = begins_formula(text) || *text == '\'' ? "'" : "";
     buffer_add_char(out, ',');
-    if (strpbrk(text, ",\"\r\n") == NULL) {
+    if (strpbrk(text, ",;\"\t\r\n") == NULL) { /* ; and tab separate cells in some countries */
+        buffer_add_text(out, mark);
         buffer_add_text(out, text);
         return;
     }
     buffer_add_char(out, '"');
+    buffer_add_text(out, mark);
     for (; *text != '\0'; text++) {
         if (*text == '"') {
             buffer_add_char(out, '"');
@@ -35,8 +53,7 @@ static void add_count(struct buffer *out, uint64_t value)
     buffer_add_u64(out, value, 0);
 }
 
-enum profd_status csv_render_functions(const struct render_input *in, struct arena *a, struct buffer *out,
-                                       struct profd_error *e)
+enum profd_status csv_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     struct selection s;
     enum profd_status status = selection_make(in, a, &s, e);
@@ -45,7 +62,7 @@ enum profd_status csv_render_functions(const struct render_input *in, struct are
     }
     buffer_add_text(
         out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
-             "calls,self_calls,calls_outside,calls_inside,cycle\r\n");
+             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls\r\n");
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (s.entries[i] & REPORT_CYCLE) {
             continue;
@@ -73,6 +90,7 @@ enum profd_status csv_render_functions(const struct render_input *in, struct are
         add_count(out, f->calls_outside);
         add_count(out, f->calls_inside);
         add_count(out, f->cycle);
+        add_count(out, f->calls + f->self_calls); /* no overflow: both are at most 2^63-1 */
         buffer_add_text(out, "\r\n");
     }
     return status;

@@ -87,37 +87,39 @@ static void add_edge(const struct dot *d, uint32_t from, const struct report_arc
     buffer_add_format(d->out, "\"%s];\n", arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
 }
 
+/* A cycle whose members are not all shown says so: its percent is that of all of them. */
 static void add_cycles(const struct dot *d)
 {
     for (uint32_t i = 0; i < d->report->cycle_count && !d->out->failed; i++) {
         const struct report_cycle *c = &d->report->cycles[i];
-        bool open = false;
+        uint32_t shown = 0;
         for (uint32_t m = 0; m < c->member_count; m++) {
-            if (!d->shown[c->members[m].other]) {
-                continue;
-            }
-            if (!open) {
-                buffer_add_format(d->out,
-                                  "  subgraph cluster_%u { label=\"cycle %u: %.2f%%\"; style=\"rounded,dashed\"; ",
-                                  c->number, c->number, c->percent);
-                open = true;
-            }
-            buffer_add_format(d->out, "f%u; ", c->members[m].other);
+            shown += d->shown[c->members[m].other];
         }
-        if (open) {
-            buffer_add_text(d->out, "}\n");
+        if (shown == 0) {
+            continue;
         }
+        buffer_add_format(d->out, "  subgraph cluster_%u { label=\"cycle %u: %.2f%%", c->number, c->number, c->percent);
+        if (shown < c->member_count) {
+            buffer_add_format(d->out, ", %u of %u functions shown", shown, c->member_count);
+        }
+        buffer_add_text(d->out, "\"; style=\"rounded,dashed\"; ");
+        for (uint32_t m = 0; m < c->member_count; m++) {
+            if (d->shown[c->members[m].other]) {
+                buffer_add_format(d->out, "f%u; ", c->members[m].other);
+            }
+        }
+        buffer_add_text(d->out, "}\n");
     }
 }
 
-enum profd_status dot_render_graph(const struct render_input *in, struct arena *a, struct buffer *out,
-                                   struct profd_error *e)
+enum profd_status dot_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     const struct report *r = in->report;
     struct selection s;
     struct name_list names;
     bool *shown;
-    enum profd_status status = name_list_make(r, a, &names, e);
+    enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
         status = selection_make_picture(in, a, &s, &shown, e);
     }

@@ -14,14 +14,14 @@ static void add_frame(struct buffer *out, const char *name)
     }
 }
 
-enum profd_status folded_render_stacks(const struct render_input *in, struct arena *a, struct buffer *out,
-                                       struct profd_error *e)
+enum profd_status folded_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                                struct profd_error *e)
 {
     struct name_list names;
     struct stacks s;
     uint32_t path[STACKS_DEPTH + 2];
     double exact = 0, said = 0, scale = in->report->in_seconds ? 1e6 : 1;
-    enum profd_status status = name_list_make(in->report, a, &names, e);
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &s, e);
     }

@@ -1,23 +1,12 @@
-#include "render/render.h"
+#include "render/formats.h"
 
 #include <string.h>
 
-#include "render/formats.h"
+#define ROW(name, content_type, wants_report, lists_rows, functions)                                                   \
+    {#name, content_type, wants_report, lists_rows, functions, name##_render},
+#define NAME(name, content_type, wants_report, lists_rows, functions) ", " #name
 
-/* A further format is a file and a line here. */
-static const struct render_format FORMATS[] = {
-    {"json", "application/json", true, 0, json_render_report},
-    {"text", "text/plain; charset=utf-8", true, 0, text_render_report},
-    {"gprof", "text/plain; charset=utf-8", false, 0, gprof_render_listing},
-    {"pprof", "application/vnd.google.protobuf", true, 0, pprof_render_profile},
-    {"callgrind", "text/plain; charset=utf-8", true, 0, callgrind_render_graph},
-    {"folded", "text/plain; charset=utf-8", true, 0, folded_render_stacks},
-    {"speedscope", "application/json", true, 0, speedscope_render_stacks},
-    {"dot", "text/vnd.graphviz; charset=utf-8", true, 80, dot_render_graph},
-    {"csv", "text/csv; charset=utf-8; header=present", true, 0, csv_render_functions},
-    {"flamegraph", "application/json", true, 0, flamegraph_render_rows},
-    {"nodegraph", "application/json", true, 200, nodegraph_render_frames},
-};
+static const struct render_format FORMATS[] = {REPORT_FORMATS(ROW)};
 
 const struct render_format *render_find(const char *name)
 {
@@ -31,5 +20,5 @@ const struct render_format *render_find(const char *name)
 
 const char *render_names(void)
 {
-    return "json, text, gprof, pprof, callgrind, folded, speedscope, dot, csv, flamegraph, nodegraph";
+    return &(REPORT_FORMATS(NAME))[2]; /* behind the first comma and blank */
 }

@@ -1,28 +1,74 @@
 /* What Grafana's panels read through its Infinity data source: format=flamegraph (the nested set of the flame graph
  * panel: rows depth first with level, value, self, label) and format=nodegraph (the two frames of the node graph
  * panel). */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
 #include "render/formats.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
 #include "render/select.h"
 #include "render/stacks.h"
+#include "render/stacks_flow.h"
 
-static void add_level(struct buffer *out, uint32_t level, double value, double self, const char *label)
+/* name: the whole one, NULL if label is it. */
+static void add_level(struct buffer *out, uint32_t level, double value, double self, const char *label,
+                      const char *name)
 {
     buffer_add_text(out, level > 0 ? ",{\"level\":" : "{\"level\":");
     buffer_add_u64(out, level, 0);
     json_add_number(out, "value", value);
     json_add_number(out, "self", self);
     json_add_text(out, "label", label);
+    if (name != NULL) {
+        json_add_text(out, "name", name);
+    }
     JSON_ADD(out, "}");
 }
 
-enum profd_status flamegraph_render_rows(const struct render_input *in, struct arena *a, struct buffer *out,
-                                         struct profd_error *e)
+#define UNDIVIDED_CALLERS 5u /* named callers of a cycle */
+
+/* Cycles whose time is not divided among their callers, and where they stand instead. */
+static void add_undivided(struct buffer *out, const struct report *r, const struct stacks_flow *flow,
+                          const struct name_list *names)
+{
+    const char *comma = "";
+    JSON_ADD(out, ",\"undivided\":[");
+    for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        uint32_t entity = r->function_count + i, below = flow->dominator[entity], n = c->caller_count;
+        if (!flow->undivided[entity] || !(flow->total[entity] > 0)) {
+            continue;
+        }
+        buffer_add_format(out, "%s{\"cycle\":%" PRIu32, comma, c->number);
+        json_add_number(out, "value", flow->total[entity]);
+        JSON_ADD(out, ",\"callers\":[");
+        for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
+            buffer_add_text(out, k > 0 ? "," : "");
+            render_json_string(out, names->text[c->callers[k].other]);
+        }
+        JSON_ADD(out, "]");
+        json_add_count(out, "callers_not_named", n > UNDIVIDED_CALLERS ? n - UNDIVIDED_CALLERS : 0);
+        char cycle[32];
+        snprintf(cycle, sizeof cycle, "cycle %" PRIu32,
+                 below == STACKS_ROOT || below < r->function_count ? 0 : r->cycles[below - r->function_count].number);
+        json_add_text(out, "below",
+                      below == STACKS_ROOT        ? NULL
+                      : below < r->function_count ? names->text[below]
+                                                  : cycle);
+        JSON_ADD(out, "}");
+        comma = ",";
+    }
+    JSON_ADD(out, "]");
+}
+
+enum profd_status flamegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                                    struct profd_error *e)
 {
     struct name_list names;
     struct stacks s;
-    enum profd_status status = name_list_make(in->report, a, &names, e);
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &s, e);
     }
@@ -34,11 +80,14 @@ enum profd_status flamegraph_render_rows(const struct render_input *in, struct a
     json_add_text(out, "dimension", in->report->dimension);
     json_add_text(out, "build_id", in->build_id);
     json_add_number(out, "not_followed", s.cut);
+    add_undivided(out, in->report, s.flow, &names);
     JSON_ADD(out, ",\"rows\":[");
-    add_level(out, 0, s.total, 0, "total (synthetic stacks)");
+    add_level(out, 0, s.total, 0, "total (synthetic stacks)", NULL);
     for (uint32_t i = 0; i < s.count && !out->failed; i++) {
         const struct stack_node *n = &s.nodes[i];
-        add_level(out, n->depth + 1, n->total, n->self, stacks_frame_name(&names, in->report, n->frame, a));
+        bool function = in->show.short_names && n->frame != STACKS_CUT && !(n->frame & REPORT_CYCLE);
+        add_level(out, n->depth + 1, n->total, n->self, stacks_frame_name(&names, in->report, n->frame, a),
+                  function ? in->report->functions[n->frame].name : NULL);
     }
     JSON_ADD(out, "]}\n");
     return status;
@@ -65,6 +114,7 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     json_add_count(out, "detail__self_calls", f->self_calls);
     json_add_count(out, "detail__cycle", f->cycle);
     json_add_address(out, "detail__address", f->address);
+    json_add_text(out, "detail__name", f->name);
     json_add_text(out, "detail__build_id", json_find_build(r, f->build));
     JSON_ADD(out, "}");
 }
@@ -89,14 +139,85 @@ static void add_edges(struct buffer *out, const struct report *r, uint32_t posit
     }
 }
 
-enum profd_status nodegraph_render_frames(const struct render_input *in, struct arena *a, struct buffer *out,
-                                          struct profd_error *e)
+#define CYCLE_ROWS 8u /* callers, and callees, of a cycle that are listed */
+
+/* The heaviest callers or callees of a cycle, what the others have, and those listed that are no nodes yet into
+ * context. */
+static void add_cycle_rows(struct buffer *out, const char *key, const struct report_arc *rows, uint32_t count,
+                           bool last_is_most, bool *context)
+{
+    uint64_t calls = 0;
+    double seconds = 0;
+    buffer_add_format(out, ",\"%s\":[", key);
+    for (uint32_t i = 0; i < count && !out->failed; i++) {
+        const struct report_arc *row = &rows[last_is_most ? count - 1 - i : i];
+        if (i >= CYCLE_ROWS) {
+            calls += row->calls;
+            seconds += row->self + row->children;
+            continue;
+        }
+        context[row->other] = true;
+        buffer_add_format(out, "%s{\"id\":\"%" PRIu32 "\"", i > 0 ? "," : "", row->other);
+        json_add_count(out, "mainstat", row->calls);
+        json_add_number(out, "secondarystat", row->self + row->children);
+        JSON_ADD(out, "}");
+    }
+    buffer_add_format(out, "],\"more_%s\":{\"functions\":%" PRIu32, key, count > CYCLE_ROWS ? count - CYCLE_ROWS : 0);
+    json_add_count(out, "mainstat", calls);
+    json_add_number(out, "secondarystat", seconds);
+    JSON_ADD(out, "}");
+}
+
+/* Least total time of the functions shown. */
+static double least_shown(const struct report *r, const bool *shown)
+{
+    double least = INFINITY;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        least = shown[i] ? fmin(least, r->functions[i].self + r->functions[i].children) : least;
+    }
+    return least;
+}
+
+/* The cycles of the nodes, and those that have more time than a node, each as a whole: its figures are the report's,
+ * whatever the limit on nodes. */
+static void add_cycles(struct buffer *out, const struct report *r, const bool *shown, bool *context)
+{
+    const char *comma = "";
+    double least = least_shown(r, shown);
+    JSON_ADD(out, ",\"cycles\":[");
+    for (uint32_t i = 0; i < r->cycle_count && !out->failed; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        uint32_t members = 0;
+        for (uint32_t m = 0; m < c->member_count; m++) {
+            members += shown[c->members[m].other];
+        }
+        if (members == 0 && !(c->self + c->children > least)) {
+            continue;
+        }
+        buffer_add_format(out, "%s{\"cycle\":%" PRIu32 ",\"members\":%" PRIu32 ",\"members_shown\":%" PRIu32, comma,
+                          c->number, c->member_count, members);
+        json_add_number(out, "self", c->self);
+        json_add_number(out, "mainstat", c->self + c->children);
+        json_add_number(out, "percent", c->percent);
+        json_add_count(out, "calls_outside", c->calls_outside);
+        json_add_count(out, "calls_inside", c->calls_inside);
+        add_cycle_rows(out, "callers", c->callers, c->caller_count, true, context);
+        add_cycle_rows(out, "callees", c->callees, c->callee_count, false, context);
+        JSON_ADD(out, "}");
+        comma = ",";
+    }
+    JSON_ADD(out, "]");
+}
+
+enum profd_status nodegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                                   struct profd_error *e)
 {
     struct selection s;
     struct name_list names;
     const char *comma = "";
-    bool *shown;
-    enum profd_status status = name_list_make(in->report, a, &names, e);
+    bool *shown, *context = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
+    enum profd_status status = context != NULL ? name_list_make(in->report, in->show.short_names, a, &names, e)
+                                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
     if (status == PROFD_OK) {
         status = selection_make_picture(in, a, &s, &shown, e);
     }
@@ -116,6 +237,17 @@ enum profd_status nodegraph_render_frames(const struct render_input *in, struct 
     for (uint32_t i = 0; i < in->report->function_count; i++) {
         if (shown[i]) {
             add_edges(out, in->report, i, shown, &comma);
+        }
+    }
+    JSON_ADD(out, "]");
+    add_cycles(out, in->report, shown, context);
+    JSON_ADD(out, ",\"context\":[");
+    comma = "";
+    for (uint32_t i = 0; i < in->report->function_count && !out->failed; i++) {
+        if (context[i] && !shown[i]) {
+            buffer_add_text(out, comma);
+            add_node(out, in->report, &names, i);
+            comma = ",";
         }
     }
     JSON_ADD(out, "]");

@@ -6,6 +6,7 @@
 #include "render/json_columns.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
+#include "render/name_short.h"
 #include "render/select.h"
 
 static const char *sort_name(enum render_sort sort)
@@ -31,10 +32,12 @@ static void add_question(struct buffer *out, const struct render_input *in)
     json_add_window(out, in->used_since, in->used_until);
     json_add_text(out, "mode", "true");
     json_add_flag(out, "static", in->report->static_arcs);
-    json_add_text(out, "sort", sort_name(in->sort));
-    json_add_text(out, "view", view_name(in->view));
-    json_add_count(out, "limit", in->limit);
-    json_add_text(out, "focus", in->focus);
+    json_add_text(out, "sort", sort_name(in->show.sort));
+    json_add_text(out, "view", view_name(in->show.view));
+    json_add_count(out, "limit", in->show.limit);
+    json_add_count(out, "rows", in->show.rows);
+    json_add_text(out, "names", in->show.short_names ? "short" : "full");
+    json_add_text(out, "focus", in->show.focus);
     json_add_text(out, "match", in->match);
 }
 
@@ -51,10 +54,20 @@ static void add_provenance(struct buffer *out, const struct provenance *p)
     json_add_count(out, "uploads", p->uploads);
     json_add_count(out, "processes_started", p->processes);
     json_add_count(out, "hosts", p->hosts);
+    json_add_count(out, "host_labels", p->host_labels);
     json_add_time(out, "first", p->first);
     json_add_time(out, "last", p->last);
-    json_add_exact(out, p->inexact);
-    json_add_exact_parts(out, p->inexact);
+    if (p->uploads == 0 && p->inexact == 0) { /* nothing is not exact */
+        JSON_ADD(out, ",\"exact\":null,\"inexact_reasons\":[],\"calls_exact\":null,\"ticks_exact\":null");
+    } else {
+        json_add_exact(out, p->inexact);
+        json_add_exact_parts(out, p->inexact);
+    }
+    json_add_meanings(out, p->inexact);
+    json_add_count(out, "not_read", p->unread);
+    json_add_time(out, "not_read_since", p->unread_since);
+    json_add_count(out, "live", p->live);
+    json_add_time(out, "as_of", p->as_of);
     JSON_ADD(out, "}");
 }
 
@@ -131,8 +144,8 @@ static void add_truncated(struct buffer *out, const struct render_input *in, con
         JSON_ADD(out, ",\"truncated\":null}\n");
         return;
     }
-    bool narrowed = in->focus != NULL || in->only != 0;
-    bool limited = in->limit != 0 && s->function_count == in->limit;
+    bool narrowed = in->show.focus != NULL || in->only != 0;
+    bool limited = in->show.limit != 0 && s->function_count == in->show.limit;
     JSON_ADD(out, ",\"truncated\":{\"reason\":");
     render_json_string(out, in->only != 0 ? "function" : !narrowed ? "limit" : limited ? "focus and limit" : "focus");
     json_add_count(out, "functions", s->hidden);
@@ -140,30 +153,35 @@ static void add_truncated(struct buffer *out, const struct render_input *in, con
     JSON_ADD(out, "}}\n");
 }
 
-/* Functions that rows refer to and that have neither samples nor calls in the window. */
-static void add_not_called(struct buffer *out, const struct render_input *in, const struct json_names *names)
+/* The list is cut by limit; not_called_basis has the whole numbers. */
+static void add_not_called(struct buffer *out, const struct render_input *in)
 {
     const struct report *r = in->report;
     uint32_t n = 0;
     JSON_ADD(out, ",\"not_called\":[");
-    for (uint32_t i = 0; in->only == 0 && i < r->function_count && (in->limit == 0 || n < in->limit); i++) {
-        const struct report_function *f = &r->functions[i];
-        if (f->index != 0 ||
-            (in->focus != NULL && strstr(f->name, in->focus) == NULL && strstr(f->raw, in->focus) == NULL)) {
+    for (uint32_t i = 0; in->only == 0 && i < r->not_called_count && (in->show.limit == 0 || n < in->show.limit); i++) {
+        const struct report_function *f = &r->not_called[i];
+        if (in->show.focus != NULL && !render_has_focus(f, in->show.focus)) {
             continue;
         }
-        buffer_add_text(out, n++ > 0 ? ",{\"name\":" : "{\"name\":");
-        json_add_name(out, names, i);
+        buffer_add_text(out, n++ > 0 ? ",{" : "{");
+        JSON_ADD(out, "\"name\":");
+        render_json_string(out, f->name);
         json_add_text(out, "raw_name", f->raw);
         json_add_text(out, "build_id", json_find_build(r, f->build));
         json_add_address(out, "address", f->address);
         json_add_text(out, "file", f->file == NULL ? "" : f->file);
         JSON_ADD(out, "}");
     }
-    JSON_ADD(out, "]");
+    JSON_ADD(out,
+             "],\"not_called_basis\":{\"rule\":\"functions whose machine code calls a counter (mcount, __fentry__ or "
+             "__cyg_profile_func_enter), less those with calls or samples in this report\"");
+    json_add_count(out, "counted_functions", r->counted_functions);
+    json_add_count(out, "not_called", r->not_called_count);
+    JSON_ADD(out, "}");
 }
 
-/* Functions and cycles stand in lists of their own, each in the order of the entries. */
+/* Functions and cycles are in separate lists, each in the order of the entries. */
 static void add_entries(struct buffer *out, const struct render_input *in, const struct json_names *names,
                         const struct selection *s)
 {
@@ -172,7 +190,7 @@ static void add_entries(struct buffer *out, const struct render_input *in, const
     for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
         if (!(s->entries[i] & REPORT_CYCLE)) {
             buffer_add_text(out, comma);
-            json_add_function(out, in->report, names, s->entries[i], true);
+            json_add_function(out, in->report, names, s->entries[i], in->show.rows);
             comma = ",";
         }
     }
@@ -181,19 +199,20 @@ static void add_entries(struct buffer *out, const struct render_input *in, const
     for (uint32_t i = 0; i < s->entry_count && !out->failed; i++) {
         if (s->entries[i] & REPORT_CYCLE) {
             buffer_add_text(out, comma);
-            json_add_cycle(out, in->report, names, s->entries[i] & ~REPORT_CYCLE);
+            json_add_cycle(out, in->report, names, s->entries[i] & ~REPORT_CYCLE, in->show.rows);
             comma = ",";
         }
     }
     JSON_ADD(out, "]");
-    add_not_called(out, in, names);
+    add_not_called(out, in);
 }
 
 static enum profd_status add_columns(struct buffer *out, const struct render_input *in, const struct selection *s,
                                      struct arena *a, struct profd_error *e)
 {
     uint32_t *list = ARENA_ARRAY(a, (size_t)s->function_count + 1, uint32_t), n = 0;
-    if (list == NULL) {
+    const char *const *shorts = in->show.short_names ? name_short_functions(in->report, a) : NULL;
+    if (list == NULL || (in->show.short_names && shorts == NULL)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", s->function_count);
     }
     for (uint32_t i = 0; i < s->entry_count; i++) {
@@ -202,12 +221,11 @@ static enum profd_status add_columns(struct buffer *out, const struct render_inp
         }
     }
     JSON_ADD(out, ",\"columns\":");
-    json_add_columns(out, in->report, list, n);
+    json_add_columns(out, in->report, shorts, list, n);
     return PROFD_OK;
 }
 
-enum profd_status json_render_report(const struct render_input *in, struct arena *a, struct buffer *out,
-                                     struct profd_error *e)
+enum profd_status json_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     struct selection s;
     enum profd_status status = selection_make(in, a, &s, e);
@@ -219,11 +237,11 @@ enum profd_status json_render_report(const struct render_input *in, struct arena
     json_add_collector(out, in);
     add_totals(out, in->report);
     add_builds(out, in);
-    if (in->view == RENDER_VIEW_FLAT) {
+    if (in->show.view == RENDER_VIEW_FLAT) {
         status = add_columns(out, in, &s, a, e);
     } else {
         struct json_names names;
-        status = json_names_make(in->report, a, &names, e);
+        status = json_names_make(in->report, in->show.short_names, a, &names, e);
         if (status == PROFD_OK) {
             add_entries(out, in, &names, &s);
         }

@@ -4,19 +4,29 @@
 
 #include "render/json_write.h"
 
-void json_add_collector(struct buffer *out, const struct render_input *in)
+static void add_share(struct buffer *out, bool known, double share)
 {
-    const struct coverage *c = in->coverage;
-    double share;
-    if (c == NULL || !c->any) {
-        return;
-    }
-    JSON_ADD(out, ",\"collector\":{\"coverage\":");
-    if (coverage_share(c, &share)) {
+    if (known) {
         buffer_add_shortest(out, share);
     } else {
         JSON_ADD(out, "null");
     }
+}
+
+void json_add_collector(struct buffer *out, const struct render_input *in)
+{
+    const struct coverage *c = in->coverage;
+    double share = 0;
+    bool known;
+    if (c == NULL || !c->any) {
+        return;
+    }
+    JSON_ADD(out, ",\"collector\":{\"coverage\":");
+    known = coverage_share(c, &share);
+    add_share(out, known, share);
+    JSON_ADD(out, ",\"overhead\":");
+    known = coverage_overhead(c, &share);
+    add_share(out, known, share);
     json_add_number(out, "attributed_seconds", (double)coverage_attributed(c) / 1e9);
     for (uint32_t i = 0; i < WORDS_ROOM; i++) {
         const char *name = words_name(i);

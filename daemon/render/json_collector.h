@@ -5,7 +5,8 @@
 #include "core/buffer.h"
 #include "render/render.h"
 
-/* Appends `,"collector":{…}`: every word by its name, and what follows from them; nothing where there are none. */
+/* Appends `,"collector":{…}`: every counter by its name, and the values derived from them; nothing if there are none.
+ */
 void json_add_collector(struct buffer *out, const struct render_input *in);
 
 #endif

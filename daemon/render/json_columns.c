@@ -75,7 +75,7 @@ static void add_seconds(struct buffer *out, const struct report *r, const uint32
     }
 }
 
-/* Counts beyond 2^53 stand as strings here: a column has one value a row. */
+/* Counts beyond 2^53 are strings here: a column has one value for each row. */
 static void add_count(struct buffer *out, uint64_t value)
 {
     bool text = value > UINT64_C(1) << 53;
@@ -84,7 +84,24 @@ static void add_count(struct buffer *out, uint64_t value)
     buffer_add_text(out, text ? "\"" : "");
 }
 
-void json_add_columns(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
+static void add_short_names(struct buffer *out, const struct report *r, const char *const *shorts, const uint32_t *list,
+                            uint32_t n)
+{
+    uint32_t rest;
+    begin(out, ",\"short_name\":[", &rest, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (shorts[list[i]] != r->functions[list[i]].name) {
+            render_json_string(out, shorts[list[i]]);
+        } else {
+            JSON_ADD(out, "null");
+        }
+        next(out, &rest);
+    }
+    JSON_ADD(out, "]");
+}
+
+void json_add_columns(struct buffer *out, const struct report *r, const char *const *shorts, const uint32_t *list,
+                      uint32_t n)
 {
     uint32_t rest;
     begin(out, "{\"index\":[", &rest, n);
@@ -94,6 +111,9 @@ void json_add_columns(struct buffer *out, const struct report *r, const uint32_t
     }
     JSON_ADD(out, "]");
     add_names(out, r, list, n);
+    if (shorts != NULL) {
+        add_short_names(out, r, shorts, list, n);
+    }
     add_seconds(out, r, list, n);
     begin(out, ",\"calls\":[", &rest, n);
     for (uint32_t i = 0; i < n; i++) {

@@ -1,7 +1,9 @@
 #include "render/json_function.h"
 
 #include "render/json_write.h"
+#include "render/name_short.h"
 #include "render/render.h"
+#include "render/select.h"
 
 #define NAMES_BYTES_MAX ((size_t)4 << 30)
 
@@ -20,7 +22,7 @@ static void make_other(const struct report *r, struct json_names *names, uint32_
     }
 }
 
-enum profd_status json_names_make(const struct report *report, struct arena *a, struct json_names *names,
+enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,
                                   struct profd_error *e)
 {
     uint32_t n = report->function_count;
@@ -29,12 +31,16 @@ enum profd_status json_names_make(const struct report *report, struct arena *a, 
     *names = (struct json_names){.start = start, .other_start = other_start, .build = build};
     buffer_init(&names->text, NAMES_BYTES_MAX);
     buffer_init(&names->other, NAMES_BYTES_MAX);
-    bool ok = start != NULL && other_start != NULL && build != NULL;
+    const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
+    bool ok = start != NULL && other_start != NULL && build != NULL && (shorts != NULL || !is_short);
     for (uint32_t i = 0; ok && i < n; i++) {
         start[i] = names->text.size;
         other_start[i] = names->other.size;
         build[i] = report->functions[i].build;
         render_json_string(&names->text, report->functions[i].name);
+        if (shorts != NULL && shorts[i] != report->functions[i].name) {
+            json_add_text(&names->text, "short_name", shorts[i]);
+        }
         ok = !names->text.failed;
         if (ok) {
             make_other(report, names, i);
@@ -80,32 +86,53 @@ static void add_other(struct buffer *out, const struct report *r, const struct j
     }
 }
 
-static void add_rows(struct buffer *out, const struct report *r, const struct json_names *names, const char *key,
-                     const struct report_arc *arcs, uint32_t count, uint32_t build, bool is_static)
+/* A list of rows; what kind they are of, and how many are shown. */
+struct row_list {
+    const char *key;
+    const struct report_arc *arcs;
+    uint32_t count;
+    bool last_is_heaviest, is_static;
+};
+
+static void add_row(struct buffer *out, const struct report *r, const struct json_names *names,
+                    const struct report_arc *arc, uint32_t build, bool is_static)
 {
-    buffer_add_text(out, key);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct report_arc *arc = &arcs[i];
+    add_other(out, r, names, arc->other, build);
+    json_add_count(out, "calls", arc->calls);
+    json_add_count(out, "of_calls", arc->of_calls);
+    json_add_number(out, "self", arc->self);
+    json_add_number(out, "children", arc->children);
+    if (arc->inside) {
+        JSON_ADD(out, ",\"inside\":true");
+    }
+    if (is_static) {
+        JSON_ADD(out, ",\"static\":true");
+    }
+    if (arc->by_name) {
+        JSON_ADD(out, ",\"by_name\":true");
+    }
+    JSON_ADD(out, "}");
+}
+
+/* The heaviest `most` rows of a list, 0: all, and what the others have. */
+static void add_rows(struct buffer *out, const struct report *r, const struct json_names *names,
+                     const struct row_list *list, uint32_t build, uint32_t most)
+{
+    struct row_cut cut = row_cut_make(list->arcs, list->count, most, list->last_is_heaviest);
+    buffer_add_format(out, ",\"%s\":[", list->key);
+    for (uint32_t i = 0; i < cut.count && !out->failed; i++) {
         if (i > 0) {
             JSON_ADD(out, ",");
         }
-        add_other(out, r, names, arc->other, build);
-        json_add_count(out, "calls", arc->calls);
-        json_add_count(out, "of_calls", arc->of_calls);
-        json_add_number(out, "self", arc->self);
-        json_add_number(out, "children", arc->children);
-        if (arc->inside) {
-            JSON_ADD(out, ",\"inside\":true");
-        }
-        if (is_static) {
-            JSON_ADD(out, ",\"static\":true");
-        }
-        if (arc->by_name) {
-            JSON_ADD(out, ",\"by_name\":true");
-        }
-        JSON_ADD(out, "}");
+        add_row(out, r, names, &list->arcs[cut.first + i], build, list->is_static);
     }
     JSON_ADD(out, "]");
+    if (cut.left > 0) {
+        buffer_add_format(out, ",\"%s_left_out\":{\"rows\":%u", list->key, cut.left);
+        json_add_count(out, "calls", cut.calls);
+        json_add_number(out, "seconds", cut.seconds);
+        JSON_ADD(out, "}");
+    }
 }
 
 static const char *kind_name(enum report_kind kind)
@@ -138,16 +165,21 @@ static void add_aliases(struct buffer *out, const struct report_function *f)
 }
 
 static void add_function_rows(struct buffer *out, const struct report *r, const struct json_names *names,
-                              const struct report_function *f)
+                              const struct report_function *f, uint32_t most)
 {
-    add_rows(out, r, names, ",\"callers\":[", f->callers, f->caller_count, f->build, false);
-    add_rows(out, r, names, ",\"callees\":[", f->callees, f->callee_count, f->build, false);
-    add_rows(out, r, names, ",\"static_callers\":[", f->static_callers, f->static_caller_count, f->build, true);
-    add_rows(out, r, names, ",\"static_callees\":[", f->static_callees, f->static_callee_count, f->build, true);
+    const struct row_list lists[] = {
+        {"callers", f->callers, f->caller_count, true, false},
+        {"callees", f->callees, f->callee_count, false, false},
+        {"static_callers", f->static_callers, f->static_caller_count, false, true},
+        {"static_callees", f->static_callees, f->static_callee_count, false, true},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        add_rows(out, r, names, &lists[i], f->build, most);
+    }
 }
 
 void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
-                       uint32_t position, bool rows)
+                       uint32_t position, uint32_t rows)
 {
     const struct report_function *f = &report->functions[position];
     JSON_ADD(out, "{\"index\":");
@@ -172,13 +204,12 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     json_add_count(out, "cycle", f->cycle);
     json_add_flag(out, "spontaneous", f->spontaneous);
     add_aliases(out, f);
-    if (rows) {
-        add_function_rows(out, report, names, f);
-    }
+    add_function_rows(out, report, names, f, rows);
     JSON_ADD(out, "}");
 }
 
-void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position)
+void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position,
+                    uint32_t rows)
 {
     const struct report_cycle *c = &report->cycles[position];
     JSON_ADD(out, "{\"index\":");
@@ -191,8 +222,14 @@ void json_add_cycle(struct buffer *out, const struct report *report, const struc
     json_add_count(out, "calls_outside", c->calls_outside);
     json_add_count(out, "calls_inside", c->calls_inside);
     uint32_t build = c->member_count > 0 ? report->functions[c->members[0].other].build : 0;
-    add_rows(out, report, names, ",\"members\":[", c->members, c->member_count, build, false);
-    add_rows(out, report, names, ",\"callers\":[", c->callers, c->caller_count, build, false);
-    add_rows(out, report, names, ",\"callees\":[", c->callees, c->callee_count, build, false);
+    const struct row_list lists[] = {
+        {"members", c->members, c->member_count, false, false},
+        {"callers", c->callers, c->caller_count, true, false},
+        {"callees", c->callees, c->callee_count, false, false},
+    };
+    json_add_count(out, "member_count", c->member_count);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        add_rows(out, report, names, &lists[i], build, rows);
+    }
     JSON_ADD(out, "}");
 }

@@ -7,7 +7,8 @@
 #include "core/report.h"
 #include "proto/status.h"
 
-/* Every name as a JSON string, encoded once: it stands in many rows. */
+/* Every name as a JSON string, encoded once because it occurs in many rows. A short name that differs follows as
+ * short_name. */
 struct json_names {
     struct buffer text;
     const size_t *start; /* function_count + 1 offsets into text */
@@ -16,17 +17,20 @@ struct json_names {
     const uint32_t *build; /* of each function */
 };
 /* json_names_done frees, after failure too. */
-enum profd_status json_names_make(const struct report *report, struct arena *a, struct json_names *names,
+enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,
                                   struct profd_error *e);
 void json_names_done(struct json_names *names);
 
-/* The name of one function, in quotes. */
+/* The name of one function, in quotes, and its short_name. */
 void json_add_name(struct buffer *out, const struct json_names *names, uint32_t position);
 
-/* One object: the function with its rows; rows false leaves these out. */
+/* One object: the function with the heaviest `rows` of its callers and of its callees, 0: all. What a list leaves out
+ * is said in KEY_left_out behind it: rows, and their calls and seconds. */
 void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
-                       uint32_t position, bool rows);
-void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position);
+                       uint32_t position, uint32_t rows);
+/* Likewise a cycle with its members, callers and callees. */
+void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position,
+                    uint32_t rows);
 /* Id of a build of the report, "" for what is outside all. */
 const char *json_find_build(const struct report *report, uint32_t build);
 

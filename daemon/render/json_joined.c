@@ -1,11 +1,17 @@
 /* Functions joined by name over the programs of a service: flat rows, and what did not join. */
+#include <string.h>
+
 #include "render/json_write.h"
+#include "render/name_short.h"
 #include "render/render.h"
 
-static void add_row(struct buffer *out, const struct joined_row *row, double seconds)
+static void add_row(struct buffer *out, const struct joined_row *row, const char *short_name, double seconds)
 {
     JSON_ADD(out, "{\"name\":");
     render_json_string(out, row->name);
+    if (short_name != NULL && short_name != row->name) {
+        json_add_text(out, "short_name", short_name);
+    }
     json_add_text(out, "file", row->file);
     json_add_number(out, "self", row->self);
     json_add_number(out, "total", row->total);
@@ -31,12 +37,29 @@ static void add_rest(struct buffer *out, const struct joined_rest *rest)
     JSON_ADD(out, "}");
 }
 
+/* Short names of the rows; a row has no symbol, so that :: and < tell a name of C++. NULL when exhausted. */
+static const char **make_short(const struct render_joined *j)
+{
+    const char **whole = ARENA_ARRAY(j->arena, j->row_count + 1, const char *);
+    bool *cplusplus = ARENA_ARRAY(j->arena, j->row_count + 1, bool);
+    if (whole == NULL || cplusplus == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < j->row_count; i++) {
+        whole[i] = j->rows[i].name;
+        cplusplus[i] = strstr(whole[i], "::") != NULL || strchr(whole[i], '<') != NULL;
+    }
+    return name_short_list(whole, cplusplus, (uint32_t)j->row_count, j->arena);
+}
+
 void render_joined(const struct render_joined *j, struct buffer *out)
 {
+    const char *const *shorts = j->short_names ? make_short(j) : NULL;
+    out->failed |= j->short_names && shorts == NULL;
     JSON_ADD(out, "{\"rows\":[");
     for (size_t i = 0; i < j->row_count; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
-        add_row(out, &j->rows[i], j->rest->seconds);
+        add_row(out, &j->rows[i], shorts != NULL ? shorts[i] : NULL, j->rest->seconds);
     }
     JSON_ADD(out, "]");
     json_add_text(out, "next", j->next);

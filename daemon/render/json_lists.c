@@ -1,4 +1,4 @@
-/* Lists of flat rows, one build, and problems. Small documents, written by the same hand as the report. */
+/* Lists of flat rows, and one build. */
 #include <string.h>
 
 #include "render/json_function.h"
@@ -123,51 +123,4 @@ void render_functions(const struct report *report, const uint32_t *positions, si
         JSON_ADD(out, "}");
     }
     add_end(out, next);
-}
-
-/* Title of type about:blank is the phrase of the HTTP status (RFC 9457, 4.2.1). */
-static const char *http_phrase(int http_status)
-{
-    static const struct {
-        int status;
-        const char *phrase;
-    } PHRASES[] = {
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {408, "Request Timeout"},
-        {409, "Conflict"},
-        {411, "Length Required"},
-        {413, "Content Too Large"},
-        {414, "URI Too Long"},
-        {417, "Expectation Failed"},
-        {421, "Misdirected Request"},
-        {422, "Unprocessable Content"},
-        {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"},
-        {501, "Not Implemented"},
-        {503, "Service Unavailable"},
-        {504, "Gateway Timeout"},
-        {505, "HTTP Version Not Supported"},
-        {507, "Insufficient Storage"},
-    };
-    for (size_t i = 0; i < sizeof PHRASES / sizeof *PHRASES; i++) {
-        if (PHRASES[i].status == http_status) {
-            return PHRASES[i].phrase;
-        }
-    }
-    return "Error";
-}
-
-void render_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out)
-{
-    JSON_ADD(out, "{\"type\":\"about:blank\"");
-    json_add_text(out, "title", http_phrase(http_status));
-    json_add_count(out, "status", (uint64_t)http_status);
-    json_add_text(out, "detail", sentence);
-    json_add_text(out, "code", profd_status_name(status));
-    json_add_flag(out, "retry", profd_status_retry(status));
-    JSON_ADD(out, "}\n");
 }

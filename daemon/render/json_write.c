@@ -110,16 +110,30 @@ void json_add_exact(struct buffer *out, uint32_t inexact)
     buffer_add_text(out, *comma == '[' ? "[]" : "]");
 }
 
+void json_add_meanings(struct buffer *out, uint32_t inexact)
+{
+    const char *comma = "";
+    buffer_add_text(out, ",\"inexact_meanings\":[");
+    for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
+        if ((inexact & bit) != 0) {
+            buffer_add_text(out, comma);
+            render_json_string(out, message_inexact_meaning(bit));
+            comma = ",";
+        }
+    }
+    buffer_add_char(out, ']');
+}
+
 void json_add_exact_parts(struct buffer *out, uint32_t inexact)
 {
     json_add_flag(out, "calls_exact", (inexact & INEXACT_CALLS) == 0);
     json_add_flag(out, "ticks_exact", (inexact & INEXACT_TICKS) == 0);
 }
 
-/* Bytes that go out as they are: printable ASCII but ", \, and what HTML gives a meaning. */
-static bool byte_plain(uint8_t c)
+/* Bytes that go out as they are: printable ASCII but what HTML gives a meaning, and outside of quoted text ", \\. */
+static bool byte_plain(uint8_t c, bool quoted)
 {
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+    return c >= 0x20 && c < 0x7f && c != '<' && c != '>' && c != '&' && (quoted || (c != '"' && c != '\\'));
 }
 
 static size_t add_special(struct buffer *out, const uint8_t *p, size_t n)
@@ -133,24 +147,23 @@ static size_t add_special(struct buffer *out, const uint8_t *p, size_t n)
         JSON_ADD(out, "\xef\xbf\xbd");
         return 1;
     }
-    if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] & 0xfe) == 0xa8) { /* U+2028, U+2029: line ends to JavaScript */
-        buffer_add_format(out, "\\u20%02x", p[2] - 0x80);
-    } else if (p[0] == 0xc2 && p[1] < 0xa0) { /* C1 */
-        buffer_add_format(out, "\\u%04x", p[1]);
-    } else {
+    uint32_t code = utf8_decode(p, length);
+    if (!utf8_unseen(code)) {
         buffer_add(out, p, length);
+    } else if (code <= 0xffff) {
+        buffer_add_format(out, "\\u%04" PRIx32, code);
+    } else { /* as a pair of surrogates */
+        buffer_add_format(out, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
     }
     return length;
 }
 
-void render_json_string(struct buffer *out, const char *text)
+static void add_escaped(struct buffer *out, const char *text, size_t n, bool quoted)
 {
     const uint8_t *p = (const uint8_t *)text;
-    size_t n = strlen(text);
-    buffer_add_char(out, '"');
     while (n > 0) {
         size_t run = 0;
-        while (run < n && byte_plain(p[run])) {
+        while (run < n && byte_plain(p[run], quoted)) {
             run++;
         }
         buffer_add(out, p, run);
@@ -160,5 +173,16 @@ void render_json_string(struct buffer *out, const char *text)
         p += run;
         n -= run;
     }
+}
+
+void render_json_string(struct buffer *out, const char *text)
+{
     buffer_add_char(out, '"');
+    add_escaped(out, text, strlen(text), false);
+    buffer_add_char(out, '"');
+}
+
+void json_add_document(struct buffer *out, const char *text, size_t n)
+{
+    add_escaped(out, text, n, true);
 }

@@ -22,7 +22,12 @@ void json_add_window(struct buffer *out, int64_t since, int64_t until);
 void json_add_address(struct buffer *out, const char *key, uint64_t address); /* "0x401230" */
 /* `,"exact":…,"inexact_reasons":[…]` from message_inexact bits. */
 void json_add_exact(struct buffer *out, uint32_t inexact);
-/* `,"calls_exact":…,"ticks_exact":…`: which of the two the reasons speak of. */
+/* `,"inexact_meanings":[…]`: sentences, in the order of the reasons. */
+void json_add_meanings(struct buffer *out, uint32_t inexact);
+/* `,"calls_exact":…,"ticks_exact":…`: which of the two the reasons concern. */
 void json_add_exact_parts(struct buffer *out, uint32_t inexact);
+
+/* Appends JSON that has the escapes of RFC 8259: those that reports have besides are added. */
+void json_add_document(struct buffer *out, const char *text, size_t n);
 
 #endif

@@ -4,25 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/table.h"
 #include "proto/utf8.h"
-
-/* The scalar value of a valid sequence of 1–4 bytes. */
-static uint32_t code_point(const uint8_t *p, size_t n)
-{
-    static const uint8_t FIRST_BITS[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t code = p[0] & FIRST_BITS[n];
-    for (size_t i = 1; i < n; i++) {
-        code = code << 6 | (p[i] & 0x3fu);
-    }
-    return code;
-}
-
-/* C1; marks, embeddings, overrides and isolates of bidirectional text; line and paragraph separators. */
-static bool code_hidden(uint32_t code)
-{
-    return (code >= 0x80 && code <= 0x9f) || code == 0x061c || code == 0x200e || code == 0x200f ||
-           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
-}
+#include "render/name_short.h"
 
 /* Bytes from the start of text that may go out as they are. */
 static size_t safe_run(const uint8_t *p, size_t n)
@@ -34,7 +18,7 @@ static size_t safe_run(const uint8_t *p, size_t n)
             continue;
         }
         size_t length = p[i] < 0x80 ? 0 : utf8_length(p + i, n - i);
-        if (length == 0 || code_hidden(code_point(p + i, length))) {
+        if (length == 0 || utf8_unseen(utf8_decode(p + i, length))) {
             break;
         }
         i += length;
@@ -54,13 +38,9 @@ void name_add_safe(struct buffer *out, const char *text)
         if (n == 0) {
             return;
         }
-        size_t length = *p < 0x80 ? 1 : utf8_length(p, n);
-        if (length > 1) {
-            buffer_add_format(out, "\\u{%04" PRIx32 "}", code_point(p, length));
-        } else {
-            buffer_add_format(out, "\\x%02x", *p);
-            length = 1;
-        }
+        char shown[UTF8_ESCAPE_SIZE];
+        size_t length;
+        buffer_add(out, shown, utf8_escape(p, n, shown, &length));
         p += length;
         n -= length;
     }
@@ -86,23 +66,15 @@ const char *name_find_base(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-static uint64_t text_hash(const char *text)
-{
-    uint64_t h = 1469598103934665603u;
-    for (const char *p = text; *p != '\0'; p++) {
-        h = (h ^ (uint8_t)*p) * 1099511628211u;
-    }
-    return h ^ h >> 32;
-}
-
 /* Marks every text that occurs more than once. slots: a power of two of zeroed cells, more than 2 × n. */
 static void texts_mark_equal(const char *const *text, uint32_t n, uint32_t *slots, size_t slot_count, bool *equal)
 {
+    const struct table t = {slots, (uint32_t)(slot_count - 1), n};
     memset(slots, 0, slot_count * sizeof *slots);
     for (uint32_t i = 0; i < n; i++) {
-        size_t at = (size_t)text_hash(text[i]) & (slot_count - 1);
+        uint32_t at = table_slot(&t, table_hash_text(text[i], '\0', (uintptr_t)slots));
         while (slots[at] != 0 && strcmp(text[slots[at] - 1], text[i]) != 0) {
-            at = (at + 1) & (slot_count - 1);
+            at = (at + 1) & t.mask;
         }
         if (slots[at] == 0) {
             slots[at] = i + 1;
@@ -146,7 +118,7 @@ static bool names_tell_apart(const struct report *r, struct arena *a, const char
     return true;
 }
 
-enum profd_status name_list_make(const struct report *report, struct arena *a, struct name_list *out,
+enum profd_status name_list_make(const struct report *report, bool is_short, struct arena *a, struct name_list *out,
                                  struct profd_error *e)
 {
     uint32_t n = report->function_count;
@@ -158,9 +130,10 @@ enum profd_status name_list_make(const struct report *report, struct arena *a, s
     uint32_t *length = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     uint32_t *slots = ARENA_ARRAY(a, slot_count, uint32_t);
     bool *equal = ARENA_ARRAY(a, (size_t)n + 1, bool);
-    bool ok = text != NULL && length != NULL && slots != NULL && equal != NULL;
+    const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
+    bool ok = text != NULL && length != NULL && slots != NULL && equal != NULL && (shorts != NULL || !is_short);
     for (uint32_t i = 0; ok && i < n; i++) {
-        text[i] = name_make_safe(a, report->functions[i].name);
+        text[i] = name_make_safe(a, shorts != NULL ? shorts[i] : report->functions[i].name);
         ok = text[i] != NULL;
     }
     if (!ok || !names_tell_apart(report, a, text, equal, slots, slot_count)) {

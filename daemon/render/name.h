@@ -1,7 +1,8 @@
-/* Names as a person may see them on a terminal, and told apart. Internal to render. */
+/* Names that are safe on a terminal and distinct. Internal to render. */
 #ifndef PROFD_RENDER_NAME_H
 #define PROFD_RENDER_NAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,8 +11,7 @@
 #include "core/report.h"
 #include "proto/status.h"
 
-/* Appends text with everything that could move a cursor or reorder a line spelt out: C0, DEL and bytes that are not
- * UTF-8 as \xNN, C1 and bidirectional controls as \u{NNNN}. */
+/* Appends text as utf8_escape shows it: nothing in it moves a cursor, reorders a line or is invisible. */
 void name_add_safe(struct buffer *out, const char *text);
 /* The same as a string of the arena; text itself when nothing needs spelling out. NULL when exhausted. */
 const char *name_make_safe(struct arena *a, const char *text);
@@ -23,9 +23,9 @@ struct name_list {
     const uint32_t *length;
 };
 
-/* Safe names of all functions; those of the same name get " (FILE)", else " (BUILD)" when builds differ, and "
- * [0xADDRESS]" where that does not tell them apart either. O(total length). */
-enum profd_status name_list_make(const struct report *report, struct arena *a, struct name_list *out,
+/* Safe names of all functions, shortened (name_short.h) if is_short; those of the same name get " (FILE)", else "
+ * (BUILD)" when builds differ, and " [0xADDRESS]" where that does not tell them apart either. O(total length). */
+enum profd_status name_list_make(const struct report *report, bool is_short, struct arena *a, struct name_list *out,
                                  struct profd_error *e);
 
 #endif

@@ -6,24 +6,10 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "proto/pprof.h"
 #include "proto/varint.h"
 #include "render/formats.h"
 #include "render/stacks.h"
-
-enum { /* field numbers of message Profile */
-       PPROF_SAMPLE_TYPE = 1,
-       PPROF_SAMPLE = 2,
-       PPROF_MAPPING = 3,
-       PPROF_LOCATION = 4,
-       PPROF_FUNCTION = 5,
-       PPROF_STRING = 6,
-       PPROF_TIME_NANOS = 9,
-       PPROF_DURATION_NANOS = 10,
-       PPROF_PERIOD_TYPE = 11,
-       PPROF_PERIOD = 12,
-       PPROF_COMMENT = 13,
-       PPROF_DEFAULT_SAMPLE_TYPE = 14,
-};
 
 struct pprof {
     const struct render_input *in;
@@ -63,7 +49,7 @@ static void add_message(struct buffer *b, unsigned field, struct buffer *message
     message->size = 0;
 }
 
-/* Index of a string. No string is looked for: each is added once by who knows. */
+/* Adds a string and returns its index. The caller adds each string once. */
 static uint64_t add_string(struct pprof *p, const char *text)
 {
     add_bytes(&p->strings, PPROF_STRING, text, strlen(text));
@@ -216,27 +202,30 @@ static void add_heading(struct pprof *p, struct buffer *message)
     add_number(p->out, PPROF_TIME_NANOS, (uint64_t)from->first);
     add_number(p->out, PPROF_DURATION_NANOS, (uint64_t)(from->last - from->first));
     add_number(p->out, PPROF_COMMENT,
-               add_string(p, "synthetic: stacks are derived from call counts, never observed; calls stand in samples"
-                             " of caller and callee alone"));
+               add_string(p, PPROF_COMMENT_OWN
+                          ", never observed; calls stand in samples"
+                          " of caller and callee alone; the time of a cycle with several callers stands"
+                          " below the function that all calls to it pass"));
     add_number(p->out, PPROF_COMMENT,
-               add_string(p, (from->inexact & INEXACT_SAMPLED) != 0 ? "calls: sampled, where they were not counted"
+               add_string(p, (from->inexact & INEXACT_SAMPLED) != 0 ? PPROF_COMMENT_SAMPLED
+                                 ", where they were not counted"
                              : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
-                                                                    : "calls: counted, but not exact"));
+                                                                    : PPROF_COMMENT_LOSSY));
     if (p->stacks.cut > 0) {
         const char *cut = arena_format(p->arena, "%.6g s lie below paths that were not followed", p->stacks.cut);
         add_number(p->out, PPROF_COMMENT, add_string(p, cut != NULL ? cut : ""));
     }
 }
 
-enum profd_status pprof_render_profile(const struct render_input *in, struct arena *a, struct buffer *out,
-                                       struct profd_error *e)
+enum profd_status pprof_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                               struct profd_error *e)
 {
     struct name_list names;
     struct pprof p = {.in = in, .names = &names, .arena = a, .out = out};
     uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
     struct buffer message;
     p.used = ARENA_ARRAY(a, locations, bool);
-    enum profd_status status = p.used != NULL ? name_list_make(in->report, a, &names, e)
+    enum profd_status status = p.used != NULL ? name_list_make(in->report, in->show.short_names, a, &names, e)
                                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &p.stacks, e);

@@ -19,18 +19,27 @@
 enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDER_SORT_CALLS };
 enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
 
+/* What a reader may ask of a report. The options of a query hold it, too: a further choice is a field here, its
+ * parameter in query/options.c, and the format that follows it. */
+struct render_choice {
+    enum render_sort sort;
+    enum render_view view;
+    uint32_t limit;    /* functions shown; 0: all. Indexes stay those of the whole report */
+    uint32_t rows;     /* shown of each list of callers, callees and members; 0: all */
+    bool short_names;  /* names of C++ without template arguments (name_short.h) */
+    const char *focus; /* only functions whose name (or raw name) contains it; NULL: all */
+};
+
 struct render_input {
     const struct report *report; /* NULL for formats that do not need it */
     const struct provenance *provenance;
-    const struct coverage *coverage;   /* NULL, or of nothing: no collector's words are in the sum */
+    const struct coverage *coverage;   /* NULL or empty: the sum has no counters of collectors */
     const char *build_id, *build_name; /* what was asked for */
     const char *scope;                 /* "program" | "build" | "everywhere" */
     int64_t since, until;              /* as asked, 0 if open */
-    int64_t used_since, used_until;    /* as used: an edge inside an hour that is one sum lies at the hour's border */
-    enum render_sort sort;
-    enum render_view view;
-    uint32_t limit;        /* functions shown; 0: all. Indexes stay those of the whole report */
-    const char *focus;     /* only functions whose name (or raw name) contains it; NULL: all */
+    int64_t used_since, used_until;    /* as used: an edge inside an hour that is one sum, or a slice of a live process,
+                                          lies at its border */
+    struct render_choice show;
     const char *match;     /* only uploads with such labels: K="V", joined by ", "; NULL: all */
     uint32_t only;         /* 1 + the one function to show (its position); 0: all */
     const bool *has_names; /* one per build of the report, in its order; NULL: as the functions' kinds tell */
@@ -43,6 +52,7 @@ struct render_format {
     const char *name; /* "json" */
     const char *content_type;
     bool wants_report;  /* true mode; else wants object and counts */
+    bool lists_rows;    /* shows lists of callers and callees, so that `rows` has a meaning */
     uint32_t functions; /* shown when no limit was asked for: a picture of all is none; 0: as for every format */
     enum profd_status (*render)(const struct render_input *in, struct arena *a, struct buffer *out,
                                 struct profd_error *e);
@@ -52,6 +62,11 @@ struct render_format {
 const struct render_format *render_find(const char *name);
 /* Names of all formats, joined by ", ", for sentences. */
 const char *render_names(void);
+
+/* Does the function's name, or its raw name, contain focus? */
+bool render_has_focus(const struct report_function *f, const char *focus);
+/* Does a function that is an entry of the report? */
+bool render_find_focus(const struct report *r, const char *focus);
 
 /* Lists. next is the cursor of the following page, NULL on the last. */
 void render_builds(const struct build_row *rows, size_t n, const char *next, struct buffer *out);
@@ -91,6 +106,8 @@ void render_series(const struct render_series *series, struct buffer *out);
 struct render_joined {
     const struct joined_row *rows;
     size_t row_count;
+    bool short_names; /* add short_name to rows whose name has one; short names are made in the arena */
+    struct arena *arena;
     uint64_t names;                      /* rows of all pages */
     const char *next, *sort, *dimension; /* dimension of all samples */
     const struct joined_rest *rest;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/sum.h"
+
 struct sorter {
     const struct report *report;
     enum render_sort sort;
@@ -22,20 +24,51 @@ static double sort_key(const struct report_function *f, enum render_sort sort)
     return 0;
 }
 
-/* Most first; ties in index order, so that the order is total. */
+static int compare_most_first(double x, double y)
+{
+    return x > y ? -1 : x < y;
+}
+
+/* Positions ascend by (build, address): the last rule makes the order total. */
 static int function_compare(const void *left, const void *right, void *context)
 {
     const struct sorter *s = context;
-    const struct report_function *a = &s->report->functions[*(const uint32_t *)left];
-    const struct report_function *b = &s->report->functions[*(const uint32_t *)right];
-    if (s->sort == RENDER_SORT_CALLS && a->calls != b->calls) {
-        return a->calls > b->calls ? -1 : 1;
+    const uint32_t x = *(const uint32_t *)left, y = *(const uint32_t *)right;
+    const struct report_function *a = &s->report->functions[x], *b = &s->report->functions[y];
+    const int by_calls = a->calls > b->calls ? -1 : a->calls < b->calls;
+    int order =
+        s->sort == RENDER_SORT_CALLS ? by_calls : compare_most_first(sort_key(a, s->sort), sort_key(b, s->sort));
+    if (order == 0) {
+        order = compare_most_first(a->self, b->self);
     }
-    double x = sort_key(a, s->sort), y = sort_key(b, s->sort);
-    if (x > y || x < y) {
-        return x > y ? -1 : 1;
+    if (order == 0) {
+        order = by_calls;
     }
-    return a->index < b->index ? -1 : a->index > b->index;
+    if (order == 0) {
+        order = strcmp(a->name, b->name);
+    }
+    return order != 0 ? order : x < y ? -1 : x > y;
+}
+
+static void selection_sort(const struct report *r, enum render_sort sort, uint32_t *functions, uint32_t n)
+{
+    struct sorter s = {r, sort};
+    qsort_r(functions, n, sizeof *functions, function_compare, &s);
+}
+
+bool render_has_focus(const struct report_function *f, const char *focus)
+{
+    return strstr(f->name, focus) != NULL || strstr(f->raw, focus) != NULL;
+}
+
+bool render_find_focus(const struct report *r, const char *focus)
+{
+    for (uint32_t i = 0; i < r->order_count; i++) {
+        if ((r->order[i] & REPORT_CYCLE) == 0 && render_has_focus(&r->functions[r->order[i]], focus)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool function_wanted(const struct render_input *in, uint32_t position)
@@ -44,7 +77,7 @@ static bool function_wanted(const struct render_input *in, uint32_t position)
     if (in->only != 0) {
         return position == in->only - 1;
     }
-    return in->focus == NULL || strstr(f->name, in->focus) != NULL || strstr(f->raw, in->focus) != NULL;
+    return in->show.focus == NULL || render_has_focus(f, in->show.focus);
 }
 
 /* Candidates in index order, then sorted and cut. *entries: functions that are entries at all. */
@@ -63,11 +96,10 @@ static uint32_t function_choose(const struct render_input *in, uint32_t *list, u
             list[n++] = position;
         }
     }
-    if (in->sort != RENDER_SORT_INDEX) {
-        struct sorter s = {r, in->sort};
-        qsort_r(list, n, sizeof *list, function_compare, &s);
+    if (in->show.sort != RENDER_SORT_INDEX) {
+        selection_sort(r, in->show.sort, list, n);
     }
-    return in->limit != 0 && n > in->limit ? in->limit : n;
+    return in->show.limit != 0 && n > in->show.limit ? in->show.limit : n;
 }
 
 static uint32_t entries_by_index(const struct report *r, const bool *shown, const bool *cycle_shown, uint32_t *entries)
@@ -123,8 +155,9 @@ enum profd_status selection_make(const struct render_input *in, struct arena *a,
     for (uint32_t i = 0; i < r->function_count; i++) {
         s.hidden_seconds += shown[i] ? 0 : r->functions[i].self;
     }
-    s.entry_count = in->sort == RENDER_SORT_INDEX ? entries_by_index(r, shown, cycle_shown, entries)
-                                                  : entries_by_list(r, list, s.function_count, cycle_shown, entries);
+    s.entry_count = in->show.sort == RENDER_SORT_INDEX
+                        ? entries_by_index(r, shown, cycle_shown, entries)
+                        : entries_by_list(r, list, s.function_count, cycle_shown, entries);
     *out = s;
     return PROFD_OK;
 }
@@ -134,7 +167,7 @@ enum profd_status selection_make_picture(const struct render_input *in, struct a
 {
     struct render_input picture = *in;
     bool *among = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
-    picture.sort = in->sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->sort;
+    picture.show.sort = in->show.sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->show.sort;
     enum profd_status status = among != NULL ? selection_make(&picture, a, out, e)
                                              : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
     if (status != PROFD_OK) {
@@ -147,4 +180,22 @@ enum profd_status selection_make_picture(const struct render_input *in, struct a
     }
     *shown = among;
     return PROFD_OK;
+}
+
+struct row_cut row_cut_make(const struct report_arc *rows, uint32_t n, uint32_t most, bool last_is_heaviest)
+{
+    struct row_cut cut = {.count = n};
+    if (most == 0 || n <= most) {
+        return cut;
+    }
+    bool saturated = false;
+    cut.first = last_is_heaviest ? n - most : 0;
+    cut.count = most;
+    cut.left = n - most;
+    uint32_t start = last_is_heaviest ? 0 : most;
+    for (uint32_t i = start; i < start + cut.left; i++) {
+        sum_add(&cut.calls, rows[i].calls, &saturated);
+        cut.seconds += rows[i].self + rows[i].children;
+    }
+    return cut;
 }

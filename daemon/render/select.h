@@ -26,4 +26,16 @@ enum profd_status selection_make(const struct render_input *in, struct arena *a,
 enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out,
                                          bool **shown, struct profd_error *e);
 
+/* Rows of a list that are shown, and what the others have. */
+struct row_cut {
+    uint32_t first, count;
+    uint32_t left;  /* rows that are not shown */
+    uint64_t calls; /* theirs; stopped at SUM_MAX */
+    double seconds; /* self and children, theirs */
+};
+
+/* The heaviest `most` rows of the list, which is in the report's order; 0: all. last_is_heaviest: callers are listed
+ * so. O(n). */
+struct row_cut row_cut_make(const struct report_arc *rows, uint32_t n, uint32_t most, bool last_is_heaviest);
+
 #endif

@@ -71,8 +71,8 @@ static void add_weights(struct buffer *out, const struct stacks *s, double *tota
     }
 }
 
-enum profd_status speedscope_render_stacks(const struct render_input *in, struct arena *a, struct buffer *out,
-                                           struct profd_error *e)
+enum profd_status speedscope_render(const struct render_input *in, struct arena *a, struct buffer *out,
+                                    struct profd_error *e)
 {
     struct name_list names;
     struct stacks s;
@@ -82,7 +82,7 @@ enum profd_status speedscope_render_stacks(const struct render_input *in, struct
     if (f.functions == NULL || f.cycles == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", in->report->function_count);
     }
-    enum profd_status status = name_list_make(in->report, a, &names, e);
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &s, e);
     }

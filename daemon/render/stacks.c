@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "render/stacks_flow.h"
+
 #define SMALLEST 1e-6               /* of all time: a path with less is not worth a node */
 #define ROOM (2 * STACKS_NODES + 2) /* every node may have a child for what was cut below it */
 
@@ -13,23 +15,15 @@ struct growing_node {
 
 struct growth {
     const struct report *report;
+    const struct stacks_flow *flow;
     struct growing_node *nodes;
-    uint32_t count, cuts; /* nodes, and those that stand for what was cut */
+    uint32_t count, cuts; /* nodes, and those that represent what was cut */
     uint32_t *heap;       /* nodes not followed yet, most time first */
     uint32_t heap_count;
     uint32_t *cycle_node; /* child of the node being followed that stands for this cycle, valid if cycle_of says so */
     uint32_t *cycle_of;
     double smallest, cut;
 };
-
-static double entry_time(const struct report *r, uint32_t frame)
-{
-    if (frame & REPORT_CYCLE) {
-        const struct report_cycle *c = &r->cycles[frame & ~REPORT_CYCLE];
-        return c->self + c->children;
-    }
-    return r->functions[frame].self + r->functions[frame].children;
-}
 
 static bool heap_before(const struct growth *g, uint32_t a, uint32_t b)
 {
@@ -100,34 +94,29 @@ static void growth_cut(struct growth *g, uint32_t parent, double cut)
     }
 }
 
-static double follow_cycle(struct growth *g, uint32_t at, double share)
+/* Time of a node that has nothing below it. Returns what could not be given a node. */
+static double growth_leaf(struct growth *g, uint32_t parent, uint32_t frame, double total)
 {
-    const struct report_cycle *c = &g->report->cycles[g->nodes[at].node.frame & ~REPORT_CYCLE];
-    double cut = 0;
-    for (uint32_t i = 0; i < c->member_count; i++) {
-        double total = share * entry_time(g->report, c->members[i].other);
-        if (total > 0) {
-            cut += growth_flow(g, at, c->members[i].other, total);
-        }
+    if (total < g->smallest || growth_full(g, parent)) {
+        return total;
     }
-    return cut;
+    g->nodes[growth_add(g, parent, frame, total)].node.self = total;
+    return 0;
 }
 
-/* Callees in one cycle become one node. */
-static double follow_function(struct growth *g, uint32_t at, double share)
+/* Callees; those in one cycle become one node. */
+static double follow_arcs(struct growth *g, uint32_t at, double share, const struct report_arc *arcs, uint32_t count)
 {
-    const struct report_function *f = &g->report->functions[g->nodes[at].node.frame];
+    const struct report *r = g->report;
     double cut = 0;
-    g->nodes[at].node.self = share * f->self;
-    for (uint32_t i = 0; i < f->callee_count; i++) {
-        const struct report_arc *arc = &f->callees[i];
-        double total = share * (arc->self + arc->children);
-        uint32_t cycle = g->report->functions[arc->other].cycle;
-        if (arc->inside || !(total > 0)) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t entity = stacks_flow_entity(g->flow, arcs[i].other), cycle = r->functions[arcs[i].other].cycle;
+        double total = share * stacks_flow_share(g->flow, &arcs[i]) * g->flow->total[entity];
+        if (!(total > 0)) {
             continue;
         }
         if (cycle == 0) {
-            cut += growth_flow(g, at, arc->other, total);
+            cut += growth_flow(g, at, arcs[i].other, total);
         } else if (g->cycle_of[cycle - 1] == at + 1) {
             g->nodes[g->cycle_node[cycle - 1]].node.total += total;
         } else if (growth_full(g, at)) {
@@ -135,6 +124,19 @@ static double follow_function(struct growth *g, uint32_t at, double share)
         } else {
             g->cycle_of[cycle - 1] = at + 1;
             g->cycle_node[cycle - 1] = growth_add(g, at, REPORT_CYCLE | (cycle - 1), total);
+        }
+    }
+    return cut;
+}
+
+/* Members of a cycle have their own time only: how they call one another is not known. */
+static double follow_members(struct growth *g, uint32_t at, double share, const struct report_cycle *c)
+{
+    double cut = 0;
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        double self = share * g->report->functions[c->members[i].other].self;
+        if (self > 0) {
+            cut += growth_leaf(g, at, c->members[i].other, self);
         }
     }
     return cut;
@@ -152,28 +154,25 @@ static void queue_cycles(struct growth *g, uint32_t first)
 
 static void follow(struct growth *g, uint32_t at)
 {
-    uint32_t frame = g->nodes[at].node.frame, first = g->count;
-    double all = entry_time(g->report, frame), share = all > 0 ? g->nodes[at].node.total / all : 0;
-    double cut = frame & REPORT_CYCLE ? follow_cycle(g, at, share) : follow_function(g, at, share);
+    uint32_t frame = g->nodes[at].node.frame, first = g->count, entity = stacks_flow_entity(g->flow, frame);
+    double all = g->flow->total[entity], share = all > 0 ? g->nodes[at].node.total / all : 0, cut = 0;
+    if (frame & REPORT_CYCLE) {
+        const struct report_cycle *c = &g->report->cycles[frame & ~REPORT_CYCLE];
+        cut += follow_members(g, at, share, c);
+        cut += follow_arcs(g, at, share, c->callees, c->callee_count);
+    } else {
+        const struct report_function *f = &g->report->functions[frame];
+        g->nodes[at].node.self = share * f->self;
+        cut += follow_arcs(g, at, share, f->callees, f->callee_count);
+    }
     queue_cycles(g, first);
+    for (uint32_t c = g->flow->first[entity]; c != STACKS_ROOT; c = g->flow->next[c]) {
+        cut += growth_flow(g, at, REPORT_CYCLE | (c - g->report->function_count), share * g->flow->total[c]);
+    }
     growth_cut(g, at, cut);
 }
 
-/* What no caller accounts for starts a stack: spontaneous functions, and cycles nobody called. */
-static double root_time(const struct report *r, uint32_t frame)
-{
-    bool cycle = (frame & REPORT_CYCLE) != 0;
-    const struct report_cycle *c = cycle ? &r->cycles[frame & ~REPORT_CYCLE] : NULL;
-    const struct report_function *f = cycle ? NULL : &r->functions[frame];
-    const struct report_arc *callers = cycle ? c->callers : f->callers;
-    uint32_t count = cycle ? c->caller_count : f->caller_count;
-    double all = entry_time(r, frame), left = all;
-    for (uint32_t i = 0; i < count; i++) {
-        left -= callers[i].inside ? 0 : callers[i].self + callers[i].children;
-    }
-    return left > 1e-9 * all ? left : 0;
-}
-
+/* What no caller accounts for starts a stack: spontaneous functions, and cycles that have no caller in common. */
 static void plant(struct growth *g)
 {
     const struct report *r = g->report;
@@ -183,7 +182,7 @@ static void plant(struct growth *g)
         if (!(frame & REPORT_CYCLE) && r->functions[frame].cycle != 0) {
             continue;
         }
-        double total = root_time(r, frame);
+        double total = g->flow->rooted[stacks_flow_entity(g->flow, frame)];
         if (total > 0) {
             cut += growth_flow(g, STACKS_NONE, frame, total);
         }
@@ -257,12 +256,16 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
         nodes == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);
     }
+    g.flow = stacks_flow_make(a, report);
+    if (g.flow == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times of %u functions", report->function_count);
+    }
     plant(&g);
     while (g.heap_count > 0) {
         follow(&g, heap_pop(&g));
     }
     list_nodes(&g, link_siblings(&g, order), g.heap, nodes);
-    struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut};
+    struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut, .flow = g.flow};
     for (uint32_t i = 0; i < g.count; i++) {
         s.total += nodes[i].depth == 0 ? nodes[i].total : 0;
     }

@@ -1,6 +1,6 @@
 /* Stacks derived from arcs: a tree of callers and callees in which every time is divided as the report divides it.
- * These stacks were never observed: whoever prints them says "synthetic". Exact are the totals of functions, as far as
- * paths were followed, and of depth one and two. Internal to render. */
+ * These stacks were never observed, and every format must mark them "synthetic". Exact are the totals of functions, as
+ * far as paths were followed, and of depth one and two. Internal to render. */
 #ifndef PROFD_RENDER_STACKS_H
 #define PROFD_RENDER_STACKS_H
 
@@ -23,17 +23,21 @@ struct stack_node {
     double total, self; /* seconds; self: what is not in the node's children */
 };
 
-/* Depth first: a node stands before its children, these by descending total. */
+struct stacks_flow;
+
+/* Depth first: a node precedes its children, which are ordered by descending total. */
 struct stacks {
     uint32_t count;
     const struct stack_node *nodes;
-    double total; /* Σ roots */
-    double cut;   /* seconds below paths that were not followed */
+    double total;                   /* Σ roots */
+    double cut;                     /* seconds below paths that were not followed */
+    const struct stacks_flow *flow; /* which cycles are undivided, and where they are placed */
 };
 
 /* Follows the paths with most time first, until STACKS_NODES nodes or STACKS_DEPTH frames; what is below goes to nodes
- * of frame STACKS_CUT. A cycle is one frame, its members stand below it. O(nodes · (log nodes + callees)). NO_MEMORY or
- * OK. */
+ * of frame STACKS_CUT. A cycle is one frame. Below it stand its members with their own times, and the functions outside
+ * that they called; nothing says in which order members called one another. A cycle with several callers stands where
+ * stacks_flow.h says. O(nodes · (log nodes + callees) + (functions + arcs) · log functions). NO_MEMORY or OK. */
 enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e);
 
 /* The text of a frame. */

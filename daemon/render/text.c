@@ -1,7 +1,7 @@
 /* format=text: the true-mode tables for people, in the layout that users of gprof know. */
 #include "proto/message.h"
 #include "render/formats.h"
-#include "render/text_parts.h"
+#include "render/text_internal.h"
 
 int text_width_count(uint64_t value)
 {
@@ -28,24 +28,31 @@ const char *text_calls_mark(const struct render_input *in)
     return (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : "";
 }
 
-enum profd_status text_render_report(const struct render_input *in, struct arena *a, struct buffer *out,
-                                     struct profd_error *e)
+enum profd_status text_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
-    struct selection shown;
+    struct selection shown, flat_shown;
     struct name_list names;
+    struct render_input flat = *in; /* limit cuts the flat profile by its own order, and the graph by the index */
+    flat.show.sort = in->show.sort == RENDER_SORT_INDEX ? RENDER_SORT_SELF : in->show.sort;
     enum profd_status status = selection_make(in, a, &shown, e);
     if (status == PROFD_OK) {
-        status = name_list_make(in->report, a, &names, e);
+        status = selection_make(&flat, a, &flat_shown, e);
+    }
+    if (status == PROFD_OK) {
+        status = name_list_make(in->report, in->show.short_names, a, &names, e);
     }
     if (status != PROFD_OK) {
         return status;
     }
-    struct text_parts t = {in, &shown, &names, a, out};
+    struct text_parts t = {in, &shown, &flat_shown, &names, a, out};
     text_add_heading(&t);
-    if (in->view != RENDER_VIEW_GRAPH) {
+    if (in->provenance->uploads == 0) {
+        return PROFD_OK;
+    }
+    if (in->show.view != RENDER_VIEW_GRAPH) {
         status = text_add_flat(&t, e);
     }
-    if (status == PROFD_OK && in->view != RENDER_VIEW_FLAT) {
+    if (status == PROFD_OK && in->show.view != RENDER_VIEW_FLAT) {
         status = text_add_graph(&t, e);
     }
     return status;

@@ -1,8 +1,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "render/text_parts.h"
+#include "render/text_internal.h"
 
+#define FEW_TICKS 30
+#define LONG_WITHOUT_NS UINT64_C(50000000) /* shorter times have no tick by chance */
 #define INDENT "          "
 
 /* What was lost or not seen, one line each. */
@@ -10,25 +12,24 @@ static const struct {
     enum words_word word;
     const char *one, *many;
 } REASONS[] = {
-    {WORDS_CALLS_LOST, "call lost: no room for it", "calls lost: no room for them"},
-    {WORDS_CALLS_JUNK, "call from an address that is no code: counted for the callee, from nowhere",
-     "calls from addresses that are no code: counted for the callees, from nowhere"},
-    {WORDS_PAIRS_DROPPED, "sampled pair lost: no room for it", "sampled pairs lost: no room for them"},
-    {WORDS_THREADS_UNTIMED, "thread could not be given a timer: no ticks of it",
-     "threads could not be given timers: no ticks of them"},
-    {WORDS_MODULES_LOST, "object without room for it: its addresses stand as outside",
-     "objects without room for them: their addresses stand as outside"},
-    {WORDS_MODULES_NAMELESS, "object without a build-id: its addresses stand as outside",
-     "objects without a build-id: their addresses stand as outside"},
-    {WORDS_SIGPROF_FOREIGN, "process uses SIGPROF itself: no ticks from then on",
-     "processes use SIGPROF themselves: no ticks from then on"},
-    {WORDS_FORKS_UNSEEN, "process had a child that counted in its place: made without fork()",
-     "processes had a child that counted in their place: made without fork()"},
-    {WORDS_PAUSES, "pause: counting was switched off meanwhile", "pauses: counting was switched off meanwhile"},
-    {WORDS_OVERLAPS, "pair of objects whose calls may stand as each other's",
-     "pairs of objects whose calls may stand as each other's"},
-    {WORDS_END_NOT_SEEN, "process ended while nobody could look: what it counted last is missing",
-     "processes ended while nobody could look: what they counted last is missing"},
+    {WORDS_CALLS_LOST, "call lost for lack of memory", "calls lost for lack of memory"},
+    {WORDS_CALLS_JUNK, "call from an address outside all code: counted for the callee, with an unknown caller",
+     "calls from addresses outside all code: counted for the callees, with an unknown caller"},
+    {WORDS_PAIRS_DROPPED, "sampled pair lost for lack of memory", "sampled pairs lost for lack of memory"},
+    {WORDS_THREADS_UNTIMED, "thread without a timer: it has no ticks", "threads without a timer: they have no ticks"},
+    {WORDS_MODULES_LOST, "object lost for lack of memory: its addresses are stored as outside",
+     "objects lost for lack of memory: their addresses are stored as outside"},
+    {WORDS_MODULES_NAMELESS, "object without a build-id: its addresses are stored as outside",
+     "objects without a build-id: their addresses are stored as outside"},
+    {WORDS_SIGPROF_FOREIGN, "process with its own SIGPROF handler: no ticks from then on",
+     "processes with their own SIGPROF handler: no ticks from then on"},
+    {WORDS_FORKS_UNSEEN, "process with a child that counted into its memory, created without fork()",
+     "processes with a child that counted into their memory, created without fork()"},
+    {WORDS_PAUSES, "pause of counting", "pauses of counting"},
+    {WORDS_OVERLAPS, "pair of objects whose calls may be confused with each other",
+     "pairs of objects whose calls may be confused with each other"},
+    {WORDS_END_NOT_SEEN, "process ended while no daemon could read it: its last counts are missing",
+     "processes ended while no daemon could read them: their last counts are missing"},
 };
 
 /* Times of ticks that no function has. */
@@ -37,8 +38,8 @@ static const struct {
     const char *text;
 } LOSSES[] = {
     {WORDS_INSIDE_NS, " s inside the collector"},
-    {WORDS_BLOCKED_NS, " s late, the signal being blocked"},
-    {WORDS_DROPPED_NS, " s without room"},
+    {WORDS_BLOCKED_NS, " s late because the signal was blocked"},
+    {WORDS_DROPPED_NS, " s lost for lack of memory"},
     {WORDS_OUTSIDE_NS, " s outside every known object"},
 };
 
@@ -51,19 +52,41 @@ static void add_share(struct buffer *out, const struct coverage *c)
 {
     double share;
     const uint64_t *w = c->words;
+    const bool known = coverage_share(c, &share);
     buffer_add_text(out, "Coverage  ");
-    if (coverage_share(c, &share)) {
+    if (known) {
         buffer_add_fixed(out, 100 * share, 0, 2);
-        buffer_add_text(out, "% of the CPU time: ");
+        buffer_add_text(out, "% of the program's own CPU time: ");
     } else {
-        buffer_add_text(out, w[WORDS_CPU_NS] == 0 ? "unknown, no CPU time was told: "
-                                                  : "unknown, ticks count waiting too: ");
+        buffer_add_text(out, w[WORDS_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
+                             : w[WORDS_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
+                                                    : "unknown, because no CPU time was recorded: ");
     }
     add_seconds(out, coverage_attributed(c));
     buffer_add_text(out, " s in functions of ");
-    add_seconds(out, w[WORDS_CPU_NS]);
+    add_seconds(out, w[WORDS_CPU_NS] - (known ? w[WORDS_INSIDE_NS] : 0));
     buffer_add_format(out, " s in %" PRIu64 " %s\n", w[WORDS_PROCESSES],
                       w[WORDS_PROCESSES] == 1 ? "process" : "processes");
+    if (known && share > 1) {
+        buffer_add_text(out, INDENT "(it can exceed 100%, because ticks are a sample of the time)\n");
+    }
+}
+
+/* Where none of n ticks was inside, the share is below 3/n with a probability of 95 % (the rule of three). Of fewer
+ * than FEW_TICKS that says nothing. */
+static void add_overhead(struct buffer *out, const struct coverage *c, uint64_t ticks)
+{
+    double share;
+    bool none = c->words[WORDS_INSIDE_NS] == 0;
+    if (coverage_overhead(c, &share) && (!none || ticks >= FEW_TICKS)) {
+        buffer_add_text(out, none ? "Overhead  below " : "Overhead  ");
+        buffer_add_fixed(out, none ? 300 / (double)ticks : 100 * share, 0, 2);
+        buffer_add_text(out, "% of the CPU time was spent counting");
+        if (ticks < FEW_TICKS) {
+            buffer_add_format(out, ", estimated from %" PRIu64 " %s", ticks, ticks == 1 ? "tick" : "ticks");
+        }
+        buffer_add_text(out, "\n");
+    }
 }
 
 static void add_sampled(struct buffer *out, const struct coverage *c)
@@ -76,7 +99,7 @@ static void add_sampled(struct buffer *out, const struct coverage *c)
     if (w[WORDS_WALL_NS] != 0) {
         buffer_add_text(out, " of CPU time and ");
         add_seconds(out, w[WORDS_WALL_NS]);
-        buffer_add_text(out, " s, waiting included,");
+        buffer_add_text(out, " s, including waiting,");
     }
     for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
         if (w[LOSSES[i].word] != 0) {
@@ -87,6 +110,12 @@ static void add_sampled(struct buffer *out, const struct coverage *c)
         }
     }
     buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in functions\n");
+    if (w[WORDS_WALL_NS] == 0 && w[WORDS_SAMPLED_NS] < w[WORDS_CPU_NS] - w[WORDS_CPU_NS] / 10 &&
+        w[WORDS_CPU_NS] - w[WORDS_SAMPLED_NS] >= LONG_WITHOUT_NS) {
+        buffer_add_text(out, INDENT);
+        add_seconds(out, w[WORDS_CPU_NS] - w[WORDS_SAMPLED_NS]);
+        buffer_add_text(out, " s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n");
+    }
 }
 
 void text_add_collector(const struct text_parts *t)
@@ -96,6 +125,7 @@ void text_add_collector(const struct text_parts *t)
     if (c == NULL || !c->any) {
         return;
     }
+    add_overhead(out, c, t->in->report->ticks);
     add_share(out, c);
     add_sampled(out, c);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
@@ -105,22 +135,22 @@ void text_add_collector(const struct text_parts *t)
         }
     }
     if (c->saturated) {
-        buffer_add_text(out, INDENT "one of these numbers reached 2^63-1 and is larger\n");
+        buffer_add_text(out, INDENT "one of these numbers reached the limit of 2^63-1\n");
     }
     if (strcmp(t->in->scope, "program") != 0) {
-        buffer_add_text(out, INDENT "these are of whole processes, the report is of one build\n");
+        buffer_add_text(out, INDENT "these are for whole processes; the report is for one build\n");
     }
 }
 
 void text_add_inside(const struct text_parts *t, int before, int width)
 {
     const struct coverage *c = t->in->coverage;
-    if (c == NULL || c->words[WORDS_INSIDE_NS] == 0 || !t->in->report->in_seconds || t->in->focus != NULL ||
+    if (c == NULL || c->words[WORDS_INSIDE_NS] == 0 || !t->in->report->in_seconds || t->in->show.focus != NULL ||
         strcmp(t->in->scope, "program") != 0) {
         return;
     }
     buffer_add_char(t->out, '\n');
     buffer_add_repeat(t->out, ' ', (size_t)before);
     buffer_add_fixed(t->out, (double)c->words[WORDS_INSIDE_NS] / 1e9, width, 2);
-    buffer_add_text(t->out, "  [collector], not in the total: ticks inside it are no function's\n");
+    buffer_add_text(t->out, "  [collector], not in the total: ticks inside the collector belong to no function\n");
 }

@@ -1,30 +1,14 @@
-#include <stdlib.h>
 #include <string.h>
 
-#include "render/text_parts.h"
+#include "render/text_internal.h"
 
 struct flat_layout {
     int cumulative, self, calls, per_call;
+    int recursion;    /* width of "+182104"; 0 if no function calls itself */
     double scale;     /* calls of this many seconds are shown as 1 */
     const char *unit; /* "ms/call" */
     const char *dimension, *mark;
 };
-
-/* Self seconds, calls, name: the order of gprof's flat profile, and at last the position. */
-static int flat_compare(const void *left, const void *right, void *context)
-{
-    const struct text_parts *t = context;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    const struct report_function *x = &t->in->report->functions[a], *y = &t->in->report->functions[b];
-    if (x->self > y->self || x->self < y->self) {
-        return x->self > y->self ? -1 : 1;
-    }
-    if (x->calls != y->calls) {
-        return x->calls > y->calls ? -1 : 1;
-    }
-    int by_name = strcmp(x->name, y->name);
-    return by_name != 0 ? by_name : a < b ? -1 : a > b;
-}
 
 /* The unit that brings the longest call between 1 and 1000. */
 static void flat_choose_unit(const struct text_parts *t, const uint32_t *list, uint32_t n, struct flat_layout *l)
@@ -71,6 +55,9 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
     for (uint32_t i = 0; i < n; i++) {
         int width = text_width_count(t->in->report->functions[list[i]].calls);
         l.calls = width > l.calls ? width : l.calls;
+        uint64_t recursive = t->in->report->functions[list[i]].self_calls;
+        width = recursive == 0 ? 0 : recursive < 10000 ? 5 : 1 + text_width_count(recursive); /* at least of "+self" */
+        l.recursion = width > l.recursion ? width : l.recursion;
     }
     flat_choose_unit(t, list, n, &l);
     return l;
@@ -79,10 +66,23 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
 static void flat_add_header(struct buffer *out, const struct flat_layout *l)
 {
     buffer_add_format(out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l->cumulative + 1, "cumulative", l->self, "self  ",
-                      l->calls, "", l->per_call, "self  ", l->per_call - 1,
+                      l->calls + l->recursion, "", l->per_call, "self  ", l->per_call - 1,
                       "total"); /* each over its column, none ends in blanks */
-    buffer_add_format(out, "%5s %*s  %*s %*s%s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self,
-                      l->dimension, l->calls - 5, l->mark, "calls", l->per_call, l->unit, l->per_call, l->unit);
+    buffer_add_format(out, "%5s %*s  %*s %*s%s%-*s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self,
+                      l->dimension, l->calls - 5, l->mark, "calls", l->recursion, l->recursion > 0 ? "+self" : "",
+                      l->per_call, l->unit, l->per_call, l->unit);
+}
+
+/* "1+182104": calls from others, and calls of itself, as the graph has them. */
+static void flat_add_calls(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
+{
+    buffer_add_u64(out, f->calls, l->calls);
+    if (f->self_calls > 0) {
+        buffer_add_char(out, '+');
+        buffer_add_u64(out, f->self_calls, 1 - l->recursion);
+    } else {
+        buffer_add_repeat(out, ' ', (size_t)l->recursion);
+    }
 }
 
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
@@ -95,11 +95,11 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
     buffer_add_fixed(out, cumulative, l->cumulative, 2);
     buffer_add_char(out, ' ');
     buffer_add_fixed(out, f->self, l->self, 2);
-    if (f->calls > 0) {
+    if (f->calls > 0 || f->self_calls > 0) {
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');
-        buffer_add_u64(out, f->calls, l->calls);
-        if (l->mark[0] != '\0') { /* time per sampled call would mean nothing */
+        flat_add_calls(out, l, f);
+        if (l->mark[0] != '\0' || f->calls == 0) { /* time per sampled call would mean nothing */
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
             buffer_add_char(out, ' ');
@@ -108,7 +108,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
             buffer_add_fixed(out, l->scale * (f->self + f->children) / calls, l->per_call, 2);
         }
     } else {
-        buffer_add_repeat(out, ' ', (size_t)(l->calls + 2 * l->per_call + 3));
+        buffer_add_repeat(out, ' ', (size_t)(l->calls + l->recursion + 2 * l->per_call + 3));
     }
     buffer_add(out, "  ", 2);
     buffer_add(out, t->names->text[position], t->names->length[position]);
@@ -117,7 +117,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
 
 enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e)
 {
-    const struct selection *s = t->shown;
+    const struct selection *s = t->flat_shown;
     uint32_t *list = ARENA_ARRAY(t->arena, (size_t)s->function_count + 1, uint32_t), n = 0;
     if (list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", s->function_count);
@@ -126,10 +126,6 @@ enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *
         if (!(s->entries[i] & REPORT_CYCLE)) {
             list[n++] = s->entries[i];
         }
-    }
-    if (t->in->sort == RENDER_SORT_INDEX) {
-        struct text_parts context = *t;
-        qsort_r(list, n, sizeof *list, flat_compare, &context);
     }
     struct flat_layout l = flat_measure(t, list, n);
     buffer_add_text(t->out, "\nFlat profile:\n\n");

@@ -1,6 +1,7 @@
+#include <inttypes.h>
 #include <stdbool.h>
 
-#include "render/text_parts.h"
+#include "render/text_internal.h"
 
 #define DASHES 47 /* as gprof and the readers of its listing have them */
 #define LABELS_BYTES_MAX ((size_t)4 << 30)
@@ -9,6 +10,7 @@ struct graph {
     const struct report *report;
     struct buffer *out;
     int index, self, children, count, of; /* widths of the columns */
+    uint32_t rows;                        /* shown of each list; 0: all */
     struct buffer labels;
     const size_t *start; /* function_count + 1 offsets into labels */
 };
@@ -124,16 +126,37 @@ static uint64_t callee_calls(const struct report *r, uint32_t callee)
     return f->cycle != 0 ? r->cycles[f->cycle - 1].calls_outside : f->calls;
 }
 
-/* Rows; entry is the callee of all of them, or REPORT_SPONTANEOUS when the other end is. */
-static void add_rows(const struct graph *g, const struct report_arc *arcs, uint32_t count, uint32_t entry)
+/* "(callers: 312 more, with 31000 calls and 0.02 seconds)" behind the columns of index and percent. */
+static void add_left_out(const struct graph *g, const struct row_cut *cut, const char *what)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    if (cut->left > 0) {
+        buffer_add_repeat(g->out, ' ', (size_t)(g->index + 9));
+        buffer_add_format(g->out, "(%s: %" PRIu32 " more, with %" PRIu64 " calls and ", what, cut->left, cut->calls);
+        buffer_add_fixed(g->out, cut->seconds, 0, 2);
+        buffer_add_format(g->out, " %s)\n", g->report->in_seconds ? "seconds" : "units");
+    }
+}
+
+/* The heaviest rows, and a line about the others; entry is the callee of all of them, or REPORT_SPONTANEOUS when the
+ * other end is. */
+static void add_rows(const struct graph *g, const struct report_arc *arcs, uint32_t count, uint32_t entry,
+                     const char *what)
+{
+    bool callers = entry != REPORT_SPONTANEOUS;
+    struct row_cut cut = row_cut_make(arcs, count, g->rows, callers);
+    if (callers) {
+        add_left_out(g, &cut, what);
+    }
+    for (uint32_t i = cut.first; i < cut.first + cut.count; i++) {
         const struct report_arc *arc = &arcs[i];
         uint64_t of = arc->of_calls;
         if (of == 0 && !arc->inside) {
-            of = callee_calls(g->report, entry == REPORT_SPONTANEOUS ? arc->other : entry);
+            of = callee_calls(g->report, callers ? entry : arc->other);
         }
         add_row(g, arc, !arc->inside, !arc->inside, of);
+    }
+    if (!callers) {
+        add_left_out(g, &cut, what);
     }
 }
 
@@ -187,37 +210,39 @@ static void add_function(const struct graph *g, uint32_t position)
     if (f->spontaneous && !has_spontaneous(f)) {
         add_spontaneous(g);
     }
-    add_rows(g, f->static_callers, f->static_caller_count, position);
-    add_rows(g, f->callers, f->caller_count, position);
+    add_rows(g, f->static_callers, f->static_caller_count, position, "callers in the machine code");
+    add_rows(g, f->callers, f->caller_count, position, "callers");
     add_primary(g, f->index, f->percent, f->self, f->children);
     add_called(g, f->cycle != 0 ? f->calls_outside : f->calls, inside, f->cycle != 0 || inside > 0);
     add_label(g, position);
-    add_rows(g, f->callees, f->callee_count, REPORT_SPONTANEOUS);
-    add_rows(g, f->static_callees, f->static_callee_count, REPORT_SPONTANEOUS);
+    add_rows(g, f->callees, f->callee_count, REPORT_SPONTANEOUS, "callees");
+    add_rows(g, f->static_callees, f->static_callee_count, REPORT_SPONTANEOUS, "callees in the machine code");
 }
 
-/* gprof's entry for a cycle shows members only; ours has callers above and callees outside below, as the manual
- * promised. */
+/* gprof's entry for a cycle shows members only; this one has callers above and callees outside below, as gprof's manual
+ * describes. */
 static void add_cycle(const struct graph *g, uint32_t position)
 {
     const struct report_cycle *c = &g->report->cycles[position];
     if (c->caller_count == 0) {
         add_spontaneous(g);
     }
-    add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position);
+    add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position, "callers");
     add_primary(g, c->index, c->percent, c->self, c->children);
     add_called(g, c->calls_outside, c->calls_inside, true);
     add_label(g, REPORT_CYCLE | position);
-    for (uint32_t i = 0; i < c->member_count; i++) {
+    struct row_cut cut = row_cut_make(c->members, c->member_count, g->rows, false);
+    for (uint32_t i = 0; i < cut.count; i++) {
         add_row(g, &c->members[i], true, false, 0);
     }
-    add_rows(g, c->callees, c->callee_count, REPORT_SPONTANEOUS);
+    add_left_out(g, &cut, "members");
+    add_rows(g, c->callees, c->callee_count, REPORT_SPONTANEOUS, "callees");
 }
 
 static void add_header(const struct graph *g, const struct render_input *in)
 {
     const char *mark = text_calls_mark(in);
-    buffer_add_text(g->out, in->view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
+    buffer_add_text(g->out, in->show.view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
     buffer_add_text(g->out, "\t\t\tCall graph\n\n");
     buffer_add_format(g->out, "index%*s%*s  %*s%*s%s%*s\n", g->index + 1, "% time", g->self + 1, "self",
                       g->children + 1, "children", g->count - 3, mark, "called", g->of + 2, "name");
@@ -240,7 +265,7 @@ static void add_entries(const struct graph *g, const struct selection *shown)
 
 enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e)
 {
-    struct graph g = {.report = t->in->report, .out = t->out};
+    struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
     size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
     enum profd_status status = PROFD_OK;
     buffer_init(&g.labels, LABELS_BYTES_MAX);

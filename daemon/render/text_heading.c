@@ -3,13 +3,26 @@
 
 #include "proto/message.h"
 #include "proto/words.h"
-#include "render/text_parts.h"
+#include "render/text_internal.h"
+
+#define SECOND 1000000000
+
+/* To the second, as a person reads it; JSON has the rest. */
+static void format_second(int64_t nanoseconds, char out[40])
+{
+    const int64_t rest = nanoseconds % SECOND;
+    render_time(nanoseconds - (rest < 0 ? rest + SECOND : rest), out);
+}
 
 static void add_times(struct buffer *out, const char *what, int64_t from, int64_t to)
 {
     char first[40], last[40];
-    render_time(from, first);
-    render_time(to, last);
+    format_second(from, first);
+    format_second(to, last);
+    if (from != 0 && strcmp(first, last) == 0) {
+        buffer_add_format(out, "%s%s\n", what, first);
+        return;
+    }
     buffer_add_format(out, "%s%s to %s\n", what, from == 0 ? "the beginning" : first, to == 0 ? "now" : last);
 }
 
@@ -24,7 +37,7 @@ static const char *scope_words(const char *scope)
         return "build: this build alone, in processes of its own program";
     }
     if (strcmp(scope, "everywhere") == 0) {
-        return "everywhere: this build alone, in every process that had it";
+        return "everywhere: this build alone, in every process that loaded it";
     }
     return "program: all builds together, in processes of this program";
 }
@@ -36,10 +49,19 @@ static void add_sources(struct buffer *out, const struct provenance *p)
     buffer_add_text(out, ", ");
     add_plural(out, p->processes, "process started", "processes started");
     buffer_add_text(out, ", ");
-    add_plural(out, p->hosts, "host", "hosts");
-    buffer_add_text(out, p->uploads == 0 ? ": nothing that is stored matches the question\n" : "\n");
-    if (p->uploads > 0) {
-        add_times(out, "Seen      ", p->first, p->last);
+    add_plural(out, p->hosts, "machine", "machines");
+    if (p->host_labels > 0 && p->host_labels != p->hosts) {
+        buffer_add_text(out, ", ");
+        add_plural(out, p->host_labels, "value of the label host", "values of the label host");
+    }
+    buffer_add_text(out, "\n");
+    add_times(out, "Seen      ", p->first, p->last);
+    if (p->live > 0) { /* how long ago that was, the reader's clock says: this text may be kept */
+        char read[40];
+        format_second(p->as_of, read);
+        buffer_add_format(out, "Live      as of %s: ", read);
+        add_plural(out, p->live, "process was", "processes were");
+        buffer_add_text(out, " still counting\n");
     }
     if (p->uid_count > 1) {
         buffer_add_text(out, "Users     ");
@@ -47,6 +69,16 @@ static void add_sources(struct buffer *out, const struct provenance *p)
             buffer_add_format(out, "%s%" PRIu32, i > 0 ? ", " : "uid ", p->uids[i]);
         }
         buffer_add_text(out, "\n");
+    }
+}
+
+/* Those that have no line of their own in the heading. */
+static void add_meanings(struct buffer *out, uint32_t inexact)
+{
+    for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
+        if ((inexact & bit & ~((unsigned)INEXACT_NOT_READ | INEXACT_SAMPLED)) != 0) {
+            buffer_add_format(out, "          %-16s %s\n", message_inexact_name(bit), message_inexact_meaning(bit));
+        }
     }
 }
 
@@ -63,15 +95,24 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
             separator = ", ";
         }
     }
-    buffer_add_text(out, inexact == 0 && covered ? "Exact     yes: no call was lost on the way; of ticks see Coverage\n"
-                         : inexact == 0          ? "Exact     yes: no tick or call was lost on the way\n"
-                         : (inexact & INEXACT_CALLS) == 0 ? " (calls are exact, ticks are not)\n"
-                         : (inexact & INEXACT_TICKS) == 0 ? " (ticks are exact, calls are not)\n"
-                                                          : "\n");
+    buffer_add_text(out, inexact == 0 && covered ? "Exact     yes: no call was lost; for ticks see Coverage\n"
+                         : inexact == 0          ? "Exact     yes: no tick or call was lost\n"
+                         : (inexact & (INEXACT_CALLS | INEXACT_TICKS)) == 0 ? " (calls and ticks are exact)\n"
+                         : (inexact & INEXACT_CALLS) == 0                   ? " (calls are exact, ticks are not)\n"
+                         : (inexact & INEXACT_TICKS) == 0                   ? " (ticks are exact, calls are not)\n"
+                                                                            : "\n");
+    add_meanings(out, inexact);
+    if (in->provenance->unread > 0) {
+        char since[40];
+        render_time(in->provenance->unread_since, since);
+        buffer_add_text(out, "Not read  ");
+        add_plural(out, in->provenance->unread, "process", "processes");
+        buffer_add_format(out, " since %s: later counts are missing until the daemon reads %s\n", since,
+                          in->provenance->unread == 1 ? "it" : "them");
+    }
     if ((inexact & INEXACT_SAMPLED) != 0) {
-        buffer_add_text(out, "~calls    sampled: where a program does not count its calls, a number of calls is how "
-                             "often a tick found the\n"
-                             "          callee below its caller\n");
+        buffer_add_text(out, "~calls    sampled: for a program that does not count its calls, calls are the number of "
+                             "ticks that found\n          the callee below its caller\n");
     }
 }
 
@@ -96,15 +137,44 @@ static void add_total(struct buffer *out, const struct report *r)
                       r->rate_count == 0 ? ""
                       : r->in_seconds    ? " a second"
                                          : " a unit",
-                      r->calls, r->saturated ? "; a sum reached 2^63-1 and is larger" : "");
+                      r->calls, r->saturated ? "; a sum reached the limit of 2^63-1" : "");
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
         buffer_add_text(out, i == 0 ? "Left out  " : ", ");
         name_add_safe(out, r->other_dimensions[i].name);
         buffer_add_format(out, " (%" PRIu64 " ticks)", r->other_dimensions[i].ticks);
     }
     if (r->other_dimension_count > 0) {
-        buffer_add_text(out, ": dimension=NAME shows those\n");
+        buffer_add_text(out, "; select one with --dimension NAME\n");
     }
+}
+
+/* A build whose file can be sent: the vDSO, the kernel, generated code and deleted files have none. NULL if there is
+ * none. */
+static const char *find_sendable(const struct render_input *in)
+{
+    for (uint32_t i = 0; in->has_names != NULL && i < in->report->build_count; i++) {
+        const char *name = in->report->build_names[i] != NULL ? in->report->build_names[i] : "",
+                   *end = strstr(name, " (deleted)");
+        if (!in->has_names[i] && name[0] == '/' && end == NULL) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+static void add_unnamed(struct buffer *out, const struct render_input *in)
+{
+    const struct report *r = in->report;
+    const char *file = find_sendable(in);
+    buffer_add_format(out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown",
+                      r->unnamed_builds, r->build_count, r->build_count == 1 ? "build" : "builds");
+    if (file != NULL) {
+        buffer_add_text(out, "; send them with `profctl symbols FILE`, for example of ");
+        name_add_safe(out, file);
+    } else if (in->has_names != NULL) {
+        buffer_add_text(out, "; they have no file that could be sent");
+    }
+    buffer_add_char(out, '\n');
 }
 
 static void add_missing(const struct text_parts *t)
@@ -112,21 +182,31 @@ static void add_missing(const struct text_parts *t)
     const struct report *r = t->in->report;
     const struct selection *s = t->shown;
     if (r->unnamed_builds > 0) {
+        add_unnamed(t->out, t->in);
+    }
+    if (r->counted_functions > 0) {
         buffer_add_format(t->out,
-                          "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown; "
-                          "`profctl symbols EXE` repairs it\n",
-                          r->unnamed_builds, r->build_count, r->build_count == 1 ? "build" : "builds");
+                          "Not called %" PRIu32 " of %" PRIu32 " instrumented functions (no call and no tick)\n",
+                          r->not_called_count, r->counted_functions);
     }
     if (r->static_arcs) {
-        buffer_add_text(t->out, "Graph     with the calls in the machine code, as in 1982 (static=1)\n");
+        buffer_add_text(t->out, "Graph     includes calls found in the machine code (--static)\n");
     }
     if (s->hidden > 0) {
-        buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; the others have ", s->function_count,
-                          s->function_count + s->hidden);
-        buffer_add_fixed(t->out, s->hidden_seconds, 0, 2);
+        /* By index and by self time different functions are left out. */
+        bool both = t->in->show.view == RENDER_VIEW_BOTH && t->flat_shown->hidden_seconds < s->hidden_seconds;
+        double left = t->in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : t->flat_shown->hidden_seconds;
+        buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; the self time of the others is ",
+                          s->function_count, s->function_count + s->hidden);
+        buffer_add_fixed(t->out, left, 0, 2);
         buffer_add_char(t->out, ' ');
         add_unit(t->out, r);
-        buffer_add_text(t->out, " of their own\n");
+        if (both) {
+            buffer_add_text(t->out, " in the flat profile and ");
+            buffer_add_fixed(t->out, s->hidden_seconds, 0, 2);
+            buffer_add_text(t->out, " in the graph, which shows other functions");
+        }
+        buffer_add_char(t->out, '\n');
     }
 }
 
@@ -141,8 +221,8 @@ static void add_window(struct buffer *out, const struct render_input *in)
     }
     add_times(out, "Window    ", since, until);
     if (since != in->since || until != in->until) {
-        add_times(out, "Asked for ", in->since, in->until);
-        buffer_add_text(out, "          (uploads are kept as one sum an hour there)\n");
+        add_times(out, "Requested ", in->since, in->until);
+        buffer_add_text(out, "          (counts of that time are stored as sums of some minutes or an hour)\n");
     }
 }
 
@@ -160,14 +240,23 @@ void text_add_heading(const struct text_parts *t)
         name_add_safe(t->out, in->match);
         buffer_add_text(t->out, "\n");
     }
+    if (in->provenance->uploads == 0) { /* of nothing there is nothing to say, least of all that it is exact */
+        buffer_add_text(t->out, "From      nothing: no stored upload matches the query\n");
+        if (in->provenance->inexact != 0) {
+            add_exactness(t->out, in);
+        }
+        return;
+    }
     add_sources(t->out, in->provenance);
     add_exactness(t->out, in);
     text_add_collector(t);
     add_total(t->out, in->report);
     add_missing(t);
-    if (in->focus != NULL) {
+    if (in->show.focus != NULL) {
         buffer_add_text(t->out, "Focus     ");
-        name_add_safe(t->out, in->focus);
-        buffer_add_text(t->out, "\n");
+        name_add_safe(t->out, in->show.focus);
+        buffer_add_text(t->out, render_find_focus(in->report, in->show.focus)
+                                    ? "\n"
+                                    : ": no function with calls or time has this in its name\n");
     }
 }

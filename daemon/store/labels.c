@@ -13,13 +13,14 @@ void labels_encode(const struct store_label *labels, size_t n, struct buffer *ou
     }
 }
 
-/* The string at *text, and *text behind its NUL. NULL if there is no NUL before end. */
+/* Returns the string at *text and advances *text past its NUL. NULL if there is no NUL before end. */
 static const char *next_string(const char **text, const char *end)
 {
     const char *start = *text;
     const char *nul = start < end ? memchr(start, 0, (size_t)(end - start)) : NULL;
-    if (!nul)
+    if (!nul) {
         return NULL;
+    }
     *text = nul + 1;
     return start;
 }
@@ -28,8 +29,9 @@ bool labels_next(const char **text, const char *end, struct store_label *pair)
 {
     const char *name = next_string(text, end);
     const char *value = name ? next_string(text, end) : NULL;
-    if (!value)
+    if (!value) {
         return false;
+    }
     *pair = (struct store_label){.name = name, .value = value};
     return true;
 }
@@ -37,9 +39,11 @@ bool labels_next(const char **text, const char *end, struct store_label *pair)
 static const char *find_value(const char *text, size_t n, const char *name)
 {
     struct store_label pair;
-    for (const char *p = text; labels_next(&p, text + n, &pair);)
-        if (strcmp(pair.name, name) == 0)
+    for (const char *p = text; labels_next(&p, text + n, &pair);) {
+        if (strcmp(pair.name, name) == 0) {
             return pair.value;
+        }
+    }
     return "";
 }
 
@@ -60,20 +64,22 @@ static bool satisfies(const struct store_matcher *m, const char *value)
 
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!satisfies(&matchers[i], find_value(text, n, matchers[i].name)))
+    for (size_t i = 0; i < count; i++) {
+        if (!satisfies(&matchers[i], find_value(text, n, matchers[i].name))) {
             return false;
+        }
+    }
     return true;
 }
 
 void label_tally_init(struct label_tally *t)
 {
-    intern_init(&t->pairs, 0);
+    hashmap_init(&t->pairs, 0);
 }
 
 void label_tally_done(struct label_tally *t)
 {
-    intern_clear(&t->pairs);
+    hashmap_clear(&t->pairs);
 }
 
 enum profd_status label_tally_add(struct label_tally *t, const char *text, size_t n, uint64_t uploads,
@@ -83,11 +89,12 @@ enum profd_status label_tally_add(struct label_tally *t, const char *text, size_
     for (const char *p = text, *start = text; labels_next(&p, text + n, &pair); start = p) {
         size_t size = (size_t)(p - start);
         bool saturated = false;
-        uint64_t *count = intern_find(&t->pairs, start, size);
-        if (count)
+        uint64_t *count = hashmap_find(&t->pairs, start, size);
+        if (count) {
             sum_add(count, uploads, &saturated);
-        else if (!intern_put(&t->pairs, start, size, &uploads, sizeof uploads))
+        } else if (!hashmap_put(&t->pairs, start, size, &uploads, sizeof uploads)) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of labels");
+        }
     }
     return PROFD_OK;
 }
@@ -110,17 +117,20 @@ enum profd_status label_tally_each(const struct label_tally *t,
 {
     size_t n = 0, position = 0;
     struct tally_row *rows = calloc(t->pairs.count + 1, sizeof *rows);
-    if (!rows)
+    if (!rows) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of labels");
+    }
     const void *key;
-    for (const uint64_t *count; (count = intern_next(&t->pairs, &position, &key, NULL, NULL));)
+    for (const uint64_t *count; (count = hashmap_next(&t->pairs, &position, &key));) {
         rows[n++] = (struct tally_row){.key = key, .uploads = *count};
+    }
     qsort(rows, n, sizeof *rows, compare_rows);
     for (size_t i = 0; i < n; i++) {
         struct label_row row = {
             .name = rows[i].key, .value = rows[i].key + strlen(rows[i].key) + 1, .uploads = rows[i].uploads};
-        if (!each(context, &row))
+        if (!each(context, &row)) {
             break;
+        }
     }
     free(rows);
     return PROFD_OK;

@@ -8,7 +8,7 @@
 
 #include "core/buffer.h"
 #include "core/rows.h"
-#include "store/intern.h"
+#include "core/hashmap.h"
 #include "store/store.h"
 
 /* Appends the labels' text. */
@@ -17,8 +17,8 @@ void labels_encode(const struct store_label *labels, size_t n, struct buffer *ou
 /* Takes the next pair from [*text, end). False at the end (or where the text breaks off). */
 bool labels_next(const char **text, const char *end, struct store_label *pair);
 
-/* True if the labels satisfy every matcher. An absent label equals "". What a pattern could not decide within its
- * limits counts as false, and store_pattern_judge tells. */
+/* True if the labels satisfy every matcher. An absent label equals "". A pattern that could not be decided within its
+ * limits counts as false; store_pattern_judge reports it. */
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
 
 /* labels_pattern.c: does the whole value match? */
@@ -26,7 +26,7 @@ bool pattern_match(struct store_pattern *p, const char *value);
 
 /* Counts uploads by pair. */
 struct label_tally {
-    struct intern pairs; /* key: name NUL value NUL; value: uint64_t */
+    struct hashmap pairs; /* key: name NUL value NUL; value: uint64_t */
 };
 void label_tally_init(struct label_tally *t);
 void label_tally_done(struct label_tally *t);

@@ -6,14 +6,16 @@
 enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size,
                                  struct profd_error *e)
 {
-    if (count + n <= *capacity)
+    if (count + n <= *capacity) {
         return PROFD_OK;
+    }
     void *old;
     memcpy(&old, array, sizeof old);
     size_t wanted = 2 * (count + n);
     void *grown = reallocarray(old, wanted, size);
-    if (!grown)
+    if (!grown) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
+    }
     memcpy(array, &grown, sizeof grown);
     *capacity = wanted;
     return PROFD_OK;
@@ -21,74 +23,59 @@ enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, si
 
 struct memory_user *memory_find_user(struct memory_store *s, uint32_t uid)
 {
-    for (size_t i = 0; i < s->user_count; i++)
-        if (s->users[i].uid == uid)
+    for (size_t i = 0; i < s->user_count; i++) {
+        if (s->users[i].uid == uid) {
             return &s->users[i];
+        }
+    }
     return NULL;
 }
 
-static void close_memory(struct store *base)
-{
-    struct memory_store *s = memory_self(base);
-    for (size_t i = 0; i < s->upload_count; i++)
-        memory_free_upload(&s->uploads[i]);
-    for (size_t i = 0; i < s->sender_count; i++)
-        free(s->senders[i]);
-    for (size_t i = 0; i < s->build_count; i++)
-        free(s->builds[i].name);
-    for (size_t i = 0; i < s->object_count; i++) {
-        free(s->objects[i].encoded);
-        free(s->objects[i].bounds);
-    }
-    for (size_t i = 0; i < s->object_sender_count; i++)
-        free(s->object_senders[i].note);
-    for (size_t i = 0; i < s->instance_count; i++)
-        free(s->instances[i].snapshot);
-    free(s->instances);
-    free(s->uploads);
-    free(s->senders);
-    free(s->builds);
-    free(s->objects);
-    free(s->object_senders);
-    free(s->users);
-    free(s);
-}
-
-static enum profd_status get_epoch(struct store *base, const struct store_scope *scope, const char *build_id,
-                                   uint64_t *epoch, struct profd_error *e)
+enum profd_status memory_epoch(struct store *base, const struct store_scope *scope, const char *build_id,
+                               struct store_epoch *epoch, struct profd_error *e)
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
     uint64_t newest = 0;
-    for (size_t i = 0; i < s->build_count; i++)
+    for (size_t i = 0; i < s->build_count; i++) {
         if (memory_visible(scope, s->builds[i].uid) && strcmp(s->builds[i].id.text, build_id) == 0) {
             const struct memory_build *b = &s->builds[i];
             uint64_t own = scope->all && b->epoch_all > b->epoch ? b->epoch_all : b->epoch;
             newest = own > newest ? own : newest;
         }
-    *epoch = newest;
+    }
+    *epoch = (struct store_epoch){.number = newest};
     return PROFD_OK;
 }
 
-static enum profd_status get_epoch_all(struct store *base, const struct store_scope *scope, uint64_t *epoch,
-                                       struct profd_error *e)
+enum profd_status memory_epoch_all(struct store *base, const struct store_scope *scope, struct store_epoch *epoch,
+                                   struct profd_error *e)
 {
     (void)e;
     struct memory_store *s = memory_self(base);
     const struct memory_user *user = memory_find_user(s, scope->uid);
-    *epoch = scope->all ? s->list_epoch : user ? user->epoch : 0;
+    *epoch = (struct store_epoch){.number = scope->all ? s->list_epoch : user ? user->epoch : 0};
+    return PROFD_OK;
+}
+
+enum profd_status memory_look(struct store *base, struct profd_error *e)
+{
+    (void)base;
+    (void)e;
     return PROFD_OK;
 }
 
 static bool has_named_object(const struct memory_store *s, const char *build_id)
 {
-    for (size_t i = 0; i < s->object_count; i++)
-        if (s->objects[i].has_names && strcmp(s->objects[i].id.text, build_id) == 0)
+    for (size_t i = 0; i < s->object_count; i++) {
+        if (s->objects[i].has_names && strcmp(s->objects[i].id.text, build_id) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
-static enum profd_status get_totals(struct store *base, struct store_totals *t, struct profd_error *e)
+enum profd_status memory_get_totals(struct store *base, struct store_totals *t, struct profd_error *e)
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
@@ -99,71 +86,33 @@ static enum profd_status get_totals(struct store *base, struct store_totals *t, 
                                .retired_ticks = s->retired_ticks,
                                .retired_calls = s->retired_calls,
                                .raw_uploads = s->upload_count};
-    for (size_t i = 0; i < s->upload_count; i++)
+    for (size_t i = 0; i < s->upload_count; i++) {
         t->raw_bytes += s->uploads[i].counts_size;
+    }
     for (size_t i = 0; i < s->build_count; i++) {
         bool first = true;
-        for (size_t k = 0; k < i && first; k++)
+        for (size_t k = 0; k < i && first; k++) {
             first = strcmp(s->builds[k].id.text, s->builds[i].id.text) != 0;
+        }
         t->builds += first;
         t->builds_without_names += first && !has_named_object(s, s->builds[i].id.text);
     }
     return PROFD_OK;
 }
 
-static enum profd_status forget_ids(struct store *base, int64_t before, struct profd_error *e)
+enum profd_status memory_forget_ids(struct store *base, int64_t before, struct profd_error *e)
 {
     (void)e;
     struct memory_store *s = memory_self(base);
     size_t kept = 0;
     for (size_t i = 0; i < s->sender_count; i++) {
-        if (s->senders[i]->seen / INT64_C(1000000000) < before / INT64_C(1000000000))
+        if (s->senders[i]->seen / INT64_C(1000000000) < before / INT64_C(1000000000)) {
             free(s->senders[i]);
-        else
+        } else {
             s->senders[kept++] = s->senders[i];
+        }
     }
     s->sender_count = kept;
     memory_forget_instances(s, before + STORE_ENDED_BEFORE);
-    return PROFD_OK;
-}
-
-static const struct store_ops memory_ops = {
-    .version = STORE_OPS_VERSION,
-    .close = close_memory,
-    .put_uploads = memory_put_uploads,
-    .put_harvests = memory_put_harvests,
-    .get_instance = memory_get_instance,
-    .each_instance = memory_each_instance,
-    .has_upload = memory_has_upload,
-    .put_object = memory_put_object,
-    .has_object = memory_has_object,
-    .get_object = memory_get_object,
-    .get_bounds = memory_get_bounds,
-    .find_builds = memory_find_builds,
-    .each_build = memory_each_build,
-    .get_build = memory_get_build,
-    .each_label = memory_each_label,
-    .each_companion = memory_each_companion,
-    .each_upload = memory_each_upload,
-    .epoch = get_epoch,
-    .epoch_all = get_epoch_all,
-    .get_totals = get_totals,
-    .forget_ids = forget_ids,
-    .get_range = memory_get_range,
-    .compact = memory_compact,
-    .retire = memory_retire,
-    .delete_build = memory_delete_build,
-    .shrink = memory_shrink,
-    .verify = memory_verify,
-    .backup_begin = memory_backup_begin,
-};
-
-enum profd_status store_memory_open(struct store **out, struct profd_error *e)
-{
-    struct memory_store *s = calloc(1, sizeof *s);
-    if (!s)
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
-    s->base = (struct store){.ops = &memory_ops, .writable = true};
-    *out = &s->base;
     return PROFD_OK;
 }

@@ -25,6 +25,7 @@ struct memory_upload {
     struct store_label *label_list; /* into labels */
     size_t label_count;
     bool gone; /* about to be removed */
+    bool live; /* it holds a slice of a live process */
     char *labels;
     size_t labels_size;
     uint8_t *counts;
@@ -45,14 +46,14 @@ struct memory_build {
     uint32_t uid;
     char *name;
     uint64_t added, epoch;
-    uint64_t epoch_all; /* for who sees everybody's uploads: another user's may have gone */
+    uint64_t epoch_all; /* for readers of all users' data: another user's may have been removed */
     struct build_row sums;
 };
 
 struct memory_object {
     struct buildid id;
     char variant[65];
-    bool has_names;
+    bool has_names, outdated;
     uint8_t *encoded, *bounds;
     size_t encoded_size, bounds_size;
     int64_t seen; /* latest end of what was removed of the build */
@@ -78,13 +79,16 @@ struct memory_instance {
     uint32_t uid;
     uint8_t name[STORE_INSTANCE_SIZE];
     uint64_t generation, upload; /* number of its latest upload, 0: none */
-    int64_t seen;
+    uint64_t run;
+    int64_t seen, missing, missing_since;
     bool ended;
+    uint8_t waits[8][STORE_INSTANCE_SIZE]; /* for these parents */
+    size_t wait_count;
     uint8_t *snapshot;
     size_t snapshot_size;
 };
 
-/* Arrays with room for capacity elements. */
+/* Arrays with the given capacity. */
 struct memory_store {
     struct store base;
     uint64_t number, list_epoch, series;
@@ -106,16 +110,20 @@ static inline struct memory_store *memory_self(struct store *s)
 {
     return (struct memory_store *)s;
 }
+#define MEMORY_SLICE INT64_C(60000000000) /* ns: of a live process; they stay as they are */
+
 static inline bool memory_visible(const struct store_scope *scope, uint32_t uid)
 {
     return scope->all || scope->uid == uid;
 }
 
-/* Makes room for n more elements; the array is unchanged on failure. */
+/* Ensures capacity for n more elements; the array is unchanged on failure. */
 enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size,
                                  struct profd_error *e);
 /* The user's epoch, NULL if he has none. */
 struct memory_user *memory_find_user(struct memory_store *s, uint32_t uid);
+/* The latest upload of an instance, by its number; NULL if it is gone. */
+const struct memory_upload *memory_find_upload(const struct memory_store *s, uint64_t number);
 
 /* The object of a build that may name functions for these uids, as in sqlite_choose.c; object is −1 if there is none.
  */
@@ -142,60 +150,19 @@ bool memory_same_series(const struct memory_upload *a, const struct memory_uploa
 /* A batch is one event: what it touched carries its last number. before: the number before it. */
 void memory_level_epochs(struct memory_store *s, uint64_t before);
 
+/* Does it satisfy the filter, whatever its window? */
+bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f);
 /* Adds an upload to the sums of each of its builds that is this one. */
 void memory_add_sums(struct memory_build *b, const struct memory_upload *u);
 void memory_free_upload(struct memory_upload *u);
 
-enum profd_status memory_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
-                                     enum store_outcome *outcomes, struct profd_error *e);
-enum profd_status memory_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
-                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
-enum profd_status memory_get_instance(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
-                                      uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e);
-enum profd_status memory_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
-                                       void *context, struct profd_error *e);
 void memory_forget_instances(struct memory_store *s, int64_t before);
-enum profd_status memory_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
-                                    struct profd_error *e);
-enum profd_status memory_put_object(struct store *s, const struct store_object *object, struct profd_error *e);
-enum profd_status memory_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
-                                    struct profd_error *e);
-enum profd_status memory_get_object(struct store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
-                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e);
-enum profd_status memory_get_bounds(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
-                                    size_t *size, struct profd_error *e);
-enum profd_status memory_find_builds(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
-                                     struct buildid found[2], size_t *count, struct profd_error *e);
-enum profd_status memory_each_build(struct store *s, const struct store_scope *scope, const char *after, size_t limit,
-                                    bool (*each)(void *context, const struct build_row *row), void *context,
-                                    struct profd_error *e);
-enum profd_status memory_get_build(struct store *s, const struct store_scope *scope, const char *build_id,
-                                   void (*each)(void *context, const struct build_row *row), void *context,
-                                   struct profd_error *e);
-enum profd_status memory_each_label(struct store *s, const struct store_scope *scope, const char *build_id,
-                                    bool (*each)(void *context, const struct label_row *row), void *context,
-                                    struct profd_error *e);
-enum profd_status memory_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
-                                        bool (*each)(void *context, const char *companion, const char *name),
-                                        void *context, struct profd_error *e);
-enum profd_status
-memory_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                   enum profd_status (*each)(void *context, const struct store_row *row, struct profd_error *e),
-                   void *context, struct profd_error *e);
-enum profd_status memory_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                   int64_t *since, int64_t *until, struct profd_error *e);
-enum profd_status memory_compact(struct store *s, const struct store_policy *policy, int64_t now,
-                                 struct store_progress *progress, struct profd_error *e);
-enum profd_status memory_retire(struct store *s, const struct store_policy *policy, int64_t now,
-                                struct store_progress *progress, struct profd_error *e);
-enum profd_status memory_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
-                                      uint64_t *uploads, struct profd_error *e);
-enum profd_status memory_shrink(struct store *s, uint64_t bytes, struct store_progress *progress,
-                                struct profd_error *e);
-enum profd_status memory_verify(struct store *s, struct store_cursor *cursor,
-                                void (*mismatch)(void *context, const char *sentence), void *context,
-                                uint64_t *uploads_checked, struct profd_error *e);
-enum profd_status memory_backup_begin(struct store *s, const char *path, struct store_backup **out,
-                                      struct profd_error *e);
+/* Removes the object at that index, and its senders. */
+void memory_remove_object(struct memory_store *s, size_t at);
+
+/* The verbs of store.h, made from the list in store_ops.h. */
+#define MEMORY_VERB(name, parameters, arguments) enum profd_status memory_##name parameters;
+STORE_VERBS(MEMORY_VERB)
+#undef MEMORY_VERB
 
 #endif

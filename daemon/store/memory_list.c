@@ -24,11 +24,14 @@ static enum profd_status sort_visible(struct memory_store *s, const struct store
 {
     struct memory_build **list = calloc(s->build_count + 1, sizeof(struct memory_build *));
     size_t n = 0;
-    if (!list)
+    if (!list) {
         return no_memory(e);
-    for (size_t i = 0; i < s->build_count; i++)
-        if (memory_visible(scope, s->builds[i].uid))
+    }
+    for (size_t i = 0; i < s->build_count; i++) {
+        if (memory_visible(scope, s->builds[i].uid)) {
             list[n++] = &s->builds[i];
+        }
+    }
     qsort(list, n, sizeof(struct memory_build *), compare_builds);
     *out = list;
     *count = n;
@@ -47,10 +50,12 @@ static void add_rows(struct memory_build *const *rows, size_t n, struct build_ro
     for (size_t i = 0; i < n; i++) {
         const struct build_row *x = &rows[i]->sums;
         uids[i] = rows[i]->uid;
-        if (x->first_seen < r->first_seen)
+        if (x->first_seen < r->first_seen) {
             r->first_seen = x->first_seen;
-        if (x->last_seen > r->last_seen)
+        }
+        if (x->last_seen > r->last_seen) {
             r->last_seen = x->last_seen;
+        }
         if (rows[i]->added < added) {
             added = rows[i]->added;
             r->name = rows[i]->name;
@@ -69,8 +74,9 @@ static void add_rows(struct memory_build *const *rows, size_t n, struct build_ro
 static size_t run_end(struct memory_build *const *list, size_t count, size_t i)
 {
     size_t end = i + 1;
-    while (end < count && strcmp(list[end]->id.text, list[i]->id.text) == 0)
+    while (end < count && strcmp(list[end]->id.text, list[i]->id.text) == 0) {
         end++;
+    }
     return end;
 }
 
@@ -78,8 +84,9 @@ static enum profd_status make_row(const struct memory_store *s, struct memory_bu
                                   struct build_row *r, struct profd_error *e)
 {
     uint32_t *uids = calloc(n, sizeof *uids);
-    if (!uids)
+    if (!uids) {
         return no_memory(e);
+    }
     add_rows(rows, n, r, uids);
     struct memory_choice choice = memory_choose_object(s, r->build_id.text, uids, n);
     r->has_names = choice.object >= 0 && s->objects[choice.object].has_names;
@@ -94,11 +101,14 @@ enum profd_status memory_find_builds(struct store *base, const struct store_scop
     struct memory_build **list;
     size_t n, hits = 0;
     enum profd_status status = sort_visible(memory_self(base), scope, &list, &n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    for (size_t i = 0; i < n && hits < 2; i = run_end(list, n, i))
-        if (exact ? strcmp(list[i]->id.text, prefix) == 0 : strncmp(list[i]->id.text, prefix, strlen(prefix)) == 0)
+    }
+    for (size_t i = 0; i < n && hits < 2; i = run_end(list, n, i)) {
+        if (exact ? strcmp(list[i]->id.text, prefix) == 0 : strncmp(list[i]->id.text, prefix, strlen(prefix)) == 0) {
             found[hits++] = list[i]->id;
+        }
+    }
     *count = hits;
     free(list);
     return PROFD_OK;
@@ -112,13 +122,15 @@ enum profd_status memory_each_build(struct store *base, const struct store_scope
     size_t n;
     bool more = true;
     enum profd_status status = sort_visible(memory_self(base), scope, &list, &n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     for (size_t i = 0, end; status == PROFD_OK && more && i < n && limit > 0; i = end) {
         struct build_row row;
         end = run_end(list, n, i);
-        if (strcmp(list[i]->id.text, after) <= 0)
+        if (strcmp(list[i]->id.text, after) <= 0) {
             continue;
+        }
         status = make_row(memory_self(base), list + i, end - i, &row, e);
         more = status == PROFD_OK && each(context, &row);
         limit--;
@@ -136,28 +148,33 @@ enum profd_status memory_get_build(struct store *base, const struct store_scope 
     size_t n;
     bool found = false;
     enum profd_status status = sort_visible(memory_self(base), scope, &list, &n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     for (size_t i = 0; status == PROFD_OK && i < n && !found; i = run_end(list, n, i)) {
         found = strcmp(list[i]->id.text, build_id) == 0;
-        if (found)
+        if (found) {
             status = make_row(memory_self(base), list + i, run_end(list, n, i) - i, &row, e);
+        }
     }
     free(list);
-    if (status == PROFD_OK && !found)
+    if (status == PROFD_OK && !found) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         each(context, &row);
+    }
     return status;
 }
 
 static bool upload_has(const struct memory_upload *u, const char *build_id, uint32_t *position)
 {
-    for (size_t i = 0; i < u->build_count; i++)
+    for (size_t i = 0; i < u->build_count; i++) {
         if (strcmp(u->builds[i].id.text, build_id) == 0) {
             *position = (uint32_t)i;
             return true;
         }
+    }
     return false;
 }
 
@@ -172,11 +189,13 @@ enum profd_status memory_each_label(struct store *base, const struct store_scope
     label_tally_init(&tally);
     for (size_t i = 0; status == PROFD_OK && i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        if (memory_visible(scope, u->uid) && (!build_id || upload_has(u, build_id, &position)))
+        if (memory_visible(scope, u->uid) && (!build_id || upload_has(u, build_id, &position))) {
             status = label_tally_add(&tally, u->labels, u->labels_size, 1, e);
+        }
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = label_tally_each(&tally, each, context, e);
+    }
     label_tally_done(&tally);
     return status;
 }
@@ -185,10 +204,12 @@ enum profd_status memory_each_label(struct store *base, const struct store_scope
 static bool are_companions(const struct memory_store *s, uint32_t uid, const char *a, const char *b)
 {
     uint32_t position;
-    for (size_t i = 0; i < s->upload_count; i++)
+    for (size_t i = 0; i < s->upload_count; i++) {
         if (s->uploads[i].uid == uid && upload_has(&s->uploads[i], a, &position) &&
-            upload_has(&s->uploads[i], b, &position))
+            upload_has(&s->uploads[i], b, &position)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -201,8 +222,9 @@ enum profd_status memory_each_companion(struct store *base, const struct store_s
     size_t n;
     bool more = true;
     enum profd_status status = sort_visible(s, scope, &list, &n, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     for (size_t i = 0, end; more && i < n; i = end) {
         bool companion = false;
         const struct memory_build *named = list[i];
@@ -210,22 +232,78 @@ enum profd_status memory_each_companion(struct store *base, const struct store_s
         for (size_t k = i; k < end; k++) {
             companion |=
                 strcmp(list[k]->id.text, build_id) != 0 && are_companions(s, list[k]->uid, list[k]->id.text, build_id);
-            if (list[k]->added < named->added)
+            if (list[k]->added < named->added) {
                 named = list[k];
+            }
         }
-        if (companion)
+        if (companion) {
             more = each(context, named->id.text, named->name);
+        }
     }
     free(list);
     return PROFD_OK;
 }
 
-static bool matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f)
+const struct memory_upload *memory_find_upload(const struct memory_store *s, uint64_t number)
+{
+    for (size_t i = 0; number > 0 && i < s->upload_count; i++) {
+        if (s->uploads[i].number == number) {
+            return &s->uploads[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_found(const struct memory_store *s, const struct memory_instance *m, const struct store_scope *scope,
+                     const struct store_filter *f)
+{
+    const struct memory_upload *u = memory_find_upload(s, m->upload);
+    uint32_t position = 0;
+    return u && memory_visible(scope, m->uid) &&
+           (!f->build_id || (upload_has(u, f->build_id, &position) && (!f->as_program || position == u->program))) &&
+           labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
+}
+
+static bool is_living(const struct memory_store *s, const struct memory_instance *m, enum store_living_kind kind,
+                      const struct store_filter *f)
+{
+    bool read = m->run == s->base.run;
+    return !m->ended && read == (kind == STORE_READ) && (f->until <= 0 || m->seen < f->until) &&
+           (!read || m->seen >= f->since);
+}
+
+static void add_living(struct store_living *out, uint64_t processes, int64_t seen)
+{
+    out->earliest = out->processes == 0 || seen < out->earliest ? seen : out->earliest;
+    out->latest = seen > out->latest ? seen : out->latest;
+    out->processes += processes;
+}
+
+enum profd_status memory_get_living(struct store *base, enum store_living_kind kind, const struct store_scope *scope,
+                                    const struct store_filter *filter, struct store_living *out, struct profd_error *e)
+{
+    const struct memory_store *s = memory_self(base);
+    (void)e;
+    for (size_t i = 0; i < s->instance_count; i++) {
+        const struct memory_instance *m = &s->instances[i];
+        if (!is_found(s, m, scope, filter)) {
+            continue;
+        }
+        if (is_living(s, m, kind, filter)) {
+            add_living(out, 1, m->seen);
+        }
+        if (kind == STORE_UNREAD && m->missing > 0 && (filter->until <= 0 || m->missing_since < filter->until)) {
+            add_living(out, (uint64_t)m->missing, m->missing_since);
+        }
+    }
+    return PROFD_OK;
+}
+
+bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f)
 {
     uint32_t position;
     return memory_visible(scope, u->uid) && upload_has(u, f->build_id, &position) &&
-           (!f->as_program || position == u->program) && (f->since <= 0 || u->end >= f->since) &&
-           (f->until <= 0 || u->end < f->until) &&
+           (!f->as_program || position == u->program) &&
            labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
 }
 
@@ -235,14 +313,17 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                    void *context, struct profd_error *e)
 {
     const struct memory_store *s = memory_self(base);
-    enum profd_status status = PROFD_OK;
+    int64_t since, until;
+    enum profd_status status = memory_get_range(base, scope, filter, &since, &until, e);
     for (size_t i = 0; status == PROFD_OK && i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        if (!matches(u, scope, filter))
+        if (!memory_matches(u, scope, filter) || (since > 0 && u->end < since) || (until > 0 && u->end >= until)) {
             continue;
+        }
         struct store_row row = {.commit = u->number,
                                 .id = u->number,
                                 .uploads = 1,
+                                .width = u->live ? MEMORY_SLICE : 0,
                                 .label_count = u->label_count,
                                 .labels = u->label_list,
                                 .uid = u->uid,
@@ -257,6 +338,7 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                                 .counts = u->counts,
                                 .counts_size = u->counts_size,
                                 .series = u->series};
+        row.groups.of[u->group] = u->processes_started;
         status = each(context, &row, e);
     }
     return status;

@@ -10,9 +10,11 @@ static enum profd_status no_memory(struct profd_error *e)
 
 static bool contains(const uint32_t *uids, size_t n, uint32_t uid)
 {
-    for (size_t i = 0; i < n; i++)
-        if (uids[i] == uid)
+    for (size_t i = 0; i < n; i++) {
+        if (uids[i] == uid) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -29,8 +31,9 @@ static struct verdict judge_object(const struct memory_store *s, size_t object, 
     struct verdict v = {.note = ""};
     for (size_t i = 0; i < s->object_sender_count; i++) {
         const struct memory_object_sender *sender = &s->object_senders[i];
-        if (sender->object != object)
+        if (sender->object != object) {
             continue;
+        }
         bool member = contains(uids, uid_count, sender->uid);
         v.trusted |= sender->trusted;
         v.matched += member;
@@ -49,8 +52,9 @@ struct memory_choice memory_choose_object(const struct memory_store *s, const ch
     uint64_t best_rank = 0, failure = 0;
     for (size_t i = 0; i < s->object_count; i++) {
         const struct memory_object *o = &s->objects[i];
-        if (strcmp(o->id.text, build_id) != 0)
+        if (strcmp(o->id.text, build_id) != 0) {
             continue;
+        }
         struct verdict v = judge_object(s, i, uids, uid_count);
         bool eligible = v.trusted || (uid_count > 0 && v.matched == uid_count);
         uint64_t rank = (uint64_t)o->has_names << 63 | (uint64_t)v.trusted << 62 | v.delivered;
@@ -74,9 +78,11 @@ static bool same_content(const struct memory_object *o, const struct store_objec
 
 static bool upload_has(const struct memory_upload *u, const char *build_id)
 {
-    for (size_t i = 0; i < u->build_count; i++)
-        if (strcmp(u->builds[i].id.text, build_id) == 0)
+    for (size_t i = 0; i < u->build_count; i++) {
+        if (strcmp(u->builds[i].id.text, build_id) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -84,11 +90,14 @@ static void touch_epochs(struct memory_store *s, const char *build_id, uint32_t 
 {
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        if ((!everybody && u->uid != uid) || !upload_has(u, build_id))
+        if ((!everybody && u->uid != uid) || !upload_has(u, build_id)) {
             continue;
-        for (size_t k = 0; k < s->build_count; k++)
-            if (s->builds[k].uid == u->uid && upload_has(u, s->builds[k].id.text))
+        }
+        for (size_t k = 0; k < s->build_count; k++) {
+            if (s->builds[k].uid == u->uid && upload_has(u, s->builds[k].id.text)) {
                 s->builds[k].epoch = s->number;
+            }
+        }
         memory_find_user(s, u->uid)->epoch = s->list_epoch = s->number;
     }
 }
@@ -96,23 +105,28 @@ static void touch_epochs(struct memory_store *s, const char *build_id, uint32_t 
 static uint64_t latest_delivery(const struct memory_store *s, const char *build_id)
 {
     uint64_t latest = 0;
-    for (size_t i = 0; i < s->object_sender_count; i++)
+    for (size_t i = 0; i < s->object_sender_count; i++) {
         if (strcmp(s->objects[s->object_senders[i].object].id.text, build_id) == 0 &&
-            s->object_senders[i].delivered > latest)
+            s->object_senders[i].delivered > latest) {
             latest = s->object_senders[i].delivered;
+        }
+    }
     return latest;
 }
 
-/* Enters the sender; takes the note. True if anybody's answer may differ from now on. */
+/* Records the sender; takes over the note. True if answers to any user may change. */
 static bool put_sender(struct memory_store *s, size_t object, const struct store_object *o, char *note, bool *trusted)
 {
     struct memory_object_sender *sender = NULL;
-    for (size_t i = 0; i < s->object_sender_count; i++)
-        if (s->object_senders[i].object == object && s->object_senders[i].uid == o->uid)
+    for (size_t i = 0; i < s->object_sender_count; i++) {
+        if (s->object_senders[i].object == object && s->object_senders[i].uid == o->uid) {
             sender = &s->object_senders[i];
+        }
+    }
     *trusted = o->trusted || (sender && sender->trusted);
-    if (sender)
+    if (sender) {
         sender->received = o->received;
+    }
     if (sender && sender->trusted == *trusted && strcmp(sender->note, note) == 0 &&
         sender->delivered == latest_delivery(s, o->id.text)) {
         free(note);
@@ -131,21 +145,54 @@ static bool put_sender(struct memory_store *s, size_t object, const struct store
 
 static size_t find_or_add(struct memory_store *s, const struct store_object *o, struct memory_object *fresh)
 {
-    for (size_t i = 0; i < s->object_count; i++)
-        if (same_content(&s->objects[i], o))
+    for (size_t i = 0; i < s->object_count; i++) {
+        if (same_content(&s->objects[i], o)) {
             return i;
+        }
+    }
     fresh->id = o->id;
     memcpy(fresh->variant, o->variant, sizeof fresh->variant);
     fresh->has_names = o->has_names;
+    fresh->outdated = o->outdated;
     fresh->encoded_size = o->encoded_size;
     fresh->bounds_size = o->bounds_size;
-    if (o->encoded_size > 0)
+    if (o->encoded_size > 0) {
         memcpy(fresh->encoded, o->encoded, o->encoded_size);
-    if (o->bounds_size > 0)
+    }
+    if (o->bounds_size > 0) {
         memcpy(fresh->bounds, o->bounds, o->bounds_size);
+    }
     s->objects[s->object_count] = *fresh;
     *fresh = (struct memory_object){.encoded = NULL};
     return s->object_count++;
+}
+
+/* May the object at now name functions wherever the one at old may? */
+static bool replaces(const struct memory_store *s, size_t now, size_t old)
+{
+    bool all = true;
+    for (size_t i = 0; i < s->object_sender_count && all; i++) {
+        const struct memory_object_sender *x = &s->object_senders[i];
+        bool covered = x->object != old;
+        for (size_t k = 0; k < s->object_sender_count && !covered; k++) {
+            const struct memory_object_sender *y = &s->object_senders[k];
+            covered = y->object == now && (y->trusted || (!x->trusted && y->uid == x->uid));
+        }
+        all = covered;
+    }
+    return all;
+}
+
+static void remove_replaced(struct memory_store *s, size_t now)
+{
+    for (size_t i = s->object_count; i-- > 0;) {
+        const struct memory_object *o = &s->objects[i];
+        if (o->outdated && strcmp(o->id.text, s->objects[now].id.text) == 0 &&
+            strcmp(o->variant, s->objects[now].variant) == 0 && replaces(s, now, i)) {
+            memory_remove_object(s, i);
+            now -= now > i;
+        }
+    }
 }
 
 enum profd_status memory_put_object(struct store *base, const struct store_object *o, struct profd_error *e)
@@ -155,15 +202,21 @@ enum profd_status memory_put_object(struct store *base, const struct store_objec
     char *note = strdup(o->note);
     bool trusted;
     enum profd_status status = fresh.encoded && fresh.bounds && note ? PROFD_OK : no_memory(e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = memory_reserve(&s->objects, s->object_count, &s->object_capacity, 1, sizeof *s->objects, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = memory_reserve(&s->object_senders, s->object_sender_count, &s->object_sender_capacity, 1,
                                 sizeof *s->object_senders, e);
+    }
     if (status == PROFD_OK) {
         size_t object = find_or_add(s, o, &fresh);
-        if (put_sender(s, object, o, note, &trusted))
+        if (put_sender(s, object, o, note, &trusted)) {
             touch_epochs(s, o->id.text, o->uid, trusted);
+        }
+        if (o->variant[0] != '\0' && !o->outdated) {
+            remove_replaced(s, object);
+        }
     } else {
         free(note);
     }
@@ -181,7 +234,8 @@ enum profd_status memory_has_object(struct store *base, uint32_t uid, const char
     for (size_t i = 0; i < s->object_sender_count && !found; i++) {
         const struct memory_object_sender *sender = &s->object_senders[i];
         const struct memory_object *o = &s->objects[sender->object];
-        found = strcmp(o->id.text, build_id) == 0 && (sender->uid == uid || (sender->trusted && o->variant[0] != 0));
+        found = strcmp(o->id.text, build_id) == 0 && (o->variant[0] == 0 ? sender->uid == uid : !o->outdated) &&
+                (sender->uid == uid || sender->trusted);
     }
     *known = found;
     return PROFD_OK;
@@ -192,17 +246,19 @@ enum profd_status memory_get_object(struct store *base, const uint32_t *uids, si
 {
     const struct memory_store *s = memory_self(base);
     struct memory_choice choice = memory_choose_object(s, build_id, uids, uid_count);
-    if (choice.object < 0)
-        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s",
-                               build_id);
+    if (choice.object < 0) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);
+    }
     const struct memory_object *o = &s->objects[choice.object];
     uint8_t *block = malloc(o->encoded_size + 1);
-    if (!block)
+    if (!block) {
         return no_memory(e);
+    }
     memcpy(block, o->encoded, o->encoded_size);
     *variants = 0;
-    for (size_t i = 0; i < s->object_count; i++)
+    for (size_t i = 0; i < s->object_count; i++) {
         *variants += s->objects[i].variant[0] != 0 && strcmp(s->objects[i].id.text, build_id) == 0;
+    }
     *bytes = block;
     *size = o->encoded_size;
     return PROFD_OK;

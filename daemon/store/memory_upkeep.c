@@ -13,11 +13,23 @@ enum profd_status memory_get_range(struct store *base, const struct store_scope 
                                    const struct store_filter *filter, int64_t *since, int64_t *until,
                                    struct profd_error *e)
 {
-    (void)base;
-    (void)scope;
     (void)e;
+    const struct memory_store *s = memory_self(base);
     *since = filter->since;
     *until = filter->until;
+    for (size_t i = 0; i < s->upload_count; i++) {
+        const struct memory_upload *u = &s->uploads[i];
+        int64_t slice = u->end - u->end % MEMORY_SLICE;
+        if (!u->live || !memory_matches(u, scope, filter)) {
+            continue;
+        }
+        if (*since > slice && *since < slice + MEMORY_SLICE) {
+            *since = slice;
+        }
+        if (*until > slice && *until < slice + MEMORY_SLICE) {
+            *until = slice + MEMORY_SLICE;
+        }
+    }
     return PROFD_OK;
 }
 
@@ -27,6 +39,14 @@ enum profd_status memory_compact(struct store *base, const struct store_policy *
     (void)base;
     (void)policy;
     (void)now;
+    (void)e;
+    *progress = (struct store_progress){.more = false};
+    return PROFD_OK;
+}
+
+enum profd_status memory_migrate(struct store *base, struct store_progress *progress, struct profd_error *e)
+{
+    (void)base;
     (void)e;
     *progress = (struct store_progress){.more = false};
     return PROFD_OK;
@@ -52,9 +72,11 @@ enum profd_status memory_backup_begin(struct store *base, const char *path, stru
 
 static bool has_build(const struct memory_upload *u, const char *id)
 {
-    for (size_t i = 0; i < u->build_count; i++)
-        if (strcmp(u->builds[i].id.text, id) == 0)
+    for (size_t i = 0; i < u->build_count; i++) {
+        if (strcmp(u->builds[i].id.text, id) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -62,9 +84,11 @@ static bool has_build(const struct memory_upload *u, const char *id)
 static void remove_build(struct memory_store *s, size_t at)
 {
     struct memory_build *b = &s->builds[at];
-    for (size_t i = 0; i < s->object_count; i++)
-        if (strcmp(s->objects[i].id.text, b->id.text) == 0 && b->sums.last_seen > s->objects[i].seen)
+    for (size_t i = 0; i < s->object_count; i++) {
+        if (strcmp(s->objects[i].id.text, b->id.text) == 0 && b->sums.last_seen > s->objects[i].seen) {
             s->objects[i].seen = b->sums.last_seen;
+        }
+    }
     free(b->name);
     *b = s->builds[--s->build_count];
 }
@@ -76,20 +100,25 @@ static void sum_up_builds(struct memory_store *s)
         struct memory_build *b = &s->builds[i];
         bool touched = false, touched_for_all = false;
         struct build_row old = b->sums;
-        for (size_t k = 0; k < s->upload_count; k++)
+        for (size_t k = 0; k < s->upload_count; k++) {
             if (s->uploads[k].gone && has_build(&s->uploads[k], b->id.text)) {
                 touched_for_all = true;
                 touched |= s->uploads[k].uid == b->uid;
             }
-        if (touched_for_all)
+        }
+        if (touched_for_all) {
             b->epoch_all = s->number;
-        if (!touched)
+        }
+        if (!touched) {
             continue;
+        }
         b->epoch = s->number;
         b->sums = (struct build_row){.uploads = 0};
-        for (size_t k = 0; k < s->upload_count; k++)
-            if (!s->uploads[k].gone && s->uploads[k].uid == b->uid)
+        for (size_t k = 0; k < s->upload_count; k++) {
+            if (!s->uploads[k].gone && s->uploads[k].uid == b->uid) {
                 memory_add_sums(b, &s->uploads[k]);
+            }
+        }
         if (b->sums.uploads == 0) {
             b->sums = old;
             remove_build(s, i);
@@ -103,10 +132,12 @@ static uint64_t remove_gone(struct memory_store *s)
     bool saturated = false;
     uint64_t removed = 0;
     size_t kept = 0;
-    for (size_t i = 0; i < s->upload_count; i++)
+    for (size_t i = 0; i < s->upload_count; i++) {
         removed += s->uploads[i].gone;
-    if (removed == 0)
+    }
+    if (removed == 0) {
         return 0;
+    }
     s->list_epoch = ++s->number;
     sum_up_builds(s);
     for (size_t i = 0; i < s->upload_count; i++) {
@@ -116,8 +147,9 @@ static uint64_t remove_gone(struct memory_store *s)
             continue;
         }
         struct memory_user *user = memory_find_user(s, u->uid);
-        if (user)
+        if (user) {
             user->epoch = s->number;
+        }
         sum_add(&s->retired_uploads, 1, &saturated);
         sum_add(&s->retired_ticks, u->ticks, &saturated);
         sum_add(&s->retired_calls, u->calls, &saturated);
@@ -129,13 +161,15 @@ static uint64_t remove_gone(struct memory_store *s)
 
 static bool is_seen(const struct memory_store *s, const char *id)
 {
-    for (size_t i = 0; i < s->build_count; i++)
-        if (strcmp(s->builds[i].id.text, id) == 0)
+    for (size_t i = 0; i < s->build_count; i++) {
+        if (strcmp(s->builds[i].id.text, id) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
-static void remove_object(struct memory_store *s, size_t at)
+void memory_remove_object(struct memory_store *s, size_t at)
 {
     size_t kept = 0;
     free(s->objects[at].encoded);
@@ -159,8 +193,9 @@ static int64_t last_delivery(const struct memory_store *s, const char *id)
     int64_t latest = INT64_MIN;
     for (size_t i = 0; i < s->object_sender_count; i++) {
         const struct memory_object_sender *sender = &s->object_senders[i];
-        if (strcmp(s->objects[sender->object].id.text, id) == 0 && sender->received > latest)
+        if (strcmp(s->objects[sender->object].id.text, id) == 0 && sender->received > latest) {
             latest = sender->received;
+        }
     }
     return latest;
 }
@@ -171,16 +206,19 @@ static void remove_unseen_objects(struct memory_store *s, int64_t before)
         struct memory_object *o = &s->objects[i];
         o->old = !is_seen(s, o->id.text) && o->seen < before && last_delivery(s, o->id.text) < before;
     }
-    for (size_t i = s->object_count; i-- > 0;)
-        if (s->objects[i].old)
-            remove_object(s, i);
+    for (size_t i = s->object_count; i-- > 0;) {
+        if (s->objects[i].old) {
+            memory_remove_object(s, i);
+        }
+    }
 }
 
 static uint64_t content_bytes(const struct memory_store *s)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < s->upload_count; i++)
+    for (size_t i = 0; i < s->upload_count; i++) {
         bytes += s->uploads[i].gone ? 0 : s->uploads[i].counts_size;
+    }
     return bytes;
 }
 
@@ -188,13 +226,17 @@ static uint64_t content_bytes(const struct memory_store *s)
 static bool mark_oldest_day(struct memory_store *s, int64_t now)
 {
     int64_t oldest = INT64_MAX;
-    for (size_t i = 0; i < s->upload_count; i++)
-        if (!s->uploads[i].gone && s->uploads[i].end / DAY < oldest)
+    for (size_t i = 0; i < s->upload_count; i++) {
+        if (!s->uploads[i].gone && s->uploads[i].end / DAY < oldest) {
             oldest = s->uploads[i].end / DAY;
-    if (oldest >= now / DAY)
+        }
+    }
+    if (oldest >= now / DAY) {
         return false;
-    for (size_t i = 0; i < s->upload_count; i++)
+    }
+    for (size_t i = 0; i < s->upload_count; i++) {
         s->uploads[i].gone |= s->uploads[i].end / DAY == oldest;
+    }
     return true;
 }
 
@@ -204,13 +246,15 @@ enum profd_status memory_retire(struct store *base, const struct store_policy *p
     (void)e;
     struct memory_store *s = memory_self(base);
     int64_t limit = policy->keep_age > 0 && now > policy->keep_age ? (now - policy->keep_age) / DAY : 0;
-    for (size_t i = 0; i < s->upload_count; i++)
+    for (size_t i = 0; i < s->upload_count; i++) {
         s->uploads[i].gone = s->uploads[i].end / DAY < limit;
+    }
     while (policy->keep_bytes > 0 && content_bytes(s) > policy->keep_bytes && mark_oldest_day(s, now)) {
     }
     *progress = (struct store_progress){.uploads = remove_gone(s)};
-    if (policy->keep_age > 0)
+    if (policy->keep_age > 0) {
         remove_unseen_objects(s, now - policy->keep_age);
+    }
     return PROFD_OK;
 }
 
@@ -224,19 +268,24 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
         struct memory_upload *u = &s->uploads[i];
         u->gone = memory_visible(scope, u->uid) && strcmp(u->builds[u->program].id.text, build_id) == 0;
         any |= u->gone;
-        if (memory_visible(scope, u->uid) && has_build(u, build_id))
+        if (memory_visible(scope, u->uid) && has_build(u, build_id)) {
             other = u;
+        }
     }
-    if (!any && other)
+    if (!any && other) {
         return profd_error_set(e, PROFD_REFUSED,
-                               "build %s is not a program but a library of programs such as %s: delete these", build_id,
-                               other->builds[other->program].id.text);
-    if (!any)
+                               "build %s is not a program but a library; delete the programs that use it, such as %s",
+                               build_id, other->builds[other->program].id.text);
+    }
+    if (!any) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+    }
     *uploads = remove_gone(s);
-    for (size_t i = s->object_count; i-- > 0 && !is_seen(s, build_id);)
-        if (strcmp(s->objects[i].id.text, build_id) == 0)
-            remove_object(s, i);
+    for (size_t i = s->object_count; i-- > 0 && !is_seen(s, build_id);) {
+        if (strcmp(s->objects[i].id.text, build_id) == 0) {
+            memory_remove_object(s, i);
+        }
+    }
     return PROFD_OK;
 }
 
@@ -261,5 +310,32 @@ enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
     }
     *uploads_checked = s->upload_count;
     *cursor = (struct store_cursor){.done = true};
+    return PROFD_OK;
+}
+
+enum profd_status memory_get_use(struct store *base, uint32_t uid, uint64_t *bytes, uint64_t *total,
+                                 struct profd_error *e)
+{
+    const struct memory_store *s = memory_self(base);
+    (void)e;
+    *bytes = *total = 0;
+    for (size_t i = 0; i < s->upload_count; i++) {
+        *total += s->uploads[i].counts_size;
+        *bytes += s->uploads[i].uid == uid ? s->uploads[i].counts_size : 0;
+    }
+    for (size_t i = 0; i < s->instance_count; i++) {
+        *total += s->instances[i].snapshot_size;
+        *bytes += s->instances[i].uid == uid ? s->instances[i].snapshot_size : 0;
+    }
+    for (size_t i = 0; i < s->object_count; i++) {
+        size_t senders = 0;
+        uint32_t sender = 0;
+        for (size_t k = 0; k < s->object_sender_count; k++) {
+            senders += s->object_senders[k].object == i;
+            sender = s->object_senders[k].object == i ? s->object_senders[k].uid : sender;
+        }
+        *total += senders == 1 ? s->objects[i].encoded_size : 0;
+        *bytes += senders == 1 && sender == uid ? s->objects[i].encoded_size : 0;
+    }
     return PROFD_OK;
 }

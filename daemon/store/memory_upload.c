@@ -14,10 +14,12 @@ static enum profd_status no_memory(struct profd_error *e)
 
 static struct memory_sender *find_sender(struct memory_store *s, const struct store_upload *u)
 {
-    for (size_t i = s->sender_count; i-- > 0;) /* the latest are asked for most */
+    for (size_t i = s->sender_count; i-- > 0;) { /* the latest are asked for most */
         if (s->senders[i]->uid == u->uid && memcmp(s->senders[i]->sender, u->sender, sizeof u->sender) == 0 &&
-            strcmp(s->senders[i]->host, u->host) == 0)
+            strcmp(s->senders[i]->host, u->host) == 0) {
             return s->senders[i];
+        }
+    }
     return NULL;
 }
 
@@ -32,20 +34,25 @@ enum profd_status memory_has_upload(struct store *base, const struct store_uploa
 
 static struct memory_build *find_build(struct memory_store *s, const char *build_id, uint32_t uid)
 {
-    for (size_t i = 0; i < s->build_count; i++)
-        if (s->builds[i].uid == uid && strcmp(s->builds[i].id.text, build_id) == 0)
+    for (size_t i = 0; i < s->build_count; i++) {
+        if (s->builds[i].uid == uid && strcmp(s->builds[i].id.text, build_id) == 0) {
             return &s->builds[i];
+        }
+    }
     return NULL;
 }
 
 bool memory_same_series(const struct memory_upload *a, const struct memory_upload *b)
 {
     if (a->uid != b->uid || a->program != b->program || a->build_count != b->build_count ||
-        a->labels_size != b->labels_size || (a->labels_size > 0 && memcmp(a->labels, b->labels, a->labels_size) != 0))
+        a->labels_size != b->labels_size || (a->labels_size > 0 && memcmp(a->labels, b->labels, a->labels_size) != 0)) {
         return false;
-    for (size_t i = 0; i < a->build_count; i++)
-        if (strcmp(a->builds[i].id.text, b->builds[i].id.text) != 0)
+    }
+    for (size_t i = 0; i < a->build_count; i++) {
+        if (strcmp(a->builds[i].id.text, b->builds[i].id.text) != 0) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -61,8 +68,9 @@ void memory_free_upload(struct memory_upload *c)
 static void point_to_labels(struct memory_upload *c)
 {
     const char *p = c->labels;
-    while (labels_next(&p, c->labels + c->labels_size, &c->label_list[c->label_count]))
+    while (labels_next(&p, c->labels + c->labels_size, &c->label_list[c->label_count])) {
         c->label_count++;
+    }
 }
 
 /* Copies an upload; nothing else can fail afterwards. */
@@ -91,14 +99,18 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
     bool good = c->builds && c->shares && c->label_list && c->labels && c->counts && !labels.failed;
     if (good) {
         memcpy(c->host, u->host, sizeof c->host);
-        if (u->build_count > 0) /* nothing new of a live process */
+        if (u->build_count > 0) { /* nothing new of a live process */
             memcpy(c->builds, u->builds, u->build_count * sizeof *c->builds);
-        for (size_t i = 0; i < u->build_count; i++)
+        }
+        for (size_t i = 0; i < u->build_count; i++) {
             c->shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
-        if (labels.size > 0)
+        }
+        if (labels.size > 0) {
             memcpy(c->labels, labels.data, labels.size);
-        if (u->counts_size > 0)
+        }
+        if (u->counts_size > 0) {
             memcpy(c->counts, u->counts, u->counts_size);
+        }
         point_to_labels(c);
     } else {
         memory_free_upload(c);
@@ -109,12 +121,15 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
 
 void memory_spares_done(struct memory_spares *p)
 {
-    for (size_t i = 0; p->copies && i < p->n; i++)
+    for (size_t i = 0; p->copies && i < p->n; i++) {
         memory_free_upload(&p->copies[i]);
-    for (size_t i = 0; p->senders && i < p->n; i++)
+    }
+    for (size_t i = 0; p->senders && i < p->n; i++) {
         free(p->senders[i]);
-    for (size_t i = 0; p->names && i < p->name_count; i++)
+    }
+    for (size_t i = 0; p->names && i < p->name_count; i++) {
         free(p->names[i]);
+    }
     free(p->copies);
     free(p->senders);
     free(p->names);
@@ -124,32 +139,40 @@ enum profd_status memory_spares_take(struct memory_store *s, const struct store_
                                      struct memory_spares *p, struct profd_error *e)
 {
     size_t builds = 0, k = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         builds += uploads[i].build_count;
+    }
     *p = (struct memory_spares){.copies = calloc(n, sizeof *p->copies),
                                 .senders = calloc(n, sizeof(struct memory_sender *)),
                                 .names = calloc(builds, sizeof(char *)),
                                 .name_count = builds,
                                 .n = n};
-    if (!p->copies || !p->senders || !p->names)
+    if (!p->copies || !p->senders || !p->names) {
         return no_memory(e);
+    }
     enum profd_status status =
         memory_reserve(&s->uploads, s->upload_count, &s->upload_capacity, n, sizeof *s->uploads, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status =
             memory_reserve(&s->senders, s->sender_count, &s->sender_capacity, n, sizeof(struct memory_sender *), e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = memory_reserve(&s->builds, s->build_count, &s->build_capacity, builds, sizeof *s->builds, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = memory_reserve(&s->users, s->user_count, &s->user_capacity, n, sizeof *s->users, e);
+    }
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         status = copy_upload(&uploads[i], &p->copies[i], e);
         p->senders[i] = malloc(sizeof **p->senders);
-        if (!p->senders[i])
+        if (!p->senders[i]) {
             status = no_memory(e);
-        for (size_t b = 0; status == PROFD_OK && b < uploads[i].build_count; b++)
-            if (!(p->names[k++] = strdup(uploads[i].builds[b].name)))
+        }
+        for (size_t b = 0; status == PROFD_OK && b < uploads[i].build_count; b++) {
+            if (!(p->names[k++] = strdup(uploads[i].builds[b].name))) {
                 status = no_memory(e);
+            }
+        }
     }
     return status;
 }
@@ -165,8 +188,9 @@ static enum store_outcome take_id(struct memory_store *s, const struct store_upl
         memcpy(sender->sender, u->sender, sizeof sender->sender);
         s->senders[s->sender_count++] = sender;
     }
-    if (u->received > sender->seen)
+    if (u->received > sender->seen) {
         sender->seen = u->received;
+    }
     switch (sequence_add(&sender->set, u->sequence)) {
     case SEQUENCE_NEW:
         return STORE_STORED;
@@ -183,12 +207,15 @@ void memory_add_sums(struct memory_build *b, const struct memory_upload *u)
     struct build_row *r = &b->sums;
     for (size_t i = 0; i < u->build_count; i++) {
         bool saturated = false;
-        if (strcmp(u->builds[i].id.text, b->id.text) != 0)
+        if (strcmp(u->builds[i].id.text, b->id.text) != 0) {
             continue;
-        if (r->uploads == 0 || u->start < r->first_seen)
+        }
+        if (r->uploads == 0 || u->start < r->first_seen) {
             r->first_seen = u->start;
-        if (r->uploads == 0 || u->end > r->last_seen)
+        }
+        if (r->uploads == 0 || u->end > r->last_seen) {
             r->last_seen = u->end;
+        }
         sum_add(&r->uploads, 1, &saturated);
         sum_add(&r->processes, u->processes_started, &saturated);
         sum_add(&r->nanoseconds, u->shares[i].nanoseconds, &saturated);
@@ -201,9 +228,11 @@ void memory_add_sums(struct memory_build *b, const struct memory_upload *u)
 /* Is the build at i named again further on? It is counted there, once for all its places. */
 static bool comes_again(const struct memory_upload *u, size_t i)
 {
-    for (size_t k = i + 1; k < u->build_count; k++)
-        if (strcmp(u->builds[k].id.text, u->builds[i].id.text) == 0)
+    for (size_t k = i + 1; k < u->build_count; k++) {
+        if (strcmp(u->builds[k].id.text, u->builds[i].id.text) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -219,8 +248,9 @@ void memory_put_upload(struct memory_store *s, const struct store_upload *u, str
             names[i] = NULL;
         }
         b->epoch = s->number;
-        if (!comes_again(copy, i))
+        if (!comes_again(copy, i)) {
             memory_add_sums(b, copy);
+        }
         copy->builds[i] = (struct store_build){.id = u->builds[i].id, .name = b->name};
     }
     struct memory_user *user = memory_find_user(s, u->uid);
@@ -232,23 +262,30 @@ void memory_put_upload(struct memory_store *s, const struct store_upload *u, str
     sum_add(&s->uploads_total, 1, &saturated);
     sum_add(&s->ticks, u->ticks, &saturated);
     sum_add(&s->calls, u->calls, &saturated);
-    for (size_t i = 0; i < s->upload_count && copy->series == 0; i++)
-        if (memory_same_series(&s->uploads[i], copy))
+    for (size_t i = 0; i < s->upload_count && copy->series == 0; i++) {
+        if (memory_same_series(&s->uploads[i], copy)) {
             copy->series = s->uploads[i].series;
-    if (copy->series == 0)
+        }
+    }
+    if (copy->series == 0) {
         copy->series = ++s->series;
+    }
     s->uploads[s->upload_count++] = *copy;
     *copy = (struct memory_upload){.number = 0}; /* owned by the store now */
 }
 
 void memory_level_epochs(struct memory_store *s, uint64_t before)
 {
-    for (size_t i = 0; i < s->build_count; i++)
-        if (s->builds[i].epoch > before)
+    for (size_t i = 0; i < s->build_count; i++) {
+        if (s->builds[i].epoch > before) {
             s->builds[i].epoch = s->number;
-    for (size_t i = 0; i < s->user_count; i++)
-        if (s->users[i].epoch > before)
+        }
+    }
+    for (size_t i = 0; i < s->user_count; i++) {
+        if (s->users[i].epoch > before) {
             s->users[i].epoch = s->number;
+        }
+    }
 }
 
 enum profd_status memory_put_uploads(struct store *base, const struct store_upload *uploads, size_t n,
@@ -261,12 +298,14 @@ enum profd_status memory_put_uploads(struct store *base, const struct store_uplo
     enum profd_status status = memory_spares_take(s, uploads, n, &spares, e);
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         outcomes[i] = take_id(s, &uploads[i], &spares.senders[i]);
-        if (outcomes[i] == STORE_STORED)
+        if (outcomes[i] == STORE_STORED) {
             memory_put_upload(s, &uploads[i], &spares.copies[i], spares.names + names);
+        }
         names += uploads[i].build_count;
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         memory_level_epochs(s, before);
+    }
     memory_spares_done(&spares);
     return status;
 }

@@ -9,10 +9,11 @@ static uint32_t find_range(const struct sequence_set *set, uint32_t sequence)
     uint32_t low = 0, high = set->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (set->ranges[middle].high < sequence - 1)
+        if (set->ranges[middle].high < sequence - 1) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }
@@ -25,8 +26,9 @@ static void remove_range(struct sequence_set *set, uint32_t i)
 
 enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence)
 {
-    if (sequence <= set->mark)
+    if (sequence <= set->mark) {
         return SEQUENCE_SEEN;
+    }
     if (sequence == set->mark + 1) {
         set->mark = sequence;
         if (set->count > 0 && set->ranges[0].low - 1 == sequence) {
@@ -37,8 +39,9 @@ enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence)
     }
     uint32_t i = find_range(set, sequence);
     struct sequence_range *r = &set->ranges[i];
-    if (i < set->count && r->low <= sequence && sequence <= r->high)
+    if (i < set->count && r->low <= sequence && sequence <= r->high) {
         return SEQUENCE_SEEN;
+    }
     if (i < set->count && r->high == sequence - 1) {
         r->high = sequence;
         if (i + 1 < set->count && r[1].low - 1 == sequence) {
@@ -51,8 +54,9 @@ enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence)
         r->low = sequence;
         return SEQUENCE_NEW;
     }
-    if (set->count == SEQUENCE_RANGES)
+    if (set->count == SEQUENCE_RANGES) {
         return SEQUENCE_FULL;
+    }
     memmove(r + 1, r, (set->count - i) * sizeof *r);
     *r = (struct sequence_range){.low = sequence, .high = sequence};
     set->count++;
@@ -61,16 +65,18 @@ enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence)
 
 bool sequence_holds(const struct sequence_set *set, uint32_t sequence)
 {
-    if (sequence <= set->mark)
+    if (sequence <= set->mark) {
         return true;
+    }
     uint32_t i = find_range(set, sequence);
     return i < set->count && set->ranges[i].low <= sequence && sequence <= set->ranges[i].high;
 }
 
 static void put_u32(uint8_t *out, uint32_t v)
 {
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++) {
         out[i] = (uint8_t)(v >> (8 * i));
+    }
 }
 
 static uint32_t get_u32(const uint8_t *in)
@@ -89,15 +95,17 @@ size_t sequence_encode(const struct sequence_set *set, uint8_t out[SEQUENCE_BYTE
 
 bool sequence_decode(struct sequence_set *set, uint32_t mark, const uint8_t *bytes, size_t n)
 {
-    if (n % 8 != 0 || n > SEQUENCE_BYTES)
+    if (n % 8 != 0 || n > SEQUENCE_BYTES) {
         return false;
+    }
     set->mark = mark;
     set->count = (uint32_t)(n / 8);
     uint64_t below = mark; /* the next range must leave a gap above it */
     for (uint32_t i = 0; i < set->count; i++) {
         struct sequence_range r = {get_u32(bytes + 8 * (size_t)i), get_u32(bytes + 8 * (size_t)i + 4)};
-        if (r.low <= below + 1 || r.high < r.low)
+        if (r.low <= below + 1 || r.high < r.low) {
             return false;
+        }
         set->ranges[i] = r;
         below = r.high;
     }

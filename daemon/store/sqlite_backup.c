@@ -28,8 +28,9 @@ static void end_backup(struct store_backup *base)
     struct sqlite_backup *b = self(base);
     sqlite3_backup_finish(b->copy);
     sqlite3_close(b->to);
-    if (b->making)
+    if (b->making) {
         unlink(b->making);
+    }
     free(b->making);
     free(b->path);
     free(b);
@@ -43,21 +44,25 @@ static enum profd_status fail(const struct sqlite_backup *b, int rc, struct prof
                                                   b->path, sqlite3_errstr(rc), rc);
 }
 
-/* The whole copy gets its name, unless somebody else has taken it. */
+/* Renames the complete copy, unless the name exists. */
 static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *e)
 {
     struct stat st;
     int fd = open(b->making, O_RDONLY | O_CLOEXEC);
     int synced = fd >= 0 ? fsync(fd) : -1, error = errno;
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
-    if (synced != 0)
+    }
+    if (synced != 0) {
         return profd_error_set(e, PROFD_IO, "cannot sync the copy \"%s\": %s", b->making, strerror(error));
+    }
     int renamed = renameat2(AT_FDCWD, b->making, AT_FDCWD, b->path, RENAME_NOREPLACE);
-    if (renamed != 0 && (errno == EINVAL || errno == ENOSYS)) /* not every file system can refuse to replace */
+    if (renamed != 0 && (errno == EINVAL || errno == ENOSYS)) { /* not every file system can refuse to replace */
         renamed = lstat(b->path, &st) == 0 ? (errno = EEXIST, -1) : rename(b->making, b->path);
-    if (renamed != 0)
+    }
+    if (renamed != 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot name the copy \"%s\": %s", b->path, strerror(errno));
+    }
     free(b->making);
     b->making = NULL;
     return sqlite_sync_directory(b->path, e);
@@ -77,17 +82,20 @@ static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, 
         *left = *left > 0 ? *left : 1;
         return PROFD_OK;
     }
-    if (rc != SQLITE_DONE)
+    if (rc != SQLITE_DONE) {
         return fail(b, rc, e);
+    }
     rc = sqlite3_backup_finish(b->copy);
     b->copy = NULL;
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK) {
         return fail(b, rc, e);
+    }
     rc = sqlite3_close(b->to);
     b->to = NULL;
     enum profd_status status = rc == SQLITE_OK ? name_copy(b, e) : fail(b, rc, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *left = 0;
+    }
     return status;
 }
 
@@ -96,17 +104,19 @@ static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *
 {
     struct stat st;
     bool taken = lstat(b->path, &st) == 0;
-    if (!taken)
+    if (!taken) {
         unlink(b->making); /* left by a daemon that was killed */
+    }
     int fd = taken ? -1 : open(b->making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), error = errno;
     if (fd >= 0) {
         close(fd);
         return PROFD_OK;
     }
     free(b->making);
-    b->making = NULL; /* it is not ours */
-    if (taken)
-        return profd_error_set(e, PROFD_CANT_CREATE, "\"%s\" is there already", b->path);
+    b->making = NULL; /* it belongs to another program */
+    if (taken) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "\"%s\" exists already", b->path);
+    }
     return profd_error_set(e, error == ENOSPC ? PROFD_FULL : PROFD_CANT_CREATE, "cannot create the copy \"%s\": %s",
                            b->path, strerror(error));
 }
@@ -114,43 +124,50 @@ static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *
 static enum profd_status begin_copy(struct sqlite_backup *b, struct profd_error *e)
 {
     enum profd_status status = make_file(b, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     int rc = sqlite3_open_v2(b->making, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK) {
         return fail(b, rc, e);
+    }
     sqlite3_extended_result_codes(b->to, 1);
-    /* Nobody sees the file before it is whole and synced: a journal of its making would serve nobody. */
+    /* The file is invisible until it is complete and synced, so it needs no journal. */
     rc = sqlite3_exec(b->to, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF", NULL, NULL, NULL);
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK) {
         return fail(b, rc, e);
+    }
     b->copy = sqlite3_backup_init(b->to, "main", b->s->db, "main");
     return b->copy ? PROFD_OK : fail(b, sqlite3_extended_errcode(b->to), e);
 }
 
-enum profd_status sqlite_backup_open(struct store *base, const char *path, struct store_backup **out,
-                                     struct profd_error *e)
+enum profd_status sqlite_backup_begin(struct store *base, const char *path, struct store_backup **out,
+                                      struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     int64_t page = 0;
     enum profd_status status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     struct sqlite_backup *b = calloc(1, sizeof *b);
-    if (!b)
+    if (!b) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
+    }
     *b = (struct sqlite_backup){
         .base = {.step = step_backup, .end = end_backup}, .s = s, .path = strdup(path), .page = (int)page};
     if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = begin_copy(b, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *out = &b->base;
-    else
+    } else {
         end_backup(&b->base);
+    }
     return status;
 }
 
@@ -161,21 +178,29 @@ enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store
     char sql[64];
     int64_t page = 0, before = 0, after = 0;
     enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
-    if (status == PROFD_OK)
-        status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &before, e);
-    if (status == PROFD_OK && before > 0) {
-        uint64_t pages = bytes / (uint64_t)page + 1;
-        snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", pages < INT32_MAX ? (int)pages : INT32_MAX);
-        if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-            status = sqlite_fail(s, e);
     }
-    if (status == PROFD_OK)
+    status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
+    if (status == PROFD_OK) {
+        status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &before, e);
+    }
+    if (status == PROFD_OK && before > 0) {
+        /* Each page that moves is written to the log, with those that point to it. */
+        uint64_t pages = bytes / (uint64_t)page + 1, most = (uint64_t)s->log_frames / 4;
+        pages = pages < most ? pages : most;
+        snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", pages < INT32_MAX ? (int)pages : INT32_MAX);
+        if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+            status = sqlite_fail(s, e);
+        }
+    }
+    if (status == PROFD_OK) {
         status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &after, e);
+    }
     status = sqlite_write_end(s, status, e);
-    if (status == PROFD_OK)
-        *progress = (struct store_progress){.more = after > 0 && after < before};
-    return status;
+    if (status != PROFD_OK) {
+        return status;
+    }
+    *progress = (struct store_progress){.more = after > 0 && after < before};
+    return progress->more ? PROFD_OK : sqlite_empty_log(s, false, e);
 }

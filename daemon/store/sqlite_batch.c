@@ -4,6 +4,7 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
+#include "store/sqlite_slice.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -26,13 +27,13 @@ void sqlite_batch_init(struct sqlite_batch *b, struct sqlite_store *s)
 {
     b->s = s;
     b->changed = false;
-    intern_init(&b->builds, 0);
+    hashmap_init(&b->builds, 0);
     sqlite_tally_init(&b->tally);
 }
 
 void sqlite_batch_done(struct sqlite_batch *b)
 {
-    intern_clear(&b->builds);
+    hashmap_clear(&b->builds);
     sqlite_tally_done(&b->tally);
 }
 
@@ -61,15 +62,16 @@ static enum profd_status add_to_builds(struct sqlite_batch *b, const struct stor
 {
     for (uint32_t i = 0; i < series->build_count; i++) {
         struct build_key key = {.build = series->builds[i], .uid = u->uid};
-        struct build_delta *d = intern_find(&b->builds, &key, sizeof key);
+        struct build_delta *d = hashmap_find(&b->builds, &key, sizeof key);
         if (!d) {
             struct build_delta fresh = {.name = u->builds[i].name,
                                         .added = b->s->state.number,
                                         .more = {.first = INT64_MAX, .last = INT64_MIN}};
-            d = intern_put(&b->builds, &key, sizeof key, &fresh, sizeof fresh);
+            d = hashmap_put(&b->builds, &key, sizeof key, &fresh, sizeof fresh);
         }
-        if (!d)
+        if (!d) {
             return no_memory(e);
+        }
         add_to_delta(&d->more, one, i, i == u->program);
     }
     return PROFD_OK;
@@ -81,8 +83,9 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
 {
     bool saturated = false;
     struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
-    if (!sums)
+    if (!sums) {
         return no_memory(e);
+    }
     sqlite_sums_add(sums, one);
     struct sqlite_state *t = &b->s->state;
     sum_add(&t->uploads, one->uploads, &saturated);
@@ -90,6 +93,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     sum_add(&t->calls, one->calls, &saturated);
     t->raw_uploads += one->raw_uploads;
     t->raw_bytes += one->raw_bytes; /* modulo 2^64, as in sqlite_sums_add */
+    t->live_bytes += one->live_bytes;
     return add_to_builds(b, u, series, one, e);
 }
 
@@ -106,25 +110,33 @@ static void sum_up(const struct store_upload *u, size_t builds, struct sqlite_su
     one->inexact = u->inexact;
     one->raw_bytes = u->counts_size;
     one->raw_since = u->received / SECOND;
-    for (size_t i = 0; i < builds; i++)
+    for (size_t i = 0; i < builds; i++) {
         one->shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
+    }
 }
 
 enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_upload *u, int64_t host,
-                                   const struct sqlite_series *series, int64_t *number, struct profd_error *e)
+                                   const struct sqlite_series *series, int64_t instance, int64_t *number,
+                                   struct profd_error *e)
 {
     struct sqlite_sums one;
     *number = sqlite_batch_number(b);
-    enum profd_status status =
-        sqlite_run(b->s, SQL_UPLOAD_ADD,
-                   VALUES(INTEGER(*number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host),
-                          INTEGER(u->start), INTEGER(u->end - u->start), INTEGER(u->inexact),
-                          INTEGER(u->processes_started), INTEGER(u->group), BLOB(u->counts, u->counts_size)),
-                   e);
-    if (status != PROFD_OK)
+    enum profd_status status = sqlite_run(
+        b->s, SQL_UPLOAD_ADD,
+        VALUES(INTEGER(*number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host), INTEGER(u->start),
+               INTEGER(u->end - u->start), INTEGER(u->inexact), INTEGER(u->processes_started), INTEGER(u->group),
+               BLOB(u->counts, u->counts_size), INTEGER(instance != 0 ? SQLITE_SLICE_NARROW : 0), INTEGER(instance)),
+        e);
+    if (status != PROFD_OK) {
         return status;
+    }
     sum_up(u, series->build_count, &one);
-    return sqlite_batch_add(b, u, series, &one, e);
+    one.live_bytes = instance != 0 ? u->counts_size : 0;
+    if (instance != 0) {
+        status = sqlite_slice_add(
+            b->s, &(struct sqlite_slice){series->id, SQLITE_SLICE_NARROW, u->end, instance, *number}, e);
+    }
+    return status == PROFD_OK ? sqlite_batch_add(b, u, series, &one, e) : status;
 }
 
 /* Adds what the table says already. */
@@ -135,15 +147,19 @@ static enum profd_status add_stored(struct sqlite_batch *b, const struct build_k
     bool row = false, saturated = false;
     enum profd_status status =
         sqlite_start(b->s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(b->s, q, &row, e);
-    if (status != PROFD_OK || !row)
+    }
+    if (status != PROFD_OK || !row) {
         return status;
+    }
     x->is_program |= sqlite3_column_int(q, 0) != 0;
-    if (sqlite3_column_int64(q, 1) < x->first)
+    if (sqlite3_column_int64(q, 1) < x->first) {
         x->first = sqlite3_column_int64(q, 1);
-    if (sqlite3_column_int64(q, 2) > x->last)
+    }
+    if (sqlite3_column_int64(q, 2) > x->last) {
         x->last = sqlite3_column_int64(q, 2);
+    }
     sum_add(&x->uploads, (uint64_t)sqlite3_column_int64(q, 3), &saturated);
     sum_add(&x->processes, (uint64_t)sqlite3_column_int64(q, 4), &saturated);
     sum_add(&x->nanoseconds, (uint64_t)sqlite3_column_int64(q, 5), &saturated);
@@ -159,17 +175,20 @@ static enum profd_status flush_build(struct sqlite_batch *b, const struct build_
     int64_t epoch = b->s->state.number;
     struct sqlite_shown *x = &d->more;
     enum profd_status status = add_stored(b, key, x, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_run(b->s, SQL_BUILD_USER_SET,
                             VALUES(INTEGER(key->build), INTEGER(key->uid), INTEGER(epoch), INTEGER(d->added),
                                    INTEGER(x->is_program), INTEGER(x->first), INTEGER(x->last), INTEGER(x->uploads),
                                    INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls),
                                    INTEGER(x->inexact), TEXT(d->name)),
                             e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(b->s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(epoch)), e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(b->s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(epoch)), e);
+    }
     return status;
 }
 
@@ -178,15 +197,17 @@ enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error 
     enum profd_status status = PROFD_OK;
     size_t position = 0;
     const void *key;
-    if (!b->changed)
+    if (!b->changed) {
         return PROFD_OK;
-    for (struct build_delta *d; status == PROFD_OK && (d = intern_next(&b->builds, &position, &key, NULL, NULL));) {
-        struct build_key copy; /* keys stand unaligned in the table */
+    }
+    for (struct build_delta *d; status == PROFD_OK && (d = hashmap_next(&b->builds, &position, &key));) {
+        struct build_key copy; /* keys are unaligned */
         memcpy(&copy, key, sizeof copy);
         status = flush_build(b, &copy, d, e);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_tally_flush(b->s, &b->tally, e);
+    }
     b->s->state.list_epoch = b->s->state.number;
     return status == PROFD_OK ? sqlite_save_state(b->s, e) : status;
 }

@@ -6,7 +6,7 @@
 
 struct sqlite_batch {
     struct sqlite_store *s;
-    struct intern builds; /* build, user → what is added to the row that lists show */
+    struct hashmap builds; /* build, user → what is added to the row that lists show */
     struct sqlite_tally tally;
     bool changed;
 };
@@ -15,9 +15,11 @@ void sqlite_batch_init(struct sqlite_batch *b, struct sqlite_store *s);
 void sqlite_batch_done(struct sqlite_batch *b);
 /* Gives the next number to what is stored now. */
 int64_t sqlite_batch_number(struct sqlite_batch *b);
-/* Stores an upload as it is and adds it up; *number is its. series: its, interned. */
+/* Stores an upload as it is and adds it up; *number is its. series: its, interned. instance: the live process
+ * that it is of and that a slice begins with it for; 0: none. */
 enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_upload *u, int64_t host,
-                                   const struct sqlite_series *series, int64_t *number, struct profd_error *e);
+                                   const struct sqlite_series *series, int64_t instance, int64_t *number,
+                                   struct profd_error *e);
 /* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series,
  * its builds, and everything. Of u only uid, end, program and the builds' names are looked at. */
 enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,

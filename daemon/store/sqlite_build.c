@@ -17,17 +17,21 @@ enum profd_status sqlite_find_builds(struct store *base, const struct store_scop
     sqlite3_stmt *q;
     bool row = false;
     size_t n = 0;
-    /* The statements that look at everybody's builds have one parameter. */
+    /* The statements over all users' builds have one parameter. */
     const struct sqlite_value values[] = {TEXT(prefix), INTEGER(scope->uid)};
     enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    while (n < 2 && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row)
+    }
+    while (n < 2 && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         snprintf(found[n++].text, sizeof found[0].text, "%s", sqlite_text(q, 0));
-    if (row)
+    }
+    if (row) {
         sqlite_finish(q);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         *count = n;
+    }
     return status;
 }
 
@@ -58,8 +62,9 @@ static enum profd_status add_uid(struct building *b, uint32_t uid, struct profd_
     if (b->uid_count == b->uid_capacity) {
         size_t capacity = b->uid_capacity == 0 ? 8 : 2 * b->uid_capacity;
         uint32_t *uids = realloc(b->uids, capacity * sizeof *uids);
-        if (!uids)
+        if (!uids) {
             return no_memory(e);
+        }
         b->uids = uids;
         b->uid_capacity = capacity;
     }
@@ -77,16 +82,19 @@ static enum profd_status add_user_row(struct building *b, sqlite3_stmt *q, struc
         b->row_id = sqlite3_column_int64(q, 1);
         snprintf(r->build_id.text, sizeof r->build_id.text, "%s", sqlite_text(q, 0));
     }
-    if (first || start < r->first_seen)
+    if (first || start < r->first_seen) {
         r->first_seen = start;
-    if (first || end > r->last_seen)
+    }
+    if (first || end > r->last_seen) {
         r->last_seen = end;
+    }
     if (first || added < b->added) {
         free(b->name);
         b->added = added;
         b->name = strdup(sqlite_text(q, 3));
-        if (!b->name)
+        if (!b->name) {
             return no_memory(e);
+        }
     }
     r->is_program |= sqlite3_column_int(q, 4) != 0;
     sum_add(&r->uploads, (uint64_t)sqlite3_column_int64(q, 7), &saturated);
@@ -97,28 +105,39 @@ static enum profd_status add_user_row(struct building *b, sqlite3_stmt *q, struc
     return add_uid(b, (uint32_t)sqlite3_column_int64(q, 2), e);
 }
 
-/* Who gets the rows: one of the two. */
+/* The receiver of the rows: one of the two. */
 struct build_sink {
     bool (*each)(void *context, const struct build_row *row);
     void (*once)(void *context, const struct build_row *row);
     void *context;
+    const struct store_scope *scope;
     size_t left;
 };
 
-/* Gives the finished row to the caller. *more: whether he wants another. */
+/* Passes the finished row to the caller. *more: whether the caller wants another. */
 static enum profd_status emit(struct sqlite_store *s, struct building *b, struct build_sink *sink, bool *more,
                               struct profd_error *e)
 {
     struct sqlite_choice choice = {.object = 0};
     enum profd_status status = sqlite_choose_object(s, b->row_id, b->uids, b->uid_count, &choice, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
+    const struct store_filter filter = {.build_id = b->row.build_id.text};
+    struct store_living unread;
+    status = store_get_living(&s->base, STORE_UNREAD, sink->scope, &filter, &unread, e);
+    if (status != PROFD_OK) {
+        free(choice.note);
+        return status;
+    }
+    b->row.inexact |= unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
     b->row.name = b->name;
     b->row.has_names = choice.object != 0 && choice.has_names;
     b->row.note = choice.note ? choice.note : "";
     sink->left--;
-    if (sink->once)
+    if (sink->once) {
         sink->once(sink->context, &b->row);
+    }
     *more = (!sink->each || sink->each(sink->context, &b->row)) && sink->left > 0;
     free(choice.note);
     return PROFD_OK;
@@ -133,8 +152,9 @@ static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql whi
     bool row = true, more = true;
     const struct sqlite_value values[] = {TEXT(text), INTEGER(scope->uid)};
     enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     while (status == PROFD_OK && more && row) {
         status = sqlite_next(s, q, &row, e);
         bool other = status == PROFD_OK && b.uid_count > 0 && (!row || sqlite3_column_int64(q, 1) != b.row_id);
@@ -143,11 +163,13 @@ static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql whi
             ++*emitted;
             building_done(&b);
         }
-        if (status == PROFD_OK && row && more)
+        if (status == PROFD_OK && row && more) {
             status = add_user_row(&b, q, e);
+        }
     }
-    if (row)
+    if (row) {
         sqlite_finish(q);
+    }
     building_done(&b);
     return status;
 }
@@ -157,12 +179,13 @@ enum profd_status sqlite_each_build(struct store *base, const struct store_scope
                                     void *context, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    struct build_sink sink = {.each = each, .context = context, .left = limit};
+    struct build_sink sink = {.each = each, .context = context, .scope = scope, .left = limit};
     size_t emitted = 0;
     bool began;
     enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = list_builds(s, scope->all ? SQL_EACH_BUILD_ALL : SQL_EACH_BUILD_UID, after, scope, &sink, &emitted, e);
     return sqlite_read_end(s, began, status, e);
 }
@@ -172,40 +195,35 @@ enum profd_status sqlite_get_build(struct store *base, const struct store_scope 
                                    struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    struct build_sink sink = {.once = each, .context = context, .left = 1};
+    struct build_sink sink = {.once = each, .context = context, .scope = scope, .left = 1};
     size_t emitted = 0;
     bool began;
     enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = list_builds(s, scope->all ? SQL_GET_BUILD_ALL : SQL_GET_BUILD_UID, build_id, scope, &sink, &emitted, e);
-    if (status == PROFD_OK && emitted == 0)
+    if (status == PROFD_OK && emitted == 0) {
         status = profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+    }
     return sqlite_read_end(s, began, status, e);
 }
 
-/* The salt tells databases apart: an ETag of one that was removed must not fit its successor. */
-static enum profd_status make_epoch(struct sqlite_store *s, int64_t number, uint64_t *epoch, int64_t *list_epoch,
+/* number NULL: the list of all users' builds. */
+static enum profd_status make_epoch(struct sqlite_store *s, const int64_t *number, struct store_epoch *epoch,
                                     struct profd_error *e)
 {
-    sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
-    if (status == PROFD_OK)
-        status = sqlite_next(s, q, &row, e);
-    if (!row)
-        return status;
-    if (list_epoch)
-        *list_epoch = sqlite3_column_int64(q, 1);
-    if (list_epoch && number < 0)
-        number = *list_epoch;
-    *epoch = number == 0 ? 0 : (uint64_t)sqlite3_column_int64(q, 2) << 44 | (uint64_t)number;
-    sqlite_finish(q);
-    return PROFD_OK;
+    struct sqlite_state state;
+    enum profd_status status = sqlite_load_state(s, &state, e);
+    if (status == PROFD_OK) {
+        *epoch = (struct store_epoch){.number = (uint64_t)(number ? *number : state.list_epoch),
+                                      .salt = (uint64_t)state.salt};
+    }
+    return status;
 }
 
 enum profd_status sqlite_epoch(struct store *base, const struct store_scope *scope, const char *build_id,
-                               uint64_t *epoch, struct profd_error *e)
+                               struct store_epoch *epoch, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     int64_t number = 0;
@@ -213,19 +231,35 @@ enum profd_status sqlite_epoch(struct store *base, const struct store_scope *sco
     enum profd_status status =
         scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &number, &found, e)
                    : sqlite_find(s, SQL_EPOCH_UID, VALUES(TEXT(build_id), INTEGER(scope->uid)), &number, &found, e);
-    return status == PROFD_OK ? make_epoch(s, number, epoch, NULL, e) : status;
+    return status == PROFD_OK ? make_epoch(s, &number, epoch, e) : status;
 }
 
-enum profd_status sqlite_epoch_all(struct store *base, const struct store_scope *scope, uint64_t *epoch,
+enum profd_status sqlite_epoch_all(struct store *base, const struct store_scope *scope, struct store_epoch *epoch,
                                    struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    int64_t number = 0, list_epoch;
+    int64_t number = 0;
     bool found = false;
-    if (scope->all)
-        return make_epoch(s, -1, epoch, &list_epoch, e);
-    enum profd_status status = sqlite_find(s, SQL_LIST_EPOCH_UID, VALUES(INTEGER(scope->uid)), &number, &found, e);
-    return status == PROFD_OK ? make_epoch(s, number, epoch, NULL, e) : status;
+    enum profd_status status =
+        scope->all ? PROFD_OK : sqlite_find(s, SQL_LIST_EPOCH_UID, VALUES(INTEGER(scope->uid)), &number, &found, e);
+    return status == PROFD_OK ? make_epoch(s, scope->all ? NULL : &number, epoch, e) : status;
+}
+
+static enum profd_status read_migration(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_MIGRATION_LEFT, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (row) {
+        t->migration_steps = (uint64_t)sqlite3_column_int64(q, 0);
+        t->migration_done = (uint64_t)sqlite3_column_int64(q, 1);
+        t->migration_total = (uint64_t)sqlite3_column_int64(q, 2);
+        sqlite_finish(q);
+    }
+    return status;
 }
 
 static enum profd_status read_totals(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
@@ -234,8 +268,9 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
     bool row = false;
     struct sqlite_state state = {.number = 0};
     enum profd_status status = sqlite_start(s, SQL_TOTALS, NULL, 0, &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     if (row) {
         t->builds = (uint64_t)sqlite3_column_int64(q, 0);
         t->builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
@@ -243,10 +278,12 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
         row = false;
         status = sqlite_load_state(s, &state, e);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     if (row) {
         uint64_t page = (uint64_t)sqlite3_column_int64(q, 1);
         t->file_bytes = (uint64_t)sqlite3_column_int64(q, 0) * page;
@@ -262,7 +299,7 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
     t->raw_uploads = state.raw_uploads;
     t->raw_bytes = state.raw_bytes;
     t->rollups = state.rollups;
-    return status;
+    return status == PROFD_OK ? read_migration(s, t, e) : status;
 }
 
 enum profd_status sqlite_get_totals(struct store *base, struct store_totals *out, struct profd_error *e)
@@ -273,11 +310,13 @@ enum profd_status sqlite_get_totals(struct store *base, struct store_totals *out
     char log[4200];
     bool began;
     enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = sqlite_read_end(s, began, read_totals(s, &t, e), e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     snprintf(log, sizeof log, "%s-wal", s->path);
     t.wal_bytes = stat(log, &st) == 0 ? (uint64_t)st.st_size : 0;
     *out = t;

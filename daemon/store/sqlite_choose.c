@@ -1,4 +1,4 @@
-/* Which object may name a build's functions, for whom (DECISIONS 12). */
+/* Chooses the object that names a build's functions for a user (DECISIONS 12). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +21,9 @@ static void judge_candidate(struct candidate *c, size_t uid_count, struct candid
     if (c->readable && (c->trusted || by_all)) {
         if (best->object == 0 || c->has_names > best->has_names ||
             (c->has_names == best->has_names &&
-             (c->trusted > best->trusted || (c->trusted == best->trusted && c->delivered > best->delivered))))
+             (c->trusted > best->trusted || (c->trusted == best->trusted && c->delivered > best->delivered)))) {
             target = best;
+        }
     } else if (!c->readable && c->delivered > failure->delivered) {
         target = failure;
     }
@@ -40,10 +41,11 @@ static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
     size_t low = 0, high = n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (uids[middle] < uid)
+        if (uids[middle] < uid) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < n && uids[low] == uid;
 }
@@ -59,8 +61,9 @@ static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const
     c->has_names = sqlite3_column_int(q, 2) != 0;
     c->trusted |= trusted;
     c->matched += member;
-    if ((!trusted && !member) || delivered <= c->delivered)
+    if ((!trusted && !member) || delivered <= c->delivered) {
         return PROFD_OK;
+    }
     c->delivered = delivered;
     free(c->note);
     c->note = strdup(sqlite_text(q, 6));
@@ -80,8 +83,9 @@ enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, co
             current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
         }
         status = fold_sender(&current, q, uids, uid_count, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
     judge_candidate(&current, uid_count, &best, &failure);
     if (status == PROFD_OK) {

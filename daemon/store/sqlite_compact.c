@@ -3,7 +3,8 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
-#include "store/sqlite_rollup.h"
+#include "store/sqlite_slice.h"
+#include "store/sqlite_users.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -12,7 +13,7 @@ struct rolling {
     struct sqlite_store *s;
     struct arena *arena;
     struct sqlite_folding folding;
-    uint64_t bytes;
+    uint64_t bytes, live_bytes;
     int64_t last_number;
     bool all; /* no upload of the hour is left */
 };
@@ -23,34 +24,42 @@ static enum profd_status no_memory(struct profd_error *e)
 }
 
 /* Adds a row of SQL_RAW_EACH. */
-static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, size_t builds, struct profd_error *e)
+static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const struct sqlite_identity *series,
+                                  struct profd_error *e)
 {
     struct counts c;
     size_t n;
     struct sqlite_rolled *out = &r->folding.out;
     bool saturated = false;
     int64_t number = sqlite3_column_int64(q, 0), host = sqlite3_column_int64(q, 1), start = sqlite3_column_int64(q, 2);
-    int64_t end = start + sqlite3_column_int64(q, 3);
+    int64_t end = start + sqlite3_column_int64(q, 3), parts = sqlite3_column_int64(q, 9);
+    const struct sqlite_slice slice = {series->id, sqlite3_column_int(q, 8), end, sqlite3_column_int64(q, 10), number};
     const uint8_t *bytes = sqlite_blob(q, 7, &n);
-    enum profd_status status = counts_decode(bytes, n, (uint32_t)builds, &c, e);
-    if (status != PROFD_OK)
+    enum profd_status status = counts_decode(bytes, n, (uint32_t)series->build_count, &c, e);
+    if (status != PROFD_OK) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "database %s: upload %lld",
                                 r->s->path, (long long)number);
+    }
     status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, (uint32_t)sqlite3_column_int(q, 6), e);
     counts_done(&c);
-    out->uploads++;
+    out->uploads += (uint64_t)parts;
+    struct process_groups started = {.unknown = 0};
+    started.of[sqlite3_column_int(q, 6) & (int)(PROCESS_GROUPS - 1)] = (uint64_t)sqlite3_column_int64(q, 5);
+    process_groups_add(&out->groups, &started);
     sum_add(&out->processes, (uint64_t)sqlite3_column_int64(q, 5), &saturated);
     out->inexact |= (uint32_t)sqlite3_column_int64(q, 4) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
     out->number = number < out->number ? number : out->number;
     out->first = start < out->first ? start : out->first;
     out->last = end > out->last ? end : out->last;
     r->bytes += n;
+    r->live_bytes += slice.width > 0 ? n : 0;
     r->last_number = number;
     bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
     if (status == PROFD_OK && !known &&
-        !sqlite_hosts_merge(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count))
+        !sqlite_hosts_merge(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
         status = no_memory(e);
-    return status;
+    }
+    return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
 }
 
 static enum profd_status take_uploads(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
@@ -62,7 +71,7 @@ static enum profd_status take_uploads(struct rolling *r, const struct sqlite_ide
     enum profd_status status =
         sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
-        status = take_raw(r, q, series->build_count, e);
+        status = take_raw(r, q, series, e);
         budget->uploads -= budget->uploads > 0;
         if (status != PROFD_OK || sqlite_budget_spent(budget)) {
             sqlite_finish(q);
@@ -81,27 +90,36 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
     uint64_t uploads = r->folding.out.uploads;
     struct sqlite_state *t = &r->s->state;
     enum profd_status status = sqlite_ledger_load(r->s, series->id, hour, series->build_count, &sums, &found, e);
-    if (status == PROFD_OK && (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes ||
-                               t->raw_uploads < uploads || t->raw_bytes < r->bytes))
+    if (status == PROFD_OK &&
+        (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes || sums.live_bytes < r->live_bytes ||
+         t->raw_uploads < uploads || t->raw_bytes < r->bytes || t->live_bytes < r->live_bytes)) {
         status = profd_error_set(e, PROFD_DAMAGED,
                                  "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
                                  r->s->path, (long long)series->id, (long long)hour);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     sums.raw_uploads -= uploads;
     sums.raw_bytes -= r->bytes;
+    sums.live_bytes -= r->live_bytes;
     r->all = sums.raw_uploads == 0;
     t->raw_uploads -= uploads;
     t->raw_bytes -= r->bytes;
+    t->live_bytes -= r->live_bytes;
     status = sqlite_ledger_set(r->s, series->id, hour, &sums, e);
-    if (status == PROFD_OK && r->all)
+    if (status == PROFD_OK && r->all) {
         status = sqlite_run(r->s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_series_load(r->s, series->id, series->build_count, &sums, &found, e);
-    if (status != PROFD_OK || !found)
+    }
+    if (status != PROFD_OK || !found) {
         return status;
+    }
     sums.raw_uploads -= uploads;
     sums.raw_bytes -= r->bytes;
+    sums.live_bytes -= r->live_bytes;
     return sqlite_series_save(r->s, series->id, &sums, e);
 }
 
@@ -112,10 +130,12 @@ static enum profd_status add_to_pyramid(struct rolling *r, const struct sqlite_i
     const struct sqlite_rolled *more = &r->folding.out;
     bool folded;
     enum profd_status status = sqlite_rollup_add(r->s, r->arena, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e);
-    if (status == PROFD_OK && folded)
+    if (status == PROFD_OK && folded) {
         status = sqlite_rollup_add(r->s, r->arena, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e);
-    if (status == PROFD_OK && folded)
+    }
+    if (status == PROFD_OK && folded) {
         status = sqlite_rollup_add(r->s, r->arena, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    }
     return status;
 }
 
@@ -123,19 +143,24 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
                               struct sqlite_budget *budget, struct profd_error *e)
 {
     enum profd_status status = sqlite_folding_begin(&r->folding, r->arena, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = take_uploads(r, series, hour, budget, e);
-    if (status == PROFD_OK && r->folding.out.uploads == 0)
+    }
+    if (status == PROFD_OK && r->folding.out.uploads == 0) {
         status = profd_error_set(e, PROFD_DAMAGED,
                                  "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
                                  r->s->path, (long long)series->id, (long long)hour);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_folding_finish(&r->folding, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = add_to_pyramid(r, series, hour, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(r->s, SQL_RAW_REMOVE,
                             VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(hour), INTEGER(r->last_number)), e);
+    }
     return status == PROFD_OK ? enter_rolled(r, series, hour, e) : status;
 }
 
@@ -145,8 +170,10 @@ static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64
 {
     s->state = *before;
     enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
-    if (status == PROFD_OK)
+    sqlite_users_forget(s);
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e);
+    }
     return status == PROFD_OK ? sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e)
                               : status;
 }
@@ -159,17 +186,22 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
     struct sqlite_state before = s->state;
     bool found;
     *readable = true;
-    enum profd_status status = r.arena ? sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e) : no_memory(e);
+    enum profd_status status = r.arena ? sqlite_users_flush(s, e) : no_memory(e); /* only what follows may be undone */
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e);
+    }
     if (status != PROFD_OK) {
         arena_free(r.arena);
         return status;
     }
     status = sqlite_series_identify(s, r.arena, series, &identity, &found, e);
-    if (status == PROFD_OK && !found)
+    if (status == PROFD_OK && !found) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has uploads but no row", s->path,
                                  (long long)series);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = roll(&r, &identity, hour, budget, e);
+    }
     arena_free(r.arena);
     if (status == PROFD_DAMAGED && s->broken == PROFD_OK) {
         *readable = false;
@@ -180,7 +212,7 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
     return status == PROFD_OK ? sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e) : status;
 }
 
-/* The next uploads that the policy wants rolled up. */
+/* Finds the next uploads to roll up. */
 static enum profd_status find_raw(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
                                   int64_t *series, int64_t *hour, bool *found, struct profd_error *e)
 {
@@ -188,10 +220,12 @@ static enum profd_status find_raw(struct sqlite_store *s, const struct store_pol
     bool row = false;
     *found = false;
     enum profd_status status = sqlite_start(s, SQL_LEDGER_RAW, NULL, 0, &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
-    if (!row)
+    }
+    if (!row) {
         return status;
+    }
     *found = sqlite3_column_int64(q, 0) < (now - policy->raw_age) / SECOND || s->state.raw_bytes > policy->raw_bytes;
     *series = sqlite3_column_int64(q, 1);
     *hour = sqlite3_column_int64(q, 2);
@@ -205,8 +239,9 @@ static enum profd_status find_open(struct sqlite_store *s, int level, int64_t be
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     *found = row;
     if (row) {
         *series = sqlite3_column_int64(q, 0);
@@ -228,14 +263,17 @@ static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, c
         struct sqlite_rolled row;
         status = sqlite_find(s, SQL_ROLLUP_OPEN_AT,
                              VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e);
-        if (status != PROFD_OK || !found)
+        if (status != PROFD_OK || !found) {
             break;
+        }
         arena_reset(scratch);
         status = sqlite_rollup_load(s, scratch, series->id, level, at, series->build_count, &row, &found, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = sqlite_folding_add(f, &row, e);
-        if (status == PROFD_OK)
+        }
+        if (status == PROFD_OK) {
             status = sqlite_run(s, SQL_ROLLUP_FOLD, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at)), e);
+        }
         at++;
     }
     return status;
@@ -250,21 +288,27 @@ static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct ar
     bool found, folded = false;
     int64_t last = level == SQLITE_LEVEL_HOUR ? at / 24 * 24 + 23 : INT64_MAX;
     enum profd_status status = sqlite_series_identify(s, a, series, &identity, &found, e);
-    if (status == PROFD_OK && !found)
+    if (status == PROFD_OK && !found) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
                                  (long long)series);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_folding_begin(&f, a, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = gather(s, scratch, &identity, level, at, last, budget, &f, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_folding_finish(&f, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = level == SQLITE_LEVEL_HOUR
                      ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
                      : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
-    if (status == PROFD_OK && folded)
+    }
+    if (status == PROFD_OK && folded) {
         status = sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
+    }
     return status;
 }
 
@@ -287,19 +331,28 @@ static enum profd_status work_once(struct sqlite_store *s, const struct store_po
     int level = SQLITE_LEVEL_HOUR;
     bool readable;
     enum profd_status status = find_raw(s, policy, now, &series, &at, found, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (*found)
+    }
+    if (*found) {
         return sqlite_roll_hour(s, series, at, budget, &readable, progress, e);
-    if (s->no_folding)
-        return PROFD_OK;
+    }
+    if (s->state.live_bytes > policy->raw_bytes / STORE_LIVE_PART && !s->no_widening) {
+        status = sqlite_slice_widen(s, found, progress, e);
+        s->no_widening = status == PROFD_DAMAGED && s->broken == PROFD_OK;
+    }
+    if (status != PROFD_OK || *found || s->no_folding) {
+        return status;
+    }
     /* A day whose uploads could all have been rolled up by their age has all of its hours; what comes later is added.
      */
     status = find_open(s, level, (now - policy->raw_age) / SQLITE_DAY * 24, &series, &at, found, e);
-    if (status == PROFD_OK && !*found)
+    if (status == PROFD_OK && !*found) {
         status = find_open(s, level = SQLITE_LEVEL_DAY, INT64_MAX, &series, &at, found, e);
-    if (status != PROFD_OK || !*found)
+    }
+    if (status != PROFD_OK || !*found) {
         return status;
+    }
     progress->rows++;
     status = fold_once(s, series, level, at, budget, e);
     s->no_folding = status == PROFD_DAMAGED && s->broken == PROFD_OK;
@@ -314,18 +367,21 @@ enum profd_status sqlite_compact(struct store *base, const struct store_policy *
     struct store_progress progress = {.more = false};
     bool found = true, doomed = false;
     enum profd_status status = sqlite_upkeep_begin(s, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = sqlite_reclaim(s, &budget, &doomed, &progress, e);
-    while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&budget))
+    while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&budget)) {
         status = work_once(s, policy, now, &budget, &found, &progress, e);
+    }
     status = sqlite_upkeep_end(s, status, e);
-    if (status == PROFD_DAMAGED && s->no_folding) { /* undone; the rest of the work can go on */
+    if (status == PROFD_DAMAGED && (s->no_folding || s->no_widening)) { /* undone; the rest of the work can go on */
         progress = (struct store_progress){.more = false};
         status = PROFD_OK;
     }
     progress.more = found || doomed;
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = progress;
+    }
     return status;
 }

@@ -1,4 +1,5 @@
-/* Deleting what a program sent: nobody sees it from one commit on; its rows go in slices (sqlite_reclaim). */
+/* Deletes the uploads of a program: one commit makes them invisible, and their rows are removed in slices
+ * (sqlite_reclaim). */
 #include "core/sum.h"
 #include "store/sqlite_rollup.h"
 
@@ -15,15 +16,18 @@ static enum profd_status refuse(struct sqlite_store *s, const struct store_scope
     bool row = false;
     enum profd_status status = sqlite_start(s, SQL_PROGRAM_OF_LIBRARY,
                                             VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (!row)
+    }
+    if (!row) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-    status = profd_error_set(e, PROFD_REFUSED,
-                             "build %s is not a program but a library of programs such as %s (%s): delete these",
-                             build_id, sqlite_text(q, 0), sqlite_text(q, 1));
+    }
+    status = profd_error_set(
+        e, PROFD_REFUSED, "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
+        build_id, sqlite_text(q, 0), sqlite_text(q, 1));
     sqlite_finish(q);
     return status;
 }
@@ -35,16 +39,20 @@ static enum profd_status doom_series(struct sqlite_store *s, struct arena *a, in
     struct sqlite_sums gone, none;
     bool found, saturated = false;
     enum profd_status status = sqlite_series_identify(s, a, id, &series, &found, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_series_load(s, id, series.build_count, &gone, &found, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     sqlite_sums_init(&none, series.build_count);
     status = sqlite_run(s, SQL_DOOMED_ADD, VALUES(INTEGER(id)), e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_series_remove(s, &series, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_withdraw(w, &series, &gone, &none, e);
+    }
     sqlite_retired_add(&s->state, &gone);
     sum_add(uploads, gone.uploads, &saturated);
     return status;
@@ -60,8 +68,9 @@ static enum profd_status doom_program(struct sqlite_store *s, const struct store
         int64_t series = 0;
         status = sqlite_find(s, SQL_SERIES_OF_PROGRAM, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)),
                              &series, &found, e);
-        if (status != PROFD_OK || !found)
+        if (status != PROFD_OK || !found) {
             break;
+        }
         *any = true;
         arena_reset(a);
         status = doom_series(s, a, series, w, uploads, e);
@@ -76,18 +85,24 @@ static enum profd_status delete_program(struct sqlite_store *s, const struct sto
     int64_t build = 0, one;
     bool known = false, any = false, named = true;
     enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &known, e);
-    if (status == PROFD_OK && !known)
+    if (status == PROFD_OK && !known) {
         status = profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = doom_program(s, scope, build, w, uploads, &any, e);
-    if (status == PROFD_OK && !any)
+    }
+    if (status == PROFD_OK && !any) {
         return refuse(s, scope, build_id, build, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_withdrawal_apply(s, w, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_BUILD_IS_MEMBER, VALUES(INTEGER(build)), &one, &named, e);
-    if (status == PROFD_OK && !named)
+    }
+    if (status == PROFD_OK && !named) {
         status = sqlite_symbols_remove(s, build, e);
+    }
     return status;
 }
 
@@ -98,13 +113,15 @@ enum profd_status sqlite_delete_build(struct store *base, const struct store_sco
     struct sqlite_withdrawal w;
     uint64_t removed = 0;
     enum profd_status status = sqlite_upkeep_begin(s, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     sqlite_withdrawal_init(&w);
     status = delete_program(s, scope, build_id, &w, &removed, e);
     status = sqlite_upkeep_end(s, status, e);
     sqlite_withdrawal_done(&w);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *uploads = removed;
+    }
     return status;
 }

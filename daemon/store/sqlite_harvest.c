@@ -1,11 +1,12 @@
-/* Live processes: what they counted since their snapshot goes into their upload of the hour, and the new snapshot
- * beside it. */
+/* Live processes: what they counted since their snapshot goes into their upload of the slice of time, and the new
+ * snapshot beside it. */
 #include <stdlib.h>
 
 #include "core/increment.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_batch.h"
+#include "store/sqlite_slice.h"
 
 /* One transaction's worth of harvests. */
 struct harvesting {
@@ -20,6 +21,7 @@ struct instance {
     uint64_t generation; /* 0: not known */
     bool has_upload;
     int64_t upload, series, hour;
+    int64_t seen;
 };
 
 /* An upload that may grow. */
@@ -29,6 +31,7 @@ struct growing {
     uint64_t started;
     int64_t host;
     size_t size; /* of its counts, encoded */
+    int width;   /* of its slice; 0: it has none yet */
     struct counts counts;
 };
 
@@ -40,46 +43,53 @@ static enum profd_status load_instance(struct sqlite_store *s, const struct stor
     *out = (struct instance){.known = false};
     enum profd_status status =
         sqlite_start(s, SQL_INSTANCE_GET, VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
-    if (!row)
+    }
+    if (!row) {
         return status;
+    }
     *out = (struct instance){.known = true,
                              .id = sqlite3_column_int64(q, 0),
                              .generation = (uint64_t)sqlite3_column_int64(q, 1),
                              .has_upload = sqlite3_column_type(q, 2) != SQLITE_NULL,
                              .upload = sqlite3_column_int64(q, 2),
                              .series = sqlite3_column_int64(q, 3),
-                             .hour = sqlite3_column_int64(q, 4)};
+                             .hour = sqlite3_column_int64(q, 4),
+                             .seen = sqlite3_column_int64(q, 5)};
     sqlite_finish(q);
     return PROFD_OK;
 }
 
-static enum profd_status save_instance(struct sqlite_store *s, const struct store_harvest *h, struct instance *i,
+/* Its row, which uploads name. */
+static enum profd_status add_instance(struct sqlite_store *s, const struct store_harvest *h, struct instance *i,
+                                      struct profd_error *e)
+{
+    enum profd_status status = sqlite_run(s, SQL_INSTANCE_ADD,
+                                          VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance),
+                                                 INTEGER(h->base + 1), INTEGER(h->upload.received), INTEGER(h->ended)),
+                                          e);
+    i->id = sqlite3_last_insert_rowid(s->db);
+    i->known = true;
+    return status;
+}
+
+static enum profd_status save_instance(struct sqlite_store *s, const struct store_harvest *h, const struct instance *i,
                                        struct profd_error *e)
 {
-    enum profd_status status;
     struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
                         series = i->has_upload ? INTEGER(i->series) : NOTHING,
                         hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
-    if (i->known) {
-        status = sqlite_run(s, SQL_INSTANCE_SET,
-                            VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour,
-                                   INTEGER(h->upload.received), INTEGER(h->ended)),
-                            e);
-    } else {
-        status = sqlite_run(s, SQL_INSTANCE_ADD,
-                            VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance), INTEGER(h->base + 1),
-                                   upload, series, hour, INTEGER(h->upload.received), INTEGER(h->ended)),
-                            e);
-        i->id = sqlite3_last_insert_rowid(s->db);
-    }
+    enum profd_status status = sqlite_run(s, SQL_INSTANCE_SET,
+                                          VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour,
+                                                 INTEGER(h->upload.received), INTEGER(h->ended), INTEGER(s->base.run)),
+                                          e);
     return status == PROFD_OK
                ? sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e)
                : status;
 }
 
-/* The upload of the instance that is of this hour and series, if it is still single and can be read. */
+/* The upload of the instance in its hour and series, if it is still single and can be read. */
 static enum profd_status load_growing(struct sqlite_store *s, const struct instance *i, size_t builds,
                                       struct growing *g, bool *found, struct profd_error *e)
 {
@@ -90,10 +100,12 @@ static enum profd_status load_growing(struct sqlite_store *s, const struct insta
     enum profd_status status = sqlite_start(
         s, SQL_UPLOAD_GROWING,
         VALUES(INTEGER(i->upload), INTEGER(i->series), INTEGER(i->hour), INTEGER(STORE_GROWN_MOST)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, found, e);
-    if (!*found)
+    }
+    if (!*found) {
         return status;
+    }
     *g = (struct growing){.host = sqlite3_column_int64(q, 0),
                           .start = sqlite3_column_int64(q, 1),
                           .end = sqlite3_column_int64(q, 1) + sqlite3_column_int64(q, 2),
@@ -102,12 +114,14 @@ static enum profd_status load_growing(struct sqlite_store *s, const struct insta
                           .group = (uint32_t)sqlite3_column_int64(q, 5)};
     const uint8_t *bytes = sqlite_blob(q, 6, &n);
     g->size = n;
+    g->width = sqlite3_column_int(q, 7);
     status = counts_decode(bytes, n, (uint32_t)builds, &g->counts, &why);
     *found = status == PROFD_OK;
-    if (status == PROFD_NO_MEMORY && e)
+    if (status == PROFD_NO_MEMORY && e) {
         *e = why;
+    }
     sqlite_finish(q);
-    return status == PROFD_NO_MEMORY ? status : PROFD_OK; /* what cannot be read is for verification to tell */
+    return status == PROFD_NO_MEMORY ? status : PROFD_OK; /* verification reports what cannot be read */
 }
 
 /* What the counts say now less what they said before: as if they had come at once. */
@@ -144,7 +158,7 @@ static enum profd_status save_grown(struct harvesting *x, const struct store_upl
     one.first = u->start;
     one.last = u->end;
     one.inexact = g->inexact | u->inexact | (full ? (uint32_t)INEXACT_SATURATED : 0);
-    one.raw_bytes = (uint64_t)size - g->size;
+    one.raw_bytes = one.live_bytes = (uint64_t)size - g->size;
     judge_gain(&g->counts, sum, &one);
     (void)sqlite_batch_number(&x->batch); /* no row has it: epochs go on */
     enum profd_status status = sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
@@ -164,20 +178,23 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
     size_t size = 0;
     bool saturated = false;
     enum profd_status status = counts_decode(u->counts, u->counts_size, series->build_count, &more, &why);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
                                why.sentence);
+    }
     status = increment_add(x->scratch, &g->counts, &more, &sum, &saturated, &why);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = counts_encode(&sum, &bytes, &size, &why);
+    }
     counts_done(&more);
     *done = status == PROFD_OK;
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = save_grown(x, u, series, i, g, &sum, saturated, bytes, size, e);
-    else if (status == PROFD_TOO_LARGE)
+    } else if (status == PROFD_TOO_LARGE) {
         status = PROFD_OK;
-    else
+    } else {
         (void)profd_error_set(e, status, "%s", why.sentence);
+    }
     counts_done(&sum);
     free(bytes);
     return status;
@@ -189,27 +206,36 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
 {
     int64_t host = 0;
     const struct sqlite_series *series = NULL;
-    struct growing g;
+    struct growing g = {0};
     bool found = false, done = false;
     struct sqlite_store *s = x->batch.s;
     enum profd_status status = sqlite_intern_host(s, u->host, &host, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_intern_series(s, u, &series, e);
-    if (status != PROFD_OK)
+    }
+    if (status == PROFD_OK && i->has_upload) {
+        status = sqlite_slice_adopt_of(s, x->scratch, i->id, e);
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR)
+    }
+    if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR) {
         status = load_growing(s, i, series->build_count, &g, &found, e);
+    }
     if (found) {
-        if (g.host == host && g.group == u->group)
+        bool same_slice = g.width > 0 && sqlite_slice_at(g.width, g.end) == sqlite_slice_at(g.width, u->end);
+        if (g.host == host && g.group == u->group && same_slice) {
             status = grow(x, u, series, i, &g, &done, e);
+        }
         counts_done(&g.counts);
     }
-    if (status != PROFD_OK || done)
+    if (status != PROFD_OK || done) {
         return status;
+    }
     i->has_upload = true;
     i->series = series->id;
     i->hour = u->end / SQLITE_HOUR;
-    return sqlite_batch_put(&x->batch, u, host, series, &i->upload, e);
+    return sqlite_batch_put(&x->batch, u, host, series, i->id, &i->upload, e);
 }
 
 static enum profd_status put_harvest(struct harvesting *x, const struct store_harvest *h,
@@ -217,14 +243,27 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
 {
     struct instance i;
     enum profd_status status = load_instance(x->batch.s, h, &i, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     *outcome = i.generation == h->base ? STORE_HARVESTED : STORE_STALE;
-    if (*outcome == STORE_STALE)
+    if (*outcome == STORE_STALE) {
         return PROFD_OK;
-    if (h->upload.counts_size > 0)
+    }
+    const bool first = !i.known;
+    if (first) {
+        status = add_instance(x->batch.s, h, &i, e);
+    }
+    if (status == PROFD_OK && h->upload.counts_size > 0) {
         status = put_counts(x, &h->upload, &i, e);
-    return status == PROFD_OK ? save_instance(x->batch.s, h, &i, e) : status;
+    } else if (status == PROFD_OK && i.has_upload) { /* it is read again, or has ended: reports say so */
+        status = sqlite_touch_series(x->batch.s, i.series, e);
+    }
+    if (status == PROFD_OK) {
+        status = save_instance(x->batch.s, h, &i, e);
+    }
+    const int64_t before = !first ? i.seen : h->upload.counts_size > 0 ? h->upload.start : h->upload.received;
+    return status == PROFD_OK ? sqlite_put_kin(x->batch.s, h, i.id, first, before, e) : status;
 }
 
 enum profd_status sqlite_put_harvests(struct store *base, const struct store_harvest *harvests, size_t n,
@@ -232,18 +271,27 @@ enum profd_status sqlite_put_harvests(struct store *base, const struct store_har
 {
     struct sqlite_store *s = sqlite_self(base);
     struct harvesting x = {.scratch = arena_new(0)};
-    if (!x.scratch)
+    if (!x.scratch) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for harvests");
-    enum profd_status status = sqlite_write_begin(s, e);
+    }
+    enum profd_status status = sqlite_space_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_write_begin(s, e);
+    }
     if (status != PROFD_OK) {
         arena_free(x.scratch);
         return status;
     }
     sqlite_batch_init(&x.batch, s);
-    for (size_t i = 0; status == PROFD_OK && i < n; i++)
+    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         status = put_harvest(&x, &harvests[i], &outcomes[i], e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_batch_flush(&x.batch, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
     status = sqlite_write_end(s, status, e);
     sqlite_batch_done(&x.batch);
     arena_free(x.scratch);

@@ -18,8 +18,9 @@ static enum profd_status tally_labels(struct sqlite_store *s, const struct store
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);
         status = label_tally_add(tally, (const char *)labels, n, (uint64_t)sqlite3_column_int64(q, 1), e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
     return status;
 }
@@ -31,8 +32,9 @@ enum profd_status sqlite_each_label(struct store *base, const struct store_scope
     struct label_tally tally;
     label_tally_init(&tally);
     enum profd_status status = tally_labels(sqlite_self(base), scope, build_id, &tally, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = label_tally_each(&tally, each, context, e);
+    }
     label_tally_done(&tally);
     return status;
 }
@@ -48,7 +50,7 @@ static int compare_companions(const void *a, const void *b)
 
 /* Row ids of all builds that share a set with this one, as keys. */
 static enum profd_status collect_rows(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
-                                      struct intern *rows, struct profd_error *e)
+                                      struct hashmap *rows, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -60,11 +62,13 @@ static enum profd_status collect_rows(struct sqlite_store *s, const struct store
         for (size_t i = 0; status == PROFD_OK && i + 4 <= n; i += 4) {
             uint32_t id =
                 (uint32_t)set[i] | (uint32_t)set[i + 1] << 8 | (uint32_t)set[i + 2] << 16 | (uint32_t)set[i + 3] << 24;
-            if (id != build && !intern_find(rows, &id, sizeof id) && !intern_put(rows, &id, sizeof id, NULL, 0))
+            if (id != build && !hashmap_find(rows, &id, sizeof id) && !hashmap_put(rows, &id, sizeof id, NULL, 0)) {
                 status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+            }
         }
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
     return status;
 }
@@ -76,12 +80,15 @@ static enum profd_status read_companion(struct sqlite_store *s, const struct sto
     bool row = false;
     enum profd_status status =
         sqlite_start(s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (!row)
+    }
+    if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
+    }
     c->id = strdup(sqlite_text(q, 0));
     c->name = strdup(sqlite_text(q, 1));
     sqlite_finish(q);
@@ -91,22 +98,23 @@ static enum profd_status read_companion(struct sqlite_store *s, const struct sto
 static enum profd_status list_companions(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
                                          struct companion **list, size_t *count, struct profd_error *e)
 {
-    struct intern rows;
-    intern_init(&rows, 0);
+    struct hashmap rows;
+    hashmap_init(&rows, 0);
     enum profd_status status = collect_rows(s, scope, build, &rows, e);
     if (status == PROFD_OK) {
         *list = calloc(rows.count + 1, sizeof **list);
-        if (!*list)
+        if (!*list) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
+        }
     }
     size_t position = 0;
     const void *key;
-    while (status == PROFD_OK && intern_next(&rows, &position, &key, NULL, NULL)) {
+    while (status == PROFD_OK && hashmap_next(&rows, &position, &key)) {
         uint32_t id;
         memcpy(&id, key, sizeof id);
         status = read_companion(s, scope, id, &(*list)[(*count)++], e);
     }
-    intern_clear(&rows);
+    hashmap_clear(&rows);
     return status;
 }
 
@@ -120,14 +128,17 @@ enum profd_status sqlite_each_companion(struct store *base, const struct store_s
     int64_t build = 0;
     bool began, found = false;
     enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
-    if (status == PROFD_OK && found)
+    if (status == PROFD_OK && found) {
         status = list_companions(s, scope, build, &list, &count, e);
+    }
     status = sqlite_read_end(s, began, status, e);
-    if (status == PROFD_OK && count > 0)
+    if (status == PROFD_OK && count > 0) {
         qsort(list, count, sizeof *list, compare_companions);
+    }
     bool more = status == PROFD_OK;
     for (size_t i = 0; i < count; i++) {
         more = more && each(context, list[i].id, list[i].name);

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "store/sqlite.h"
+#include "store/sqlite_users.h"
 
 static enum profd_status no_memory(struct profd_error *e)
 {
@@ -16,15 +16,17 @@ static enum profd_status take_content(struct sqlite_store *s, sqlite3_stmt *q, u
     size_t n, raw = (size_t)sqlite3_column_int64(q, 0);
     const uint8_t *stored = sqlite_blob(q, 2, &n);
     uint8_t *block = malloc(raw > 0 ? raw : 1);
-    if (!block)
+    if (!block) {
         return no_memory(e);
+    }
     bool good;
     if (sqlite3_column_int(q, 1) != 0) {
         good = ZSTD_decompress(block, raw, stored, n) == raw;
     } else {
         good = n == raw;
-        if (good && n > 0)
+        if (good && n > 0) {
             memcpy(block, stored, n);
+        }
     }
     if (!good) {
         free(block);
@@ -45,17 +47,20 @@ static enum profd_status find_same(struct sqlite_store *s, int64_t build, const 
     while (status == PROFD_OK && !same && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         uint8_t *bytes = NULL;
         size_t size = 0;
-        if (sqlite3_column_int64(q, 0) != (int64_t)object->encoded_size)
+        if (sqlite3_column_int64(q, 0) != (int64_t)object->encoded_size) {
             continue;
+        }
         status = take_content(s, q, &bytes, &size, e);
         same = status == PROFD_OK && (size == 0 || memcmp(bytes, object->encoded, size) == 0);
         *id = sqlite3_column_int64(q, 3);
         free(bytes);
-        if (same || status != PROFD_OK)
+        if (same || status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
-    if (status == PROFD_OK && !same)
+    if (status == PROFD_OK && !same) {
         *id = 0;
+    }
     return status;
 }
 
@@ -64,22 +69,46 @@ static enum profd_status add_object(struct sqlite_store *s, int64_t build, const
 {
     size_t bound = ZSTD_compressBound(o->encoded_size);
     uint8_t *packed = o->encoded_size > 0 ? malloc(bound) : NULL;
-    if (o->encoded_size > 0 && !packed)
+    if (o->encoded_size > 0 && !packed) {
         return no_memory(e);
+    }
     size_t n = packed ? ZSTD_compress(packed, bound, o->encoded, o->encoded_size, 1) : 0;
     bool compressed = packed && !ZSTD_isError(n) && n < o->encoded_size;
-    enum profd_status status =
-        sqlite_run(s, SQL_OBJECT_ADD,
-                   VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size),
-                          INTEGER(compressed), BLOB(o->bounds, o->bounds_size),
-                          BLOB(compressed ? packed : o->encoded, compressed ? n : o->encoded_size)),
-                   e);
+    enum profd_status status = sqlite_run(
+        s, SQL_OBJECT_ADD,
+        VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size), INTEGER(compressed),
+               BLOB(o->bounds, o->bounds_size),
+               BLOB(compressed ? packed : o->encoded, compressed ? n : o->encoded_size), INTEGER(o->outdated)),
+        e);
     *id = sqlite3_last_insert_rowid(s->db);
     free(packed);
     return status;
 }
 
-/* Enters the sender. *changed: whether an answer to anybody may differ from now on; *trusted: to everybody. */
+/* What an object that was asked for again replaces. */
+static enum profd_status remove_replaced(struct sqlite_store *s, int64_t build, const struct store_object *o,
+                                         int64_t id, struct profd_error *e)
+{
+    int64_t old = 0;
+    bool found = true;
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && found) {
+        status =
+            sqlite_find(s, SQL_OBJECT_REPLACED, VALUES(INTEGER(build), TEXT(o->variant), INTEGER(id)), &old, &found, e);
+        if (status == PROFD_OK && found) {
+            status = sqlite_count_object(s, old, -1, e);
+        }
+        if (status == PROFD_OK && found) {
+            status = sqlite_run(s, SQL_OBJECT_DROP_SENDERS, VALUES(INTEGER(old)), e);
+        }
+        if (status == PROFD_OK && found) {
+            status = sqlite_run(s, SQL_OBJECT_DROP, VALUES(INTEGER(old)), e);
+        }
+    }
+    return status;
+}
+
+/* Records the sender. *changed: answers to any user may change; *trusted: answers to all users. */
 static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64_t object, const struct store_object *o,
                                     bool *changed, bool *trusted, struct profd_error *e)
 {
@@ -89,12 +118,15 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
     *changed = true;
     *trusted = o->trusted;
     enum profd_status status = sqlite_find(s, SQL_OBJECT_LATEST, VALUES(INTEGER(build)), &latest, &found, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_SENDER_FIND, VALUES(INTEGER(object), INTEGER(o->uid)), &q, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &known, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     if (known) {
         bool was_trusted = sqlite3_column_int(q, 0) != 0;
         delivered = sqlite3_column_int64(q, 1);
@@ -102,8 +134,9 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
         *changed = *trusted != was_trusted || delivered != latest || strcmp(sqlite_text(q, 2), o->note) != 0;
         sqlite_finish(q);
     }
-    if (!*changed)
+    if (!*changed) {
         return sqlite_run(s, SQL_OBJECT_SENDER_SEEN, VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(o->received)), e);
+    }
     s->state.number++;
     return sqlite_run(s, SQL_OBJECT_SENDER_SET,
                       VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number),
@@ -124,10 +157,12 @@ static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, con
         users = sqlite3_changes(s->db);
     }
     struct sqlite_state *t = &s->state;
-    if (users > 0)
+    if (users > 0) {
         t->list_epoch = t->number;
-    if (status == PROFD_OK && o->has_names)
+    }
+    if (status == PROFD_OK && o->has_names) {
         status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
+    }
     return status == PROFD_OK ? sqlite_save_state(s, e) : status;
 }
 
@@ -136,36 +171,60 @@ enum profd_status sqlite_put_object(struct store *base, const struct store_objec
     struct sqlite_store *s = sqlite_self(base);
     int64_t build = 0, id = 0;
     bool changed = false, trusted = false;
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK)
+    enum profd_status status = sqlite_space_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_write_begin(s, e);
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     status = sqlite_intern_build(s, object->id.text, &build, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = find_same(s, build, object, &id, e);
-    if (status == PROFD_OK && id == 0)
+    }
+    if (status == PROFD_OK && id == 0) {
         status = add_object(s, build, object, &id, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_count_object(s, id, -1, e);
+    }
+    if (status == PROFD_OK) {
         status = put_sender(s, build, id, object, &changed, &trusted, e);
-    if (status == PROFD_OK && changed)
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_count_object(s, id, 1, e);
+    }
+    if (status == PROFD_OK && object->variant[0] != '\0' && !object->outdated) {
+        status = remove_replaced(s, build, object, id, e);
+    }
+    if (status == PROFD_OK && changed) {
         status = touch_epochs(s, build, object, trusted, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
     status = sqlite_write_end(s, status, e);
-    intern_clear(&s->known); /* objects are rare, asking about them is not */
+    hashmap_clear(&s->known); /* objects are rare, asking about them is not */
     return status;
 }
 
 static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const char *build_id, bool *known,
                                     int64_t *object, struct profd_error *e)
 {
-    int64_t build = 0, one = 0;
+    int64_t build = 0, complete = 0;
     bool found = false;
     struct sqlite_choice choice = {.object = 0};
     *object = 0;
-    enum profd_status status = sqlite_find(s, SQL_OBJECT_KNOWN, VALUES(TEXT(build_id), INTEGER(uid)), &one, known, e);
-    if (status != PROFD_OK || !*known)
+    enum profd_status status =
+        sqlite_find(s, SQL_OBJECT_KNOWN, VALUES(TEXT(build_id), INTEGER(uid)), &complete, &found, e);
+    if (status != PROFD_OK || !found) {
         return status;
+    }
+    *known = complete != 0;
     status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
-    if (status == PROFD_OK && found)
+    if (status == PROFD_OK && found) {
         status = sqlite_choose_object(s, build, &uid, 1, &choice, e);
+    }
     free(choice.note);
     *object = choice.object;
     return status;
@@ -183,23 +242,28 @@ static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const 
     enum profd_status status = load_known(s, uid, build_id, &known, &object, e);
     if (status == PROFD_OK && object != 0) {
         status = sqlite_start(s, SQL_OBJECT_BOUNDS, VALUES(INTEGER(object)), &q, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = sqlite_next(s, q, &row, e);
-        if (row)
+        }
+        if (row) {
             bounds = sqlite_blob(q, 0, &n);
+        }
     }
     struct sqlite_known *entry = status == PROFD_OK ? malloc(sizeof *entry + n) : NULL;
-    if (status == PROFD_OK && !entry)
+    if (status == PROFD_OK && !entry) {
         status = no_memory(e);
+    }
     if (entry) {
         *entry = (struct sqlite_known){.known = known, .bounds_size = n};
-        if (n > 0)
+        if (n > 0) {
             memcpy(entry->bounds, bounds, n);
+        }
         *out = entry;
         *out_size = sizeof *entry + n;
     }
-    if (row)
+    if (row) {
         sqlite_finish(q);
+    }
     return status;
 }
 
@@ -211,24 +275,27 @@ static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const 
     char key[sizeof uid + BUILDID_TEXT_SIZE];
     struct sqlite_known *entry = NULL;
     size_t size = 0, n = strlen(build_id);
-    if (n >= BUILDID_TEXT_SIZE)
+    if (n >= BUILDID_TEXT_SIZE) {
         return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
                                BUILDID_TEXT_SIZE - 1, n);
+    }
     memcpy(key, &uid, sizeof uid);
     memcpy(key + sizeof uid, build_id, n);
-    const struct sqlite_known *known = s->base.writable ? intern_find(&s->known, key, sizeof uid + n) : NULL;
+    const struct sqlite_known *known = s->base.writable ? hashmap_find(&s->known, key, sizeof uid + n) : NULL;
     if (known) {
         *out = known;
         return PROFD_OK;
     }
     enum profd_status status = make_known(s, uid, build_id, &entry, &size, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     if (s->base.writable) {
-        known = intern_put(&s->known, key, sizeof uid + n, entry, size);
+        known = hashmap_put(&s->known, key, sizeof uid + n, entry, size);
         free(entry);
-        if (!known)
+        if (!known) {
             return no_memory(e);
+        }
     } else {
         free(s->bounds);
         s->bounds = (uint8_t *)entry;
@@ -243,8 +310,9 @@ enum profd_status sqlite_has_object(struct store *base, uint32_t uid, const char
 {
     const struct sqlite_known *entry;
     enum profd_status status = find_known(sqlite_self(base), uid, build_id, &entry, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *known = entry->known;
+    }
     return status;
 }
 
@@ -269,19 +337,23 @@ static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uid
     sqlite3_stmt *q;
     struct sqlite_choice choice = {.object = 0};
     enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
-    if (status == PROFD_OK && found)
+    if (status == PROFD_OK && found) {
         status = sqlite_choose_object(s, build, uids, uid_count, &choice, e);
+    }
     free(choice.note);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (choice.object == 0)
-        return profd_error_set(e, PROFD_NOT_FOUND, "nobody who may be believed has sent the executable of build %s",
-                               build_id);
+    }
+    if (choice.object == 0) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);
+    }
     status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build)), variants, &found, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     if (row) {
         status = take_content(s, q, bytes, size, e);
         sqlite_finish(q);
@@ -300,8 +372,9 @@ enum profd_status sqlite_get_object(struct store *base, const uint32_t *uids, si
     size_t n = 0;
     int64_t contents = 0;
     enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = read_object(s, uids, uid_count, build_id, &block, &n, &contents, e);
     status = sqlite_read_end(s, began, status, e);
     if (status != PROFD_OK) {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/sqlite.h"
+#include "store/sqlite_users.h"
 
 #define QUICK_CHECK_BYTES (64 << 20) /* a larger database isn't read through when it is opened */
 
@@ -15,63 +15,41 @@ static void close_handle(struct store *base)
 {
     struct sqlite_store *s = sqlite_self(base);
     sqlite_statements_done(s);
+    (void)sqlite_watch_look(s, NULL);
     /* A handle that must not write any more must not checkpoint when it goes either. */
-    if (s->db && s->broken != PROFD_OK)
+    if (s->db && s->broken != PROFD_OK) {
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
     sqlite3_close(s->db);
-    intern_clear(&s->hosts);
-    intern_clear(&s->builds);
-    intern_clear(&s->series);
-    intern_clear(&s->known);
+    sqlite_watch_end(s);
+    hashmap_clear(&s->hosts);
+    hashmap_clear(&s->builds);
+    hashmap_clear(&s->series);
+    hashmap_clear(&s->known);
     buffer_done(&s->key);
+    hashmap_clear(&s->owed);
     free(s->bounds);
     free(s->path);
     free(s);
 }
 
-static const struct store_ops sqlite_ops = {
-    .version = STORE_OPS_VERSION,
-    .close = close_handle,
-    .put_uploads = sqlite_put_uploads,
-    .put_harvests = sqlite_put_harvests,
-    .get_instance = sqlite_get_instance,
-    .each_instance = sqlite_each_instance,
-    .has_upload = sqlite_has_upload,
-    .put_object = sqlite_put_object,
-    .has_object = sqlite_has_object,
-    .get_object = sqlite_get_object,
-    .get_bounds = sqlite_get_bounds,
-    .find_builds = sqlite_find_builds,
-    .each_build = sqlite_each_build,
-    .get_build = sqlite_get_build,
-    .each_label = sqlite_each_label,
-    .each_companion = sqlite_each_companion,
-    .each_upload = sqlite_each_upload,
-    .epoch = sqlite_epoch,
-    .epoch_all = sqlite_epoch_all,
-    .get_totals = sqlite_get_totals,
-    .forget_ids = sqlite_forget_ids,
-    .get_range = sqlite_get_range,
-    .compact = sqlite_compact,
-    .retire = sqlite_retire,
-    .delete_build = sqlite_delete_build,
-    .shrink = sqlite_shrink,
-    .verify = sqlite_verify,
-    .backup_begin = sqlite_backup_open,
-};
+#define SQLITE_VERB(name, parameters, arguments) .name = sqlite_##name,
+static const struct store_ops sqlite_ops = {.close = close_handle, STORE_VERBS(SQLITE_VERB)};
+#undef SQLITE_VERB
 
 static struct sqlite_store *new_handle(const char *path, bool writable)
 {
     struct sqlite_store *s = calloc(1, sizeof *s);
-    if (!s)
+    if (!s) {
         return NULL;
+    }
     s->base = (struct store){.ops = &sqlite_ops, .writable = writable};
-    intern_init(&s->hosts, SQLITE_CACHE_BYTES);
-    intern_init(&s->builds, SQLITE_CACHE_BYTES);
-    intern_init(&s->series, SQLITE_CACHE_BYTES);
-    intern_init(&s->known, SQLITE_CACHE_BYTES);
+    hashmap_init(&s->hosts, SQLITE_CACHE_BYTES);
+    hashmap_init(&s->builds, SQLITE_CACHE_BYTES);
+    hashmap_init(&s->series, SQLITE_CACHE_BYTES);
+    hashmap_init(&s->known, SQLITE_CACHE_BYTES);
     buffer_init(&s->key, SQLITE_CACHE_BYTES);
-    s->checkpoint_at = SQLITE_WAL_FRAMES;
+    hashmap_init(&s->owed, 0);
     s->path = strdup(path);
     if (!s->path) {
         close_handle(&s->base);
@@ -88,8 +66,9 @@ static enum profd_status execute(struct sqlite_store *s, const char *sql, struct
 /* Opens the connection and lets it do nothing that the file's owner has not asked for. Nothing is written yet. */
 static enum profd_status connect_file(struct sqlite_store *s, int flags, struct profd_error *e)
 {
-    if (sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
         return s->db ? sqlite_fail(s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    }
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -104,19 +83,23 @@ static enum profd_status connect_file(struct sqlite_store *s, int flags, struct 
 static enum profd_status check_small(struct sqlite_store *s, struct profd_error *e)
 {
     struct stat st;
-    if (stat(s->path, &st) != 0)
-        return profd_error_set(e, PROFD_IO, "cannot look at the database \"%s\": %s", s->path, strerror(errno));
-    if (st.st_size >= QUICK_CHECK_BYTES)
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
+    }
+    if (st.st_size >= QUICK_CHECK_BYTES) {
         return PROFD_OK;
+    }
     sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &q, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &q, NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
+    }
     enum profd_status status = PROFD_OK;
-    if (sqlite3_step(q) != SQLITE_ROW)
+    if (sqlite3_step(q) != SQLITE_ROW) {
         status = sqlite_fail(s, e);
-    else if (strcmp(sqlite_text(q, 0), "ok") != 0)
+    } else if (strcmp(sqlite_text(q, 0), "ok") != 0) {
         status = profd_error_set(e, PROFD_DAMAGED, "database \"%s\" is damaged, nothing was changed: %s", s->path,
                                  sqlite_text(q, 0));
+    }
     sqlite3_finalize(q);
     return status;
 }
@@ -127,30 +110,38 @@ static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
     (void)name;
     struct sqlite_store *s = context;
     /* The log began afresh: whatever held it back is gone. */
-    if (frames < s->wal_frames)
-        s->checkpoint_at = SQLITE_WAL_FRAMES;
+    if (frames < s->wal_frames) {
+        s->checkpoint_at = s->log_frames;
+    }
     s->wal_frames = frames;
+    sqlite_watch_note_log(s);
     return SQLITE_OK;
 }
 
-/* From here on the file is ours and may be written. */
+/* From here on the file is known to be profd's and may be written. */
 static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &q, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &q, NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
+    }
     enum profd_status status = PROFD_OK;
-    if (sqlite3_step(q) != SQLITE_ROW)
+    if (sqlite3_step(q) != SQLITE_ROW) {
         status = sqlite_fail(s, e);
-    else if (strcmp(sqlite_text(q, 0), "wal") != 0)
+    } else if (strcmp(sqlite_text(q, 0), "wal") != 0) {
         status = profd_error_set(e, PROFD_IO,
                                  "database \"%s\": no write-ahead log on this file system (journal_mode stays %s)",
                                  s->path, sqlite_text(q, 0));
+    }
     /* The switch is committed only when the statement ends, and that may fail. */
-    if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK)
+    if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK) {
         status = sqlite_fail(s, e);
-    if (status == PROFD_OK)
-        status = execute(s, "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=16777216; PRAGMA cache_size=-16384", e);
+    }
+    if (status == PROFD_OK) {
+        /* secure_delete: some builds of SQLite write zeros over all that is deleted; the log would grow by as much as a
+         * removal frees. */
+        status = execute(s, "PRAGMA synchronous=FULL; PRAGMA cache_size=-16384; PRAGMA secure_delete=FAST", e);
+    }
     return status;
 }
 
@@ -160,8 +151,9 @@ static enum profd_status upgrade(struct sqlite_store *s, int64_t *version, struc
     sqlite3_close(s->db);
     s->db = NULL;
     enum profd_status status = sqlite_upgrade_file(s->path, *version, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = connect_file(s, SQLITE_OPEN_READWRITE, e);
+    }
     return status == PROFD_OK ? sqlite_judge_schema(s->db, s->path, version, e) : status;
 }
 
@@ -172,22 +164,24 @@ static enum profd_status sync_log(const struct sqlite_store *s, struct profd_err
     int n = snprintf(path, sizeof path, "%s-wal", s->path);
     int fd = n > 0 && (size_t)n < sizeof path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     int rc = fd >= 0 ? fdatasync(fd) : -1, error = errno;
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     return rc == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot sync \"%s-wal\": %s", s->path, strerror(error));
 }
 
-/* What a process wrote that died before its sync counts as committed when the log is read again, and repeats of it will
- * be acknowledged without another write: it must be durable first. The log is taken into the database, which writes
- * anew what a sync that had failed may have left in memory only. A full disk has no room for that; then the log is
- * synced where it is. */
+/* Commits that an earlier process wrote but did not sync count as committed when the log is read again, and repeats of
+ * them are acknowledged without another write. They must be durable first. A checkpoint rewrites what a failed sync may
+ * have left in memory only. If the disk is too full for that, the log itself is synced. */
 static enum profd_status make_durable(struct sqlite_store *s, struct profd_error *e)
 {
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK) {
         return PROFD_OK;
-    if ((rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_BUSY) /* busy: somebody looks at the file from outside */
+    }
+    if ((rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_BUSY) { /* busy: another program reads the file */
         return sync_log(s, e);
+    }
     return sqlite_fail(s, e);
 }
 
@@ -196,27 +190,53 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     bool exists;
     int64_t version = 0;
     enum profd_status status = sqlite_judge_file(s->path, &exists, e);
-    if (status == PROFD_OK && !exists)
+    if (status == PROFD_OK && !exists) {
         status = sqlite_create_file(s->path, sqlite_fill_empty, NULL, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = connect_file(s, SQLITE_OPEN_READWRITE, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (sqlite3_db_readonly(s->db, "main") == 1)
+    }
+    if (sqlite3_db_readonly(s->db, "main") == 1) {
         return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
+    }
     status = sqlite_judge_schema(s->db, s->path, &version, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = check_small(s, e);
-    if (status == PROFD_OK && sqlite_schema_copies(version))
+    }
+    if (status == PROFD_OK && sqlite_schema_copies(version)) {
         status = upgrade(s, &version, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = prepare_writing(s, e);
-    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION)
+    }
+    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION) {
         status = sqlite_schema_extend(s->db, s->path, version, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_statements_check(s, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_load_state(s, &s->state, e);
+    }
+    if (status == PROFD_OK) {
         status = make_durable(s, e);
-    if (status != PROFD_OK)
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_space_open(s, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &s->page_size, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_watch_begin(s, e);
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
+    sqlite_users_watch(s);
     sqlite3_wal_hook(s->db, note_frames, s);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     return PROFD_OK;
@@ -226,41 +246,49 @@ static enum profd_status open_reader(struct sqlite_store *s, struct profd_error 
 {
     struct stat st;
     int64_t version = 0;
-    if (stat(s->path, &st) != 0)
+    if (stat(s->path, &st) != 0) {
         return profd_error_set(e, PROFD_NO_INPUT, "cannot open the database \"%s\": %s", s->path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
+    }
+    if (!S_ISREG(st.st_mode)) {
         return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is not a file", s->path);
+    }
     enum profd_status status = connect_file(s, SQLITE_OPEN_READONLY, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_judge_schema(s->db, s->path, &version, e);
-    if (status == PROFD_OK && version != SQLITE_SCHEMA_VERSION)
+    }
+    if (status == PROFD_OK && version != SQLITE_SCHEMA_VERSION) {
         status = profd_error_set(e, PROFD_CONFIG, "database \"%s\" has schema version %lld; open it for writing first",
                                  s->path, (long long)version);
+    }
     return status;
 }
 
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e)
 {
     struct sqlite_store *s = new_handle(path, true);
-    if (!s)
+    if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    }
     enum profd_status status = open_writer(s, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = &s->base;
-    else
+    } else {
         close_handle(&s->base);
+    }
     return status;
 }
 
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e)
 {
     struct sqlite_store *s = new_handle(path, false);
-    if (!s)
+    if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
+    }
     enum profd_status status = open_reader(s, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = &s->base;
-    else
+    } else {
         close_handle(&s->base);
+    }
     return status;
 }

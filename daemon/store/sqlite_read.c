@@ -11,21 +11,25 @@ static enum profd_status no_memory(struct profd_error *e)
 
 static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
 {
-    const char *cached = intern_find(&r->hosts, &id, sizeof id);
+    const char *cached = hashmap_find(&r->hosts, &id, sizeof id);
     if (!cached) {
         sqlite3_stmt *q;
         bool row = false;
         enum profd_status status = sqlite_start(r->s, SQL_HOST_GET, VALUES(INTEGER(id)), &q, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = sqlite_next(r->s, q, &row, e);
-        if (status != PROFD_OK)
+        }
+        if (status != PROFD_OK) {
             return status;
+        }
         const char *text = row ? sqlite_text(q, 0) : "";
-        cached = intern_put(&r->hosts, &id, sizeof id, text, strlen(text) + 1);
-        if (row)
+        cached = hashmap_put(&r->hosts, &id, sizeof id, text, strlen(text) + 1);
+        if (row) {
             sqlite_finish(q);
-        if (!cached)
+        }
+        if (!cached) {
             return no_memory(e);
+        }
     }
     *host = cached;
     return PROFD_OK;
@@ -47,18 +51,21 @@ static struct store_row begin_row(const struct series_info *info, const struct r
                               .series = (uint64_t)info->id};
 }
 
-/* A single upload, judged to the nanosecond. */
+/* A single upload, selected by its exact time. */
 static enum profd_status give_upload(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
                                      void *context, struct profd_error *e)
 {
     struct store_row row = begin_row(&r->series[ref->series], ref);
-    row.uploads = 1;
+    row.uploads = (uint64_t)sqlite3_column_int64(q, 6);
+    row.width = sqlite3_column_int(q, 7) * INT64_C(60000000000);
     row.start = sqlite3_column_int64(q, 1);
     row.end = row.start + sqlite3_column_int64(q, 2);
     row.inexact = (uint32_t)sqlite3_column_int64(q, 3);
     row.processes_started = (uint32_t)sqlite3_column_int64(q, 4);
-    if ((r->since > 0 && row.end < r->since) || (r->until > 0 && row.end >= r->until))
+    row.groups.of[sqlite3_column_int(q, 8) & (int)(PROCESS_GROUPS - 1)] = row.processes_started;
+    if ((r->since > 0 && row.end < r->since) || (r->until > 0 && row.end >= r->until)) {
         return PROFD_OK;
+    }
     enum profd_status status = find_host(r, sqlite3_column_int64(q, 0), &row.host, e);
     row.counts = sqlite_blob(q, 5, &row.counts_size);
     return status == PROFD_OK ? each(context, &row, e) : status;
@@ -70,10 +77,12 @@ static enum profd_status name_hosts(struct reading *r, struct arena *a, const ui
     const int64_t *ids;
     enum profd_status status = sqlite_hosts_decode(a, bytes, n, &ids, &row->host_count, e);
     const char **names = status == PROFD_OK ? ARENA_ARRAY(a, row->host_count + 1, const char *) : NULL;
-    if (status == PROFD_OK && !names)
+    if (status == PROFD_OK && !names) {
         status = no_memory(e);
-    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++)
+    }
+    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
         status = find_host(r, ids[i], &names[i], e);
+    }
     row->hosts = names;
     return status;
 }
@@ -96,8 +105,12 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size);
     struct arena *a = arena_new(0);
     enum profd_status status = a ? name_hosts(r, a, hosts, hosts_size, &row, e) : no_memory(e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
+        status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
+    }
+    if (status == PROFD_OK) {
         status = each(context, &row, e);
+    }
     arena_free(a);
     return status;
 }
@@ -111,14 +124,16 @@ static enum profd_status read_rows(struct reading *r, upload_sink *each, void *c
         enum profd_status status = ref->id != 0
                                        ? sqlite_start(r->s, SQL_ROLLUP_READ, VALUES(INTEGER(ref->id)), &q, e)
                                        : sqlite_start(r->s, SQL_UPLOAD_GET, VALUES(INTEGER(ref->number)), &q, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = sqlite_next(r->s, q, &row, e);
+        }
         if (row) {
             status = ref->id != 0 ? give_sum(r, ref, q, each, context, e) : give_upload(r, ref, q, each, context, e);
             sqlite_finish(q);
         }
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
     }
     return PROFD_OK;
 }
@@ -130,16 +145,20 @@ enum profd_status sqlite_each_upload(struct store *base, const struct store_scop
     struct reading r;
     bool began = false;
     enum profd_status status = sqlite_reading_init(&r, sqlite_self(base), filter, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_read_begin(r.s, &began, e);
+    }
     if (status == PROFD_OK) {
         status = sqlite_select_series(&r, scope, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = sqlite_select_names(&r, e);
-        if (status == PROFD_OK)
+        }
+        if (status == PROFD_OK) {
             status = sqlite_select_rows(&r, e);
-        if (status == PROFD_OK)
+        }
+        if (status == PROFD_OK) {
             status = read_rows(&r, each, context, e);
+        }
         status = sqlite_read_end(r.s, began, status, e);
     }
     sqlite_reading_done(&r);
@@ -153,10 +172,12 @@ enum profd_status sqlite_get_range(struct store *base, const struct store_scope 
     struct reading r;
     bool began = false;
     enum profd_status status = sqlite_reading_init(&r, sqlite_self(base), filter, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_read_begin(r.s, &began, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_read_end(r.s, began, sqlite_select_series(&r, scope, e), e);
+    }
     if (status == PROFD_OK) {
         *since = r.since;
         *until = r.until;

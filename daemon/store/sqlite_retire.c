@@ -1,10 +1,13 @@
-/* Retention: whole days go, oldest first; rows of deleted series; symbols of builds that nobody has seen for long. */
+/* Retention: removes whole days, oldest first; rows of deleted series; symbols of builds that are no longer used. */
 #include <string.h>
 
 #include "core/sum.h"
-#include "store/sqlite_rollup.h"
+#include "store/quota.h"
+#include "store/sqlite_slice.h"
+#include "store/sqlite_users.h"
 
 #define RAW_AT_ONCE 1000                   /* more single uploads of a day than this are rolled up before they go */
+#define SHARE_SPARE 16                     /* a sixteenth of its share is kept free for what a user sends next */
 #define OBJECT_PATIENCE (24 * SQLITE_HOUR) /* symbols come before uploads */
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -24,8 +27,9 @@ static enum profd_status remove_rows(struct sqlite_store *s, enum sqlite_sql whi
                                      size_t count, uint64_t *removed, struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, which, values, count, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *removed = (uint64_t)sqlite3_changes(s->db);
+    }
     return status;
 }
 
@@ -34,15 +38,25 @@ static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, u
                                        struct store_progress *progress, struct profd_error *e)
 {
     enum profd_status status = remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e);
-    if (status != PROFD_OK || *removed > 0)
+    if (status != PROFD_OK || *removed > 0) {
         return status;
+    }
     status = remove_rows(s, SQL_DOOMED_ROLLUPS, VALUES(INTEGER(series)), removed, e);
     if (status == PROFD_OK && *removed > 0) {
         s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
         progress->rows += *removed;
     }
-    if (status != PROFD_OK || *removed > 0)
+    if (status != PROFD_OK || *removed > 0) {
         return status;
+    }
+    status = remove_rows(s, SQL_DOOMED_PROCESSES, VALUES(INTEGER(series)), removed, e);
+    if (status != PROFD_OK || *removed > 0) {
+        return status;
+    }
+    status = remove_rows(s, SQL_SLICE_DOOMED, VALUES(INTEGER(series)), removed, e);
+    if (status != PROFD_OK || *removed > 0) {
+        return status;
+    }
     return remove_rows(s, SQL_DOOMED_LEDGER, VALUES(INTEGER(series)), removed, e);
 }
 
@@ -54,12 +68,23 @@ enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_bud
     enum profd_status status = sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e);
     while (status == PROFD_OK && *left && !sqlite_budget_spent(budget)) {
         status = reclaim_slice(s, series, &removed, progress, e);
-        if (status == PROFD_OK && removed == 0)
+        if (status == PROFD_OK && removed == 0) {
             status = sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e);
-        if (status == PROFD_OK && removed == 0)
+        }
+        if (status == PROFD_OK && removed == 0) {
             status = sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e);
+        }
     }
     return status;
+}
+
+static enum profd_status remove_sums(struct sqlite_store *s, int64_t series, int level, int64_t from, int64_t to,
+                                     uint64_t *removed, struct profd_error *e)
+{
+    const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(from), INTEGER(to)};
+    enum profd_status status = sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e);
+    return status == PROFD_OK ? remove_rows(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], removed, e)
+                              : status;
 }
 
 /* Everything of a series in these hours, both included, which make whole days. */
@@ -70,44 +95,51 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
     uint64_t hours = 0, days = 0, all = 0, ignored;
     enum profd_status status = remove_rows(
         s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
-    if (status == PROFD_OK)
-        status =
-            remove_rows(s, SQL_ROLLUP_REMOVE,
-                        VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_HOUR), INTEGER(from), INTEGER(to)), &hours, e);
-    if (status == PROFD_OK)
-        status = remove_rows(s, SQL_ROLLUP_REMOVE,
-                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_DAY), INTEGER(from / 24), INTEGER(to / 24)),
-                             &days, e);
+    if (status == PROFD_OK) {
+        status = sqlite_slice_remove_hours(s, series, from, to, e);
+    }
+    if (status == PROFD_OK) {
+        status = remove_sums(s, series, SQLITE_LEVEL_HOUR, from, to, &hours, e);
+    }
+    if (status == PROFD_OK) {
+        status = remove_sums(s, series, SQLITE_LEVEL_DAY, from / 24, to / 24, &days, e);
+    }
     /* The sum of all time is made anew from the days that stay: see sqlite_compact. */
-    if (status == PROFD_OK && days > 0)
-        status = remove_rows(s, SQL_ROLLUP_REMOVE,
-                             VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ALL), INTEGER(0), INTEGER(0)), &all, e);
-    if (status == PROFD_OK && all > 0)
+    if (status == PROFD_OK && days > 0) {
+        status = remove_sums(s, series, SQLITE_LEVEL_ALL, 0, 0, &all, e);
+    }
+    if (status == PROFD_OK && all > 0) {
         status = sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e);
+    }
     uint64_t rows = hours + days + all;
     s->state.rollups -= rows < s->state.rollups ? rows : s->state.rollups;
     r->progress.rows += rows;
     return status;
 }
 
-/* Removes days of a series whose ledger says so much of them. */
+/* Removes days of a series that have that much in the ledger. */
 static enum profd_status retire_sums(struct retiring *r, const struct sqlite_identity *series, int64_t from, int64_t to,
                                      const struct sqlite_sums *gone, struct profd_error *e)
 {
     struct sqlite_sums rest;
     bool found;
     enum profd_status status = remove_hours(r, series->id, from, to, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_series_load(r->s, series->id, series->build_count, &rest, &found, e);
-    if (status == PROFD_OK && !sqlite_sums_subtract(&rest, gone))
+    }
+    if (status == PROFD_OK && !sqlite_sums_subtract(&rest, gone)) {
         status = sqlite_ledger_sum(r->s, series->id, 0, INT64_MAX, series->build_count, &rest, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status =
             rest.uploads > 0 ? sqlite_series_save(r->s, series->id, &rest, e) : sqlite_series_remove(r->s, series, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_withdraw(&r->withdrawal, series, gone, &rest, e);
+    }
     sqlite_retired_add(&r->s->state, gone);
     r->progress.uploads += gone->uploads;
     return status;
@@ -123,22 +155,28 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     bool found;
     int64_t from = hour / 24 * 24, to = last * 24 + 23;
     enum profd_status status = sqlite_series_identify(r->s, a, id, &series, &found, e);
-    if (status == PROFD_OK && !found)
+    if (status == PROFD_OK && !found) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row",
                                  r->s->path, (long long)id);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     int64_t many = hour;
-    if (gone.raw_uploads > RAW_AT_ONCE)
+    if (gone.raw_uploads > RAW_AT_ONCE) {
         status =
             sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     bool readable = false;
-    if (gone.raw_uploads > RAW_AT_ONCE && found)
+    if (gone.raw_uploads > RAW_AT_ONCE && found) {
         status = sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e);
+    }
     /* Uploads that cannot be read can still be removed, all at once. */
     return status == PROFD_OK && !readable ? retire_sums(r, &series, from, to, &gone, e) : status;
 }
@@ -149,8 +187,9 @@ static enum profd_status content_bytes(struct sqlite_store *s, uint64_t *bytes, 
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     if (row) {
         *bytes = (uint64_t)((sqlite3_column_int64(q, 0) - sqlite3_column_int64(q, 2)) * sqlite3_column_int64(q, 1));
         sqlite_finish(q);
@@ -162,9 +201,10 @@ enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, s
 {
     static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_BUILD_UNNAMED,
                                             SQL_BUILD_FORGET};
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++)
+    enum profd_status status = sqlite_count_objects_of(s, build, -1, e);
+    for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++) {
         status = sqlite_run(s, steps[i], VALUES(INTEGER(build)), e);
+    }
     sqlite_forget_rows(s);
     return status;
 }
@@ -174,20 +214,22 @@ static enum profd_status remove_symbols(struct retiring *r, int64_t since, bool 
 {
     int64_t build = 0;
     enum profd_status status = sqlite_find(r->s, SQL_OBJECT_UNSEEN, VALUES(INTEGER(since)), &build, found, e);
-    if (status != PROFD_OK || !*found)
+    if (status != PROFD_OK || !*found) {
         return status;
+    }
     return sqlite_symbols_remove(r->s, build, e);
 }
 
-/* The oldest (series, hour) that is stored. */
-static enum profd_status find_oldest(struct sqlite_store *s, int64_t *hour, int64_t *series, bool *found,
-                                     struct profd_error *e)
+/* The hour and series in the first row of a statement. */
+static enum profd_status find_first(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+                                    size_t count, int64_t *hour, int64_t *series, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_LEDGER_OLDEST, NULL, 0, &q, e);
-    if (status == PROFD_OK)
+    enum profd_status status = sqlite_start(s, which, values, count, &q, e);
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     *found = row;
     if (row) {
         *hour = sqlite3_column_int64(q, 0);
@@ -204,16 +246,50 @@ static enum profd_status judge_size(struct retiring *r, const struct store_polic
 {
     uint64_t bytes = 0;
     *found = false;
-    if (policy->keep_bytes == 0)
+    if (policy->keep_bytes == 0) {
         return PROFD_OK;
+    }
     enum profd_status status = content_bytes(r->s, &bytes, e);
-    if (status != PROFD_OK || bytes <= policy->keep_bytes)
+    if (status != PROFD_OK || bytes <= policy->keep_bytes) {
         return status;
+    }
     status = remove_symbols(r, now - OBJECT_PATIENCE, found, e);
     if (status == PROFD_OK && !*found && hour / 24 < now / SQLITE_DAY) {
         r->s->state.retiring = hour / 24 + 1;
         *found = true;
     }
+    return status;
+}
+
+/* If removing days frees space, a user close to its share loses its own oldest days and can continue to store. The user
+ * with the most data is checked. *found: a day of a series was removed. */
+static enum profd_status retire_of_user(struct retiring *r, int64_t now, bool *found, struct profd_error *e)
+{
+    const struct store_share *share = &r->s->base.share;
+    int64_t uid = 0, hour = 0, series = 0;
+    uint64_t own, total;
+    enum profd_status status = sqlite_find(r->s, SQL_USER_LARGEST, NULL, 0, &uid, found, e);
+    if (status == PROFD_OK && *found) {
+        status = sqlite_users_flush(r->s, e);
+    }
+    if (status == PROFD_OK && *found) {
+        status = sqlite_get_use(&r->s->base, (uint32_t)uid, &own, &total, e);
+    }
+    if (status != PROFD_OK || !*found) {
+        return status;
+    }
+    const uint64_t most = quota_most(share->limit, share->percent, own, total);
+    *found = most != UINT64_MAX && own > most - most / SHARE_SPARE;
+    if (*found) {
+        status = find_first(r->s, SQL_USER_OLDEST, VALUES(INTEGER(uid)), &hour, &series, found, e);
+    }
+    *found = *found && hour / 24 < now / SQLITE_DAY;
+    if (status != PROFD_OK || !*found) {
+        return status;
+    }
+    struct arena *a = arena_new(0);
+    status = a ? retire_series(r, a, series, hour, hour / 24, e) : no_memory(e);
+    arena_free(a);
     return status;
 }
 
@@ -225,9 +301,10 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     bool any;
     int64_t aged = policy->keep_age > 0 && now > policy->keep_age ? (now - policy->keep_age) / SQLITE_DAY : 0;
     int64_t limit = aged > r->s->state.retiring ? aged : r->s->state.retiring; /* days before it go */
-    enum profd_status status = find_oldest(r->s, &hour, &series, &any, e);
-    if (status != PROFD_OK)
+    enum profd_status status = find_first(r->s, SQL_LEDGER_OLDEST, NULL, 0, &hour, &series, &any, e);
+    if (status != PROFD_OK) {
         return status;
+    }
     *found = any && hour / 24 < limit;
     if (*found) {
         struct arena *a = arena_new(0);
@@ -242,8 +319,12 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
         return PROFD_OK;
     }
     status = judge_size(r, policy, now, hour, found, e);
-    if (status == PROFD_OK && !*found && policy->keep_age > 0)
+    if (status == PROFD_OK && !*found && policy->keep_bytes > 0) {
+        status = retire_of_user(r, now, found, e);
+    }
+    if (status == PROFD_OK && !*found && policy->keep_age > 0) {
         status = remove_symbols(r, now - policy->keep_age, found, e);
+    }
     return status;
 }
 
@@ -253,18 +334,22 @@ enum profd_status sqlite_retire(struct store *base, const struct store_policy *p
     struct retiring r = {.s = sqlite_self(base), .budget = sqlite_budget_begin()};
     bool found = true, doomed = false;
     enum profd_status status = sqlite_upkeep_begin(r.s, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     sqlite_withdrawal_init(&r.withdrawal);
     status = sqlite_reclaim(r.s, &r.budget, &doomed, &r.progress, e);
-    while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&r.budget))
+    while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&r.budget)) {
         status = work_once(&r, policy, now, &found, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_withdrawal_apply(r.s, &r.withdrawal, e);
+    }
     status = sqlite_upkeep_end(r.s, status, e);
     sqlite_withdrawal_done(&r.withdrawal);
     r.progress.more = found || doomed || r.withdrawal.any; /* builds may be unseen only now */
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *out = r.progress;
+    }
     return status;
 }

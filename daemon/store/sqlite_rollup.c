@@ -8,7 +8,7 @@
 #include "proto/message.h"
 #include "proto/varint.h"
 
-#define SLICE_NANOSECONDS 20000000 /* uploads wait this long behind a slice */
+#define SLICE_NANOSECONDS 20000000 /* uploads wait this long for a slice */
 #define SLICE_UPLOADS 512
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -42,8 +42,9 @@ enum profd_status sqlite_upkeep_begin(struct sqlite_store *s, struct profd_error
 
 enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
 {
-    if (status == PROFD_OK && memcmp(&s->before, &s->state, sizeof s->state) != 0)
+    if (status == PROFD_OK && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
         status = sqlite_save_state(s, e);
+    }
     return sqlite_write_end(s, status, e);
 }
 
@@ -54,11 +55,13 @@ enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t
     size_t k = 0;
     uint64_t id = 0, step;
     int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each takes a byte at least */
-    if (!ids)
+    if (!ids) {
         return no_memory(e);
+    }
     while (in < end) {
-        if (!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id)
+        if (!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id) {
             return profd_error_set(e, PROFD_DAMAGED, "a sum's list of hosts breaks its rules at number %zu", k);
+        }
         id += step;
         ids[k++] = (int64_t)id;
     }
@@ -84,8 +87,9 @@ bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int6
 {
     int64_t *merged = ARENA_ARRAY(a, nx + ny + 1, int64_t);
     size_t i = 0, k = 0, n = 0;
-    if (!merged)
+    if (!merged) {
         return false;
+    }
     while (i < nx || k < ny) {
         if (k == ny || (i < nx && x[i] < y[k])) {
             merged[n++] = x[i++];
@@ -97,6 +101,22 @@ bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int6
     *out = merged;
     *count = n;
     return true;
+}
+
+enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
+                                          struct process_groups *out, struct profd_error *e)
+{
+    size_t n;
+    if (sqlite3_column_type(q, column) == SQLITE_NULL) {
+        *out = (struct process_groups){.unknown = processes};
+        return PROFD_OK;
+    }
+    const uint8_t *bytes = sqlite_blob(q, column, &n);
+    if (!process_groups_decode(bytes, n, out)) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: a sum's %zu bytes of processes by group break their rules", s->path, n);
+    }
+    return PROFD_OK;
 }
 
 static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *q, size_t builds,
@@ -116,10 +136,15 @@ static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlit
                   *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
                   *spread = sqlite_blob(q, ROLLUP_AFTER, &spread_size);
     enum profd_status status = sqlite_hosts_decode(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
+        status = sqlite_processes_decode(s, q, ROLLUP_AFTER + 3, out->processes, &out->groups, e);
+    }
+    if (status == PROFD_OK) {
         status = rollup_decode(a, counts, counts_size, (uint32_t)builds, false, &out->counts, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = rollup_decode_spread(a, &out->counts, spread, spread_size, &out->spread, e);
+    }
     return status == PROFD_OK ? status
                               : profd_error_wrap(e, status, "database %s: row %lld of rollup", s->path,
                                                  (long long)sqlite3_column_int64(q, ROLLUP_ID));
@@ -132,11 +157,13 @@ enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, in
     bool row = false;
     enum profd_status status =
         sqlite_start(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     *found = row;
-    if (!row)
+    if (!row) {
         return status;
+    }
     status = read_row(s, a, q, builds, out, e);
     sqlite_finish(q);
     return status;
@@ -155,22 +182,34 @@ enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqli
     bool saturated = false;
     sum_add(&out->uploads, row->uploads, &saturated);
     sum_add(&out->processes, row->processes, &saturated);
+    process_groups_add(&out->groups, &row->groups);
     out->number = row->number < out->number ? row->number : out->number;
     out->first = row->first < out->first ? row->first : out->first;
     out->last = row->last > out->last ? row->last : out->last;
     out->inexact |= row->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
     if (!sqlite_hosts_merge(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
-                            &out->host_count))
+                            &out->host_count)) {
         return no_memory(e);
+    }
     return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
 }
 
 enum profd_status sqlite_folding_finish(struct sqlite_folding *f, struct profd_error *e)
 {
     enum profd_status status = rollup_sum_finish(f->sum, &f->out.counts, &f->out.spread, e);
-    if (status == PROFD_OK && f->out.counts.saturated)
+    if (status == PROFD_OK && f->out.counts.saturated) {
         f->out.inexact |= (uint32_t)INEXACT_SATURATED;
+    }
     return status;
+}
+
+static enum profd_status save_processes(struct sqlite_store *s, int64_t series, int level, int64_t at,
+                                        const struct process_groups *groups, struct profd_error *e)
+{
+    uint8_t bytes[PROCESS_GROUPS_BYTES];
+    size_t n = process_groups_encode(groups, bytes);
+    return sqlite_run(s, SQL_ROLLUP_PROCESSES_SET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at), BLOB(bytes, n)),
+                      e);
 }
 
 static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
@@ -181,8 +220,9 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
     uint64_t ticks, calls;
     uint8_t *hosts = encode_hosts(a, row->hosts, row->host_count, &hosts_size);
     enum profd_status status = hosts ? rollup_encode(&row->counts, &counts, &counts_size, e) : no_memory(e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = rollup_encode_spread(&row->counts, &row->spread, &spread, &spread_size, e);
+    }
     rollup_totals(&row->counts, &ticks, &calls);
     if (status == PROFD_OK) {
         s->state.version++;
@@ -196,7 +236,7 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
     }
     free(counts);
     free(spread);
-    return status;
+    return status == PROFD_OK ? save_processes(s, series, level, at, &row->groups, e) : status;
 }
 
 enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
@@ -207,17 +247,22 @@ enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, con
     struct sqlite_folding f;
     bool found;
     enum profd_status status = sqlite_rollup_load(s, a, series->id, level, at, series->build_count, &row, &found, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     *folded = found && row.folded && level != SQLITE_LEVEL_ALL;
-    if (!found)
+    if (!found) {
         return save_row(s, a, series->id, level, at, more, false, e);
+    }
     status = sqlite_folding_begin(&f, a, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_folding_add(&f, &row, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_folding_add(&f, more, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_folding_finish(&f, e);
+    }
     return status == PROFD_OK ? save_row(s, a, series->id, level, at, &f.out, true, e) : status;
 }

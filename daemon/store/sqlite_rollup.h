@@ -2,6 +2,7 @@
 #ifndef PROFD_STORE_SQLITE_ROLLUP_H
 #define PROFD_STORE_SQLITE_ROLLUP_H
 
+#include "core/process_groups.h"
 #include "core/rollup.h"
 #include "store/sqlite_sums.h"
 
@@ -12,6 +13,7 @@ struct sqlite_rolled {
     bool folded;
     int64_t number; /* of its first upload */
     uint64_t uploads, processes;
+    struct process_groups groups; /* of the processes */
     int64_t first, last;
     uint32_t inexact;
     uint64_t ticks, calls; /* as its columns say; not looked at when it is stored */
@@ -36,6 +38,10 @@ enum {
     ROLLUP_AFTER
 };
 
+/* The groups of the processes of a sum, from column groups of a row of rollup with that many; those of an older version
+ * are in no group. */
+enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
+                                          struct process_groups *out, struct profd_error *e);
 /* Row ids of hosts from their blob, in the arena. DAMAGED if they do not ascend. */
 enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
                                       size_t *count, struct profd_error *e);
@@ -75,9 +81,9 @@ struct sqlite_budget {
 struct sqlite_budget sqlite_budget_begin(void);
 bool sqlite_budget_spent(const struct sqlite_budget *b);
 
-/* Rolls up single uploads of a series and hour, as many as the budget allows but at least one; with them the rows above
- * that hold the hour. *readable is false, and nothing was changed, when something of them cannot be decoded: they are
- * set aside, stay as they are and are told of by verification. */
+/* Rolls up uploads of a series and hour, as many as the budget allows but at least one, and adds them to the rows above
+ * that contain the hour. *readable is false, and nothing has changed, if one cannot be decoded: it is excluded from
+ * rolling up, and verification reports it. */
 enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
                                    bool *readable, struct store_progress *progress, struct profd_error *e);
 
@@ -89,7 +95,7 @@ enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_bud
  * --------------------------------------------------------- */
 
 struct sqlite_withdrawal {
-    struct intern parts; /* build, uid → what is gone of it */
+    struct hashmap parts; /* build, uid → what is gone of it */
     bool any;
 };
 void sqlite_withdrawal_init(struct sqlite_withdrawal *w);
@@ -100,7 +106,7 @@ enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqli
                                   struct profd_error *e);
 /* Brings build_user, build and the epochs up to date, after the tables of series are. */
 enum profd_status sqlite_withdrawal_apply(struct sqlite_store *s, struct sqlite_withdrawal *w, struct profd_error *e);
-/* The totals: so much was removed. */
+/* Adds removed counts to the totals. */
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);
 /* Removes the symbols of a build, and its row if nothing names it. */
 enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, struct profd_error *e);

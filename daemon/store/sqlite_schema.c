@@ -1,17 +1,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/sqlite.h"
+#include "store/sqlite_migrate.h"
 
 extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[],
-    embed_schema_003_instance_sql[];
+    embed_schema_003_instance_sql[], embed_schema_004_truth_sql[];
 
 /* One after the other they make an empty database of the newest version. The texts end with a NUL. */
 static const struct {
     const unsigned char *sql;
     bool copies; /* it changes what rows say: a database with rows is copied into a new one, see sqlite_upgrade.c */
-} steps[SQLITE_SCHEMA_VERSION] = {
-    {embed_schema_001_initial_sql, true}, {embed_schema_002_rollup_sql, true}, {embed_schema_003_instance_sql, false}};
+} steps[SQLITE_SCHEMA_VERSION] = {{embed_schema_001_initial_sql, true},
+                                  {embed_schema_002_rollup_sql, true},
+                                  {embed_schema_003_instance_sql, false},
+                                  {embed_schema_004_truth_sql, false}};
 
 static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {
@@ -28,15 +30,17 @@ static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct prof
 enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK) {
         return schema_fail(db, sql, e);
+    }
     enum profd_status status = PROFD_OK;
     int rc = sqlite3_step(q);
-    if (rc == SQLITE_ROW)
+    if (rc == SQLITE_ROW) {
         *value = sqlite3_column_int64(q, 0);
-    else
+    } else {
         status =
             rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql) : schema_fail(db, sql, e);
+    }
     sqlite3_finalize(q);
     return status;
 }
@@ -45,22 +49,26 @@ enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *ve
 {
     int64_t application = 0, has = 0;
     enum profd_status status = sqlite_pragma_integer(db, "PRAGMA application_id", &application, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_pragma_integer(db, "PRAGMA user_version", &has, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "database \"%s\"", path);
-    if (application != SQLITE_APPLICATION_ID || has < 1)
+    }
+    if (application != SQLITE_APPLICATION_ID || has < 1) {
         return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08llx", path,
                                (unsigned long long)application);
-    if (has > SQLITE_SCHEMA_VERSION)
+    }
+    if (has > SQLITE_SCHEMA_VERSION) {
         return profd_error_set(e, PROFD_NEWER,
                                "\"%s\" has schema version %lld, from a newer profd; this one knows up to %d", path,
                                (long long)has, SQLITE_SCHEMA_VERSION);
+    }
     *version = has;
     return PROFD_OK;
 }
 
-static enum profd_status run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e)
+enum profd_status sqlite_schema_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : schema_fail(db, doing, e);
 }
@@ -68,8 +76,9 @@ static enum profd_status run(sqlite3 *db, const char *sql, const char *doing, st
 bool sqlite_schema_copies(int64_t version)
 {
     bool copies = false;
-    for (int64_t i = version; i < SQLITE_SCHEMA_VERSION; i++)
+    for (int64_t i = version; i < SQLITE_SCHEMA_VERSION; i++) {
         copies |= steps[i].copies;
+    }
     return copies;
 }
 
@@ -79,15 +88,25 @@ static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *be
     char mark[128];
     snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID,
              SQLITE_SCHEMA_VERSION);
-    enum profd_status status = run(db, begin, "cannot begin the schema", e);
-    for (int64_t i = version; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++)
-        status = run(db, (const char *)steps[i].sql, "cannot make the schema", e);
-    if (status == PROFD_OK)
-        status = run(db, mark, "cannot mark the schema", e);
-    if (status == PROFD_OK)
-        status = run(db, "COMMIT", "cannot commit the schema", e);
-    if (status != PROFD_OK && !sqlite3_get_autocommit(db))
+    enum profd_status status = sqlite_schema_run(db, begin, "cannot begin the schema", e);
+    for (int64_t i = version; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++) {
+        status = sqlite_schema_run(db, (const char *)steps[i].sql, "cannot make the schema", e);
+    }
+    if (status == PROFD_OK && version > 0) {
+        status = sqlite_migration_enter(db, version, e);
+    }
+    if (status == PROFD_OK && version < SQLITE_SALT_VERSION) {
+        status = sqlite_salt_draw(db, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_schema_run(db, mark, "cannot mark the schema", e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_schema_run(db, "COMMIT", "cannot commit the schema", e);
+    }
+    if (status != PROFD_OK && !sqlite3_get_autocommit(db)) {
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
     return status;
 }
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "store/labels.h"
+#include "store/sqlite_slice.h"
+
+#define MINUTE INT64_C(60000000000)
 
 static enum profd_status no_memory(struct profd_error *e)
 {
@@ -13,12 +16,14 @@ static enum profd_status no_memory(struct profd_error *e)
 
 static void *grow(void *array, size_t count, size_t *capacity, size_t size)
 {
-    if (count < *capacity)
+    if (count < *capacity) {
         return array;
+    }
     size_t wanted = *capacity == 0 ? 64 : 2 * *capacity;
     void *grown = reallocarray(array, wanted, size);
-    if (grown)
+    if (grown) {
         *capacity = wanted;
+    }
     return grown;
 }
 
@@ -31,10 +36,12 @@ static enum profd_status take_set(struct reading *r, sqlite3_stmt *q, struct ser
     info->build_count = n / 4;
     info->builds = ARENA_ARRAY(r->arena, n / 4 + 1, struct store_build);
     info->rows = rows;
-    if (!rows || !info->builds)
+    if (!rows || !info->builds) {
         return no_memory(e);
-    for (size_t i = 0; i < info->build_count; i++)
+    }
+    for (size_t i = 0; i < info->build_count; i++) {
         rows[i] = sqlite_set_build(set, i);
+    }
     return PROFD_OK;
 }
 
@@ -44,16 +51,20 @@ static enum profd_status take_labels(struct reading *r, const uint8_t *text, siz
     struct store_label pair;
     size_t count = 0;
     char *copy = arena_copy(r->arena, (const char *)text, n);
-    if (!copy)
+    if (!copy) {
         return no_memory(e);
-    for (const char *p = copy; labels_next(&p, copy + n, &pair);)
+    }
+    for (const char *p = copy; labels_next(&p, copy + n, &pair);) {
         count++;
+    }
     struct store_label *labels = ARENA_ARRAY(r->arena, count + 1, struct store_label);
-    if (!labels)
+    if (!labels) {
         return no_memory(e);
+    }
     count = 0;
-    for (const char *p = copy; labels_next(&p, copy + n, &labels[count]);)
+    for (const char *p = copy; labels_next(&p, copy + n, &labels[count]);) {
         count++;
+    }
     info->labels = labels;
     info->label_count = count;
     return PROFD_OK;
@@ -64,19 +75,22 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
 {
     size_t n;
     const uint8_t *labels = sqlite_blob(q, 3, &n);
-    if (!labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count))
+    if (!labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count)) {
         return PROFD_OK;
+    }
     struct series_info *grown = grow(r->series, r->series_count, &r->series_capacity, sizeof *grown);
-    if (!grown)
+    if (!grown) {
         return no_memory(e);
+    }
     r->series = grown;
     struct series_info *info = &r->series[r->series_count];
     *info = (struct series_info){.id = sqlite3_column_int64(q, 0),
                                  .set = sqlite3_column_int64(q, 5),
                                  .uid = (uint32_t)sqlite3_column_int64(q, 1)};
     enum profd_status status = take_labels(r, labels, n, info, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     if (before && before->set == info->set && before->uid == info->uid) {
         info->build_count = before->build_count;
@@ -84,11 +98,13 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
         info->builds = before->builds;
     } else {
         status = take_set(r, q, info, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
+        }
     }
-    while (info->program < info->build_count && info->rows[info->program] != sqlite3_column_int64(q, 2))
+    while (info->program < info->build_count && info->rows[info->program] != sqlite3_column_int64(q, 2)) {
         info->program++;
+    }
     r->series_count++;
     return PROFD_OK;
 }
@@ -99,15 +115,19 @@ static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(r->s, SQL_BUILD_NAME, VALUES(INTEGER(id), INTEGER(0), INTEGER(uid)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(r->s, q, &row, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (!row)
+    }
+    if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
+    }
     const char *text = sqlite_text(q, 0), *name = sqlite_text(q, 1);
-    if (strlen(text) < sizeof build->id.text)
+    if (strlen(text) < sizeof build->id.text) {
         memcpy(build->id.text, text, strlen(text) + 1);
+    }
     build->name = arena_copy(r->arena, name, strlen(name));
     sqlite_finish(q);
     return build->name ? PROFD_OK : no_memory(e);
@@ -116,8 +136,9 @@ static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid
 static enum profd_status name_series(struct reading *r, const struct series_info *info, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < info->build_count && !info->builds[i].name; i++)
+    for (size_t i = 0; status == PROFD_OK && i < info->build_count && !info->builds[i].name; i++) {
         status = name_build(r, info->rows[i], info->uid, &info->builds[i], e);
+    }
     return status;
 }
 
@@ -131,8 +152,36 @@ static enum profd_status find_series(struct reading *r, const struct store_scope
         VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid), INTEGER(r->filter->as_program)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
         status = take_series(r, q, e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
+    }
+    return status;
+}
+
+/* Moves an edge outward to the border of the widest slice of a live process that it cuts in some matching series. */
+static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
+{
+    int64_t one;
+    enum profd_status status = PROFD_OK;
+    for (size_t w = SQLITE_SLICE_WIDTHS; status == PROFD_OK && w > 0; w--) {
+        int width = sqlite_slice_widths[w - 1];
+        int64_t at = sqlite_slice_at(width, *edge), minutes = (at + up) * width;
+        bool found = false;
+        if (at * width * MINUTE == *edge) { /* not inside it */
+            continue;
+        }
+        status = sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &found, e);
+        bool any = found;
+        found = false;
+        for (size_t i = 0; status == PROFD_OK && any && !found && i < r->series_count; i++) {
+            status = sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(r->series[i].id), INTEGER(width), INTEGER(at)),
+                                 &one, &found, e);
+        }
+        if (found) {
+            *edge = minutes > INT64_MAX / MINUTE ? INT64_MAX : minutes * MINUTE;
+            return status;
+        }
     }
     return status;
 }
@@ -143,14 +192,17 @@ static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, 
     int64_t one, hour = *edge / SQLITE_HOUR;
     bool found = false;
     enum profd_status status = PROFD_OK;
-    if (*edge <= 0 || *edge % SQLITE_HOUR == 0)
+    if (*edge <= 0 || *edge % SQLITE_HOUR == 0) {
         return PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++)
+    }
+    for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
         status =
             sqlite_find(r->s, SQL_ROLLUP_IS_HOUR, VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
-    if (found)
+    }
+    if (found) {
         *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
-    return status;
+    }
+    return status == PROFD_OK && !found ? settle_slice(r, edge, up, e) : status;
 }
 
 enum profd_status sqlite_select_series(struct reading *r, const struct store_scope *scope, struct profd_error *e)
@@ -160,20 +212,24 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
     r->since = r->filter->since;
     r->until = r->filter->until;
     enum profd_status status = sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e);
-    if (status == PROFD_OK && found)
+    if (status == PROFD_OK && found) {
         status = find_series(r, scope, build, e);
-    if (status == PROFD_OK && r->series_count > UINT32_MAX)
+    }
+    if (status == PROFD_OK && r->series_count > UINT32_MAX) {
         status = profd_error_set(e, PROFD_LIMIT, "more than 2^32 series");
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = settle_edge(r, &r->since, false, e);
+    }
     return status == PROFD_OK ? settle_edge(r, &r->until, true, e) : status;
 }
 
 enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++)
+    for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
         status = name_series(r, &r->series[i], e);
+    }
     return status;
 }
 
@@ -200,8 +256,9 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
 static enum profd_status take_sums(struct reading *r, uint32_t series, int level, bool open_only, int64_t from,
                                    int64_t to, struct profd_error *e)
 {
-    if (from > to)
+    if (from > to) {
         return PROFD_OK;
+    }
     return take_refs(r, series, open_only ? SQL_ROLLUP_IDS_OPEN : SQL_ROLLUP_IDS,
                      VALUES(INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)), true, e);
 }
@@ -210,13 +267,16 @@ static enum profd_status take_sums(struct reading *r, uint32_t series, int level
 static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
 {
     enum profd_status status = take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = take_sums(r, series, SQLITE_LEVEL_DAY, true, INT64_MIN, INT64_MAX, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
                            VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), false, e);
+    }
     return status;
 }
 
@@ -228,22 +288,27 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
     int64_t from = since / SQLITE_DAY + (since % SQLITE_DAY != 0),
             to = r->until > 0 ? r->until / SQLITE_DAY : INT64_MAX / 24;
     enum profd_status status = PROFD_OK;
-    if (r->until > 0 && r->until <= since)
+    if (r->until > 0 && r->until <= since) {
         return PROFD_OK;
+    }
     if (from < to) {
         status = take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e);
-        if (status == PROFD_OK)
+        }
+        if (status == PROFD_OK) {
             status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, 24 * from - 1, e);
-        if (status == PROFD_OK && r->until > 0)
+        }
+        if (status == PROFD_OK && r->until > 0) {
             status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, 24 * to, last, e);
+        }
     } else {
         status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
                            VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), false, e);
+    }
     return status;
 }
 
@@ -259,8 +324,9 @@ enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
     for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
         status = r->since <= 0 && r->until <= 0 ? select_all(r, (uint32_t)i, e) : select_window(r, (uint32_t)i, e);
     }
-    if (status == PROFD_OK && r->ref_count > 1)
+    if (status == PROFD_OK && r->ref_count > 1) {
         qsort(r->refs, r->ref_count, sizeof *r->refs, compare_refs);
+    }
     return status;
 }
 
@@ -268,13 +334,13 @@ enum profd_status sqlite_reading_init(struct reading *r, struct sqlite_store *s,
                                       struct profd_error *e)
 {
     *r = (struct reading){.s = s, .filter = filter, .arena = arena_new(0)};
-    intern_init(&r->hosts, 0);
+    hashmap_init(&r->hosts, 0);
     return r->arena ? PROFD_OK : no_memory(e);
 }
 
 void sqlite_reading_done(struct reading *r)
 {
-    intern_clear(&r->hosts);
+    hashmap_clear(&r->hosts);
     free(r->refs);
     free(r->series);
     arena_free(r->arena);

@@ -31,7 +31,7 @@ struct reading {
     size_t series_count, series_capacity;
     struct row_ref *refs;
     size_t ref_count, ref_capacity;
-    struct intern hosts; /* int64_t → text */
+    struct hashmap hosts; /* int64_t → text */
 };
 
 /* Finds the series that match, and the edges that their sums allow. Names of builds are left out. */

@@ -18,10 +18,12 @@ static enum profd_status load_set(struct sqlite_store *s, const struct store_upl
     *seen = 0;
     enum profd_status status = sqlite_start(
         s, SQL_SENDER_FIND, VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &known, e);
-    if (!known)
+    }
+    if (!known) {
         return status;
+    }
     size_t n;
     const uint8_t *above = sqlite_blob(q, 2, &n);
     bool good = sequence_decode(set, (uint32_t)sqlite3_column_int64(q, 0), above, n);
@@ -38,12 +40,14 @@ enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_uplo
     uint8_t above[SEQUENCE_BYTES];
     int64_t seen, now = u->received / SECOND;
     enum profd_status status = load_set(s, u, host, &set, &seen, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     enum sequence_outcome taken = sequence_add(&set, u->sequence);
     *outcome = taken == SEQUENCE_NEW ? STORE_STORED : taken == SEQUENCE_SEEN ? STORE_DUPLICATE : STORE_TOO_MANY_GAPS;
-    if (taken != SEQUENCE_NEW && now < seen + SEEN_SLACK)
+    if (taken != SEQUENCE_NEW && now < seen + SEEN_SLACK) {
         return PROFD_OK;
+    }
     size_t n = sequence_encode(&set, above);
     return sqlite_run(s, SQL_SENDER_SET,
                       VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender), INTEGER(set.mark),
@@ -63,8 +67,9 @@ enum profd_status sqlite_has_upload(struct store *base, const struct store_uploa
         status = load_set(s, upload, host, &set, &seen, e);
         found = status == PROFD_OK && sequence_holds(&set, upload->sequence);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *counted = found;
+    }
     return status;
 }
 
@@ -97,19 +102,23 @@ enum profd_status sqlite_forget_ids(struct store *base, int64_t before, struct p
     struct sqlite_cursor to = s->forget;
     bool whole = false;
     enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
+    }
     status = find_slice(s, &s->forget, &to, &whole, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_SENDER_REMOVE,
                             VALUES(INTEGER(s->forget.host), INTEGER(s->forget.uid),
                                    BLOB(s->forget.sender, sizeof s->forget.sender), INTEGER(to.host), INTEGER(to.uid),
                                    BLOB(to.sender, sizeof to.sender), INTEGER(before / SECOND)),
                             e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_forget_instances(s, before + STORE_ENDED_BEFORE, e);
+    }
     status = sqlite_write_end(s, status, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         s->forget = whole ? (struct sqlite_cursor){.host = 0} : to;
+    }
     return status;
 }

@@ -1,4 +1,4 @@
-/* Row ids of hosts, builds and series. The writer remembers them, so that an upload of a known kind asks nothing. */
+/* Row ids of hosts, builds and series. The writer caches them, so that an upload of a known series needs no query. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@ static enum profd_status no_memory(struct profd_error *e)
 }
 
 /* Row id of a text in a table, from memory, from the table, or new. */
-static enum profd_status intern_text(struct sqlite_store *s, struct intern *cache, enum sqlite_sql find,
+static enum profd_status intern_text(struct sqlite_store *s, struct hashmap *cache, enum sqlite_sql find,
                                      enum sqlite_sql add, const char *text, int64_t *id, struct profd_error *e)
 {
-    const int64_t *cached = intern_find(cache, text, strlen(text));
+    const int64_t *cached = hashmap_find(cache, text, strlen(text));
     if (cached) {
         *id = *cached;
         return PROFD_OK;
@@ -26,10 +26,12 @@ static enum profd_status intern_text(struct sqlite_store *s, struct intern *cach
         status = sqlite_run(s, add, VALUES(TEXT(text)), e);
         row = sqlite3_last_insert_rowid(s->db);
     }
-    if (status != PROFD_OK)
+    if (status != PROFD_OK) {
         return status;
-    if (!intern_put(cache, text, strlen(text), &row, sizeof row))
+    }
+    if (!hashmap_put(cache, text, strlen(text), &row, sizeof row)) {
         return no_memory(e);
+    }
     *id = row;
     return PROFD_OK;
 }
@@ -50,12 +52,14 @@ static enum profd_status intern_set(struct sqlite_store *s, const int64_t *build
 {
     bool found = false;
     enum profd_status status = sqlite_find(s, SQL_SET_FIND, VALUES(BLOB(set, 4 * count)), id, &found, e);
-    if (status != PROFD_OK || found)
+    if (status != PROFD_OK || found) {
         return status;
+    }
     status = sqlite_run(s, SQL_SET_ADD, VALUES(BLOB(set, 4 * count)), e);
     *id = sqlite3_last_insert_rowid(s->db);
-    for (size_t i = 0; status == PROFD_OK && i < count; i++)
+    for (size_t i = 0; status == PROFD_OK && i < count; i++) {
         status = sqlite_run(s, SQL_SET_MEMBER_ADD, VALUES(INTEGER(builds[i]), INTEGER(*id)), e);
+    }
     return status;
 }
 
@@ -67,18 +71,20 @@ static enum profd_status find_series(struct sqlite_store *s, const struct store_
     labels_encode(u->labels, u->label_count, &labels);
     bool found = false;
     enum profd_status status = labels.failed ? no_memory(e) : PROFD_OK;
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_find(
             s, SQL_SERIES_FIND,
             VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]), BLOB(labels.data, labels.size)), id,
             &found, e);
+    }
     if (status == PROFD_OK && !found) {
         status = sqlite_run(
             s, SQL_SERIES_ADD,
             VALUES(INTEGER(set), INTEGER(u->uid), INTEGER(builds[u->program]), BLOB(labels.data, labels.size)), e);
         *id = sqlite3_last_insert_rowid(s->db);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             status = sqlite_run(s, SQL_SET_USER_ADD, VALUES(INTEGER(set), INTEGER(u->uid)), e);
+        }
     }
     buffer_done(&labels);
     return status;
@@ -91,38 +97,44 @@ static bool make_key(struct sqlite_store *s, const struct store_upload *u)
     s->key.failed = false;
     uint64_t head[3] = {u->uid, u->program, u->build_count};
     buffer_add(&s->key, head, sizeof head);
-    for (size_t i = 0; i < u->build_count; i++)
+    for (size_t i = 0; i < u->build_count; i++) {
         buffer_add(&s->key, u->builds[i].id.text, strlen(u->builds[i].id.text) + 1);
+    }
     labels_encode(u->labels, u->label_count, &s->key);
     return !s->key.failed;
 }
 
-/* Reads or adds the rows of a series the writer does not remember. entry has room for all builds. */
+/* Reads or adds the rows of a series that is not cached. entry has space for all builds. */
 static enum profd_status load_series(struct sqlite_store *s, const struct store_upload *u, struct sqlite_series *entry,
                                      uint8_t *set, struct profd_error *e)
 {
     int64_t set_id = 0;
     for (size_t i = 0; i < u->build_count; i++) {
         enum profd_status status = sqlite_intern_build(s, u->builds[i].id.text, &entry->builds[i], e);
-        if (status != PROFD_OK)
+        if (status != PROFD_OK) {
             return status;
-        if (entry->builds[i] > UINT32_MAX)
+        }
+        if (entry->builds[i] > UINT32_MAX) {
             return profd_error_set(e, PROFD_LIMIT, "more than 2^32 builds");
-        for (unsigned byte = 0; byte < 4; byte++)
+        }
+        for (unsigned byte = 0; byte < 4; byte++) {
             set[4 * i + byte] = (uint8_t)(entry->builds[i] >> (8 * byte));
+        }
     }
     enum profd_status status = intern_set(s, entry->builds, u->build_count, set, &set_id, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = find_series(s, u, entry->builds, set_id, &entry->id, e);
+    }
     return status;
 }
 
 enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct store_upload *u,
                                        const struct sqlite_series **series, struct profd_error *e)
 {
-    if (!make_key(s, u))
+    if (!make_key(s, u)) {
         return no_memory(e);
-    const struct sqlite_series *cached = intern_find(&s->series, s->key.data, s->key.size);
+    }
+    const struct sqlite_series *cached = hashmap_find(&s->series, s->key.data, s->key.size);
     if (cached) {
         *series = cached;
         return PROFD_OK;
@@ -136,11 +148,12 @@ enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct stor
         status = load_series(s, u, entry, set, e);
     }
     if (status == PROFD_OK) {
-        cached = intern_put(&s->series, s->key.data, s->key.size, entry, size);
-        if (cached)
+        cached = hashmap_put(&s->series, s->key.data, s->key.size, entry, size);
+        if (cached) {
             *series = cached;
-        else
+        } else {
             status = no_memory(e);
+        }
     }
     free(entry);
     free(set);

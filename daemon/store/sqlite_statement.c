@@ -5,8 +5,9 @@
 
 enum profd_status sqlite_status_of(int extended)
 {
-    if (extended == SQLITE_IOERR_NOMEM)
+    if (extended == SQLITE_IOERR_NOMEM) {
         return PROFD_NO_MEMORY;
+    }
     switch (extended & 0xff) {
     case SQLITE_FULL:
         return PROFD_FULL;
@@ -35,20 +36,44 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
     int extended = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
     enum profd_status status = sqlite_status_of(extended);
     struct profd_error why;
-    if ((extended & 0xff) == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) /* it passes */
+    /* SQLite knows of a full disk only by ENOSPC, and only when it writes: not of a quota, nor when it enlarges the
+     * shared memory. A failed sync is another matter: what it left is unknown, whatever the reason. */
+    if (extended == SQLITE_IOERR_WRITE || extended == SQLITE_IOERR_SHMSIZE || extended == SQLITE_IOERR_SHMOPEN) {
+        status = system == ENOSPC || system == EDQUOT ? PROFD_FULL : status;
+    }
+    if ((extended & 0xff) == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) { /* it passes */
         status = profd_error_set(&why, PROFD_BUSY, "database %s: no descriptor is free to open a file of it", s->path);
-    else if (status == PROFD_FULL)
+    } else if (status == PROFD_FULL) {
         profd_error_set(&why, status, "no space left for the database %s", s->path);
-    else
+    } else {
         profd_error_set(&why, status, "database %s: %s (SQLite error %d)", s->path, sqlite3_errmsg(s->db), extended);
+    }
     if (s->base.writable && s->broken == PROFD_OK && (status == PROFD_IO || status == PROFD_DAMAGED)) {
-        /* What a failed write or fsync left behind is unknown; no later success would make it known. */
+        /* The result of a failed write or fsync is unknown, and a later success would not change that. */
         s->broken = status;
         s->why = why;
     }
-    if (e)
+    if (e) {
         *e = why;
+    }
     return status;
+}
+
+enum profd_status sqlite_statements_check(struct sqlite_store *s, struct profd_error *e)
+{
+    for (int i = 0; i < SQL_COUNT; i++) {
+        sqlite3_stmt *statement = NULL;
+        int rc = sqlite3_prepare_v2(s->db, sqlite_texts[i], -1, &statement, NULL);
+        sqlite3_finalize(statement);
+        if (rc == SQLITE_ERROR) {
+            return profd_error_set(e, PROFD_DAMAGED, "database %s: its tables are not those of its schema version: %s",
+                                   s->path, sqlite3_errmsg(s->db));
+        }
+        if (rc != SQLITE_OK) {
+            return sqlite_fail(s, e);
+        }
+    }
+    return PROFD_OK;
 }
 
 static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
@@ -71,13 +96,16 @@ enum profd_status sqlite_start(struct sqlite_store *s, enum sqlite_sql which, co
                                size_t count, sqlite3_stmt **out, struct profd_error *e)
 {
     if (!s->statements[which] && sqlite3_prepare_v3(s->db, sqlite_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
-                                                    &s->statements[which], NULL) != SQLITE_OK)
+                                                    &s->statements[which], NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
+    }
     sqlite3_stmt *statement = s->statements[which];
     sqlite3_reset(statement);
-    for (size_t i = 0; i < count; i++)
-        if (!bind(statement, (int)i + 1, &values[i]))
+    for (size_t i = 0; i < count; i++) {
+        if (!bind(statement, (int)i + 1, &values[i])) {
             return sqlite_fail(s, e);
+        }
+    }
     *out = statement;
     return PROFD_OK;
 }
@@ -101,17 +129,23 @@ void sqlite_finish(sqlite3_stmt *statement)
     sqlite3_clear_bindings(statement); /* they are borrowed */
 }
 
+/* Starts a statement and reads its first row, if it has one: then the caller finishes it. */
+static enum profd_status first_row(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+                                   size_t count, sqlite3_stmt **statement, bool *row, struct profd_error *e)
+{
+    enum profd_status status = sqlite_start(s, which, values, count, statement, e);
+    return status == PROFD_OK ? sqlite_next(s, *statement, row, e) : status;
+}
+
 enum profd_status sqlite_run(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
                              size_t count, struct profd_error *e)
 {
     sqlite3_stmt *statement;
     bool row = false;
-    enum profd_status status = sqlite_start(s, which, values, count, &statement, e);
-    if (status != PROFD_OK)
-        return status;
-    status = sqlite_next(s, statement, &row, e);
-    if (row)
+    enum profd_status status = first_row(s, which, values, count, &statement, &row, e);
+    if (row) {
         sqlite_finish(statement);
+    }
     return status;
 }
 
@@ -120,16 +154,14 @@ enum profd_status sqlite_find(struct sqlite_store *s, enum sqlite_sql which, con
 {
     sqlite3_stmt *statement;
     bool row = false;
-    enum profd_status status = sqlite_start(s, which, values, count, &statement, e);
-    if (status != PROFD_OK)
-        return status;
-    status = sqlite_next(s, statement, &row, e);
+    enum profd_status status = first_row(s, which, values, count, &statement, &row, e);
     if (row) {
         *value = sqlite3_column_int64(statement, 0);
         sqlite_finish(statement);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         *found = row;
+    }
     return status;
 }
 

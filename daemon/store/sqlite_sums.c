@@ -6,7 +6,7 @@
 #include "proto/message.h"
 #include "proto/varint.h"
 
-enum { COLUMN_RAW_SINCE = 9, COLUMN_SHARES };
+enum { COLUMN_RAW_SINCE = 10, COLUMN_SHARES };
 
 void sqlite_sums_init(struct sqlite_sums *s, size_t builds)
 {
@@ -26,24 +26,29 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
     sum_add(&to->calls, more->calls, &saturated);
     sum_add(&to->raw_uploads, more->raw_uploads, &saturated);
     to->raw_bytes += more->raw_bytes; /* modulo 2^64: an upload that grows may take fewer bytes than before */
+    to->live_bytes += more->live_bytes;
     for (size_t i = 0; i < to->build_count; i++) {
         sum_add(&to->shares[i].nanoseconds, more->shares[i].nanoseconds, &saturated);
         sum_add(&to->shares[i].calls, more->shares[i].calls, &saturated);
     }
     to->inexact |= more->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    if (more->first < to->first)
+    if (more->first < to->first) {
         to->first = more->first;
-    if (more->last > to->last)
+    }
+    if (more->last > to->last) {
         to->last = more->last;
-    if (more->raw_since < to->raw_since)
+    }
+    if (more->raw_since < to->raw_since) {
         to->raw_since = more->raw_since;
+    }
 }
 
 /* False where a saturated sum hides what is left. */
 static bool subtract(uint64_t *from, uint64_t part)
 {
-    if (*from >= SUM_MAX || part > *from)
+    if (*from >= SUM_MAX || part > *from) {
         return false;
+    }
     *from -= part;
     return true;
 }
@@ -52,10 +57,12 @@ bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part
 {
     bool good = subtract(&to->uploads, part->uploads) && subtract(&to->processes, part->processes) &&
                 subtract(&to->ticks, part->ticks) && subtract(&to->calls, part->calls) &&
-                subtract(&to->raw_uploads, part->raw_uploads) && subtract(&to->raw_bytes, part->raw_bytes);
-    for (size_t i = 0; good && i < to->build_count; i++)
+                subtract(&to->raw_uploads, part->raw_uploads) && subtract(&to->raw_bytes, part->raw_bytes) &&
+                subtract(&to->live_bytes, part->live_bytes);
+    for (size_t i = 0; good && i < to->build_count; i++) {
         good = subtract(&to->shares[i].nanoseconds, part->shares[i].nanoseconds) &&
                subtract(&to->shares[i].calls, part->shares[i].calls);
+    }
     return good && part->first > to->first && part->last < to->last && part->inexact == 0;
 }
 
@@ -72,10 +79,12 @@ static size_t encode_shares(const struct sqlite_sums *s, uint8_t *out)
 static bool decode_shares(const uint8_t *in, size_t n, struct sqlite_sums *s)
 {
     const uint8_t *end = in + n;
-    for (size_t i = 0; i < s->build_count; i++)
+    for (size_t i = 0; i < s->build_count; i++) {
         if (!varint_get(&in, end, &s->shares[i].nanoseconds) || !varint_get(&in, end, &s->shares[i].calls) ||
-            s->shares[i].nanoseconds > SUM_MAX || s->shares[i].calls > SUM_MAX)
+            s->shares[i].nanoseconds > SUM_MAX || s->shares[i].calls > SUM_MAX) {
             return false;
+        }
+    }
     return in == end;
 }
 
@@ -86,8 +95,9 @@ enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size
     sqlite_sums_init(out, builds);
     const uint8_t *shares = sqlite_blob(q, COLUMN_SHARES, &n);
     out->uploads = (uint64_t)sqlite3_column_int64(q, 0);
-    if (out->uploads == 0)
+    if (out->uploads == 0) {
         return PROFD_OK; /* a series that is being made */
+    }
     out->processes = (uint64_t)sqlite3_column_int64(q, 1);
     out->ticks = (uint64_t)sqlite3_column_int64(q, 2);
     out->calls = (uint64_t)sqlite3_column_int64(q, 3);
@@ -96,11 +106,14 @@ enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size
     out->inexact = (uint32_t)sqlite3_column_int64(q, 6);
     out->raw_uploads = (uint64_t)sqlite3_column_int64(q, 7);
     out->raw_bytes = (uint64_t)sqlite3_column_int64(q, 8);
-    if (sqlite3_column_type(q, COLUMN_RAW_SINCE) != SQLITE_NULL)
+    out->live_bytes = (uint64_t)sqlite3_column_int64(q, 9);
+    if (sqlite3_column_type(q, COLUMN_RAW_SINCE) != SQLITE_NULL) {
         out->raw_since = sqlite3_column_int64(q, COLUMN_RAW_SINCE);
-    if (!decode_shares(shares, n, out))
+    }
+    if (!decode_shares(shares, n, out)) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: the %zu bytes of shares of %zu builds break their rules",
                                s->path, n, builds);
+    }
     return PROFD_OK;
 }
 
@@ -112,8 +125,9 @@ static enum profd_status load_one(struct sqlite_store *s, enum sqlite_sql which,
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(s, which, values, count, &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     if (row) {
         status = sqlite_sums_read(s, q, builds, out, e);
         sqlite_finish(q);
@@ -143,7 +157,8 @@ enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int6
                       VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
                              INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
                              INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes),
-                             x->raw_since == INT64_MAX ? NOTHING : INTEGER(x->raw_since), BLOB(shares, n)),
+                             INTEGER(x->live_bytes), x->raw_since == INT64_MAX ? NOTHING : INTEGER(x->raw_since),
+                             BLOB(shares, n)),
                       e);
 }
 
@@ -155,7 +170,8 @@ enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int6
     return sqlite_run(s, SQL_LEDGER_SET,
                       VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
                              INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
-                             INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), BLOB(shares, n)),
+                             INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes),
+                             INTEGER(x->live_bytes), BLOB(shares, n)),
                       e);
 }
 
@@ -167,7 +183,7 @@ enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, con
     return sqlite_run(s, SQL_SERIES_SET,
                       VALUES(INTEGER(series), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks),
                              INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact),
-                             INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), BLOB(shares, n)),
+                             INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), INTEGER(x->live_bytes), BLOB(shares, n)),
                       e);
 }
 
@@ -182,10 +198,11 @@ enum profd_status sqlite_ledger_sum(struct sqlite_store *s, int64_t series, int6
         sqlite_start(s, SQL_LEDGER_RANGE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         status = sqlite_sums_read(s, q, builds, &one, e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             sqlite_sums_add(out, &one);
-        else
+        } else {
             sqlite_finish(q);
+        }
     }
     return status;
 }
@@ -196,21 +213,25 @@ enum profd_status sqlite_series_identify(struct sqlite_store *s, struct arena *a
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(s, SQL_SERIES_SET_OF, VALUES(INTEGER(series)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
+    }
     *found = row;
-    if (!row)
+    if (!row) {
         return status;
+    }
     size_t n;
     const uint8_t *set = sqlite_blob(q, 0, &n);
     uint32_t *builds = ARENA_ARRAY(a, n / 4 + 1, uint32_t);
-    if (!builds)
+    if (!builds) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a set of %zu builds", n / 4);
-    else if (n / 4 > LIMIT_BUILDS)
+    } else if (n / 4 > LIMIT_BUILDS) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds; at most %u", s->path, n / 4,
                                  LIMIT_BUILDS);
-    for (size_t i = 0; status == PROFD_OK && i < n / 4; i++)
+    }
+    for (size_t i = 0; status == PROFD_OK && i < n / 4; i++) {
         builds[i] = sqlite_set_build(set, i);
+    }
     *out = (struct sqlite_identity){.id = series,
                                     .set = sqlite3_column_int64(q, 3),
                                     .program = sqlite3_column_int64(q, 2),

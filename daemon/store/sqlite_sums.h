@@ -13,16 +13,16 @@ struct sqlite_sums {
     uint64_t uploads, processes, ticks, calls;
     int64_t first, last;
     uint32_t inexact;
-    uint64_t raw_uploads, raw_bytes;
-    int64_t raw_since; /* seconds; INT64_MAX: no raw uploads, or not known here */
+    uint64_t raw_uploads, raw_bytes, live_bytes; /* live_bytes: of the raw ones, those of live processes */
+    int64_t raw_since;                           /* seconds; INT64_MAX: no raw uploads, or not known here */
     size_t build_count;
     struct share shares[LIMIT_BUILDS]; /* of the set's builds, in load order; only build_count are there */
 };
 #define SQLITE_SUMS_SIZE(builds) (offsetof(struct sqlite_sums, shares) + (builds) * sizeof(struct share))
-#define SQLITE_SUM_COLUMNS 11 /* that a row read as sums begins with */
+#define SQLITE_SUM_COLUMNS 12 /* that a row read as sums begins with */
 #define SQLITE_SHARES_BYTES ((size_t)LIMIT_BUILDS * 2 * 10)
 
-/* No uploads of so many builds. */
+/* Sums without uploads, for that many builds. */
 void sqlite_sums_init(struct sqlite_sums *s, size_t builds);
 void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more);
 /* Takes a part away. False, and to is not usable, when the rest must be added up anew: a sum was at its end, or the
@@ -36,7 +36,7 @@ struct sqlite_shown {
     uint64_t uploads, processes, nanoseconds, calls;
     uint32_t inexact;
 };
-/* Adds a series in whose set the build stands at this place. */
+/* Adds a series that has the build at this position of its set. */
 void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, size_t place, bool program);
 
 /* A set's builds from its blob. */
@@ -68,8 +68,8 @@ enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, con
 
 /* What a batch adds to the ledger and to the series. */
 struct sqlite_tally {
-    struct intern hours;  /* series, hour → struct sqlite_sums */
-    struct intern series; /* series → struct sqlite_sums */
+    struct hashmap hours;  /* series, hour → struct sqlite_sums */
+    struct hashmap series; /* series → struct sqlite_sums */
 };
 void sqlite_tally_init(struct sqlite_tally *t);
 void sqlite_tally_done(struct sqlite_tally *t);
@@ -78,7 +78,7 @@ struct sqlite_sums *sqlite_tally_sums(struct sqlite_tally *t, int64_t series, in
 /* Adds all of it to the tables and forgets it. Inside a write transaction. */
 enum profd_status sqlite_tally_flush(struct sqlite_store *s, struct sqlite_tally *t, struct profd_error *e);
 
-/* Who a series is. builds lives in the arena. */
+/* The key of a series. builds lives in the arena. */
 struct sqlite_identity {
     int64_t id, set, program;
     uint32_t uid;

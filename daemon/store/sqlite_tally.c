@@ -9,23 +9,23 @@ struct hour_key {
 
 void sqlite_tally_init(struct sqlite_tally *t)
 {
-    intern_init(&t->hours, 0);
-    intern_init(&t->series, 0);
+    hashmap_init(&t->hours, 0);
+    hashmap_init(&t->series, 0);
 }
 
 void sqlite_tally_done(struct sqlite_tally *t)
 {
-    intern_clear(&t->hours);
-    intern_clear(&t->series);
+    hashmap_clear(&t->hours);
+    hashmap_clear(&t->series);
 }
 
 /* The sums of a key, none at first. */
-static struct sqlite_sums *sums_of(struct intern *table, const void *key, size_t key_size, size_t builds)
+static struct sqlite_sums *sums_of(struct hashmap *table, const void *key, size_t key_size, size_t builds)
 {
-    struct sqlite_sums *sums = intern_find(table, key, key_size), none;
+    struct sqlite_sums *sums = hashmap_find(table, key, key_size), none;
     if (!sums) {
         sqlite_sums_init(&none, builds);
-        sums = intern_put(table, key, key_size, &none, SQLITE_SUMS_SIZE(builds));
+        sums = hashmap_put(table, key, key_size, &none, SQLITE_SUMS_SIZE(builds));
     }
     return sums;
 }
@@ -43,18 +43,21 @@ static enum profd_status flush_hour(struct sqlite_store *s, struct sqlite_tally 
     struct sqlite_sums stored;
     bool found;
     struct sqlite_sums *series = sums_of(&t->series, &key->series, sizeof key->series, sums->build_count);
-    if (!series)
+    if (!series) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to sum up a batch of uploads");
+    }
     sqlite_sums_add(series, sums);
     enum profd_status status = sqlite_ledger_load(s, key->series, key->hour, sums->build_count, &stored, &found, e);
-    if (status != PROFD_OK || !found)
+    if (status != PROFD_OK || !found) {
         return status == PROFD_OK ? sqlite_ledger_add(s, key->series, key->hour, sums, e) : status;
+    }
     bool older = sums->raw_since < stored.raw_since;
     sqlite_sums_add(&stored, sums);
     status = sqlite_ledger_set(s, key->series, key->hour, &stored, e);
-    if (status == PROFD_OK && older)
+    if (status == PROFD_OK && older) {
         status = sqlite_run(s, SQL_LEDGER_SINCE,
                             VALUES(INTEGER(key->series), INTEGER(key->hour), INTEGER(stored.raw_since)), e);
+    }
     return status;
 }
 
@@ -64,10 +67,12 @@ static enum profd_status flush_series(struct sqlite_store *s, int64_t id, const 
     struct sqlite_sums stored;
     bool found;
     enum profd_status status = sqlite_series_load(s, id, sums->build_count, &stored, &found, e);
-    if (status == PROFD_OK && !found)
+    if (status == PROFD_OK && !found) {
         status = profd_error_set(e, PROFD_INTERNAL, "series %lld vanished", (long long)id);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     sqlite_sums_add(&stored, sums);
     return sqlite_series_save(s, id, &stored, e);
 }
@@ -77,15 +82,13 @@ enum profd_status sqlite_tally_flush(struct sqlite_store *s, struct sqlite_tally
     enum profd_status status = PROFD_OK;
     size_t position = 0;
     const void *key;
-    for (const struct sqlite_sums *sums;
-         status == PROFD_OK && (sums = intern_next(&t->hours, &position, &key, NULL, NULL));) {
+    for (const struct sqlite_sums *sums; status == PROFD_OK && (sums = hashmap_next(&t->hours, &position, &key));) {
         struct hour_key copy;
         memcpy(&copy, key, sizeof copy);
         status = flush_hour(s, t, &copy, sums, e);
     }
     position = 0;
-    for (const struct sqlite_sums *sums;
-         status == PROFD_OK && (sums = intern_next(&t->series, &position, &key, NULL, NULL));) {
+    for (const struct sqlite_sums *sums; status == PROFD_OK && (sums = hashmap_next(&t->series, &position, &key));) {
         int64_t id;
         memcpy(&id, key, sizeof id);
         status = flush_series(s, id, sums, e);

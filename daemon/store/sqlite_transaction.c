@@ -1,16 +1,19 @@
-#include "store/sqlite.h"
+#include "store/sqlite_users.h"
 
 enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state *state, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (!row)
+    }
+    if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: table state is empty", s->path);
+    }
     *state = (struct sqlite_state){.number = sqlite3_column_int64(q, 0),
                                    .list_epoch = sqlite3_column_int64(q, 1),
                                    .salt = sqlite3_column_int64(q, 2),
@@ -24,7 +27,8 @@ enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state 
                                    .raw_uploads = (uint64_t)sqlite3_column_int64(q, 10),
                                    .raw_bytes = (uint64_t)sqlite3_column_int64(q, 11),
                                    .rollups = (uint64_t)sqlite3_column_int64(q, 12),
-                                   .retiring = sqlite3_column_int64(q, 13)};
+                                   .retiring = sqlite3_column_int64(q, 13),
+                                   .live_bytes = (uint64_t)sqlite3_column_int64(q, 14)};
     sqlite_finish(q);
     return PROFD_OK;
 }
@@ -36,26 +40,27 @@ enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *
                       VALUES(INTEGER(t->number), INTEGER(t->list_epoch), INTEGER(t->uploads), INTEGER(t->ticks),
                              INTEGER(t->calls), INTEGER(t->version), INTEGER(t->retired_uploads),
                              INTEGER(t->retired_ticks), INTEGER(t->retired_calls), INTEGER(t->raw_uploads),
-                             INTEGER(t->raw_bytes), INTEGER(t->rollups), INTEGER(t->retiring)),
+                             INTEGER(t->raw_bytes), INTEGER(t->rollups), INTEGER(t->retiring), INTEGER(t->live_bytes)),
                       e);
 }
 
 void sqlite_forget_rows(struct sqlite_store *s)
 {
-    intern_clear(&s->hosts);
-    intern_clear(&s->builds);
-    intern_clear(&s->series);
-    intern_clear(&s->known);
+    hashmap_clear(&s->hosts);
+    hashmap_clear(&s->builds);
+    hashmap_clear(&s->series);
+    hashmap_clear(&s->known);
 }
 
 enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error *e)
 {
-    if (s->broken != PROFD_OK)
-        return profd_error_set(e, s->broken, "nothing is written any more until profd starts again, because of: %s",
-                               s->why.sentence);
-    enum profd_status status = sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e);
-    if (status != PROFD_OK)
+    enum profd_status status = sqlite_watch_look(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e);
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     status = sqlite_load_state(s, &s->state, e);
     return status == PROFD_OK ? PROFD_OK : sqlite_write_end(s, status, e);
 }
@@ -63,42 +68,79 @@ enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error 
 /* Undoes the transaction and what the caches took from it: row ids that were never committed. */
 static void roll_back(struct sqlite_store *s)
 {
-    for (int i = 0; i < SQL_COUNT; i++)
+    for (int i = 0; i < SQL_COUNT; i++) {
         sqlite3_reset(s->statements[i]);
-    if (!sqlite3_get_autocommit(s->db))
+    }
+    if (!sqlite3_get_autocommit(s->db)) {
         (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
+    }
     sqlite_forget_rows(s);
+    sqlite_users_forget(s);
 }
 
 /* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O
  * error sqlite_fail has closed the handle for further writes. A log that a reader holds back is tried again later. */
 static void checkpoint(struct sqlite_store *s)
 {
-    if (s->wal_frames < s->checkpoint_at)
+    if (s->wal_frames < s->checkpoint_at) {
         return;
+    }
     int log = 0, done = 0;
-    if (sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &done) != SQLITE_OK)
+    if (sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &done) != SQLITE_OK) {
         (void)sqlite_fail(s, NULL);
-    s->checkpoint_at = log > done ? s->wal_frames + SQLITE_WAL_FRAMES / 4 : SQLITE_WAL_FRAMES;
+    }
+    sqlite_watch_note_database(s);
+    s->checkpoint_at = log > done ? s->wal_frames + s->log_frames / 4 : s->log_frames;
+}
+
+enum profd_status sqlite_empty_log(struct sqlite_store *s, bool truncate, struct profd_error *e)
+{
+    enum profd_status status = sqlite_watch_look(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    int rc = sqlite3_wal_checkpoint_v2(s->db, "main", truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
+                                       NULL, NULL);
+    sqlite_watch_note_database(s);
+    if (rc != SQLITE_OK) {
+        status = sqlite_fail(s, e);
+        return status == PROFD_FULL || status == PROFD_BUSY ? PROFD_OK : status;
+    }
+    if (truncate) {
+        s->wal_frames = 0;
+        sqlite_watch_note_log(s);
+        (void)sqlite3_exec(s->db, "UPDATE state SET salt=salt", NULL, NULL, NULL); /* see store_sqlite_touch */
+        s->checkpoint_at = s->log_frames;
+    }
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
 {
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
+        status = sqlite_users_flush(s, e);
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_COMMIT, NULL, 0, e);
+    }
     if (status != PROFD_OK) {
         roll_back(s);
         return status;
     }
-    checkpoint(s);
-    return PROFD_OK;
+    /* Again, now that it is durable: what is acknowledged was in these files at some moment after its commit. */
+    status = sqlite_watch_look(s, e);
+    if (status == PROFD_OK) {
+        checkpoint(s);
+    }
+    return status;
 }
 
 enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct profd_error *e)
 {
     *began = false;
-    if (!sqlite3_get_autocommit(s->db))
+    if (!sqlite3_get_autocommit(s->db)) {
         return PROFD_OK;
+    }
     enum profd_status status = sqlite_run(s, SQL_BEGIN_READ, NULL, 0, e);
     *began = status == PROFD_OK;
     return status;
@@ -106,10 +148,12 @@ enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct 
 
 enum profd_status sqlite_read_end(struct sqlite_store *s, bool began, enum profd_status status, struct profd_error *e)
 {
-    if (!began)
+    if (!began) {
         return status;
+    }
     enum profd_status ended = sqlite_run(s, SQL_COMMIT, NULL, 0, status == PROFD_OK ? e : NULL);
-    if (ended != PROFD_OK && !sqlite3_get_autocommit(s->db))
+    if (ended != PROFD_OK && !sqlite3_get_autocommit(s->db)) {
         (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
+    }
     return status != PROFD_OK ? status : ended;
 }

@@ -1,4 +1,5 @@
 /* What is stored against what the ledger says, hour by hour. */
+#include "store/sqlite_slice.h"
 #include "store/sqlite_verify.h"
 
 #include <inttypes.h>
@@ -25,9 +26,10 @@ void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...)
 void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one,
                          uint64_t x, const char *in_other, uint64_t y)
 {
-    if (x != y)
+    if (x != y) {
         sqlite_verify_tell(v, "%s: %s: %" PRIu64 " by the %s, %" PRIu64 " by the %s", where, name, x, in_one, y,
                            in_other);
+    }
 }
 
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
@@ -42,8 +44,9 @@ enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sq
         *found = false;
         return PROFD_OK;
     }
-    if (status != PROFD_OK && e)
+    if (status != PROFD_OK && e) {
         *e = why;
+    }
     return status;
 }
 
@@ -53,9 +56,22 @@ struct found_hour {
     uint64_t rounding; /* nanoseconds that the ledger may know less of a build, because it rounds every upload */
 };
 
+/* The upload of a live process is among the slices, too. */
+static enum profd_status verify_slice(struct sqlite_verifying *v, const struct sqlite_slice *slice, const char *where,
+                                      struct profd_error *e)
+{
+    bool found = false;
+    enum profd_status status = sqlite_slice_find(v->s, slice, &found, e);
+    if (status == PROFD_OK && !found) {
+        sqlite_verify_tell(v, "%s: upload %" PRId64 " of a live process has no slice of %d minutes", where,
+                           slice->upload, slice->width);
+    }
+    return status;
+}
+
 /* Adds a row of SQL_RAW_EACH. */
-static enum profd_status add_raw(struct sqlite_verifying *v, sqlite3_stmt *q, size_t builds, struct found_hour *h,
-                                 const char *where, struct profd_error *e)
+static enum profd_status add_raw(struct sqlite_verifying *v, sqlite3_stmt *q, const struct sqlite_identity *series,
+                                 struct found_hour *h, const char *where, struct profd_error *e)
 {
     struct sqlite_sums one;
     struct counts c;
@@ -63,29 +79,34 @@ static enum profd_status add_raw(struct sqlite_verifying *v, sqlite3_stmt *q, si
     size_t n;
     int64_t start = sqlite3_column_int64(q, 2);
     const uint8_t *counts = sqlite_blob(q, 7, &n);
-    sqlite_sums_init(&one, builds);
-    one.uploads = one.raw_uploads = 1;
+    sqlite_sums_init(&one, series->build_count);
+    one.uploads = one.raw_uploads = (uint64_t)sqlite3_column_int64(q, 9);
     one.raw_bytes = n;
+    one.live_bytes = sqlite3_column_int(q, 8) > 0 ? n : 0;
     one.processes = (uint64_t)sqlite3_column_int64(q, 5);
     one.first = start;
     one.last = start + sqlite3_column_int64(q, 3);
     one.inexact = (uint32_t)sqlite3_column_int64(q, 4);
-    enum profd_status status = counts_decode(counts, n, (uint32_t)builds, &c, &why);
+    enum profd_status status = counts_decode(counts, n, (uint32_t)series->build_count, &c, &why);
     if (status == PROFD_OK) {
         counts_totals(&c, &one.ticks, &one.calls);
         (void)share_add_counts(one.shares, &c);
+        h->rounding += one.uploads > 1 ? one.uploads * c.histogram_count : 0;
         counts_done(&c);
     } else if (status == PROFD_NO_MEMORY) {
-        if (e)
+        if (e) {
             *e = why;
+        }
         return status;
     } else {
         sqlite_verify_tell(v, "%s: upload %" PRId64 " cannot be read: %s", where, (int64_t)sqlite3_column_int64(q, 0),
                            why.sentence);
     }
     sqlite_sums_add(&h->sums, &one);
-    v->uploads++;
-    return PROFD_OK;
+    v->uploads += one.uploads;
+    const struct sqlite_slice slice = {series->id, sqlite3_column_int(q, 8), one.last, sqlite3_column_int64(q, 10),
+                                       sqlite3_column_int64(q, 0)};
+    return slice.width > 0 ? verify_slice(v, &slice, where, e) : PROFD_OK;
 }
 
 static enum profd_status add_raws(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
@@ -96,9 +117,10 @@ static enum profd_status add_raws(struct sqlite_verifying *v, const struct sqlit
     enum profd_status status =
         sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
-        status = add_raw(v, q, series->build_count, h, where, e);
-        if (status != PROFD_OK)
+        status = add_raw(v, q, series, h, where, e);
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
     return status;
 }
@@ -109,10 +131,12 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
     for (uint32_t i = 0; i < n; i++) {
         uint64_t sum = 0;
         bool saturated = false;
-        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++)
+        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
             sum_add(&sum, spread[(size_t)i * ROLLUP_GROUPS + g], &saturated);
-        if (sum != totals[i])
+        }
+        if (sum != totals[i]) {
             return false;
+        }
     }
     return true;
 }
@@ -126,10 +150,15 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     bool found;
     sqlite_sums_init(&one, series->build_count);
     enum profd_status status = sqlite_verify_load(v, series, SQLITE_LEVEL_HOUR, hour, &row, &found, e);
-    if (status != PROFD_OK || !found)
+    if (status != PROFD_OK || !found) {
         return status;
+    }
     one.uploads = row.uploads;
     one.processes = row.processes;
+    if (row.processes < SUM_MAX) {
+        sqlite_verify_equal(v, where, "processes", "column of the hour's sum", row.processes, "sum of its groups",
+                            process_groups_known(&row.groups) + row.groups.unknown);
+    }
     one.first = row.first;
     one.last = row.last;
     one.inexact = row.inexact;
@@ -138,10 +167,11 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     sqlite_verify_equal(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", one.ticks);
     sqlite_verify_equal(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", one.calls);
     if (!spread_fits(row.counts.bin_ticks, row.spread.bins, row.counts.bin_count) ||
-        !spread_fits(row.counts.calls, row.spread.arcs, row.counts.arc_count))
+        !spread_fits(row.counts.calls, row.spread.arcs, row.counts.arc_count)) {
         sqlite_verify_tell(v, "%s: the groups of the hour's sum do not add up to it", where);
+    }
     sqlite_sums_add(&h->sums, &one);
-    h->rounding = row.uploads * row.counts.histogram_count;
+    h->rounding += row.uploads * row.counts.histogram_count;
     v->uploads += row.uploads;
     return PROFD_OK;
 }
@@ -151,14 +181,17 @@ static void compare_shares(struct sqlite_verifying *v, const struct found_hour *
 {
     for (size_t i = 0; i < ledger->build_count; i++) {
         const struct share *stored = &h->sums.shares[i], *said = &ledger->shares[i];
-        if (stored->nanoseconds >= SUM_MAX || stored->calls >= SUM_MAX)
+        if (stored->nanoseconds >= SUM_MAX || stored->calls >= SUM_MAX) {
             continue;
-        if (stored->calls != said->calls)
+        }
+        if (stored->calls != said->calls) {
             sqlite_verify_tell(v, "%s: calls of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts", where,
                                i, said->calls, stored->calls);
-        if (said->nanoseconds > stored->nanoseconds || stored->nanoseconds - said->nanoseconds > h->rounding)
+        }
+        if (said->nanoseconds > stored->nanoseconds || stored->nanoseconds - said->nanoseconds > h->rounding) {
             sqlite_verify_tell(v, "%s: nanoseconds of build %zu: %" PRIu64 " by the ledger, %" PRIu64 " by the counts",
                                where, i, said->nanoseconds, stored->nanoseconds);
+        }
     }
 }
 
@@ -177,8 +210,10 @@ static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h,
     sqlite_verify_equal(v, where, "reasons for inexactness", in_ledger, l->inexact & mask, in_rows, x->inexact & mask);
     sqlite_verify_equal(v, where, "single uploads", in_ledger, l->raw_uploads, in_rows, x->raw_uploads);
     sqlite_verify_equal(v, where, "bytes of single uploads", in_ledger, l->raw_bytes, in_rows, x->raw_bytes);
-    if (l->raw_uploads == 0 && l->raw_since != INT64_MAX)
+    sqlite_verify_equal(v, where, "bytes of live processes", in_ledger, l->live_bytes, in_rows, x->live_bytes);
+    if (l->raw_uploads == 0 && l->raw_since != INT64_MAX) {
         sqlite_verify_tell(v, "%s: the ledger waits for single uploads that it does not have", where);
+    }
     compare_shares(v, h, l, where);
 }
 
@@ -192,12 +227,15 @@ static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sq
     snprintf(where, sizeof where, "series %" PRId64 ", hour %" PRId64, series->id, hour);
     sqlite_sums_init(&h.sums, series->build_count);
     enum profd_status status = add_raws(v, series, hour, &h, where, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = add_sum(v, series, hour, &h, where, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         compare_hour(v, &h, &ledger, where);
+    }
     return status;
 }
 
@@ -212,10 +250,12 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     uint32_t mask = ~(uint32_t)INEXACT_SATURATED;
     snprintf(where, sizeof where, "series %" PRId64, series->id);
     enum profd_status status = sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &sum, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     sqlite_verify_equal(v, where, "uploads", in_series, said.uploads, in_ledger, sum.uploads);
     sqlite_verify_equal(v, where, "processes", in_series, said.processes, in_ledger, sum.processes);
     sqlite_verify_equal(v, where, "ticks", in_series, said.ticks, in_ledger, sum.ticks);
@@ -226,8 +266,10 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
                         sum.inexact & mask);
     sqlite_verify_equal(v, where, "single uploads", in_series, said.raw_uploads, in_ledger, sum.raw_uploads);
     sqlite_verify_equal(v, where, "bytes of single uploads", in_series, said.raw_bytes, in_ledger, sum.raw_bytes);
-    if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0)
+    sqlite_verify_equal(v, where, "bytes of live processes", in_series, said.live_bytes, in_ledger, sum.live_bytes);
+    if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0) {
         sqlite_verify_tell(v, "%s: what its builds took of time and calls is not what the ledger says", where);
+    }
     return sqlite_verify_all(v, series, e);
 }
 
@@ -245,12 +287,15 @@ static enum profd_status verify_next(struct sqlite_verifying *v, const struct sq
         c->hour = 0;
         return status;
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = verify_hour(v, series, hour, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_find(v->s, SQL_LEDGER_NEXT, VALUES(INTEGER(series->id), INTEGER(hour + 1)), &next, &more, e);
-    if (status == PROFD_OK && (!more || next / 24 != hour / 24))
+    }
+    if (status == PROFD_OK && (!more || next / 24 != hour / 24)) {
         status = sqlite_verify_day(v, series, hour / 24, e);
+    }
     c->hour = hour + 1;
     return status;
 }
@@ -267,10 +312,12 @@ static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cu
         *c = (struct store_cursor){.done = true};
         return status;
     }
-    if ((uint64_t)id != c->series)
+    if ((uint64_t)id != c->series) {
         *c = (struct store_cursor){.series = (uint64_t)id};
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_series_identify(v->s, v->arena, id, &series, &found, e);
+    }
     if (status == PROFD_OK && !found) {
         sqlite_verify_tell(v, "series %" PRId64 " has no set of builds", id);
         c->series++;
@@ -295,14 +342,15 @@ enum profd_status sqlite_verify(struct store *base, struct store_cursor *cursor,
     struct store_cursor c = *cursor;
     bool began = false;
     int64_t deadline = work_now() + SLICE_NANOSECONDS;
-    if (!v.arena)
+    if (!v.arena) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
+    }
     c.done = false;
     enum profd_status status = sqlite_read_begin(v.s, &began, e);
     if (status == PROFD_OK) {
-        do
+        do {
             status = verify_step(&v, &c, e);
-        while (status == PROFD_OK && !c.done && work_now() < deadline);
+        } while (status == PROFD_OK && !c.done && work_now() < deadline);
         status = sqlite_read_end(v.s, began, status, e);
     }
     arena_free(v.arena);

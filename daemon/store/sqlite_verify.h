@@ -12,12 +12,12 @@ struct sqlite_verifying {
     uint64_t uploads; /* looked at */
 };
 
-/* Tells of a difference. */
+/* Reports a difference. */
 void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says that what is called name is x in one place and y in another, if it is. */
 void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one,
                          uint64_t x, const char *in_other, uint64_t y);
-/* A sum's row with everything in it. *found is false, and a mismatch told, if it cannot be read. */
+/* A sum's row, decoded. *found is false, and a mismatch is reported, if it cannot be read. */
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                      int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e);
 

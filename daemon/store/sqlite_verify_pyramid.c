@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_verify.h"
 
@@ -15,15 +16,17 @@ struct floor {
 
 static bool same_histograms(const struct rollup *x, const struct rollup *y)
 {
-    if (x->histogram_count != y->histogram_count)
+    if (x->histogram_count != y->histogram_count) {
         return false;
+    }
     for (uint32_t i = 0; i < x->histogram_count; i++) {
         const struct rollup_histogram *a = &x->histograms[i], *b = &y->histograms[i];
         if (a->build != b->build || a->bins != b->bins || a->low != b->low || a->high != b->high ||
             a->rate != b->rate || strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation ||
             a->first != b->first || a->used != b->used || a->order.commit != b->order.commit ||
-            a->order.rank != b->order.rank)
+            a->order.rank != b->order.rank) {
             return false;
+        }
     }
     return true;
 }
@@ -61,15 +64,21 @@ static void compare_rows(struct sqlite_verifying *v, const char *where, const st
     rollup_totals(&row->counts, &ticks, &calls);
     sqlite_verify_equal(v, where, "ticks", "column", row->ticks, "sum itself", ticks);
     sqlite_verify_equal(v, where, "calls", "column", row->calls, "sum itself", calls);
-    if (row->host_count != sum->host_count || !same_bytes(row->hosts, sum->hosts, row->host_count * sizeof *row->hosts))
+    if (memcmp(&row->groups, &sum->groups, sizeof row->groups) != 0 && row->processes < SUM_MAX) {
+        sqlite_verify_tell(v, "%s: its processes by group are not those of the rows below it", where);
+    }
+    if (row->host_count != sum->host_count ||
+        !same_bytes(row->hosts, sum->hosts, row->host_count * sizeof *row->hosts)) {
         sqlite_verify_tell(v, "%s: its hosts are not those of the rows below it", where);
-    if (!same_counts(&row->counts, &sum->counts))
+    }
+    if (!same_counts(&row->counts, &sum->counts)) {
         sqlite_verify_tell(v, "%s: its counts are not those of the rows below it", where);
-    else if (!same_bytes(row->spread.bins, sum->spread.bins,
-                         (size_t)row->counts.bin_count * ROLLUP_GROUPS * sizeof(uint64_t)) ||
-             !same_bytes(row->spread.arcs, sum->spread.arcs,
-                         (size_t)row->counts.arc_count * ROLLUP_GROUPS * sizeof(uint64_t)))
+    } else if (!same_bytes(row->spread.bins, sum->spread.bins,
+                           (size_t)row->counts.bin_count * ROLLUP_GROUPS * sizeof(uint64_t)) ||
+               !same_bytes(row->spread.arcs, sum->spread.arcs,
+                           (size_t)row->counts.arc_count * ROLLUP_GROUPS * sizeof(uint64_t))) {
         sqlite_verify_tell(v, "%s: its groups are not those of the rows below it", where);
+    }
 }
 
 /* Adds up the folded rows below. *complete is false if one could not be read. */
@@ -81,22 +90,25 @@ static enum profd_status add_below(struct sqlite_verifying *v, const struct sqli
     struct arena *outer = v->arena, *scratch = arena_new(0);
     int64_t at = fl->from;
     *complete = true;
-    if (!scratch)
+    if (!scratch) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
+    }
     for (bool found = true; status == PROFD_OK && found && at <= fl->to;) {
         struct sqlite_rolled row;
         status = sqlite_find(v->s, SQL_ROLLUP_FOLDED_AT,
                              VALUES(INTEGER(series->id), INTEGER(fl->level - 1), INTEGER(at), INTEGER(fl->to)), &at,
                              &found, e);
-        if (status != PROFD_OK || !found)
+        if (status != PROFD_OK || !found) {
             break;
+        }
         v->arena = scratch;
         arena_reset(scratch);
         status = sqlite_verify_load(v, series, fl->level - 1, at, &row, &found, e);
         v->arena = outer;
         *complete &= found;
-        if (status == PROFD_OK && found)
+        if (status == PROFD_OK && found) {
             status = sqlite_folding_add(f, &row, e);
+        }
         found = true;
         at++;
     }
@@ -112,24 +124,30 @@ static enum profd_status verify_floor(struct sqlite_verifying *v, const struct s
     bool found, complete = true, exists = false;
     int64_t one;
     enum profd_status status = sqlite_folding_begin(&f, v->arena, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)),
                              &one, &exists, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = add_below(v, series, fl, &f, &complete, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_folding_finish(&f, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
-    if (!exists && f.out.uploads == 0)
+    }
+    if (!exists && f.out.uploads == 0) {
         return PROFD_OK;
+    }
     if (!exists) {
         sqlite_verify_tell(v, "%s is missing, but rows below are marked as being in it", fl->where);
         return PROFD_OK;
     }
     status = sqlite_verify_load(v, series, fl->level, fl->at, &row, &found, e);
-    if (status == PROFD_OK && found && complete)
+    if (status == PROFD_OK && found && complete) {
         compare_rows(v, fl->where, &row, &f.out);
+    }
     return status;
 }
 

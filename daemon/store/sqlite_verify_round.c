@@ -13,8 +13,8 @@ struct part_key {
 /* Everything added up anew. */
 struct round {
     struct sqlite_verifying *v;
-    struct intern shown; /* build, uid → struct sqlite_shown */
-    uint64_t uploads, ticks, calls, raw_uploads, raw_bytes;
+    struct hashmap shown; /* build, uid → struct sqlite_shown */
+    uint64_t uploads, ticks, calls, raw_uploads, raw_bytes, live_bytes;
 };
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -29,23 +29,27 @@ static enum profd_status add_series(struct round *r, sqlite3_stmt *q, struct pro
     size_t n;
     bool saturated = false;
     const uint8_t *set = sqlite_blob(q, SQLITE_SUM_COLUMNS, &n);
-    if (n / 4 > LIMIT_BUILDS)
+    if (n / 4 > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds", r->v->s->path, n / 4);
+    }
     enum profd_status status = sqlite_sums_read(r->v->s, q, n / 4, &sums, e);
     sum_add(&r->uploads, sums.uploads, &saturated);
     sum_add(&r->ticks, sums.ticks, &saturated);
     sum_add(&r->calls, sums.calls, &saturated);
     sum_add(&r->raw_uploads, sums.raw_uploads, &saturated);
     sum_add(&r->raw_bytes, sums.raw_bytes, &saturated);
+    sum_add(&r->live_bytes, sums.live_bytes, &saturated);
     for (size_t i = 0; status == PROFD_OK && i < n / 4; i++) {
         struct part_key key = {.build = sqlite_set_build(set, i),
                                .uid = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 2)};
-        struct sqlite_shown *x = intern_find(&r->shown, &key, sizeof key),
+        struct sqlite_shown *x = hashmap_find(&r->shown, &key, sizeof key),
                             none = {.first = INT64_MAX, .last = INT64_MIN};
-        if (!x)
-            x = intern_put(&r->shown, &key, sizeof key, &none, sizeof none);
-        if (!x)
+        if (!x) {
+            x = hashmap_put(&r->shown, &key, sizeof key, &none, sizeof none);
+        }
+        if (!x) {
             return no_memory(e);
+        }
         sqlite_shown_add(x, &sums, i, sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 1) == key.build);
     }
     return status;
@@ -55,7 +59,7 @@ static enum profd_status add_series(struct round *r, sqlite3_stmt *q, struct pro
 static void compare_shown(struct round *r, sqlite3_stmt *q)
 {
     struct part_key key = {.build = sqlite3_column_int64(q, 0), .uid = sqlite3_column_int64(q, 1)};
-    struct sqlite_shown *x = intern_find(&r->shown, &key, sizeof key);
+    struct sqlite_shown *x = hashmap_find(&r->shown, &key, sizeof key);
     char where[96];
     uint32_t mask = ~(uint32_t)INEXACT_SATURATED;
     snprintf(where, sizeof where, "build %" PRId64 " of user %" PRId64, key.build, key.uid);
@@ -87,12 +91,14 @@ static enum profd_status each_row(struct round *r, enum sqlite_sql which, bool i
     bool row = false;
     enum profd_status status = sqlite_start(r->v->s, which, NULL, 0, &q, e);
     while (status == PROFD_OK && (status = sqlite_next(r->v->s, q, &row, e)) == PROFD_OK && row) {
-        if (is_series)
+        if (is_series) {
             status = add_series(r, q, e);
-        else
+        } else {
             compare_shown(r, q);
-        if (status != PROFD_OK)
+        }
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
     return status;
 }
@@ -101,12 +107,13 @@ static void compare_unlisted(struct round *r)
 {
     size_t position = 0;
     const void *key;
-    for (const struct sqlite_shown *x; (x = intern_next(&r->shown, &position, &key, NULL, NULL));) {
+    for (const struct sqlite_shown *x; (x = hashmap_next(&r->shown, &position, &key));) {
         struct part_key copy;
         memcpy(&copy, key, sizeof copy);
-        if (x->uploads > 0)
+        if (x->uploads > 0) {
             sqlite_verify_tell(r->v, "build %" PRId64 " of user %" PRId64 " has %" PRIu64 " uploads and is in no list",
                                copy.build, copy.uid, x->uploads);
+        }
     }
 }
 
@@ -118,14 +125,18 @@ static enum profd_status compare_totals(struct round *r, struct profd_error *e)
     int64_t doomed = 0, raw = 0, rollups = 0;
     struct sqlite_store *s = r->v->s;
     enum profd_status status = sqlite_load_state(s, &t, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_RAW_COUNT, NULL, 0, &raw, &found, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_ROLLUP_COUNT, NULL, 0, &rollups, &found, e);
-    if (status != PROFD_OK)
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
     sum_add(&r->uploads, t.retired_uploads, &saturated);
     sum_add(&r->ticks, t.retired_ticks, &saturated);
     sum_add(&r->calls, t.retired_calls, &saturated);
@@ -134,9 +145,11 @@ static enum profd_status compare_totals(struct round *r, struct profd_error *e)
     sqlite_verify_equal(r->v, "all", "calls", accepted, t.calls, parts, r->calls);
     sqlite_verify_equal(r->v, "all", "single uploads", "total", t.raw_uploads, "series", r->raw_uploads);
     sqlite_verify_equal(r->v, "all", "bytes of single uploads", "total", t.raw_bytes, "series", r->raw_bytes);
+    sqlite_verify_equal(r->v, "all", "bytes of live processes", "total", t.live_bytes, "series", r->live_bytes);
     sqlite_verify_equal(r->v, "all", "sums", "total", t.rollups, "rows", (uint64_t)rollups);
-    if (doomed == 0) /* else rows of deleted series are still there */
+    if (doomed == 0) { /* else rows of deleted series are still there */
         sqlite_verify_equal(r->v, "all", "single uploads", "total", t.raw_uploads, "rows", (uint64_t)raw);
+    }
     return PROFD_OK;
 }
 
@@ -146,16 +159,28 @@ static enum profd_status find_orphans(struct round *r, struct profd_error *e)
     static const struct {
         enum sqlite_sql which;
         const char *what;
-    } kinds[] = {
-        {SQL_RAW_ORPHAN, "an upload"}, {SQL_ROLLUP_ORPHAN, "a sum"}, {SQL_LEDGER_ORPHAN, "a row of the ledger"}};
+    } kinds[] = {{SQL_RAW_ORPHAN, "an upload"},
+                 {SQL_ROLLUP_ORPHAN, "a sum"},
+                 {SQL_LEDGER_ORPHAN, "a row of the ledger"},
+                 {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"}};
     enum profd_status status = PROFD_OK;
+    int64_t upload = 0, doomed = 0;
+    bool lone = false, found_count;
+    status = sqlite_find(r->v->s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found_count, e);
+    if (status == PROFD_OK && doomed == 0) { /* else slices of deleted series are still there */
+        status = sqlite_find(r->v->s, SQL_SLICE_LONE, NULL, 0, &upload, &lone, e);
+    }
+    if (status == PROFD_OK && lone) {
+        sqlite_verify_tell(r->v, "a slice of a live process names upload %" PRId64 ", which is none of its", upload);
+    }
     for (size_t i = 0; status == PROFD_OK && i < sizeof kinds / sizeof kinds[0]; i++) {
         int64_t series = 0;
         bool found = false;
         status = sqlite_find(r->v->s, kinds[i].which, NULL, 0, &series, &found, e);
-        if (status == PROFD_OK && found)
+        if (status == PROFD_OK && found) {
             sqlite_verify_tell(r->v, "series %" PRId64 ": %s stands alone: nothing accounts for it", series,
                                kinds[i].what);
+        }
     }
     return status;
 }
@@ -163,18 +188,21 @@ static enum profd_status find_orphans(struct round *r, struct profd_error *e)
 enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_error *e)
 {
     struct round r = {.v = v};
-    intern_init(&r.shown, 0);
+    hashmap_init(&r.shown, 0);
     enum profd_status status = each_row(&r, SQL_SERIES_EVERY, true, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = each_row(&r, SQL_BUILD_USERS, false, e);
+    }
     if (status == PROFD_OK) {
         compare_unlisted(&r);
         status = compare_totals(&r, e);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = find_orphans(&r, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_verify_instances(v, e);
-    intern_clear(&r.shown);
+    }
+    hashmap_clear(&r.shown);
     return status;
 }

@@ -23,13 +23,13 @@ static enum profd_status no_memory(struct profd_error *e)
 
 void sqlite_withdrawal_init(struct sqlite_withdrawal *w)
 {
-    intern_init(&w->parts, 0);
+    hashmap_init(&w->parts, 0);
     w->any = false;
 }
 
 void sqlite_withdrawal_done(struct sqlite_withdrawal *w)
 {
-    intern_clear(&w->parts);
+    hashmap_clear(&w->parts);
 }
 
 enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqlite_identity *series,
@@ -39,19 +39,23 @@ enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqli
     w->any = true;
     for (size_t i = 0; i < series->build_count; i++) {
         struct part_key key = {.build = series->builds[i], .uid = series->uid};
-        struct part *p = intern_find(&w->parts, &key, sizeof key), none = {.first = INT64_MAX, .last = INT64_MIN};
-        if (!p)
-            p = intern_put(&w->parts, &key, sizeof key, &none, sizeof none);
-        if (!p)
+        struct part *p = hashmap_find(&w->parts, &key, sizeof key), none = {.first = INT64_MAX, .last = INT64_MIN};
+        if (!p) {
+            p = hashmap_put(&w->parts, &key, sizeof key, &none, sizeof none);
+        }
+        if (!p) {
             return no_memory(e);
+        }
         sum_add(&p->uploads, gone->uploads, &saturated);
         sum_add(&p->processes, gone->processes, &saturated);
         sum_add(&p->nanoseconds, gone->shares[i].nanoseconds, &saturated);
         sum_add(&p->calls, gone->shares[i].calls, &saturated);
-        if (gone->first < rest->first && gone->first < p->first)
+        if (gone->first < rest->first && gone->first < p->first) {
             p->first = gone->first;
-        if (gone->last > rest->last && gone->last > p->last)
+        }
+        if (gone->last > rest->last && gone->last > p->last) {
             p->last = gone->last;
+        }
         p->lost |= gone->inexact & ~rest->inexact;
         p->anew |= saturated || (rest->uploads == 0 && series->builds[i] == series->program);
     }
@@ -73,8 +77,9 @@ static void read_shown(sqlite3_stmt *q, struct sqlite_shown *x)
 /* False where a saturated sum hides what is left. */
 static bool take_away(uint64_t *from, uint64_t part)
 {
-    if (*from >= SUM_MAX || part > *from)
+    if (*from >= SUM_MAX || part > *from) {
         return false;
+    }
     *from -= part;
     return true;
 }
@@ -82,8 +87,9 @@ static bool take_away(uint64_t *from, uint64_t part)
 /* Subtracts; false when what is left must be added up anew. */
 static bool subtract_part(struct sqlite_shown *x, const struct part *p)
 {
-    if (p->anew || p->first <= x->first || p->last >= x->last || (p->lost & x->inexact) != 0)
+    if (p->anew || p->first <= x->first || p->last >= x->last || (p->lost & x->inexact) != 0) {
         return false;
+    }
     return take_away(&x->uploads, p->uploads) && take_away(&x->processes, p->processes) &&
            take_away(&x->nanoseconds, p->nanoseconds) && take_away(&x->calls, p->calls);
 }
@@ -95,7 +101,7 @@ void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, si
     sum_add(&x->processes, sums->processes, &saturated);
     sum_add(&x->nanoseconds, sums->shares[place].nanoseconds, &saturated);
     sum_add(&x->calls, sums->shares[place].calls, &saturated);
-    /* A sum of the series that stands at its end went beyond it. */
+    /* A sum at the end of the series exceeded it. */
     saturated |= sums->shares[place].nanoseconds >= SUM_MAX || sums->shares[place].calls >= SUM_MAX;
     x->inexact |= sums->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
     x->first = sums->first < x->first ? sums->first : x->first;
@@ -119,26 +125,31 @@ static enum profd_status add_up(struct sqlite_store *s, const struct part_key *k
                      ? sqlite_sums_read(s, q, n / 4, &sums, e)
                      : profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds", s->path, n / 4);
         bool program = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 1) == key->build;
-        for (size_t i = 0; status == PROFD_OK && i < n / 4; i++)
-            if (sqlite_set_build(set, i) == key->build)
+        for (size_t i = 0; status == PROFD_OK && i < n / 4; i++) {
+            if (sqlite_set_build(set, i) == key->build) {
                 sqlite_shown_add(x, &sums, i, program);
-        if (status != PROFD_OK)
+            }
+        }
+        if (status != PROFD_OK) {
             sqlite_finish(q);
+        }
     }
     return status;
 }
 
-/* The build is gone for this user. When nobody has it, its row says since when. */
+/* The build is removed for this user. If no user has it, its row states since when. */
 static enum profd_status remove_shown(struct sqlite_store *s, const struct part_key *key,
                                       const struct sqlite_shown *was, bool *gone, struct profd_error *e)
 {
     int64_t one;
     bool others = false;
     enum profd_status status = sqlite_run(s, SQL_BUILD_USER_REMOVE, VALUES(INTEGER(key->build), INTEGER(key->uid)), e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_BUILD_USER_ANY, VALUES(INTEGER(key->build)), &one, &others, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_BUILD_UNSEEN, VALUES(INTEGER(key->build), INTEGER(was->last), INTEGER(!others)), e);
+    }
     *gone = !others;
     return status;
 }
@@ -162,26 +173,33 @@ static enum profd_status apply_part(struct sqlite_store *s, const struct part_ke
     struct sqlite_shown was, x;
     enum profd_status status =
         sqlite_start(s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
-    if (!row)
+    }
+    if (!row) {
         return status == PROFD_OK
                    ? profd_error_set(e, PROFD_DAMAGED, "database %s: build %lld of user %lld is in no list", s->path,
                                      (long long)key->build, (long long)key->uid)
                    : status;
+    }
     read_shown(q, &was);
     sqlite_finish(q);
     x = was;
-    if (!subtract_part(&x, p))
+    if (!subtract_part(&x, p)) {
         status = add_up(s, key, &x, e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = x.uploads == 0 ? remove_shown(s, key, &was, &gone, e) : save_shown(s, key, &x, e);
-    if (status == PROFD_OK && !gone)
+    }
+    if (status == PROFD_OK && !gone) {
         status = sqlite_run(s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(s->state.number)), e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(s->state.number)), e);
-    if (status == PROFD_OK && gone)
+    }
+    if (status == PROFD_OK && gone) {
         status = sqlite_run(s, SQL_BUILD_FORGET, VALUES(INTEGER(key->build)), e);
+    }
     return status;
 }
 
@@ -190,11 +208,12 @@ enum profd_status sqlite_withdrawal_apply(struct sqlite_store *s, struct sqlite_
     enum profd_status status = PROFD_OK;
     size_t position = 0;
     const void *key;
-    if (!w->any)
+    if (!w->any) {
         return PROFD_OK;
+    }
     s->state.list_epoch = ++s->state.number;
-    for (const struct part *p; status == PROFD_OK && (p = intern_next(&w->parts, &position, &key, NULL, NULL));) {
-        struct part_key copy; /* keys stand unaligned in the table */
+    for (const struct part *p; status == PROFD_OK && (p = hashmap_next(&w->parts, &position, &key));) {
+        struct part_key copy; /* keys are unaligned */
         memcpy(&copy, key, sizeof copy);
         status = apply_part(s, &copy, p, e);
     }
@@ -210,17 +229,21 @@ void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone)
     sum_add(&t->retired_calls, gone->calls, &saturated);
     t->raw_uploads -= gone->raw_uploads < t->raw_uploads ? gone->raw_uploads : t->raw_uploads;
     t->raw_bytes -= gone->raw_bytes < t->raw_bytes ? gone->raw_bytes : t->raw_bytes;
+    t->live_bytes -= gone->live_bytes < t->live_bytes ? gone->live_bytes : t->live_bytes;
 }
 
 enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series,
                                        struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e);
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_SET_USER_REMOVE, VALUES(INTEGER(series->set), INTEGER(series->uid)), e);
-    if (status == PROFD_OK)
+    }
+    if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_SET_REMOVE, VALUES(INTEGER(series->set)), e);
-    if (status == PROFD_OK && sqlite3_changes(s->db) > 0)
+    }
+    if (status == PROFD_OK && sqlite3_changes(s->db) > 0) {
         status = sqlite_run(s, SQL_SET_MEMBERS_REMOVE, VALUES(INTEGER(series->set)), e);
+    }
     return status;
 }

@@ -1,8 +1,10 @@
-/* What profd remembers, as domain verbs. No SQL crosses this line. Engines: sqlite (the daemon's), memory (tests).
+/* Storage, as domain verbs. No SQL crosses this interface. Engines: sqlite (the daemon's), memory (tests).
  *
- * Threads: one handle opened for writing exists in a process and belongs to one thread; each reading thread has a
- * handle of its own. Every verb takes the scope it may see. Times are nanoseconds since the epoch, UTC.
- * A failed verb has changed nothing (a failed commit may still turn up after a crash: same id on every retry). */
+ * Threads: a process has at most one handle opened for writing, which belongs to one thread; each reader thread has a
+ * handle of its own. Every verb takes the scope that it may read. Times are nanoseconds since the epoch, UTC.
+ *
+ * A verb that fails has changed nothing. A failed commit may still be found after a crash, so every retry must have the
+ * same id. */
 #ifndef PROFD_STORE_STORE_H
 #define PROFD_STORE_STORE_H
 
@@ -11,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/process_groups.h"
 #include "core/provenance.h"
 #include "core/rows.h"
 #include "proto/buildid.h"
@@ -21,7 +24,7 @@ struct store;
 struct store_filter;
 struct store_pattern;
 struct store_scope {
-    bool all;     /* everybody's data */
+    bool all;     /* the data of all users */
     uint32_t uid; /* else this user's */
 };
 
@@ -35,13 +38,13 @@ struct store_build {
     uint64_t nanoseconds, calls; /* this upload's share: Σ ticks/rate of the build's histograms; Σ calls into it */
 };
 
-/* A believed upload. Arrays and strings are borrowed for the call. */
+/* A validated upload. Arrays and strings are borrowed for the call. */
 struct store_upload {
     char host[33]; /* machine-id, or "" */
     uint32_t uid;  /* of the sender, from the kernel */
     uint8_t sender[UPLOAD_SENDER_SIZE];
     uint32_t sequence;
-    int64_t received, start, end; /* window already judged (DECISIONS 30); start ≤ end */
+    int64_t received, start, end; /* window already validated (DECISIONS 30); start ≤ end */
     uint32_t inexact, processes_started;
     uint32_t program; /* index into builds */
     size_t build_count;
@@ -58,7 +61,25 @@ struct store_upload {
  * open one range more gets STORE_TOO_MANY_GAPS: it is not stored and its id stays new, so that a retry after the
  * missing ones came is counted once (nothing is ever forgotten or counted on a guess). */
 #define STORE_ID_RANGES 1024u
-enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS };
+enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS, STORE_OVER_SHARE };
+
+/* A user may store at most percent of what the others leave of limit: (limit − bytes of others) × percent / 100. What
+ * would exceed it gets STORE_OVER_SHARE: nothing of it is stored, its id stays new; other users' items of the same call
+ * are stored. */
+struct store_share {
+    uint64_t limit;   /* bytes; 0: no bound */
+    unsigned percent; /* 100 or more: no bound */
+};
+void store_set_share(struct store *s, const struct store_share *share);
+struct store_use {
+    uint64_t bytes,
+        others; /* counts of uploads, sums, snapshots, symbols that no other user sent, and rows that refer to them */
+    uint64_t most; /* that the user may have; UINT64_MAX: no bound */
+};
+/* What an older version stored counts as the migration gets to it. O(number of users). */
+enum profd_status store_get_use(struct store *s, uint32_t uid, struct store_use *use, struct profd_error *e);
+/* FULL and the sentence for an item of this user that was over its share. */
+enum profd_status store_share_refuse(struct store *s, uint32_t uid, struct profd_error *e);
 
 /* Stores n uploads in one durable transaction: on OK, all are fsynced and outcomes[i] says whether the id
  * (host, uid, sender, sequence) was new. sequence ≥ 1. The first content wins. FULL, IO, DAMAGED, NO_MEMORY, BUSY:
@@ -77,26 +98,40 @@ enum profd_status store_has_upload(struct store *s, const struct store_upload *u
 
 #define STORE_INSTANCE_SIZE 16
 #define STORE_ENDED_DAYS 1          /* that one which has ended is remembered */
+#define STORE_LIVE_PART 10u         /* of raw_bytes: when live processes exceed this, their slices become wider */
 #define STORE_GROWN_MOST (1u << 20) /* bytes of counts to which more is added; beyond that a new upload is begun */
 struct store_harvest {
     struct store_upload
-        upload; /* what is new; sender and sequence mean nothing. counts_size 0: only uid and received are looked at
-                 * (a process or a reason without counts is told with the encoding of none) */
-    uint8_t instance[STORE_INSTANCE_SIZE]; /* random, names the process for ever; with the uid it is the key */
+        upload; /* the difference; sender and sequence are unused. counts_size 0: only uid and received are used (to
+                   store a process or a reason without counts, use an encoding without counts) */
+    uint8_t instance[STORE_INSTANCE_SIZE]; /* random, identifies the process; the key together with the uid */
     uint64_t base;           /* generation of the snapshot that the difference was taken from; 0: there was none */
     const uint8_t *snapshot; /* the new one; the store does not look into it */
     size_t snapshot_size;
     bool ended; /* nothing more is expected: it is forgotten after STORE_ENDED_DAYS; until then a harvest revives it */
+    uint64_t children; /* that began to count since base: each is missing until a harvest of it names this process */
+    const uint8_t *parents; /* names of the processes that count this one among their children, one after the other, if
+                             * no earlier harvest named them. They must be of the same user or of user 0 */
+    size_t parent_count;
+    bool told; /* this harvest is itself the reason why sums are not exact: no child is missing any more */
 };
-enum store_harvest_outcome { STORE_HARVESTED, STORE_STALE };
+/* OVER_SHARE: nothing is stored; what was counted stays in the process' memory and comes with a later harvest. Until
+ * then the instance is one that is not read (STORE_UNREAD), so that no report is exact by mistake. One that brings
+ * neither ticks nor calls is never over the share: it may say why something is not exact. */
+enum store_harvest_outcome { STORE_HARVESTED, STORE_STALE, STORE_HARVEST_OVER_SHARE };
 
-/* Adds n differences in one durable transaction. A difference goes into the single upload that the instance has in the
- * current hour (of upload.end) and series; where there is none, or it has become part of a sum or was removed, a new
- * upload is made: uploads and the ledger count those. Sums are as if what an upload holds had come at once; window,
- * processes and reasons are of all its harvests, arcs in order of arrival. On OK outcomes[i] says whether base was the
- * stored generation: STALE items have changed nothing, read the snapshot again. A stored snapshot has generation base
- * + 1. An instance may stand in the list once. Errors as store_put_uploads. O(counts of the difference and of the
- * upload) each. */
+/* Adds the differences of n harvests in one durable transaction.
+ *
+ * Each difference is added to the instance's upload for the slice of time that contains upload.end, and for its series.
+ * If that upload does not exist, was rolled up or was removed, a new upload is created, and counted in the ledger. A
+ * slice is one minute of the clock; store_compact widens slices to 5, 15 and 60 minutes. Sums are as if the contents of
+ * an upload had arrived at once; window, processes and reasons are those of all its harvests, and arcs are in order of
+ * arrival.
+ *
+ * Returns PROFD_OK if the transaction was committed. Then outcomes[i] states whether base was the stored generation:
+ * STALE items have changed nothing, and the caller must read their snapshots again. A stored snapshot has generation
+ * base + 1. An instance may be in the list once. Errors as store_put_uploads. Cost: O(size of the difference + size of
+ * the upload) for each harvest. */
 enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
 
@@ -109,34 +144,64 @@ struct store_instance {
     uint32_t uid;
     uint8_t instance[STORE_INSTANCE_SIZE];
     uint64_t generation;
-    int64_t seen;            /* ns, received of the latest harvest */
+    int64_t seen;          /* ns, received of the latest harvest */
+    int64_t missing_since; /* ns: children are missing since; 0: none are */
+    bool ended;
     const uint8_t *snapshot; /* borrowed until each returns */
     size_t snapshot_size;
 };
-/* Every instance that has not ended, of all users, in no promised order; each returns false to stop. */
+/* Every instance of this name, of all users, ended or not; each returns false to stop. */
+enum profd_status store_each_namesake(struct store *s, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                      bool (*each)(void *context, const struct store_instance *i), void *context,
+                                      struct profd_error *e);
+/* Every instance that has not ended, or of which children are missing, of all users, in no promised order; each returns
+ * false to stop. */
 enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
                                       void *context, struct profd_error *e);
 
+/* A run of the daemon has a number that no other has; 0: it has none. It belongs to the handle. An instance that has
+ * not ended and was not harvested in this run is not read: what it counted since its latest harvest is not stored. */
+void store_set_run(struct store *s, uint64_t run);
+enum store_living_kind {
+    STORE_UNREAD, /* that are not read, and could have counted before until. since of the filter means nothing: they
+                   * may be counting now. And children that are missing: those since before until */
+    STORE_READ,   /* whose latest harvest is of this run, and between since and until of the filter */
+};
+struct store_living {
+    uint64_t processes;
+    int64_t earliest, latest; /* ns: of their latest harvests; 0 if there are none */
+};
+/* The processes of this kind that have not ended, and whose latest upload matches the filter (build_id NULL: any
+ * build). None without a run. O(log n) if there are none, otherwise O(processes of the kind). Must be called before the
+ * uploads are read: a process that is found again in between is then reported once too often rather than too rarely,
+ * and everything stored up to its latest harvest is among the uploads. */
+enum profd_status store_get_living(struct store *s, enum store_living_kind kind, const struct store_scope *scope,
+                                   const struct store_filter *filter, struct store_living *out, struct profd_error *e);
+
 /* One delivery of an executable (DECISIONS 11, 12). encoded is core/object.h's encoding, validated; empty when the
  * worker failed, and note says why. The same content from another uid only adds the sender. Equal variants with
- * different bytes stay apart: a worker owned by a hostile file can claim any variant. */
+ * different bytes stay apart: a worker owned by a hostile file can claim any variant. But an outdated object of the
+ * variant is removed as soon as one that is not outdated may name functions wherever it may. */
 struct store_object {
     struct buildid id;
     char variant[65]; /* "" when the worker failed */
     uint32_t uid;
-    bool trusted; /* names functions for everybody */
+    bool trusted; /* names functions for all users */
     bool has_names;
+    bool outdated; /* encoded lacks what workers say today: the executable is asked for again */
     const uint8_t *encoded;
     size_t encoded_size;
-    const uint8_t *bounds; /* what ingest checks addresses against (ingest/bounds.h); the store does not look into it */
+    const uint8_t *bounds; /* what ingest checks addresses against (core/bounds.h); the store does not look into it */
     size_t bounds_size;
     const char *name, *note;
     int64_t received;
 };
+/* FULL, with the sentence of store_share_refuse and without effect on the store's health, if the sender would exceed
+ * its share. */
 enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e);
 
-/* Would a process of this uid get names for the build: is there a trusted variant, or one (or a failure) sent by
- * the uid? */
+/* Would a process of this uid get names for the build, all that workers say today: is there a trusted variant, or one
+ * sent by the uid, that is not outdated, or a failure sent by the uid? */
 enum profd_status store_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
                                    struct profd_error *e);
 
@@ -189,14 +254,14 @@ struct store_matcher {
  * than LIMIT_PATTERN or too large. */
 enum profd_status store_pattern_compile(struct arena *a, const char *text, struct store_pattern **out,
                                         struct profd_error *e);
-/* LIMIT, naming the pattern, if it needed more steps, depth or memory than limits.h allows for some value: what was
- * selected by it since it was compiled is not to be believed. */
+/* LIMIT, naming the pattern, if it exceeded the limits of limits.h on steps, depth or memory for some value: the
+ * selection since it was compiled is invalid. */
 enum profd_status store_pattern_judge(const struct store_filter *filter, struct profd_error *e);
 
 /* Which uploads: of programs or of any process that had the build; whose labels satisfy every matcher; whose window
  * ends within [since, until) (0: unbounded). Where uploads have become hour sums, an edge inside such an hour of a
- * matching series moves outward to the hour's border, for all rows alike: store_get_range says where the edges came to
- * lie. */
+ * matching series moves outward to the hour's border, for all rows alike; so does an edge inside a slice of a live
+ * process, to the slice's border. store_get_range says where the edges came to lie. */
 struct store_filter {
     const char *build_id;
     bool as_program; /* only where the build is the main executable */
@@ -211,8 +276,9 @@ struct store_row {
     bool rolled;      /* counts are core/rollup.h's encoding; else proto/counts.h's of one upload */
     uint64_t version; /* of a sum: differs whenever its content does; with id it names the content, for caches */
     uint64_t id;
-    int64_t width;    /* of a sum: the ns its window has, an hour or a day, in which end lies; 0: all time */
-    uint64_t uploads; /* how many are in it */
+    int64_t width; /* ns of the clock in which end lies, and everything that is in it ended: of a sum an hour, a day or
+                    * (0) all time; of a live process its slice; of another upload 0 */
+    uint64_t uploads; /* how many are in it; of a live process, slices that became one count as before */
     uint32_t uid;
     const char *host; /* of an upload, "" if unknown; of a sum NULL: hosts has them */
     size_t host_count;
@@ -222,6 +288,7 @@ struct store_row {
     int64_t start, end;               /* earliest start and latest end */
     uint32_t inexact;
     uint64_t processes_started;
+    struct process_groups groups; /* of these processes */
     uint32_t program;
     size_t build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
@@ -240,21 +307,35 @@ enum profd_status store_each_upload(struct store *s, const struct store_scope *s
 enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   int64_t *since, int64_t *until, struct profd_error *e);
 
-/* A number that grows whenever a report on this build could change (uploads in scope, objects of it or its companions),
- * and not otherwise; for ETags. 0 for an invisible build. Its high bits are random per database. O(log n). */
-enum profd_status store_epoch(struct store *s, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
-                              struct profd_error *e);
+/* The state of the data that an answer depends on, for ETags. number counts the uploads of all users: no reader may
+ * learn it. */
+struct store_epoch {
+    uint64_t number;
+    uint64_t salt; /* random; drawn anew with each database and each restore, so that no pair comes twice */
+};
+
+/* number grows whenever a report on this build could change (uploads in scope, which live processes are read and when,
+ * objects of it or its companions), and not otherwise. It is 0 for an invisible build. O(log n). */
+enum profd_status store_epoch(struct store *s, const struct store_scope *scope, const char *build_id,
+                              struct store_epoch *epoch, struct profd_error *e);
 /* Likewise for the list of builds. */
-enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, uint64_t *epoch,
+enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, struct store_epoch *epoch,
                                   struct profd_error *e);
+
+/* Is what this handle would write still found by its name? IO: a file of it was removed or replaced, or the handle has
+ * failed before; it never writes again. Every writing verb looks, before it writes and after its commit. Microseconds.
+ */
+enum profd_status store_look(struct store *s, struct profd_error *e);
 
 /* Totals for /metrics and status. accepted = stored + retired (DECISIONS 31). */
 struct store_totals {
     uint64_t builds, builds_without_names;
     uint64_t uploads, ticks, calls;                         /* accepted */
-    uint64_t retired_uploads, retired_ticks, retired_calls; /* of these, removed by retention or by hand */
+    uint64_t retired_uploads, retired_ticks, retired_calls; /* of these, removed by retention or by delete */
     uint64_t raw_uploads, raw_bytes, rollups;
     uint64_t file_bytes, wal_bytes, free_bytes;
+    uint64_t migration_steps, migration_done,
+        migration_total; /* steps that are left, and of their rows; 0: there is none */
 };
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
@@ -267,9 +348,10 @@ enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd
  * --- */
 
 struct store_policy {
-    int64_t raw_age;     /* ns: an upload accepted longer ago becomes part of its hour's sum */
-    uint64_t raw_bytes;  /* as do the oldest beyond this many bytes of single uploads */
-    int64_t keep_age;    /* ns: whole days that ended longer ago are removed; 0: never */
+    int64_t raw_age;    /* ns: an upload accepted longer ago becomes part of its hour's sum */
+    uint64_t raw_bytes; /* as do the oldest beyond this many bytes of single uploads; slices of live processes that take
+                         * more than 1/STORE_LIVE_PART of it become wider, the oldest and narrowest first */
+    int64_t keep_age;   /* ns: whole days that ended longer ago are removed; 0: never */
     uint64_t keep_bytes; /* as are the oldest days while the database's content is larger; 0: never */
 };
 struct store_progress {
@@ -277,15 +359,15 @@ struct store_progress {
     uint64_t uploads; /* rolled up, or removed, by this call */
     uint64_t rows;    /* sums written or removed */
 };
-/* now is the caller's word: he judges whether his clock has jumped. What cannot be decoded is set aside and told of by
- * store_verify. Rolls single uploads up: (series, hour) by (series, hour), the sum written and its inputs removed in
- * one transaction; days that are over become day sums, and those one sum of all time. No answer changes but for edges
- * inside an hour. */
+/* now: the caller has checked its clock for jumps. Data that cannot be decoded is excluded, and store_verify reports
+ * it. Rolls up uploads, one (series, hour) after the other; one transaction writes a sum and removes its inputs.
+ * Completed days become daily sums, and those one sum of all time. No answer changes, except for edges inside an hour.
+ */
 enum profd_status store_compact(struct store *s, const struct store_policy *policy, int64_t now,
                                 struct store_progress *progress, struct profd_error *e);
-/* Removes what the policy no longer keeps, oldest days first; ids stay, so that a late retry stays a no-op. For their
- * size only days before now's are removed. So are rows of deleted builds, and the symbols of builds that nobody has
- * seen for keep_age, or, when there is too much, for a day. */
+/* Removes days that the policy no longer keeps, oldest first. Ids are kept, so that a late repeat is not counted.
+ * Because of size, only days before now's are removed. Also removes rows of deleted builds, and the symbols of builds
+ * that have not been used for keep_age, or, above keep_bytes, for a day. */
 enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
                                struct store_progress *progress, struct profd_error *e);
 /* Removes every upload of which the build is the program, in scope, and, when nothing in the store names the build any
@@ -293,8 +375,36 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
  * NOT_FOUND; REFUSED for a build that is only a library (the sentence names a program). *uploads: how many it were. */
 enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
                                      uint64_t *uploads, struct profd_error *e);
-/* Gives free pages back to the file system, at most about so many bytes. */
+/* Fills in some of what rows of an older schema version lack. No answer changes but where a verb says so. A store that
+ * was not older has nothing to do. */
+enum profd_status store_migrate(struct store *s, struct store_progress *progress, struct profd_error *e);
+/* Returns about that many bytes of free pages to the file system. */
 enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+
+/* Backup, on the writing handle: a copy that is whole at the moment the last step returns, while uploads go on. */
+struct store_backup;
+/* It ends before the store is closed. path must not exist (CANT_CREATE); the file, of mode 0600, appears under its name
+ * when the copy is whole and synced. */
+enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out,
+                                     struct profd_error *e);
+/* Copies about bytes more. *left: bytes to go, 0 when done. */
+enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e);
+/* Ends it; an unfinished file is removed. Accepts NULL. */
+void store_backup_end(struct store_backup *b);
+
+/* Verification, on any handle: recomputes sums from what is stored and compares. */
+struct store_cursor {
+    uint64_t series;
+    int64_t hour;
+    bool done; /* everything was looked at since the cursor was zeroed */
+};
+/* Looks at the next (series, hour) pairs, about 100 ms of work in one snapshot: Σ of the single uploads and the hour's
+ * sum equal the ledger; spread equals totals; the day's sum equals its hours', the sum of all time its days'; once a
+ * round, Σ ledger and retired equal what was accepted, and every live process has a snapshot and names no upload but
+ * its own. mismatch is called with a sentence for every difference. */
+enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
+                               void (*mismatch)(void *context, const char *sentence), void *context,
+                               uint64_t *uploads_checked, struct profd_error *e);
 
 /* Engines. sqlite: path of the file, created with migrations when writing; with a sentence and the file untouched:
  * CONFIG (a directory, a device, a write-ahead log without its database), CANT_CREATE (no permission), DAMAGED (not a
@@ -307,6 +417,40 @@ enum profd_status store_memory_open(struct store **out, struct profd_error *e);
  * most 100 of them. Minutes for many gigabytes: for restore, not for a running daemon. */
 enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
                                      struct profd_error *e);
+/* What the writing verbs of a handle have met: put, forget, compact, retire, delete, shrink and look. Nothing else
+ * changes it, so that no sender, process or worker can end writing (DECISIONS 45). */
+struct store_health {
+    bool damaged;             /* what it found was damage */
+    bool failed;              /* a verb had an input/output error or found damage; stays (DECISIONS 31) */
+    bool full;                /* a verb found no space, and none has stored anything since */
+    uint64_t changes;         /* grows with each of these outcomes */
+    struct profd_error error; /* why it failed or is full */
+};
+/* Lives as long as the handle; read it on the thread that calls the verbs. */
+const struct store_health *store_get_health(const struct store *s);
+
+/* Checks a database file that no process writes, by its first 100 bytes and its size, without opening the database:
+ * DAMAGED if it does not begin as one of profd or does not have the stated size; NEWER, IO. path is for sentences. */
+enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, struct profd_error *e);
+/* Does the file begin as a database of profd, of a version that this one knows? What is wrong with such a file is
+ * damage. Not while it is open. */
+bool store_sqlite_is_ours(const char *path);
+/* One more file that must keep its name for as long as the writing handle may write: path, which fd has open. At most
+ * one. */
+enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);
+/* Makes a restored sqlite database one of its own: no ETag of the database that it was copied from is given again. For
+ * a writing handle on which no verb is running. The same holds for the next two. */
+enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e);
+/* Commits without a change, so that the log is not empty: an empty one can then be told from one that was lost. */
+enum profd_status store_sqlite_touch(struct store *s, struct profd_error *e);
+/* What is stored as of now: two databases with the same salt are the same if their numbers and texts are. A later state
+ * has a number that is not smaller. IO when the handle has failed and what was committed is not all in the file. */
+#define STORE_STATE_TEXT 192
+struct store_sqlite_state {
+    int64_t salt, number;
+    char text[STORE_STATE_TEXT]; /* printable ASCII without spaces */
+};
+enum profd_status store_sqlite_describe(struct store *s, struct store_sqlite_state *out, struct profd_error *e);
 /* Accepts NULL. */
 void store_close(struct store *s);
 

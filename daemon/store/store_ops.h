@@ -6,76 +6,134 @@
 
 #include "proto/limits.h"
 #include "store/store.h"
-#include "store/store_backup.h"
-#include "store/store_verify.h"
 
-#define STORE_OPS_VERSION 3
 #define STORE_ENDED_BEFORE                                                                                             \
     ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of forget_ids */
 
-/* Verbs as in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds
- * looks for visible builds whose id begins with prefix (or is it, if exact) and gives the first two in ascending order.
- */
+/* Every verb of an engine, once: V(name, parameters, arguments). From this come the table of functions, the prototypes
+ * of the engines, sqlite_NAME and memory_NAME, their tables, and store_NAME where it only passes on. The verbs are as
+ * in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds looks for
+ * visible builds whose id begins with prefix (or is it, if exact) and gives the first two in ascending order;
+ * set_unread makes an instance count as one that this run has not read; get_use gives the bytes of one user and of all.
+ *
+ * store_NAME passes on as it is: */
+#define STORE_VERBS_READ(V)                                                                                            \
+    V(get_instance,                                                                                                    \
+      (struct store * s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE], uint64_t *generation,              \
+       uint8_t **snapshot, size_t *size, struct profd_error *e),                                                       \
+      (s, uid, instance, generation, snapshot, size, e))                                                               \
+    V(each_namesake,                                                                                                   \
+      (struct store * s, const uint8_t instance[STORE_INSTANCE_SIZE],                                                  \
+       bool (*each)(void *context, const struct store_instance *i), void *context, struct profd_error *e),             \
+      (s, instance, each, context, e))                                                                                 \
+    V(each_instance,                                                                                                   \
+      (struct store * s, bool (*each)(void *context, const struct store_instance *i), void *context,                   \
+       struct profd_error *e),                                                                                         \
+      (s, each, context, e))                                                                                           \
+    V(has_upload, (struct store * s, const struct store_upload *upload, bool *counted, struct profd_error *e),         \
+      (s, upload, counted, e))                                                                                         \
+    V(has_object, (struct store * s, uint32_t uid, const char *build_id, bool *known, struct profd_error *e),          \
+      (s, uid, build_id, known, e))                                                                                    \
+    V(get_object,                                                                                                      \
+      (struct store * s, const uint32_t *uids, size_t uid_count, const char *build_id, uint8_t **bytes, size_t *size,  \
+       uint32_t *variants, struct profd_error *e),                                                                     \
+      (s, uids, uid_count, build_id, bytes, size, variants, e))                                                        \
+    V(get_bounds,                                                                                                      \
+      (struct store * s, uint32_t uid, const char *build_id, const uint8_t **bytes, size_t *size,                      \
+       struct profd_error *e),                                                                                         \
+      (s, uid, build_id, bytes, size, e))                                                                              \
+    V(get_build,                                                                                                       \
+      (struct store * s, const struct store_scope *scope, const char *build_id,                                        \
+       void (*each)(void *context, const struct build_row *row), void *context, struct profd_error *e),                \
+      (s, scope, build_id, each, context, e))                                                                          \
+    V(each_label,                                                                                                      \
+      (struct store * s, const struct store_scope *scope, const char *build_id,                                        \
+       bool (*each)(void *context, const struct label_row *row), void *context, struct profd_error *e),                \
+      (s, scope, build_id, each, context, e))                                                                          \
+    V(each_companion,                                                                                                  \
+      (struct store * s, const struct store_scope *scope, const char *build_id,                                        \
+       bool (*each)(void *context, const char *companion, const char *name), void *context, struct profd_error *e),    \
+      (s, scope, build_id, each, context, e))                                                                          \
+    V(each_upload,                                                                                                     \
+      (struct store * s, const struct store_scope *scope, const struct store_filter *filter,                           \
+       enum profd_status (*each)(void *context, const struct store_row *row, struct profd_error *e), void *context,    \
+       struct profd_error *e),                                                                                         \
+      (s, scope, filter, each, context, e))                                                                            \
+    V(epoch,                                                                                                           \
+      (struct store * s, const struct store_scope *scope, const char *build_id, struct store_epoch *epoch,             \
+       struct profd_error *e),                                                                                         \
+      (s, scope, build_id, epoch, e))                                                                                  \
+    V(epoch_all,                                                                                                       \
+      (struct store * s, const struct store_scope *scope, struct store_epoch *epoch, struct profd_error *e),           \
+      (s, scope, epoch, e))                                                                                            \
+    V(get_totals, (struct store * s, struct store_totals * t, struct profd_error * e), (s, t, e))                      \
+    V(get_range,                                                                                                       \
+      (struct store * s, const struct store_scope *scope, const struct store_filter *filter, int64_t *since,           \
+       int64_t *until, struct profd_error *e),                                                                         \
+      (s, scope, filter, since, until, e))                                                                             \
+    V(verify,                                                                                                          \
+      (struct store * s, struct store_cursor * cursor, void (*mismatch)(void *context, const char *sentence),          \
+       void *context, uint64_t *uploads_checked, struct profd_error *e),                                               \
+      (s, cursor, mismatch, context, uploads_checked, e))
+
+/* store_NAME wants a writing handle, and notes in the store's health what comes back: */
+#define STORE_VERBS_WRITE(V)                                                                                           \
+    V(look, (struct store * s, struct profd_error * e), (s, e))                                                        \
+    V(forget_ids, (struct store * s, int64_t before, struct profd_error * e), (s, before, e))                          \
+    V(compact,                                                                                                         \
+      (struct store * s, const struct store_policy *policy, int64_t now, struct store_progress *progress,              \
+       struct profd_error *e),                                                                                         \
+      (s, policy, now, progress, e))                                                                                   \
+    V(retire,                                                                                                          \
+      (struct store * s, const struct store_policy *policy, int64_t now, struct store_progress *progress,              \
+       struct profd_error *e),                                                                                         \
+      (s, policy, now, progress, e))                                                                                   \
+    V(shrink, (struct store * s, uint64_t bytes, struct store_progress * progress, struct profd_error * e),            \
+      (s, bytes, progress, e))
+
+/* store.c has a function of its own for it: */
+#define STORE_VERBS_OWN(V)                                                                                             \
+    V(put_uploads,                                                                                                     \
+      (struct store * s, const struct store_upload *uploads, size_t n, enum store_outcome *outcomes,                   \
+       struct profd_error *e),                                                                                         \
+      (s, uploads, n, outcomes, e))                                                                                    \
+    V(put_harvests,                                                                                                    \
+      (struct store * s, const struct store_harvest *harvests, size_t n, enum store_harvest_outcome *outcomes,         \
+       struct profd_error *e),                                                                                         \
+      (s, harvests, n, outcomes, e))                                                                                   \
+    V(get_living,                                                                                                      \
+      (struct store * s, enum store_living_kind kind, const struct store_scope *scope,                                 \
+       const struct store_filter *filter, struct store_living *out, struct profd_error *e),                            \
+      (s, kind, scope, filter, out, e))                                                                                \
+    V(set_unread,                                                                                                      \
+      (struct store * s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE], struct profd_error *e),            \
+      (s, uid, instance, e))                                                                                           \
+    V(get_use, (struct store * s, uint32_t uid, uint64_t * bytes, uint64_t * total, struct profd_error * e),           \
+      (s, uid, bytes, total, e))                                                                                       \
+    V(put_object, (struct store * s, const struct store_object *object, struct profd_error *e), (s, object, e))        \
+    V(find_builds,                                                                                                     \
+      (struct store * s, const struct store_scope *scope, const char *prefix, bool exact, struct buildid found[2],     \
+       size_t *count, struct profd_error *e),                                                                          \
+      (s, scope, prefix, exact, found, count, e))                                                                      \
+    V(each_build,                                                                                                      \
+      (struct store * s, const struct store_scope *scope, const char *after, size_t limit,                             \
+       bool (*each)(void *context, const struct build_row *row), void *context, struct profd_error *e),                \
+      (s, scope, after, limit, each, context, e))                                                                      \
+    V(delete_build,                                                                                                    \
+      (struct store * s, const struct store_scope *scope, const char *build_id, uint64_t *uploads,                     \
+       struct profd_error *e),                                                                                         \
+      (s, scope, build_id, uploads, e))                                                                                \
+    V(migrate, (struct store * s, struct store_progress * progress, struct profd_error * e), (s, progress, e))         \
+    V(backup_begin, (struct store * s, const char *path, struct store_backup **out, struct profd_error *e),            \
+      (s, path, out, e))
+
+#define STORE_VERBS(V) STORE_VERBS_READ(V) STORE_VERBS_WRITE(V) STORE_VERBS_OWN(V)
+
 struct store_ops {
-    unsigned version; /* STORE_OPS_VERSION: an engine built against another table is refused */
     void (*close)(struct store *s);
-    enum profd_status (*put_uploads)(struct store *s, const struct store_upload *uploads, size_t n,
-                                     enum store_outcome *outcomes, struct profd_error *e);
-    enum profd_status (*put_harvests)(struct store *s, const struct store_harvest *harvests, size_t n,
-                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
-    enum profd_status (*get_instance)(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
-                                      uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e);
-    enum profd_status (*each_instance)(struct store *s, bool (*each)(void *context, const struct store_instance *i),
-                                       void *context, struct profd_error *e);
-    enum profd_status (*has_upload)(struct store *s, const struct store_upload *upload, bool *counted,
-                                    struct profd_error *e);
-    enum profd_status (*put_object)(struct store *s, const struct store_object *object, struct profd_error *e);
-    enum profd_status (*has_object)(struct store *s, uint32_t uid, const char *build_id, bool *known,
-                                    struct profd_error *e);
-    enum profd_status (*get_object)(struct store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
-                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e);
-    enum profd_status (*get_bounds)(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
-                                    size_t *size, struct profd_error *e);
-    enum profd_status (*find_builds)(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
-                                     struct buildid found[2], size_t *count, struct profd_error *e);
-    enum profd_status (*each_build)(struct store *s, const struct store_scope *scope, const char *after, size_t limit,
-                                    bool (*each)(void *context, const struct build_row *row), void *context,
-                                    struct profd_error *e);
-    enum profd_status (*get_build)(struct store *s, const struct store_scope *scope, const char *build_id,
-                                   void (*each)(void *context, const struct build_row *row), void *context,
-                                   struct profd_error *e);
-    enum profd_status (*each_label)(struct store *s, const struct store_scope *scope, const char *build_id,
-                                    bool (*each)(void *context, const struct label_row *row), void *context,
-                                    struct profd_error *e);
-    enum profd_status (*each_companion)(struct store *s, const struct store_scope *scope, const char *build_id,
-                                        bool (*each)(void *context, const char *companion, const char *name),
-                                        void *context, struct profd_error *e);
-    enum profd_status (*each_upload)(struct store *s, const struct store_scope *scope,
-                                     const struct store_filter *filter,
-                                     enum profd_status (*each)(void *context, const struct store_row *row,
-                                                               struct profd_error *e),
-                                     void *context, struct profd_error *e);
-    enum profd_status (*epoch)(struct store *s, const struct store_scope *scope, const char *build_id, uint64_t *epoch,
-                               struct profd_error *e);
-    enum profd_status (*epoch_all)(struct store *s, const struct store_scope *scope, uint64_t *epoch,
-                                   struct profd_error *e);
-    enum profd_status (*get_totals)(struct store *s, struct store_totals *t, struct profd_error *e);
-    enum profd_status (*forget_ids)(struct store *s, int64_t before, struct profd_error *e);
-    enum profd_status (*get_range)(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                   int64_t *since, int64_t *until, struct profd_error *e);
-    enum profd_status (*compact)(struct store *s, const struct store_policy *policy, int64_t now,
-                                 struct store_progress *progress, struct profd_error *e);
-    enum profd_status (*retire)(struct store *s, const struct store_policy *policy, int64_t now,
-                                struct store_progress *progress, struct profd_error *e);
-    enum profd_status (*delete_build)(struct store *s, const struct store_scope *scope, const char *build_id,
-                                      uint64_t *uploads, struct profd_error *e);
-    enum profd_status (*shrink)(struct store *s, uint64_t bytes, struct store_progress *progress,
-                                struct profd_error *e);
-    enum profd_status (*verify)(struct store *s, struct store_cursor *cursor,
-                                void (*mismatch)(void *context, const char *sentence), void *context,
-                                uint64_t *uploads_checked, struct profd_error *e);
-    enum profd_status (*backup_begin)(struct store *s, const char *path, struct store_backup **out,
-                                      struct profd_error *e);
+#define STORE_FIELD(name, parameters, arguments) enum profd_status(*name) parameters;
+    STORE_VERBS(STORE_FIELD)
+#undef STORE_FIELD
 };
 
 /* First member of every engine's backup. */
@@ -88,6 +146,9 @@ struct store_backup {
 struct store {
     const struct store_ops *ops;
     bool writable;
+    struct store_health health; /* store.c keeps it */
+    uint64_t run;               /* store_set_run */
+    struct store_share share;
 };
 
 #endif

@@ -25,7 +25,7 @@ async function fetchAnswer(url, signal) {
     answer = await fetch(url, { headers, signal, cache: "no-cache" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("No answer came from where this page was loaded.", { cause: error });
+    throw new Error("The server of this page does not answer.", { cause: error });
   }
   if (answer.ok) return answer;
   let problem = {};

@@ -22,17 +22,17 @@ let first = true;
 
 /** What can be done about a refusal, besides asking again. */
 function advice(error, state) {
-  if (error.status === undefined) return [el("p", {}, "Is profd running, and does it still listen at this address? ", el("code", {}, "profctl status"), " tells.")];
+  if (error.status === undefined) return [el("p", {}, "Check that profd runs and listens at this address with ", el("code", {}, "profctl status"), ".")];
   if (error.status === 401 || error.status === 403) return [tokenForm(error.status)];
-  const whole = () => el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "ask without time, labels and the like");
-  const less = () => [el("p", {}, "What was asked for is too much at once: choose a shorter time or fewer labels, or ", whole(), ".")];
+  const whole = () => el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "remove all filters");
+  const less = () => [el("p", {}, "The result is too large. Choose a shorter time or fewer labels, or ", whole(), ".")];
   const other = {
-    400: [el("p", {}, "The address asks for something that is not understood: ", whole(), ".")],
-    404: [el("p", {}, "It may have been deleted, or belong to a user whose profiles may not be seen from here.")],
-    409: [el("p", {}, "The beginning of a build-id must be that of one build only, and samples of different kinds are not added up: take the build from the list, or ", whole(), ".")],
+    400: [el("p", {}, "The URL contains an invalid filter: ", whole(), ".")],
+    404: [el("p", {}, "It may have been deleted, or belong to a user whose profiles you may not read.")],
+    409: [el("p", {}, "The build-id prefix must be unique, and samples of different kinds cannot be added up. Choose the build from the list, or ", whole(), ".")],
     413: less(),
     422: less(),
-    503: [el("p", {}, "The daemon has too much to do at present; the same question may be answered in a moment.")],
+    503: [el("p", {}, "The daemon is busy. Try again in a moment.")],
   };
   return other[error.status] ?? [];
 }
@@ -45,7 +45,7 @@ function tokenForm(status) {
     api.useToken(field.value.trim());
     draw();
   };
-  return el("form", { class: "bar", onsubmit: apply }, el("p", {}, status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon wants a token. ", "It is in the file that ", el("code", {}, "http-token"), " names; an address may carry it as ", el("code", {}, "#t=TOKEN"), "."), el("label", { for: "token" }, "Token"), field, el("button", {}, "Use it"));
+  return el("form", { class: "bar", onsubmit: apply }, el("p", {}, status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon requires a token. ", "It is in the file that ", el("code", {}, "http-token"), " names. A URL may contain it as ", el("code", {}, "#t=TOKEN"), "."), el("label", { for: "token" }, "Token"), field, el("button", {}, "Log in"));
 }
 
 function problem(error, state) {
@@ -154,7 +154,7 @@ function keys(event) {
   return undefined;
 }
 
-replace(document.getElementById("footer"), el("a", { href: "openapi.json" }, "interface"), " · ", el("a", { href: "api/v1/builds" }, "builds as JSON"), " · ", el("a", { href: "metrics" }, "metrics"), " · ", el("a", { href: "healthz" }, "health"));
+replace(document.getElementById("footer"), el("a", { href: "openapi.json" }, "API"), " · ", el("a", { href: "api/v1/builds" }, "builds as JSON"), " · ", el("a", { href: "metrics" }, "metrics"), " · ", el("a", { href: "healthz" }, "health"));
 document.getElementById("help-open").addEventListener("click", () => help.showModal());
 document.addEventListener("click", follow);
 document.addEventListener("keydown", keys);

@@ -1,8 +1,9 @@
 // Elements without markup: names come from strangers and reach the page as text only (CSP: trusted types).
 
 // What a terminal or a line of text would obey and nobody sees: controls, and what turns the direction of writing.
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
-const escape = (c) => (c.charCodeAt(0) < 256 ? `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}` : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const hex = (code, digits) => code.toString(16).padStart(digits, "0");
+const escape = (c) => (c.codePointAt(0) < 128 ? `\\x${hex(c.codePointAt(0), 2)}` : `\\u{${hex(c.codePointAt(0), 4)}}`);
 export const visible = (text) => String(text).replace(UNSEEN, escape);
 
 const parts = (children) => children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (c instanceof Node ? c : visible(c)));

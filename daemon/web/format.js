@@ -45,10 +45,12 @@ export function ago(time) {
   for (const [size, unit] of [[86400, "day"], [3600, "hour"], [60, "minute"]]) {
     if (Math.abs(s) >= size) return relative.format(-Math.round(s / size), unit);
   }
-  return "just now";
+  return relative.format(-Math.max(0, Math.round(s)), "second");
 }
 
 export const moment = (time) => (time ? new Date(time).toISOString().replace("T", " ").replace(/(\.\d+)?Z$/, " UTC") : "");
+/** A time range; one moment where both ends are in the same second. */
+export const span = (first, last) => [...new Set([moment(first), moment(last)])].join(" to ");
 export const base = (path) => (path || "").replace(/^.*\//, "");
 export const brief = (id) => (id.length > 12 ? `${id.slice(0, 12)}…` : id);
 /** A word for a shell. */

@@ -6,9 +6,10 @@ import { SAMPLED, sampled } from "./question.js";
 import { question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
-const MOST = 200; // arcs that are drawn at once
+const MOST = 200; // arcs that are asked for, and drawn, at once
 
-function side(title, rows, look, own, total) {
+/** left: what the answer leaves out of the list; look.all asks for it. */
+function side(title, rows, look, own, total, left) {
   const most = Math.max(1e-30, ...rows.map((r) => r.self + r.children));
   const line = (r) => {
     const seconds = r.self + r.children;
@@ -16,7 +17,7 @@ function side(title, rows, look, own, total) {
     return el(
       "tr",
       {},
-      el("td", {}, r.name === "<spontaneous>" ? "<spontaneous>" : el("a", { ...own(r), title: r.name }, r.name), r.cycle ? el("span", { class: "chip" }, `cycle ${r.cycle}`) : null, r.static ? el("span", { class: "chip", title: "found in the machine code, never observed" }, "static") : null),
+      el("td", {}, r.name === "<spontaneous>" ? "<spontaneous>" : el("a", { ...own(r), title: r.name }, r.short_name ?? r.name), r.cycle ? el("span", { class: "chip" }, `cycle ${r.cycle}`) : null, r.static ? el("span", { class: "chip", title: "found in the machine code, never observed" }, "static") : null),
       el("td", { class: "n", title: look.mark ? SAMPLED : of }, look.mark + format.exact(r, "calls")),
       el("td", { class: "n" }, r.inside ? el("span", { title: of }, "—") : el("span", { class: "share", style: { "--share": `${(100 * seconds) / most}%` } }, look.amount(seconds))),
       el("td", { class: "n" }, r.inside || !(total > 0) ? "" : format.percent((100 * seconds) / total)),
@@ -29,6 +30,7 @@ function side(title, rows, look, own, total) {
     next[0].querySelector("a")?.focus();
   };
   if (rows.length > MOST) shown.push(el("tr", {}, el("td", { colSpan: 4 }, el("button", { type: "button", onclick: rest }, `Show ${format.count(rows.length - MOST)} others`))));
+  if (left) shown.push(el("tr", {}, el("td", { colSpan: 4 }, el("button", { type: "button", onclick: look.all }, `Show ${format.count(left.rows)} others: ${look.mark}${format.exact(left, "calls")} calls, ${look.amount(left.seconds)}`))));
   const body = el("tbody", {}, rows.length ? shown : el("tr", {}, el("td", { colSpan: 4 }, "none")));
   return el(
     "table",
@@ -51,9 +53,9 @@ function resolver(state, flat) {
 function cyclePart(cycle, look, own, total, state) {
   const summary = el("summary", {}, `Cycle ${cycle.number}: ${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent)}, called ${look.mark}${format.exact(cycle, "calls_outside")} times from outside, ${look.mark}${format.exact(cycle, "calls_inside")} times inside`);
   return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
-    side("Members, with their calls from inside", cycle.members.map((m) => ({ ...m, inside: false })), look, own, total),
-    side("Callers of the cycle", cycle.callers, look, own, total),
-    side("Called by the cycle", cycle.callees, look, own, total),
+    side("Members, with calls from other members", cycle.members.map((m) => ({ ...m, inside: false })), look, own, total, cycle.members_left_out),
+    side("Callers of the cycle", [...cycle.callers].reverse(), look, own, total, cycle.callers_left_out),
+    side("Called by the cycle", cycle.callees, look, own, total, cycle.callees_left_out),
   ]);
 }
 
@@ -72,8 +74,8 @@ function early(pane, state, flat) {
   replace(pane, heading(i < 0 ? state.fn : c.name[i], state), facts.length ? list(facts) : null, el("p", { role: "status" }, "Loading…"));
 }
 
-export async function functionPane(pane, state, flat, signal) {
-  const params = { ...question(state), build_id: state.of || undefined };
+export async function functionPane(pane, state, flat, signal, rows = MOST) {
+  const params = { ...question(state), build_id: state.of || undefined, rows, names: "short" };
   pane.hidden = false;
   early(pane, state, flat);
   let answer;
@@ -88,13 +90,13 @@ export async function functionPane(pane, state, flat, signal) {
   const total = answer.totals.seconds;
   const own = resolver(state, flat);
   const { dimension } = answer.totals;
-  const look = { amount: format.amounts(dimension), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension };
+  const look = { amount: format.amounts(dimension), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension, all: () => functionPane(pane, state, flat, signal, 0) };
   const calls = look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
   const facts = [
     ["Self", `${look.amount(f.self)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)})`],
     ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],
     ["Calls", calls],
-    ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "never called in this window"],
+    ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "no calls in this time range"],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
@@ -106,10 +108,11 @@ export async function functionPane(pane, state, flat, signal) {
     heading(f.name, state),
     list(facts),
     answer.cycles.filter((c) => c.number === f.cycle).map((c) => cyclePart(c, look, own, total, state)),
-    el("div", { class: "butterfly" }, side("Callers", [...callers, ...f.static_callers], look, own, total), side("Callees", [...f.callees, ...f.static_callees], look, own, total)),
-    el("p", { class: "hint" }, `Calls are ${look.mark ? SAMPLED : answer.provenance.calls_exact ? "exact" : "counted, but some are missing or not told apart"}. A callee's time is divided among its callers by their calls, as gprof does it.`),
+    el("div", { class: "butterfly" }, side("Callers", [...callers, ...f.static_callers], look, own, total, f.callers_left_out), side("Callees", [...f.callees, ...f.static_callees], look, own, total, f.callees_left_out)),
+    el("p", { class: "hint" }, `Calls are ${look.mark ? SAMPLED : answer.provenance.calls_exact ? "exact" : "counted, but some are missing or ambiguous"}. A callee's time is divided among its callers by their calls, as in gprof.`),
     seriesPart(state, f, answer, look, signal),
   );
   pane.scrollTop = 0;
-  say(`${f.name}: ${format.many({ n: f.callers.length }, "n", "caller", "callers")}, ${format.many({ n: f.callees.length }, "n", "callee", "callees")}.`);
+  const known = (list) => ({ n: f[list].length + (f[`${list}_left_out`]?.rows ?? 0) });
+  say(`${f.name}: ${format.many(known("callers"), "n", "caller", "callers")}, ${format.many(known("callees"), "n", "callee", "callees")}.`);
 }

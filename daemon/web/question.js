@@ -35,9 +35,9 @@ export function labels(state, signal) {
 }
 
 function shape(state) {
-  const scope = el("select", { id: "scope", onchange: () => go({ scope: scope.value }) }, [["", "as usual"], ["program", "the program, all its builds"], ["build", "this build in the program"], ["everywhere", "this build in every program"]].map(([value, text]) => el("option", { value, selected: state.scope === value }, text)));
+  const scope = el("select", { id: "scope", onchange: () => go({ scope: scope.value }) }, [["", "Automatic"], ["program", "the program, all its builds"], ["build", "this build in the program"], ["everywhere", "this build in every program"]].map(([value, text]) => el("option", { value, selected: state.scope === value }, text)));
   const box = el("input", { id: "static", type: "checkbox", checked: state.static === "1", onchange: () => go({ static: box.checked ? "1" : "" }) });
-  return el("p", { class: "bar" }, el("label", { for: "scope" }, "Scope"), scope, box, el("label", { for: "static", title: "arcs of the machine code close cycles too, as in 1982" }, "static arcs"));
+  return el("p", { class: "bar" }, el("label", { for: "scope" }, "Scope"), scope, box, el("label", { for: "static", title: "also use calls found in the machine code but never executed when detecting cycles" }, "static arcs"));
 }
 
 /** The same question for a terminal. */
@@ -72,46 +72,64 @@ export function tabs(nav, state) {
   replace(nav, all, one.length ? el("span", { class: "of", "aria-hidden": "true" }, "›") : null, one);
 }
 
+const FEW_TICKS = 30; // where none of n ticks is inside the collector, its share is below 3/n; of fewer that says nothing
+
 /** How much of the CPU time is in functions, and what the collectors lost: numbers that are not 0, in words. */
-function coverage(c) {
+function coverage(c, ticks) {
   if (!c) return null;
-  const parts = [["collector_seconds", "inside the collector"], ["blocked_seconds", "late, the signal being blocked"], ["dropped_seconds", "without room"], ["outside_seconds", "outside every known object"]];
-  const reasons = [["calls_lost", "calls lost: no room for them"], ["calls_junk", "calls from addresses that are no code"], ["pairs_dropped", "sampled pairs lost: no room for them"], ["threads_untimed", "threads without timers"], ["modules_lost", "objects without room for them"], ["modules_without_build_id", "objects without a build-id"], ["processes_with_own_sigprof", "processes that use SIGPROF themselves"], ["processes_with_unseen_forks", "processes with a child that counted in their place"], ["pauses", "pauses of counting"], ["overlaps", "pairs of objects that may be mistaken for each other"], ["ends_not_seen", "processes whose end nobody saw"]];
+  const parts = [["collector_seconds", "inside the collector"], ["blocked_seconds", "late, because the signal was blocked"], ["dropped_seconds", "lost for lack of memory"], ["outside_seconds", "outside every known object"]];
+  const reasons = [["calls_lost", "calls lost for lack of memory"], ["calls_junk", "calls from addresses outside all code"], ["pairs_dropped", "sampled pairs lost for lack of memory"], ["threads_untimed", "threads without timers"], ["modules_lost", "objects lost for lack of memory"], ["modules_without_build_id", "objects without a build-id"], ["processes_with_own_sigprof", "processes with their own SIGPROF handler"], ["processes_with_unseen_forks", "processes with a child that counted into their memory"], ["pauses", "pauses of counting"], ["overlaps", "pairs of objects that may be confused with each other"], ["ends_not_seen", "processes whose end was not observed"]];
   const share = c.coverage === null ? "unknown" : format.percent(100 * c.coverage);
-  const lost = [...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.seconds(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
-  return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, el("strong", {}, `Coverage ${share}`), `: ${format.seconds(c.attributed_seconds)} in functions of ${format.seconds(c.cpu_seconds)} CPU time in ${format.many(c, "processes", "process", "processes")}${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " Of whole processes: the report is of one build." : ""}`);
+  const above = c.coverage > 1 ? [`it can exceed ${format.percent(100)}, because ticks are a sample of the time`] : [];
+  const without = c.wall_seconds === 0 && c.sampled_seconds < 0.9 * c.cpu_seconds && c.cpu_seconds - c.sampled_seconds >= 0.05 ? [`${format.seconds(c.cpu_seconds - c.sampled_seconds)} without ticks: counting was paused, the clock was off, or threads block SIGPROF`] : [];
+  const lost = [...above, ...without, ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.seconds(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
+  return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, c.overhead === null || (c.collector_seconds === 0 && ticks < FEW_TICKS) ? null : `Overhead: ${c.collector_seconds > 0 ? format.percent(100 * c.overhead) : `below ${format.percent(300 / ticks)}`} of the CPU time was spent counting. `, el("strong", {}, `Coverage ${share}`), ` of the program's own CPU time: ${format.seconds(c.attributed_seconds)} in functions of ${format.seconds(c.cpu_seconds - (c.coverage === null ? 0 : c.collector_seconds))} in ${format.many(c, "processes", "process", "processes")}${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
 }
 
 /** What else was sampled, a step away. */
 function dimensions(report, state) {
   const others = report.totals.other_dimensions ?? [];
   if (!others.length) return null;
-  return el("p", { id: "dimensions" }, `In ${report.totals.dimension}. Sampled too: `, others.map((o) => [el("a", to(state, { dimension: o.dimension, sort: "", dir: "" }), o.dimension), ` (${format.exact(o, "ticks")} ticks) `]).flat());
+  return el("p", { id: "dimensions" }, `In ${report.totals.dimension}. Also sampled: `, others.map((o) => [el("a", to(state, { dimension: o.dimension, sort: "", dir: "" }), o.dimension), ` (${format.exact(o, "ticks")} ticks) `]).flat());
 }
 
 const totalOf = (report) => {
   const { seconds, dimension } = report.totals;
   if (dimension === "seconds") return `${format.seconds(seconds)} of CPU time`;
-  return dimension === "wall" ? `${format.seconds(seconds)}, waiting included` : `${format.short(Math.round(seconds))} ${dimension}`;
+  return dimension === "wall" ? `${format.seconds(seconds)}, including waiting` : `${format.short(Math.round(seconds))} ${dimension}`;
 };
 
 /** Calls that are no counts say so. */
 export const sampled = (report) => report.provenance.inexact_reasons.includes("sampled");
-export const SAMPLED = "sampled: how often a tick found the callee below its caller, where a program does not count its calls";
+export const SAMPLED = "sampled: the number of ticks that found the callee below its caller, because the program does not count its calls";
+
+/** The vDSO, the kernel, generated code and deleted files have no file that could be sent. */
+const isFile = (build) => build.name.startsWith("/") && !build.name.endsWith(" (deleted)");
+const unnamed = (advice, builds) => builds.length ? el("p", { class: "warning" }, `No symbols for ${builds.map((b) => format.base(b.name) || format.brief(b.build_id)).join(", ")}: ${advice}.`) : null;
+
+/* Ages on the page grow with it. */
+setInterval(() => {
+  for (const time of document.querySelectorAll("time.age")) time.textContent = format.ago(time.dateTime);
+}, 1000);
 
 /** Where the data comes from, and what is not exact about it. */
 export function origin(report, state) {
   const p = report.provenance;
   const window = report.window;
   const whose = p.exact || p.calls_exact === p.ticks_exact ? "" : p.calls_exact ? " Calls are exact." : " Ticks are exact.";
+  if (p.uploads === 0) return [el("p", { class: "warning" }, "Nothing matches: no stored upload has these labels in this time range."), dimensions(report, state)];
+  const labels = p.host_labels > 0 && p.host_labels !== p.hosts ? ` (${format.many(p, "host_labels", "value", "values")} of the label host)` : "";
   return [
-    el("p", {}, `${totalOf(report)}, ${sampled(report) ? "~" : ""}${format.exact(report.totals, "calls")} calls, ${format.many(p, "processes_started", "process", "processes")} on ${format.many(p, "hosts", "host", "hosts")}, ${format.moment(p.first)} to ${format.moment(p.last)}.`),
+    el("p", {}, `${totalOf(report)}, ${sampled(report) ? "~" : ""}${format.exact(report.totals, "calls")} calls, ${format.many(p, "processes_started", "process", "processes")} on ${format.many(p, "hosts", "machine", "machines")}${labels}, ${format.span(p.first, p.last)}.`),
     dimensions(report, state),
-    p.exact ? null : el("p", { class: "warning" }, `Not exact: ${p.inexact_reasons.join(", ")}.${whose}`),
+    p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${whose}`),
+    p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still counting.`) : null,
+    p.not_read ? el("p", { class: "warning", id: "not-read" }, `${format.many(p, "not_read", "process was", "processes were")} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon reads them.`) : null,
     sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
-    coverage(report.collector),
-    report.builds.some((b) => !b.has_names) ? el("p", { class: "warning" }, `No symbols for ${report.builds.filter((b) => !b.has_names).map((b) => format.base(b.name) || format.brief(b.build_id)).join(", ")}: profctl symbols EXE.`) : null,
-    window && (window.since !== report.since || window.until !== report.until) ? el("p", { class: "hint" }, `Hours are the finest that is stored here: counted is ${format.moment(window.since) || "the beginning"} to ${format.moment(window.until) || "now"}.`) : null,
+    coverage(report.collector, report.totals.ticks),
+    unnamed("profctl symbols FILE sends them", report.builds.filter((b) => !b.has_names && isFile(b))),
+    unnamed("they have no file that could be sent", report.builds.filter((b) => !b.has_names && !isFile(b))),
+    window && (window.since !== report.since || window.until !== report.until) ? el("p", { class: "hint" }, `The data of this time is stored by the hour. This report covers ${format.moment(window.since) || "the beginning"} to ${format.moment(window.until) || "now"}.`) : null,
   ];
 }
 
@@ -119,6 +137,6 @@ export function draw(section, state, row, signal) {
   section.hidden = false;
   const load = el("div");
   const about = el("div", { id: "origin" });
-  replace(section, el("h1", {}, format.base(row?.name) || "?", " ", el("code", { title: state.build }, format.brief(state.build))), load, el("details", { open: innerWidth > 700 }, el("summary", {}, "Question"), el("div", { class: "row" }, range(state), labels(state, signal), shape(state)), shares(state)), about);
+  replace(section, el("h1", {}, format.base(row?.name) || "?", " ", el("code", { title: state.build }, format.brief(state.build))), load, el("details", { open: innerWidth > 700 }, el("summary", {}, "Filters"), el("div", { class: "row" }, range(state), labels(state, signal), shape(state)), shares(state)), about);
   strip(state, row, signal).then((box) => replace(load, box), () => {});
 }

@@ -48,7 +48,7 @@ export function seriesPart(state, f, answer, look, signal) {
   const box = el("div", { id: "series" }, el("p", { role: "status" }, "Loading…"));
   const path = api.path(state.build, `/functions/${encodeURIComponent(f.address)}/series`, { ...question(state), build_id: state.of || undefined, step });
   api.json(path, signal).then(
-    (page) => replace(box, page.rows.length ? drawn(page.rows, step, state, look) : el("p", {}, "Never called and never sampled in this window.")),
+    (page) => replace(box, page.rows.length ? drawn(page.rows, step, state, look) : el("p", {}, "No calls and no samples in this time range.")),
     (error) => error.name !== "AbortError" && replace(box, el("p", { class: "warning" }, error.message)),
   );
   return el("section", { class: "over-time", "aria-label": "Over time" }, el("h3", {}, "Over time"), Number.isFinite(span) ? chooser(state, step, span) : null, box);

@@ -25,7 +25,7 @@ class Strip {
     this.brush = svg("rect", { class: "brush", y: 0, height: HEIGHT, width: 0 });
     const most = Math.max(...rows.map((r) => r.seconds));
     const look = { id: "brush", viewBox: `0 0 ${range.bars} ${HEIGHT}`, preserveAspectRatio: "none", tabindex: 0 };
-    const slider = { role: "slider", "aria-valuemin": 0, "aria-valuemax": range.bars, "aria-label": `Load over time, at most ${amount(most)} in a step. Arrows move, with Shift they widen, Enter shows that time only` };
+    const slider = { role: "slider", "aria-valuemin": 0, "aria-valuemax": range.bars, "aria-label": `Load over time, at most ${amount(most)} in a step. Arrow keys move the selection, Shift and arrow keys widen it, Enter applies it` };
     this.view = svg("svg", { ...look, ...slider }, bars(range, rows, HEIGHT, (r) => r.seconds, (r) => `${format.moment(r.time)}: ${amount(r.seconds)}`), this.brush);
     const place = (text, other) => Math.max(0, Math.min(range.bars, (timeOf(text, other) - range.from) / range.width));
     const end = range.from + range.bars * range.width;
@@ -51,7 +51,7 @@ class Strip {
     this.brush.setAttribute("width", Math.max(0, to - from));
     const inside = this.rows.filter((r) => begin(r) >= this.range.from + from * this.range.width && begin(r) < this.range.from + to * this.range.width);
     const load = inside.reduce((sum, r) => sum + r.seconds, 0);
-    const words = to > from ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}` : "nothing chosen";
+    const words = to > from ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}` : "no selection";
     this.view.setAttribute("aria-valuenow", to);
     this.view.setAttribute("aria-valuetext", words);
     if (aloud) say(words);
@@ -108,6 +108,6 @@ export async function strip(state, row, signal) {
   const { view } = new Strip(axis(step, [first, now, ...rows.map(begin), ...rows.map((r) => begin(r) + (r.width ?? secondsOf(step)))]), rows, state, amount);
   const line = (r) => [format.moment(r.time), amount(r.seconds), format.exact(r, "calls"), format.exact(r, "processes_started")];
   const table = () => plain("Load over time", [["From"], [what, 1], ["Calls", 1], ["Processes", 1]], rows.map(line));
-  box.append(view, el("p", { class: "hint" }, `${what} in steps of ${step}; drag, or use the arrow keys, to choose a time`), twin(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table));
+  box.append(view, el("p", { class: "hint" }, `${what} in steps of ${step}; drag or use the arrow keys to select a time range`), twin(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table));
   return box;
 }

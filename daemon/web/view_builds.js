@@ -52,7 +52,7 @@ export async function draw(main, state, signal) {
     replace(
       main,
       el("h1", {}, "Builds"),
-      el("p", {}, "Nothing has been delivered yet. Compile a program with ", el("code", {}, "-pg"), ", run it, and send what it wrote:"),
+      el("p", {}, "No profiles stored yet. Compile a program with ", el("code", {}, "-pg"), ", run it, and send its gmon.out:"),
       el("pre", {}, el("code", {}, "profctl upload -e ./program gmon.out")),
     );
     return;

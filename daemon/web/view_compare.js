@@ -11,7 +11,7 @@ import { load, matcher } from "./view_report.js";
 function gather(flat, rows, side) {
   const c = flat.columns;
   for (let i = 0; i < flat.count; i++) {
-    const row = rows.get(c.name[i]) ?? rows.set(c.name[i], { name: c.name[i], a: null, b: null }).get(c.name[i]);
+    const row = rows.get(c.name[i]) ?? rows.set(c.name[i], { name: c.name[i], short: c.short_name[i] ?? c.name[i], a: null, b: null }).get(c.name[i]);
     const sum = (row[side] ??= { self: 0, total: 0, calls: 0, address: c.address[i], id: flat.id(i) });
     sum.self += c.self[i];
     sum.total += c.total[i];
@@ -25,6 +25,9 @@ const per = (side) => (side.calls > 0 ? side.self / side.calls : Number.NaN);
 /** Where A's side of a row is shown with callers and callees. */
 const there = (row) => ({ ...another("report"), fn: row.a.address, of: row.a.id });
 
+/** b - a, but 0 where only the rounding of the scale differs. */
+const difference = (b, a) => (Math.abs(b - a) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)) ? 0 : b - a);
+
 /** A difference says its sign in words of shape, not only in colour. */
 function delta(text, value, bad = 1) {
   const kind = !value ? "same" : value * bad > 0 ? "more" : "less";
@@ -34,22 +37,22 @@ function delta(text, value, bad = 1) {
 function columnsOf(rows, scale, amount, mark, state) {
   const a = (i) => rows[i].a ?? none;
   const b = (i) => rows[i].b ?? none;
-  const change = (i) => b(i).self * scale - a(i).self;
-  const whole = (i) => b(i).total * scale - a(i).total;
+  const change = (i) => difference(b(i).self * scale, a(i).self);
+  const whole = (i) => difference(b(i).total * scale, a(i).total);
   const hint = mark ? SAMPLED : undefined;
   const ratio = (i) => (per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
   return [
-    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].name) : el("span", { title: rows[i].name }, rows[i].name), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
+    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short) : el("span", { title: rows[i].name }, rows[i].short), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
     { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(amount(Math.abs(change(i))), change(i)) },
     { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => amount(a(i).self) },
     { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => amount(b(i).self * scale) },
     { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => amount(a(i).total) },
     { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => amount(b(i).total * scale) },
-    { key: "dtotal", title: "Δ total", hint: "B − A, after scaling, with what it called", numeric: true, value: (i) => Math.abs(whole(i)), cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)) },
+    { key: "dtotal", title: "Δ total", hint: "B − A, after scaling, including callees", numeric: true, value: (i) => Math.abs(whole(i)), cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)) },
     { key: "acalls", title: `${mark}Calls A`, hint, numeric: true, value: (i) => a(i).calls, cell: (i) => format.count(a(i).calls) },
     { key: "bcalls", title: `${mark}Calls B`, hint, numeric: true, value: (i) => b(i).calls, cell: (i) => format.count(b(i).calls) },
     { key: "dcalls", title: "Δ calls", numeric: true, value: (i) => Math.abs(b(i).calls - a(i).calls), cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls) },
-    { key: "cost", title: "Δ self/call", hint: "change of the own cost of one call", numeric: true, value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))), cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))) },
+    { key: "cost", title: "Δ self/call", hint: "change of self time per call", numeric: true, value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))), cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))) },
   ];
 }
 
@@ -74,7 +77,7 @@ async function chooser(state, signal) {
 export async function draw(main, state, signal) {
   const form = await chooser(state, signal);
   if (!state.against) {
-    replace(main, el("h2", {}, "Compare"), el("p", {}, "A is the build and the window above. Choose B: another build, or this one in another window."), form);
+    replace(main, el("h2", {}, "Compare"), el("p", {}, "A is the build and time range above. Choose B: another build, or this build in another time range."), form);
     return;
   }
   const [a, b] = await Promise.all([load(state.build, question(state), signal), load(state.against, { ...question(state), since: state.bsince, until: state.buntil }, signal)]);
@@ -92,17 +95,17 @@ export async function draw(main, state, signal) {
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
     say(`${format.count(table.rows.length)} of ${format.count(rows.length)} functions`);
   };
-  const filter = filterField(() => state, "Filter functions", "function, a pattern", apply);
+  const filter = filterField(() => state, "Filter functions", "Filter (regex)", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
   const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension)(report.totals.seconds)}, ${format.exact(report.totals, "calls")} calls, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
   replace(
     main,
-    el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show times as measured" : "scale B to A's CPU time")),
+    el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show unscaled times" : "scale B to A's CPU time")),
     form,
     part("A", a.report),
     part("B", b.report),
-    normal ? el("p", { class: "hint" }, `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are as counted.`) : null,
-    alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Joined by name; ${alone("b")} functions are only in A, ${alone("a")} only in B.`) : null,
+    normal ? el("p", { class: "hint" }, `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are not scaled.`) : null,
+    alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Matched by name; ${alone("b")} functions are only in A, ${alone("a")} only in B.`) : null,
     table.node,
   );
   apply(state.q);

@@ -50,7 +50,7 @@ class Flame {
   }
 
   text(box) {
-    return `${box.label}, ${this.amount(box.value)}, ${format.percent((100 * box.value) / this.whole)}, self ${this.amount(box.self)}`;
+    return `${box.name ?? box.label}, ${this.amount(box.value)}, ${format.percent((100 * box.value) / this.whole)}, self ${this.amount(box.self)}`;
   }
 
   zoom(box, focus = true) {
@@ -97,7 +97,7 @@ class Flame {
     this.mark();
     if (!this.wanted) return;
     // Time below the topmost match of each path: nothing is counted twice.
-    const hit = this.boxes.filter((b) => this.wanted(b.label));
+    const hit = this.boxes.filter((b) => this.wanted(b.name ?? b.label));
     const marked = new Set(hit);
     let share = 0;
     for (const b of hit) {
@@ -110,8 +110,8 @@ class Flame {
 
   mark() {
     for (const [b, node] of this.nodes) {
-      node.classList.toggle("hit", Boolean(this.wanted?.(b.label)));
-      node.classList.toggle("miss", Boolean(this.wanted && !this.wanted(b.label)));
+      node.classList.toggle("hit", Boolean(this.wanted?.(b.name ?? b.label)));
+      node.classList.toggle("miss", Boolean(this.wanted && !this.wanted(b.name ?? b.label)));
     }
   }
 
@@ -138,13 +138,19 @@ class Flame {
   }
 }
 
+/** Why a cycle does not stand below its callers. */
+function undivided(c, amount) {
+  const callers = c.callers.join(", ") + (c.callers_not_named ? ` and ${format.count(c.callers_not_named)} ${c.callers_not_named === 1 ? "other" : "others"}` : "");
+  return ` Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides among them, so it is placed ${c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`}.`;
+}
+
 export async function draw(main, state, signal) {
-  const answer = await api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph" }), signal);
+  const answer = await api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" }), signal);
   const boxes = tree(answer.rows);
   const amount = format.amounts(answer.dimension);
-  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed: they are derived by dividing times along call counts. Functions and their callers are right as far as gprof's assumption goes; whole paths may never have happened.", answer.not_followed > 0 ? ` ${amount(answer.not_followed)} lie below paths that were not followed.` : "");
+  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may never have occurred. A cycle is one box that contains the self times of its members, because the stacks inside it are not known.", answer.undivided.map((c) => undivided(c, amount)), answer.not_followed > 0 ? ` ${amount(answer.not_followed)} are below paths that were not followed.` : "");
   if (!(boxes[0].value > 0)) {
-    replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "Nothing was sampled in this window."));
+    replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "No samples in this time range."));
     return;
   }
   const flame = new Flame(boxes, state, amount);
@@ -152,7 +158,7 @@ export async function draw(main, state, signal) {
   const largest = [...boxes].sort((a, b) => b.value - a.value).slice(0, 200);
   replace(
     main,
-    el("div", { class: "bar" }, el("h2", {}, "Flame"), filter, el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Whole")),
+    el("div", { class: "bar" }, el("h2", {}, "Flame"), filter, el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom")),
     banner,
     el("div", { class: "picture" }, flame.view),
     flame.detail,

@@ -17,10 +17,10 @@ const perCall = (row) => (row.calls > 0 ? row.self / row.calls : Number.NaN);
 function columns(rows, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
   return [
-    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [el("a", { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].name), rows[i].file ? el("span", { class: "chip" }, rows[i].file) : null] },
+    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [el("a", { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short_name ?? rows[i].name), rows[i].file ? el("span", { class: "chip" }, rows[i].file) : null] },
     { key: "self", title: "Self", numeric: true, value: (i) => rows[i].self, cell: (i) => bar(amount(rows[i].self), rows[i].percent) },
     { key: "percent", title: "Self %", numeric: true, value: (i) => rows[i].percent, cell: (i) => format.percent(rows[i].percent) },
-    { key: "total", title: "Total", hint: "self and what it called, as each program's report says, added up", numeric: true, value: (i) => rows[i].total, cell: (i) => bar(amount(rows[i].total), rows[i].total_percent) },
+    { key: "total", title: "Total", hint: "self time and callees, added up over the reports of the programs", numeric: true, value: (i) => rows[i].total, cell: (i) => bar(amount(rows[i].total), rows[i].total_percent) },
     { key: "calls", title: `${mark}Calls`, hint, numeric: true, value: (i) => rows[i].calls, cell: (i) => mark + format.exact(rows[i], "calls") + (rows[i].self_calls ? `+${format.exact(rows[i], "self_calls")}` : "") },
     { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(rows[i]), cell: (i) => amount(perCall(rows[i])) },
     { key: "programs", title: "Programs", numeric: true, value: (i) => rows[i].programs, cell: (i) => format.count(rows[i].programs) },
@@ -45,10 +45,10 @@ function rest(page, amount) {
   const n = page.not_joined;
   const parts = [
     n.unnamed_functions > 0 ? `${amount(n.unnamed_seconds)} in ${format.exact(n, "unnamed_functions")} functions without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)` : "",
-    n.ambiguous_functions > 0 ? `${amount(n.ambiguous_seconds)} in ${format.exact(n, "ambiguous_functions")} functions whose ${format.many(n, "ambiguous_names", "name stands", "names stand")} for several in one build` : "",
+    n.ambiguous_functions > 0 ? `${amount(n.ambiguous_seconds)} in ${format.exact(n, "ambiguous_functions")} functions with ${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build` : "",
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
   ].filter(Boolean);
-  return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not joined: ${parts.join("; ")}.`) : null;
+  return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
 }
 
 /** Where a function of that name is: programs are asked one by one, the latest first. */
@@ -65,19 +65,19 @@ async function where(pane, state, signal) {
   replace(
     pane,
     el("div", { class: "bar" }, el("h2", { class: "function" }, state.fn), el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close")),
-    found.length ? el("table", { class: "arcs" }, el("caption", {}, "Where it is; each opens its callers and callees"), el("thead", {}, head), el("tbody", {}, found.map(line))) : el("p", {}, "None of the latest programs has a function of this name in this window."),
-    programs.length > PROGRAMS ? el("p", { class: "hint" }, `The ${PROGRAMS} latest of ${format.count(programs.length)} programs were asked.`) : null,
+    found.length ? el("table", { class: "arcs" }, el("caption", {}, "Programs with this function; each opens callers and callees"), el("thead", {}, head), el("tbody", {}, found.map(line))) : el("p", {}, "None of the latest programs has a function of this name in this time range."),
+    programs.length > PROGRAMS ? el("p", { class: "hint" }, `The ${PROGRAMS} latest of ${format.count(programs.length)} programs were searched.`) : null,
   );
 }
 
 export async function draw(main, state, signal) {
   const sort = SORTS.includes(state.sort) ? state.sort : "self";
-  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: "1000" })}`;
+  const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: "1000", names: "short" })}`;
   const [page, chooser] = await Promise.all([api.rows(url, MOST, signal), services(state, signal)]);
   const { rows, first, more } = page;
   const amount = format.amounts(state.dimension || undefined);
   const mark = sampled({ provenance: first }) ? "~" : "";
-  const pane = el("section", { class: "pane", "aria-label": "Where it is", hidden: true });
+  const pane = el("section", { class: "pane", "aria-label": "Programs", hidden: true });
   const table = new Table({ label: "Functions of all builds", columns: columns(rows, amount, mark, state), count: rows.length, state, sort: "self", tall: true, open: (i) => go(place(rows[i])), sorted: (key) => more && SORTS.includes(key) && go({}) });
   const apply = (text) => {
     const wanted = matcher(text);
@@ -86,13 +86,13 @@ export async function draw(main, state, signal) {
   };
   replace(
     main,
-    el("div", { class: "bar" }, el("h1", {}, "Functions of a service"), filterField(() => state, "Filter functions", "function, a pattern", apply)),
+    el("div", { class: "bar" }, el("h1", {}, "Top functions"), filterField(() => state, "Filter functions", "Filter (regex)", apply)),
     el("div", { class: "row" }, chooser, range(state), labels(state, signal)),
-    el("p", {}, `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.exact(first, "calls")} calls, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Joined by name over programs and builds.`),
+    el("p", {}, `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.exact(first, "calls")} calls, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Functions of the same name in several programs and builds are added up.`),
     first.exact ? null : el("p", { class: "warning" }, `Not exact: ${first.inexact_reasons.join(", ")}.`),
     mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     rest(first, amount),
-    rows.length ? el("div", { class: "split" }, table.node, pane) : el("p", { class: "empty" }, "No upload is in this time with these labels."),
+    rows.length ? el("div", { class: "split" }, table.node, pane) : el("p", { class: "empty" }, "No upload has these labels in this time range."),
   );
   apply(state.q);
   table.restore();

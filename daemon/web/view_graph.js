@@ -1,4 +1,4 @@
-// The call graph: layered, the functions with most time, edge width = time, label = calls. A table says the same.
+// The call graph: layered, the functions with the most time, edge width = time, label = calls. A table says the same.
 import * as api from "./api.js";
 import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
@@ -10,37 +10,50 @@ import { plain, twin } from "./table.js";
 
 const clip = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
-/** Members of a cycle as one node, unless the cycle is open. */
+/** Members of a cycle as one node, unless the cycle is open. Its figures, callers and callees are those of the report, also
+ *  where most members, or the callers, are not among the functions shown. */
 function fold(graph, open) {
-  const of = new Map();
-  const groups = new Map();
-  for (const n of graph.nodes) {
-    const cycle = n.detail__cycle;
-    if (!cycle || open.has(String(cycle))) {
-      of.set(n.id, n.id);
-      continue;
-    }
-    const id = `cycle-${cycle}`;
-    of.set(n.id, id);
-    const g = groups.get(id) ?? { id, title: `cycle ${cycle}`, cycle: String(cycle), mainstat: 0, members: [], calls: 0, self: 0 };
-    g.members.push(n);
-    g.mainstat += n.mainstat;
-    g.self += n.detail__self_seconds;
-    groups.set(id, g);
-  }
-  const nodes = [...graph.nodes.filter((n) => of.get(n.id) === n.id), ...groups.values()];
+  const folded = graph.cycles.filter((c) => !open.has(String(c.cycle)));
+  const idOf = (cycle) => `cycle-${cycle}`;
+  const closed = new Set(folded.map((c) => c.cycle));
+  const known = new Map([...graph.nodes, ...graph.context].map((n) => [n.id, n]));
+  const of = (id) => (closed.has(known.get(id)?.detail__cycle) ? idOf(known.get(id).detail__cycle) : id);
+  const nodes = new Map();
+  for (const c of folded) nodes.set(idOf(c.cycle), { id: idOf(c.cycle), title: `cycle ${c.cycle}`, cycle: String(c.cycle), whole: c, mainstat: c.mainstat });
+  for (const n of graph.nodes) if (of(n.id) === n.id) nodes.set(n.id, n);
   const edges = new Map();
-  for (const e of graph.edges) {
-    const source = of.get(e.source);
-    const target = of.get(e.target);
-    if (source === target) continue;
+  const add = (source, target, calls, time, inside) => {
+    if (source === target) return;
     const key = `${source} ${target}`;
-    const sum = edges.get(key) ?? { source, target, mainstat: 0, secondarystat: 0, inside: e.detail__inside_cycle };
-    sum.mainstat += e.mainstat;
-    sum.secondarystat += e.secondarystat;
+    const sum = edges.get(key) ?? { source, target, mainstat: 0, secondarystat: 0, inside };
+    sum.mainstat += calls;
+    sum.secondarystat += time;
     edges.set(key, sum);
+  };
+  // Edges of a folded cycle come from the cycle, the others from the functions.
+  for (const e of graph.edges) if (of(e.source) === e.source && of(e.target) === e.target) add(e.source, e.target, e.mainstat, e.secondarystat, e.detail__inside_cycle);
+  for (const c of folded) {
+    const id = idOf(c.cycle);
+    const drawn = (row) => {
+      const other = of(row.id);
+      if (!nodes.has(other) && known.has(row.id)) nodes.set(other, known.get(row.id));
+      return other;
+    };
+    const rest = (more, kind) => {
+      if (!more.functions) return null;
+      const text = `${format.count(more.functions)} other ${kind}${more.functions === 1 ? "" : "s"}`;
+      nodes.set(`${id}-${kind}s`, { id: `${id}-${kind}s`, title: text, mainstat: more.secondarystat, rest: more });
+      return `${id}-${kind}s`;
+    };
+    for (const row of c.callers) add(drawn(row), id, row.mainstat, row.secondarystat, false);
+    // A callee that is a folded cycle has this edge among its callers.
+    for (const row of c.callees) if (of(row.id) === row.id) add(id, drawn(row), row.mainstat, row.secondarystat, false);
+    const callers = rest(c.more_callers, "caller");
+    const callees = rest(c.more_callees, "callee");
+    if (callers) add(callers, id, c.more_callers.mainstat, c.more_callers.secondarystat, false);
+    if (callees) add(id, callees, c.more_callees.mainstat, c.more_callees.secondarystat, false);
   }
-  return { nodes, edges: [...edges.values()] };
+  return { nodes: [...nodes.values()], edges: [...edges.values()] };
 }
 
 function smooth(points) {
@@ -71,13 +84,22 @@ function drawEdge(e, places, total, look) {
   );
 }
 
+/** What a box says below its name, and what its hover says beyond that. */
+function textsOf(n, look) {
+  if (n.rest) return { times: look.amount(n.mainstat), more: `, ${look.mark}${format.count(n.rest.mainstat)} calls` };
+  if (!n.whole) return { times: `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`, more: `, ${look.mark}${format.count(n.secondarystat)} calls` };
+  const c = n.whole;
+  const members = `${format.count(c.members)} function${c.members === 1 ? "" : "s"}`;
+  return { times: `${members}, ${look.amount(c.mainstat)}`, more: `, self ${look.amount(c.self)}, ${look.mark}${format.exact(c, "calls_outside")} calls from outside, ${look.mark}${format.exact(c, "calls_inside")} among its members${c.members_shown ? ", opens in place" : ""}` };
+}
+
 function drawNode(n, place, total, look, open, follow) {
   const share = total > 0 ? Math.min(1, n.mainstat / total) : 0;
-  const cycle = n.members !== undefined;
+  const cycle = n.whole !== undefined;
   const title = clip(n.title, 36);
-  const times = cycle ? `${n.members.length} functions, ${look.amount(n.mainstat)}` : `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`;
-  const label = `${title} ${times}, ${format.percent(100 * share)}${cycle ? ", opens in place" : `, ${look.mark}${format.count(n.secondarystat)} calls`}`;
-  const act = () => (cycle ? open(n.cycle) : follow(n));
+  const { times, more } = textsOf(n, look);
+  const label = `${n.detail__name ?? n.title} ${times}, ${format.percent(100 * share)}${more}`;
+  const act = () => (n.rest || n.whole?.members_shown === 0 ? undefined : cycle ? open(n.cycle) : follow(n));
   const keys = (event) => {
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
@@ -128,20 +150,21 @@ function table(graph, state) {
 
 export async function draw(main, state, signal) {
   const nodes = Math.min(400, Number(state.nodes) || 40);
-  const graph = await api.json(api.path(state.build, "/report", { ...question(state), format: "nodegraph", limit: nodes }), signal);
+  const graph = await api.json(api.path(state.build, "/report", { ...question(state), format: "nodegraph", limit: nodes, names: "short" }), signal);
   const total = Math.max(0, ...graph.nodes.map((n) => (n.detail__percent > 0 ? (100 * n.mainstat) / n.detail__percent : 0)));
   const box = el("div", { class: "picture" });
   const show = (zoom) => {
     state.zoom = zoom;
     const { view, camera, closable } = picture(graph, total, state, (next) => go({ zoom: next, at: "" }));
     const button = (label, action) => el("button", { type: "button", onclick: action }, label);
-    replace(box, el("div", { class: "tools", role: "toolbar", "aria-label": "Picture" }, button("+", () => camera.zoom(0.8)), button("−", () => camera.zoom(1.25)), button("Whole", () => camera.reset()), closable ? button("Close cycles", () => go({ zoom: "", at: "" })) : null), view);
+    replace(box, el("div", { class: "tools", role: "toolbar", "aria-label": "Picture" }, button("+", () => camera.zoom(0.8)), button("−", () => camera.zoom(1.25)), button("Reset zoom", () => camera.reset()), closable ? button("Close cycles", () => go({ zoom: "", at: "" })) : null), view);
   };
   const more = (n, text) => el("a", to(state, { nodes: String(n), at: "" }), text);
   replace(
     main,
-    el("div", { class: "bar" }, el("h2", {}, "Call graph"), el("p", {}, `The ${graph.nodes.length} functions with most time`, graph.not_shown ? [`; ${format.count(graph.not_shown)} others are not shown. Show `, more(nodes * 2, "more"), nodes > 10 ? [" or ", more(Math.ceil(nodes / 2), "fewer")] : null] : null, ".")),
-    graph.nodes.length ? box : el("p", {}, "No function has counts in this window."),
+    el("div", { class: "bar" }, el("h2", {}, "Call graph"), el("p", {}, `The ${graph.nodes.length} functions with the most time`, graph.not_shown ? [`; ${format.count(graph.not_shown)} ${graph.not_shown === 1 ? "other is" : "others are"} not shown. Show `, more(nodes * 2, "more"), nodes > 10 ? [" or ", more(Math.ceil(nodes / 2), "fewer")] : null] : null, ".")),
+    graph.nodes.length ? el("p", { class: "hint" }, "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof.") : null,
+    graph.nodes.length ? box : el("p", {}, "No function has counts in this time range."),
     table(graph, state),
   );
   if (graph.nodes.length) show(state.zoom);

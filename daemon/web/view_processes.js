@@ -8,7 +8,7 @@ import { filterField, Table } from "./table.js";
 import { matcher } from "./view_report.js";
 
 const AGAIN = 5000; // ms
-const STATES = { counting: "counting", paused: "paused: told not to count", silent: "attached, says nothing at present", ended: "ended, its last counts are being taken" };
+const STATES = { counting: "counting", paused: "paused, does not count", silent: "attached, no new counts at present", ended: "ended, its last counts are being stored" };
 let still = false; // the reader stopped the updates
 
 const age = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : s < 86400 ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`);
@@ -22,18 +22,18 @@ const columns = (rows, state) => [
     value: (i) => format.base(rows[i].name),
     cell: (i) => [rows[i].build_id ? el("a", { ...to(state, { ...another("report"), build: rows[i].build_id, match: [] }), tabIndex: -1, title: rows[i].name }, format.base(rows[i].name) || "?") : format.base(rows[i].name) || "?", rows[i].exact ? null : el("abbr", { class: "inexact", title: `not exact${rows[i].why ? `: ${rows[i].why}` : ""}` }, " ≈")],
   },
-  { key: "pid", title: "Process", numeric: true, value: (i) => rows[i].pid, cell: (i) => el("span", { title: rows[i].pid_inside && rows[i].pid_inside !== rows[i].pid ? `${rows[i].pid_inside} as itself sees it` : "" }, String(rows[i].pid)) },
+  { key: "pid", title: "Process", numeric: true, value: (i) => rows[i].pid, cell: (i) => el("span", { title: rows[i].pid_inside && rows[i].pid_inside !== rows[i].pid ? `${rows[i].pid_inside} in its own PID namespace` : "" }, String(rows[i].pid)) },
   { key: "uid", title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
   { key: "state", title: "State", value: (i) => rows[i].state, cell: (i) => el("span", { class: `state ${rows[i].state}`, title: `${STATES[rows[i].state] ?? rows[i].state}${rows[i].why ? `; ${rows[i].why}` : ""}` }, rows[i].state) },
   { key: "mode", title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
-  { key: "rate", title: "Ticks/s", hint: "how often it is sampled, and how often it was asked to be", numeric: true, value: (i) => rows[i].rate, cell: (i) => `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}` },
+  { key: "rate", title: "Ticks/s", hint: "actual sampling rate, and requested rate", numeric: true, value: (i) => rows[i].rate, cell: (i) => `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}` },
   { key: "persecond", title: "Calls/s", hint: "between the last two harvests", numeric: true, value: (i) => rows[i].calls_per_second, cell: (i) => format.short(Math.round(rows[i].calls_per_second)) },
   { key: "calls", title: "Calls", numeric: true, value: (i) => rows[i].calls, cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)) },
   { key: "cpu", title: "CPU time", numeric: true, value: (i) => rows[i].cpu_seconds, cell: (i) => format.seconds(rows[i].cpu_seconds) },
-  { key: "overhead", title: "Overhead", hint: "estimated part of its CPU time that counting takes", numeric: true, value: (i) => rows[i].overhead, cell: (i) => format.percent(100 * rows[i].overhead) },
+  { key: "overhead", title: "Overhead", hint: "estimated share of its CPU time that is spent counting", numeric: true, value: (i) => rows[i].overhead, cell: (i) => format.percent(100 * rows[i].overhead) },
   { key: "age", title: "Runs for", numeric: true, value: (i) => rows[i].age_seconds, cell: (i) => age(rows[i].age_seconds) },
   { key: "memory", title: "Memory", hint: "of the counters", numeric: true, value: (i) => rows[i].memory_bytes, cell: (i) => bytes(rows[i].memory_bytes) },
-  { key: "harvested", title: "Harvested", numeric: true, value: (i) => Date.parse(rows[i].harvested) || 0, cell: (i) => (rows[i].harvested ? el("time", { dateTime: rows[i].harvested, title: format.moment(rows[i].harvested) }, format.ago(rows[i].harvested)) : "not yet") },
+  { key: "harvested", title: "Last read", numeric: true, value: (i) => Date.parse(rows[i].harvested) || 0, cell: (i) => (rows[i].harvested ? el("time", { dateTime: rows[i].harvested, title: format.moment(rows[i].harvested) }, format.ago(rows[i].harvested)) : "not yet") },
   { key: "labels", title: "Labels", value: (i) => tags(rows[i]), cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])) },
 ];
 
@@ -68,11 +68,11 @@ export async function draw(main, state, signal) {
   const stop = el("input", { id: "still", type: "checkbox", checked: still, onchange: () => (still = stop.checked) });
   const filter = filterField(() => state, "Filter processes", "program, pid, state or label", (text) => box.apply?.(text));
   const none = () => [
-    el("p", { class: "empty" }, state.match.length ? "No live process has these labels." : "No process is counting at present. Start one:"),
+    el("p", { class: "empty" }, state.match.length ? "No live process has these labels." : "No live processes. Start one with:"),
     state.match.length ? null : el("pre", {}, el("code", {}, "profctl run ./program")),
   ];
   const put = (next) => (next.rows.length ? show(state, next, box) : replace(box, none()));
-  replace(main, el("div", { class: "bar" }, el("h1", {}, "Live processes"), filter, stop, el("label", { for: "still" }, "hold still")), labels(state, signal), box);
+  replace(main, el("div", { class: "bar" }, el("h1", {}, "Live processes"), filter, stop, el("label", { for: "still" }, "Pause updates")), labels(state, signal), box);
   put(answer);
   const again = async () => {
     if (signal.aborted) return;

@@ -9,7 +9,7 @@ import { filterField, Table } from "./table.js";
 
 /** The flat report: columns, and how its functions are named in the address bar. */
 export async function load(build, params, signal) {
-  const report = await api.json(api.path(build, "/report", { view: "flat", limit: 0, ...params }), signal);
+  const report = await api.json(api.path(build, "/report", { view: "flat", limit: 0, names: "short", ...params }), signal);
   const c = report.columns;
   const id = (i) => (c.build[i] === null ? "" : report.builds[c.build[i]].build_id);
   return { report, columns: c, count: c.index.length, id };
@@ -30,15 +30,15 @@ function columnsOf(flat, now) {
       title: "Function",
       value: (i) => c.name[i],
       cell: (i) => [
-        el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, c.name[i]),
+        el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, c.short_name[i] ?? c.name[i]),
         c.cycle[i] ? el("span", { class: "chip", title: `member of cycle ${c.cycle[i]}` }, `cycle ${c.cycle[i]}`) : null,
       ],
     },
     { key: "self", title: "Self", hint: "time in the function itself", numeric: true, value: (i) => c.self[i], cell: (i) => bar(amount(c.self[i]), (100 * c.self[i]) / total) },
     { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => format.percent((100 * c.self[i]) / total) },
-    { key: "total", title: "Total", hint: "with what it called; a member of a cycle has its own part only", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
+    { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },
-    { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "from other functions, and + direct recursion", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
+    { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "calls from other functions + recursive calls", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
     { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(c.self[i], c, i), cell: (i) => amount(perCall(c.self[i], c, i)) },
     { key: "totalcall", title: "Total/call", numeric: true, value: (i) => perCall(c.total[i], c, i), cell: (i) => amount(perCall(c.total[i], c, i)) },
     { key: "build", title: "In", value: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? ""), cell: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? "[outside]") },
@@ -82,7 +82,7 @@ async function build(main, state, signal) {
     for (const i of kept.table.rows) share += flat.columns.self[i];
     say(`${format.count(kept.table.rows.length)} of ${format.count(flat.count)} functions, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`);
   };
-  kept.filter = filterField(() => kept.state, "Filter functions", "function, a pattern", kept.apply);
+  kept.filter = filterField(() => kept.state, "Filter functions", "Filter (regex)", kept.apply);
   const hidden = flat.report.truncated;
   const whole = hidden ? el("p", { class: "warning" }, `Not shown: ${format.count(hidden.functions)} functions with ${format.amounts(flat.report.totals.dimension)(hidden.seconds)}.`) : null;
   const body = flat.count ? el("div", { class: "split" }, kept.table.node, kept.pane) : empty(flat.report, state);
@@ -97,8 +97,8 @@ function empty(report, state) {
   return el(
     "p",
     { class: "empty" },
-    narrowed ? "No upload of this build is in this time with these labels. " : "No function of this build was called or sampled. ",
-    narrowed ? el("a", to(state, { since: "", until: "", match: [] }), "Show all there is") : null,
+    narrowed ? "No upload of this build has these labels in this time range. " : "No function of this build was called or sampled. ",
+    narrowed ? el("a", to(state, { since: "", until: "", match: [] }), "Remove all filters") : null,
   );
 }
 

@@ -25,8 +25,9 @@ static double now(void)
 
 static void must(sqlite3 *db, int good)
 {
-    if (good)
+    if (good) {
         return;
+    }
     fprintf(stderr, "bare_sqlite: %s\n", sqlite3_errmsg(db));
     exit(1);
 }
@@ -74,8 +75,9 @@ static void step(sqlite3 *db, sqlite3_stmt *q)
 
 static void checkpoint(sqlite3 *db)
 {
-    if (wal_pages < WAL_PAGES)
+    if (wal_pages < WAL_PAGES) {
         return;
+    }
     must(db, sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) == SQLITE_OK);
 }
 
@@ -95,16 +97,18 @@ int main(int argc, char *argv[])
     sqlite3_stmt *add = prepare(db, "INSERT INTO upload VALUES (?1, ?2)");
     sqlite3_stmt *id = prepare(db, "INSERT INTO sender VALUES (?1, ?2) ON CONFLICT DO UPDATE SET mark=excluded.mark");
 
-    if (!blob || getrandom(sender, sizeof sender, 0) != (ssize_t)sizeof sender || batch < 1)
+    if (!blob || getrandom(sender, sizeof sender, 0) != (ssize_t)sizeof sender || batch < 1) {
         return 66;
+    }
     sqlite3_int64 number = 0, batches = 0;
     const double began = now();
     while (now() < began + seconds) {
         step(db, begin);
         for (long i = 0; i < batch; i++) {
             number++;
-            if (renew && number % renew == 0)
+            if (renew && number % renew == 0) {
                 memcpy(sender + 4, &number, sizeof number);
+            }
             sqlite3_bind_int64(add, 1, number);
             sqlite3_bind_blob(add, 2, blob, (int)bytes, SQLITE_STATIC);
             step(db, add);

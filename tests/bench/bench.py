@@ -1,4 +1,5 @@
-"""make bench: profd beside its peer in the same run. Medians; the ratio is what counts, the seconds are this machine's."""
+"""make bench: profd beside its peer in the same run. Medians; the ratio is what counts, the seconds are this
+machine's."""
 import os
 import shutil
 import statistics
@@ -53,19 +54,24 @@ def main():
              timed(ROUNDS, lambda: check(d.ctl("report", exe, "--json", "--limit", "200", binary=True))))
         _, headers, _ = d.get(f"/api/v1/builds/{build_id(d, exe)}/report?limit=200")
         target = f"/api/v1/builds/{build_id(d, exe)}/report?limit=200"
-        line("the same again with its ETag (HTTP)", 0, timed(51, lambda: d.get(target, If_None_Match=headers["etag"])), "304")
+        line("the same again with its ETag (HTTP)", 0, timed(51, lambda: d.get(target, If_None_Match=headers["etag"])),
+             "304")
     with Daemon() as d:
         exe, first = graphs.executable(d.folder, 3600)
-        files = [graphs.lua_sized(os.path.join(d.folder, f"{n}.gmon"), exe, first, 3600, seed=n % 20) for n in range(1000)]
+        files = [graphs.lua_sized(os.path.join(d.folder, f"{n}.gmon"), exe, first, 3600, seed=n % 20)
+                 for n in range(1000)]
         peer = timed(1, lambda: check(run("gprof", "-s", exe, *files, cwd=d.folder, env=c, timeout=300)))
         began = time.perf_counter()
         check(d.ctl("upload", "-e", exe, *files, timeout=300))
         upload = time.perf_counter() - began
-        line("1,000 profiles of a busy interpreter: delivered durably (profctl)", peer, upload, f"{1000 / upload:.0f}/s; gprof -s: {1000 / peer:.0f}/s, not durable")
-        line("1,000 profiles: merged and reported", peer, timed(ROUNDS, lambda: check(d.ctl("report", exe, "-f", "json", "--limit", "200", binary=True))))
+        line("1,000 profiles of a busy interpreter: delivered durably (profctl)", peer, upload,
+             f"{1000 / upload:.0f}/s; gprof -s: {1000 / peer:.0f}/s, not durable")
+        line("1,000 profiles: merged and reported", peer, timed(ROUNDS,
+                lambda: check(d.ctl("report", exe, "-f", "json", "--limit", "200", binary=True))))
         d.stop()
         stored = sum(os.path.getsize(os.path.join(d.state, f)) for f in os.listdir(d.state))
-        print(f"{'bytes stored for one such profile':<66} {os.path.getsize(files[0]):9} B {stored / 1000:9.0f} B {os.path.getsize(files[0]) * 1000 / stored:8.1f} ×")
+        print(f"{'bytes stored for one such profile':<66} {os.path.getsize(files[0]):9} B {stored / 1000:9.0f} B "
+              f"{os.path.getsize(files[0]) * 1000 / stored:8.1f} ×")
 
 
 def lost_calls():
@@ -75,7 +81,8 @@ def lost_calls():
         check(run(exe, "4", "2000", cwd=d.folder))
         check(d.ctl("upload", "-e", exe, os.path.join(d.folder, "gmon.out")))
         counted = next(f["calls"] for f in d.json("report", exe, "--json")["functions"] if f["name"] == "step")
-        print(f"{'calls lost by glibc with 4 threads (and so by any gmon.out)':<66} {100 - counted / 80000:9.0f} %   of 8,000,000")
+        print(f"{'calls lost by glibc with 4 threads (and so by any gmon.out)':<66} {100 - counted / 80000:9.0f} %   "
+              f"of 8,000,000")
 
 
 def build_id(d, exe):

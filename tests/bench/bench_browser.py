@@ -1,29 +1,29 @@
-"""make bench: the dashboard in a headless Chromium: what a reader of a build with 20,000 functions waits for, medians of ROUNDS."""
+"""make bench: the dashboard in a headless Chromium: what a reader of a build with 20,000 functions waits for, medians
+of ROUNDS."""
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import graphs  # noqa: E402
-from harness import BUILD, ROOT, Daemon  # noqa: E402
+from harness import NODE_MODULES, ROOT, Daemon, free_port  # noqa: E402
 
 ROUNDS, CHROMIUM = os.environ.get("ROUNDS", "5"), shutil.which(os.environ.get("CHROMIUM", "chromium"))
 SIZES = [(20000, 160000), (100000, 200000)]
 
 
-def rows(functions, arcs, modules):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def rows(functions, arcs):
+    port = free_port()
     with Daemon("--http", f"127.0.0.1:{port}", "--http-open") as d:
         exe, first = graphs.executable(d.folder, functions)
         big = graphs.giant_cycle(os.path.join(d.folder, "big.gmon"), exe, first, functions, arcs)
         assert d.ctl("upload", "-e", exe, big, timeout=300).returncode == 0
-        done = subprocess.run(["node", os.path.join(ROOT, "tests/browser/bench.mjs"), modules, f"http://127.0.0.1:{port}/", ROUNDS],
-                              env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), capture_output=True, text=True, timeout=900)
+        done = subprocess.run(["node", os.path.join(ROOT, "tests/browser/bench.mjs"), os.path.dirname(NODE_MODULES),
+                               f"http://127.0.0.1:{port}/", ROUNDS],
+                              env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), capture_output=True, text=True,
+                              timeout=900)
         assert done.returncode == 0, done.stderr
         for what, ms in json.loads(done.stdout).items():
             wanted = 1000 if "paint" in what else 100
@@ -31,12 +31,11 @@ def rows(functions, arcs, modules):
 
 
 def main():
-    modules = os.path.join(BUILD, "browser")
-    if not (CHROMIUM and shutil.which("node") and os.path.isdir(os.path.join(modules, "node_modules", "playwright-core"))):
-        print("# no chromium, node or playwright-core (the browser test installs it): no figures of the dashboard")
+    if not (CHROMIUM and shutil.which("node") and os.path.isdir(os.path.join(NODE_MODULES, "playwright-core"))):
+        print("# no chromium, node or playwright-core (sh tests/deps.sh check): no figures of the dashboard")
         return
     for functions, arcs in SIZES:
-        rows(functions, arcs, modules)
+        rows(functions, arcs)
 
 
 main()

@@ -1,5 +1,5 @@
-"""Large graphs: `profctl gprof` beside gprof on the same files in the same run, text to a pipe; and the same graphs as JSON from the
-store. Medians of ROUNDS runs, gprof once. BENCH_SMALL=1 leaves the largest graph out."""
+"""Large graphs: `profctl gprof` beside gprof on the same files in the same run, text to a pipe; and the same graphs as
+JSON from the store. Medians of ROUNDS runs, gprof once. BENCH_SMALL=1 leaves the largest graph out."""
 import os
 import shutil
 import signal
@@ -21,11 +21,13 @@ ENTRY = b"-" * 47 + b"\n"
 
 
 class Run:
-    """A command whose output goes through a pipe to us: seconds, bytes of output, MiB of memory at most, and how it ended."""
+    """A command whose output goes through a pipe to us: seconds, bytes of output, MiB of memory at most, and how it
+    ended."""
 
     def __init__(self, *command, patience=PATIENCE, entries=0, cwd=None):
         began = time.perf_counter()
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, LC_ALL="C"), cwd=cwd,
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             env=dict(os.environ, LC_ALL="C"), cwd=cwd,
                              preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL))
         signal.signal(signal.SIGALRM, lambda *_: p.kill())
         signal.alarm(patience)
@@ -41,7 +43,8 @@ class Run:
         p.returncode = os.waitstatus_to_exitcode(status)
         self.seconds, self.memory, self.status = time.perf_counter() - began, usage.ru_maxrss / 1024, p.returncode
         stopped = entries and p.returncode == -signal.SIGPIPE
-        self.words = (f"> {patience} s" if late and p.returncode == -signal.SIGKILL else "" if p.returncode == 0 or stopped else
+        self.words = (f"> {patience} s" if late and p.returncode == -signal.SIGKILL else "" if p.returncode == 0
+                      or stopped else
                       signal.Signals(-p.returncode).name if p.returncode < 0 else f"exit {p.returncode}")
 
 
@@ -55,9 +58,11 @@ def median(action):
 
 def line(what, theirs, ours, note=""):
     peer = "–" if theirs is None else theirs.words or f"{theirs.seconds:.3f} s"
-    ratio = f"{theirs.seconds / ours.seconds:.1f} ×" if theirs is not None and not theirs.words and not ours.words else "–"
+    ratio = (f"{theirs.seconds / ours.seconds:.1f} ×" if theirs is not None and not theirs.words and not ours.words
+             else "–")
     mine = ours.words or f"{ours.seconds:.4f} s"
-    print(f"{what:<66} {peer:>11} {mine:>11} {ratio:>10}  {ours.memory:.0f} MiB{', ' + note if note else ''}", flush=True)
+    print(f"{what:<66} {peer:>11} {mine:>11} {ratio:>10}  {ours.memory:.0f} MiB{', ' + note if note else ''}",
+          flush=True)
 
 
 def made(make):
@@ -93,7 +98,8 @@ def stored(name, exe, *gmons):
         with open(f"/proc/{d.process.pid}/status") as f:
             ours.memory = next(int(l.split()[1]) for l in f if l.startswith("VmHWM")) / 1024
         if ours.words:
-            ours.words = d.ctl("report", exe, "--json", "--limit", "200", timeout=300).stderr.split(": ", 1)[-1].strip() or ours.words
+            ours.words = (d.ctl("report", exe, "--json", "--limit", "200", timeout=300).stderr.split(": ",
+                    1)[-1].strip() or ours.words)
         line(f"{name}: JSON from the store, top 200", None, ours, "of the daemon")
 
 
@@ -121,10 +127,12 @@ def largest(folder):
         shapes.profile(gmon, functions, callers, callees, calls, ticks)
         for i, part in enumerate(parts):  # an upload has an end
             some = slice(i * 3400000, (i + 1) * 3400000)
-            shapes.profile(part, functions, callers[some], callees[some], calls[some], ticks if i == 0 else [0] * functions)
+            shapes.profile(part, functions, callers[some], callees[some], calls[some],
+                           ticks if i == 0 else [0] * functions)
     made(make)
     theirs = Run("gprof", "-b", "-q", exe, gmon, patience=20, entries=200)
-    line(f"{name}: first 200 entries (| head)", theirs, median(lambda: Run(PROFCTL, "gprof", "-b", "-q", exe, gmon, entries=200)))
+    line(f"{name}: first 200 entries (| head)", theirs, median(lambda: Run(PROFCTL, "gprof", "-b", "-q", exe, gmon,
+            entries=200)))
     line(f"{name}: flat profile, all lines", None, median(lambda: Run(PROFCTL, "gprof", "-b", "-p", exe, gmon)))
     stored(name, exe, *parts)
 
@@ -134,7 +142,8 @@ def main():
     print(f"\n{'large graphs (memory: of ours at most)':<66} {'gprof':>11} {'profd':>11} {'ratio':>10}", flush=True)
     try:
         for name, functions, shape, patience in (
-                ("20,000 functions, 160,000 arcs, one cycle", 20000, lambda: shapes.giant_cycle(20000, 160000), PATIENCE),
+                ("20,000 functions, 160,000 arcs, one cycle", 20000, lambda: shapes.giant_cycle(20000, 160000),
+                 PATIENCE),
                 ("80,000 functions, 320,000 arcs, no DWARF", 80000, lambda: shapes.layered(80000, 320000), PATIENCE),
                 ("fan-in of 40,000", 40000, lambda: shapes.fan_in(40000), PATIENCE),
                 ("fan-out of 40,000", 40000, lambda: shapes.fan_out(40000), PATIENCE),

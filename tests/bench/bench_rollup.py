@@ -1,5 +1,6 @@
-"""make bench, the store's sums: bytes that processes leave, single and rolled up; how fast uploads are rolled up. Rates are uploads per
-second of the store's own processor time, the median of three runs; bytes are exact. BENCH_SMALL=1: fewer uploads."""
+"""make bench, the store's sums: bytes that processes leave, single and rolled up; how fast uploads are rolled up. Rates
+are uploads per second of the store's own processor time, the median of three runs; bytes are exact. BENCH_SMALL=1:
+fewer uploads."""
 import os
 import statistics
 import subprocess
@@ -15,7 +16,8 @@ def row(what, text):
 
 def measured(processes, series):
     with tempfile.TemporaryDirectory(prefix="profd-bench-") as folder:
-        out = subprocess.run([os.path.join(BUILD, "tests", "rollup"), os.path.join(folder, "b.db"), str(processes), str(series), "256"],
+        out = subprocess.run([os.path.join(BUILD, "tests", "rollup"), os.path.join(folder, "b.db"), str(processes),
+                              str(series), "256"],
                              capture_output=True, text=True, timeout=600, check=True).stdout
     return {k: float(v) for k, _, v in (line.partition(" ") for line in out.splitlines())}
 
@@ -24,7 +26,8 @@ def bytes_of_processes():
     for processes in (1, 10, 100, 1000):
         v = measured(processes, 1)
         row(f"bytes of {processes} processes of a Lua's size in one hour",
-            f"single {v['raw'] * processes:,.0f} ({v['encoded']:,.0f} encoded each); rolled up {v['hour']:,.0f} and spread "
+            f"single {v['raw'] * processes:,.0f} ({v['encoded']:,.0f} encoded each); rolled up {v['hour']:,.0f} and "
+            f"spread "
             f"{v['hour_spread']:,.0f}")
 
 
@@ -34,7 +37,8 @@ def rates():
         runs = [measured(uploads, series) for _ in range(3)]
         middle = {k: statistics.median(r[k] for r in runs) for k in runs[0]}
         row(f"uploads/s of processor time, {uploads:,} of {what}",
-            f"stored {middle['put']:,.0f}, rolled up {middle['rolled']:,.0f}; longest slice {middle['longest_ms']:.0f} ms")
+            f"stored {middle['put']:,.0f}, rolled up {middle['rolled']:,.0f}; longest slice {middle['longest_ms']:.0f} "
+            f"ms")
 
 
 bytes_of_processes()

@@ -1,6 +1,7 @@
-"""make bench, uploads: how many a second are durable, beside bare SQLite and gprof -s over the same profile; what 10,000 connections
-of every kind cost; how long an acknowledgement takes while reports are made. BENCH_SECONDS (60) is the length of the burst; the other rows
-take a sixth of it each. BENCH_CONNECTIONS (10,000). BENCH_SMALL=1: a tenth of both."""
+"""make bench, uploads: how many a second are durable, beside bare SQLite and gprof -s over the same profile; what
+10,000 connections of every kind cost; how long an acknowledgement takes while reports are made. BENCH_SECONDS (60) is
+the length of the burst; the other rows take a sixth of it each. BENCH_CONNECTIONS (10,000). BENCH_SMALL=1: a tenth of
+both."""
 import os
 import random
 import resource
@@ -21,7 +22,8 @@ FUNCTIONS, SIZE, ARCS, BINS = 900, 204, 1149, 60
 
 def metric(d, name):
     """Sum over the labels."""
-    return sum(float(l.rsplit(" ", 1)[1]) for l in d.get("/metrics")[2].decode().splitlines() if l.startswith((f"profd_{name} ", f"profd_{name}{{")))
+    return sum(float(l.rsplit(" ", 1)[1]) for l in d.get("/metrics")[2].decode().splitlines()
+               if l.startswith((f"profd_{name} ", f"profd_{name}{{")))
 
 
 def tool(name):
@@ -48,15 +50,17 @@ def executable(folder):
     with open(path + ".s", "w") as f:
         f.write(".text\n.globl main\n.type main,@function\nmain: xorl %eax,%eax\nret\n.size main,.-main\n.balign 16\n")
         for i in range(FUNCTIONS):
-            f.write(f".globl f{i:04}\n.type f{i:04},@function\nf{i:04}: ret\n.skip {SIZE - 1}, 0x90\n.size f{i:04},.-f{i:04}\n")
+            f.write(f".globl f{i:04}\n.type f{i:04},@function\nf{i:04}: ret\n.skip {SIZE - 1}, 0x90\n.size "
+                    f"f{i:04},.-f{i:04}\n")
         f.write('.section .note.GNU-stack,"",@progbits\n')
     assert run("gcc", "-pg", "-no-pie", "-Wl,--build-id", "-o", path, path + ".s").returncode == 0
     return path, symbols(path)["f0000"][0]
 
 
 def interpreter(path, exe, first, seed):
-    """gmon.out shaped like that of a Lua of the same size: arcs by ascending caller, a few from each, a few callees that all call, call
-    counts over six decades, most of the time in a few dozen places. The seed is the run's: the arcs are always the same."""
+    """gmon.out shaped like that of a Lua of the same size: arcs by ascending caller, a few from each, a few callees
+    that all call, call counts over six decades, most of the time in a few dozen places. The seed is the run's: the arcs
+    are always the same."""
     shape, draw = random.Random(0), random.Random(seed)
     g = Gmon(*bounds(exe))
     used = sorted(shape.sample(range(FUNCTIONS), 420))
@@ -68,7 +72,8 @@ def interpreter(path, exe, first, seed):
     for caller, callee in sorted(arcs):
         g.arc(caller, callee, min(int(draw.paretovariate(0.25)), 40000000))
     for _ in range(BINS):
-        g.tick(first + SIZE * used[draw.randrange(420)] + 4 * draw.randrange(SIZE // 4), min(int(draw.paretovariate(0.7)), 900))
+        g.tick(first + SIZE * used[draw.randrange(420)] + 4 * draw.randrange(SIZE // 4),
+               min(int(draw.paretovariate(0.7)), 900))
     return g.write(path)
 
 
@@ -84,7 +89,8 @@ def profile(d):
 
 
 def show(got):
-    return (f"{got['acks_per_second']:8.0f}/s  slowest second {got['slowest_second']:.0f}  p50 {got['p50_ms']:.2f} ms  p99 {got['p99_ms']:.2f} ms  "
+    return (f"{got['acks_per_second']:8.0f}/s  slowest second {got['slowest_second']:.0f}  p50 {got['p50_ms']:.2f} ms  "
+            f"p99 {got['p99_ms']:.2f} ms  "
             f"max {got['max_ms']:.0f} ms  BUSY {got['busy']:.0f}")
 
 
@@ -104,7 +110,8 @@ def throughput(d, exe, first, payload, sizes):
     got = measured(tool("load"), "-c", 100, "-w", 16, "-s", 20, "-u", 1, "-t", SHORT, d.socket, payload)
     row("the same, each upload from a process of its own (100 × 16)", show(got))
     batches, upkeep = metric(d, "write_batches_total"), metric(d, "upkeep_seconds_total")
-    burst = measured(tool("load"), "-c", 100, "-w", 32, "-s", 20, "-t", SECONDS, d.socket, payload, timeout=SECONDS + 120)
+    burst = measured(tool("load"), "-c", 100, "-w", 32, "-s", 20, "-t", SECONDS, d.socket, payload,
+                     timeout=SECONDS + 120)
     batch = max(round(burst["acks"] / (metric(d, "write_batches_total") - batches)), 1)
     row(f"burst of {SECONDS:.0f} s, 100 connections, 32 in flight each",
         f"{show(burst)}  {batch} a transaction; {metric(d, 'upkeep_seconds_total') - upkeep:.1f} s of upkeep meanwhile")
@@ -112,10 +119,12 @@ def throughput(d, exe, first, payload, sizes):
     ours, bare_rates = [], []
     for _ in range(5):
         bare_rates.append(limit(max(SHORT / 5, 1), batch))
-        ours.append(measured(tool("load"), "-c", 100, "-w", 32, "-s", 20, "-t", max(SHORT / 5, 1), d.socket, payload)["acks_per_second"])
+        ours.append(measured(tool("load"), "-c", 100, "-w", 32, "-s", 20, "-t", max(SHORT / 5, 1), d.socket,
+                             payload)["acks_per_second"])
     share = sorted(100 * o / b for o, b in zip(ours, bare_rates))
     row("bare SQLite, one thread, same bytes, pragmas and batches, in turn with profd",
-        f"{sorted(bare_rates)[2]:8.0f}/s; profd {sorted(ours)[2]:.0f}/s: {share[2]:.0f} % of it ({share[0]:.0f}–{share[-1]:.0f} %)")
+        f"{sorted(bare_rates)[2]:8.0f}/s; profd {sorted(ours)[2]:.0f}/s: {share[2]:.0f} % of it "
+        f"({share[0]:.0f}–{share[-1]:.0f} %)")
     files = [interpreter(os.path.join(d.folder, f"{n}.gmon"), exe, first, n) for n in range(500)]
     began = time.perf_counter()
     done = run("gprof", "-s", exe, *files, cwd=d.folder, env=dict(os.environ, LC_ALL="C"), timeout=300)
@@ -124,8 +133,8 @@ def throughput(d, exe, first, payload, sizes):
 
 
 def under_reports(d, exe, payload):
-    """A steady 1,000 uploads a second, latencies from the planned moment, without and with two connections that ask for full reports
-    without pause."""
+    """A steady 1,000 uploads a second, latencies from the planned moment, without and with two connections that ask for
+    full reports without pause."""
     target = f"/api/v1/builds/{d.json('report', exe, '--json', '--limit', '1')['build_id']}/report"
     calm, loud, asked = [], [], 0
     for _ in range(3):
@@ -182,7 +191,8 @@ def crowds(d, payload):
                     w.raw(b"\0")
                 except OSError:
                     pass
-        row(f"{len(held):,} connections, {name}", f"{before:.0f} → {most:.0f} MB; others: {got['acks_per_second']:.0f}/s, p99 {got['p99_ms']:.1f} ms")
+        row(f"{len(held):,} connections, {name}", f"{before:.0f} → {most:.0f} MB; others: "
+                                                  f"{got['acks_per_second']:.0f}/s, p99 {got['p99_ms']:.1f} ms")
         for w in held:
             w.close()
 
@@ -191,7 +201,8 @@ def main():
     with Daemon() as d:
         exe, first, gmon, payload, sizes = profile(d)
         row("the profile: gmon.out, upload's payload, stored counts",
-            f"{sizes['gmon']:.0f} B, {sizes['payload']:.0f} B, {sizes['counts']:.0f} B ({sizes['arcs']:.0f} arcs, {sizes['bins']:.0f} bins)")
+            f"{sizes['gmon']:.0f} B, {sizes['payload']:.0f} B, {sizes['counts']:.0f} B ({sizes['arcs']:.0f} arcs, "
+            f"{sizes['bins']:.0f} bins)")
         throughput(d, exe, first, payload, sizes)
     with Daemon() as d:
         exe, first, gmon, payload, sizes = profile(d)

@@ -34,10 +34,12 @@ def main():
         now = int(time.time())
         database = os.path.join(d.state, "profd.db")
         began = time.perf_counter()
-        made = subprocess.run([os.path.join(BUILD, "tests", "window"), database, build, f"{first:x}", str(FUNCTIONS), str(ARCS), str(now), str(DAYS)],
+        made = subprocess.run([os.path.join(BUILD, "tests", "window"), database, build, f"{first:x}", str(FUNCTIONS),
+                               str(ARCS), str(now), str(DAYS)],
                               capture_output=True, text=True)
         assert made.returncode == 0, made.stderr
-        print(f"# a month of {made.stdout.split()[1]} uploads stored and rolled up in {time.perf_counter() - began:.1f} s, "
+        print(f"# a month of {made.stdout.split()[1]} uploads stored and rolled up in "
+              f"{time.perf_counter() - began:.1f} s, "
               f"{os.path.getsize(database) / 1e6:.0f} MB")
         since, cold, answers = now - DAYS * 86400, [], set()
         for _ in range(ROUNDS):

@@ -48,8 +48,9 @@ uint64_t load_random(struct load *l)
 
 void load_complain(struct load *l, const char *what)
 {
-    if (!l->failed)
+    if (!l->failed) {
         fprintf(stderr, "load: %s\n", what);
+    }
     l->failed = true;
 }
 
@@ -73,8 +74,9 @@ uint64_t load_latency_at(const struct load_latency *l, double share)
 
     for (unsigned i = 0; i < 64 * LOAD_SUB; i++) {
         seen += l->buckets[i];
-        if (seen > rank)
+        if (seen > rank) {
             return i < LOAD_SUB ? i : (uint64_t)(LOAD_SUB + i % LOAD_SUB) << (i / LOAD_SUB - 1);
+        }
     }
     return l->most;
 }
@@ -89,21 +91,25 @@ static bool read_payload(struct load *l)
     ssize_t n = bytes ? read(fd, bytes, (size_t)st.st_size) : -1;
     const uint8_t *at = bytes, *end = bytes + (n > 0 ? n : 0);
 
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     l->common = n > 0 ? malloc((size_t)n) : NULL;
     while (l->common && at < end) {
         const uint8_t *field = at;
         uint64_t key, value;
 
-        if (!varint_get(&at, end, &key) || ((key & 7) != 1 && !varint_get(&at, end, &value)) || (key & 7) > 2)
+        if (!varint_get(&at, end, &key) || ((key & 7) != 1 && !varint_get(&at, end, &value)) || (key & 7) > 2) {
             return false;
+        }
         value = (key & 7) == 2 ? value : (key & 7) == 1 ? 8 : 0;
-        if (value > (uint64_t)(end - at))
+        if (value > (uint64_t)(end - at)) {
             return false;
+        }
         at += value;
-        if (key >> 3 < 64 && (own >> (key >> 3) & 1))
+        if (key >> 3 < 64 && (own >> (key >> 3) & 1)) {
             continue;
+        }
         memcpy(l->common + l->common_size, field, (size_t)(at - field));
         l->common_size += (size_t)(at - field);
     }
@@ -128,16 +134,18 @@ static bool make_conns(struct load *l)
         *c = (struct load_conn){.load = l, .fd = -1, .asker = i >= l->options.connections, .window = l->options.window};
         c->slots = calloc(c->window, sizeof *c->slots);
         c->queue = calloc(c->window, sizeof *c->queue);
-        if (!c->slots || !c->queue)
+        if (!c->slots || !c->queue) {
             return false;
+        }
     }
     return l->conns && l->epoll >= 0;
 }
 
 static void tick(struct load *l, uint64_t now)
 {
-    for (size_t i = 0; i < l->conn_count; i++)
+    for (size_t i = 0; i < l->conn_count; i++) {
         load_conn_tick(&l->conns[i], now);
+    }
 }
 
 /* Fills every window, or starts what is due by now in turn. *born is the planned moment of the next. */
@@ -149,8 +157,9 @@ static void fill(struct load *l, uint64_t now, uint64_t *born, size_t *turn)
         struct load_conn *c = &l->conns[(*turn + tried) % l->conn_count];
         bool started = false;
 
-        if (o->rate > 0 && *born > now)
+        if (o->rate > 0 && *born > now) {
             break;
+        }
         while ((!o->count || l->started < o->count) && (o->rate <= 0 || *born <= now) &&
                load_conn_start(c, o->rate > 0 ? *born : now)) {
             started = true;
@@ -163,11 +172,13 @@ static void fill(struct load *l, uint64_t now, uint64_t *born, size_t *turn)
             load_conn_write(c);
             tried = o->rate > 0 ? (size_t)-1 : tried;
         }
-        if (o->rate > 0 && started)
+        if (o->rate > 0 && started) {
             *turn = (size_t)(c - l->conns + 1) % l->conn_count;
+        }
     }
-    if (o->count && l->started >= o->count)
+    if (o->count && l->started >= o->count) {
         l->filling = false;
+    }
 }
 
 static void poll_once(struct load *l, uint64_t *born, size_t *turn)
@@ -179,17 +190,20 @@ static void poll_once(struct load *l, uint64_t *born, size_t *turn)
     for (int i = 0; i < n; i++) {
         struct load_conn *c = events[i].data.ptr;
 
-        if (c->state != CONN_DOWN && (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        if (c->state != CONN_DOWN && (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))) {
             load_conn_read(c);
+        }
         if (l->options.rate <= 0 && l->filling && !l->options.count) {
             uint64_t now = load_now();
-            while (load_conn_start(c, now))
+            while (load_conn_start(c, now)) {
                 continue;
+            }
         }
         load_conn_write(c);
     }
-    if (l->options.rate > 0 || l->options.count)
+    if (l->options.rate > 0 || l->options.count) {
         fill(l, load_now(), born, turn);
+    }
     if (n == 0 && wait == 0) {
         struct timespec nap = {.tv_nsec = 200000};
         nanosleep(&nap, NULL);
@@ -209,8 +223,9 @@ static bool connect_all(struct load *l)
 
     for (size_t i = 0; i < l->conn_count; i++) {
         load_conn_open(&l->conns[i]);
-        if (i % 64 == 63)
+        if (i % 64 == 63) {
             poll_once(l, &none, &turn);
+        }
     }
     while (l->up < l->conn_count && load_now() < deadline && !l->failed) {
         poll_once(l, &none, &turn);
@@ -232,12 +247,15 @@ static double run(struct load *l)
     while (!l->failed && (l->filling || outstanding(l))) {
         poll_once(l, &born, &turn);
         now = load_now();
-        if (l->filling && now >= stop)
+        if (l->filling && now >= stop) {
             l->filling = false;
-        if (!l->filling && !ended)
+        }
+        if (!l->filling && !ended) {
             ended = now;
-        if (ended && now > ended + DRAIN_SECONDS * SECOND)
+        }
+        if (ended && now > ended + DRAIN_SECONDS * SECOND) {
             load_complain(l, "answers are missing 30 s after the last upload");
+        }
         if (now >= next) {
             tick(l, now);
             next = now + TICK;
@@ -273,8 +291,9 @@ static bool parse(int argc, char *argv[], struct load_options *o)
     while ((c = getopt(argc, argv, "c:w:t:n:r:s:u:q:Q:")) != -1) {
         double value = optarg && c != 'q' ? strtod(optarg, NULL) : 0;
 
-        if (c == '?' || (c != 'q' && c != 'u' && value <= 0))
+        if (c == '?' || (c != 'q' && c != 'u' && value <= 0)) {
             return false;
+        }
         switch (c) {
         case 'c':
             o->connections = (unsigned)value;
@@ -305,8 +324,9 @@ static bool parse(int argc, char *argv[], struct load_options *o)
             break;
         }
     }
-    if (argc - optind != 2 || (o->askers && !o->target))
+    if (argc - optind != 2 || (o->askers && !o->target)) {
         return false;
+    }
     o->socket = argv[optind];
     o->payload = argv[optind + 1];
     return strlen(o->socket) < sizeof((struct sockaddr_un *)0)->sun_path;

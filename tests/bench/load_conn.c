@@ -48,8 +48,9 @@ void load_conn_open(struct load_conn *c)
     memcpy(address.sun_path, c->load->options.socket, strlen(c->load->options.socket));
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        if (c->fd >= 0)
+        if (c->fd >= 0) {
             close(c->fd);
+        }
         c->fd = -1;
         later(c, 1); /* the queue of the listening socket is full, or the daemon starts anew */
         return;
@@ -66,21 +67,24 @@ void load_conn_open(struct load_conn *c)
 /* The connection is gone: what was not acknowledged waits and is sent again under the same ids. */
 void load_conn_drop(struct load_conn *c)
 {
-    if (c->state == CONN_UP)
+    if (c->state == CONN_UP) {
         c->load->up--;
-    if (c->fd >= 0)
+    }
+    if (c->fd >= 0) {
         close(c->fd);
+    }
     c->fd = -1;
     c->state = CONN_DOWN;
     c->sent = c->skip = c->input_size = c->control_size = c->control_sent = 0;
     c->queue_first = c->queue_count = 0;
     c->load->reconnects++;
     later(c, 0);
-    for (unsigned i = 0; i < c->window; i++)
+    for (unsigned i = 0; i < c->window; i++) {
         if (c->slots[i].state != SLOT_FREE) {
             c->slots[i].state = SLOT_WAITING;
             c->slots[i].due = c->due;
         }
+    }
 }
 
 static void enqueue(struct load_conn *c, unsigned slot)
@@ -95,15 +99,17 @@ static unsigned gather(const struct load_conn *c, struct iovec io[BLOCKS])
     size_t skip = c->sent;
     unsigned n = 0;
 
-    if (c->control_size && !c->sent)
+    if (c->control_size && !c->sent) {
         io[n++] = (struct iovec){c->control + c->control_sent, c->control_size - c->control_sent};
+    }
     for (unsigned i = 0; c->state == CONN_UP && i < c->queue_count && n + 2 <= BLOCKS && (i == 0 || !c->control_size);
          i++) {
         struct load_slot *s = &c->slots[c->queue[(c->queue_first + i) % c->window]];
         size_t head = skip < s->head_size ? skip : s->head_size;
 
-        if (head < s->head_size)
+        if (head < s->head_size) {
             io[n++] = (struct iovec){s->head + head, s->head_size - head};
+        }
         io[n++] = (struct iovec){c->load->common + (skip - head), c->load->common_size - (skip - head)};
         skip = 0;
     }
@@ -118,16 +124,18 @@ static void advance(struct load_conn *c, size_t n)
         control = control < n ? control : n;
         c->control_sent += control;
         n -= control;
-        if (c->control_sent < c->control_size)
+        if (c->control_sent < c->control_size) {
             return;
+        }
         c->control_size = c->control_sent = 0;
     }
     c->sent += n;
     while (c->queue_count) {
         struct load_slot *s = &c->slots[c->queue[c->queue_first]];
 
-        if (c->sent < s->head_size + c->load->common_size)
+        if (c->sent < s->head_size + c->load->common_size) {
             return;
+        }
         c->sent -= s->head_size + c->load->common_size;
         s->state = SLOT_SENT;
         c->queue_first = (c->queue_first + 1) % c->window;
@@ -144,16 +152,17 @@ void load_conn_write(struct load_conn *c)
         struct msghdr m = {.msg_iov = io, .msg_iovlen = gather(c, io)};
         ssize_t n = m.msg_iovlen ? sendmsg(c->fd, &m, MSG_NOSIGNAL) : 0;
 
-        if (n > 0)
+        if (n > 0) {
             advance(c, (size_t)n);
-        else if (n == 0)
+        } else if (n == 0) {
             break;
-        else if (errno == EAGAIN)
+        } else if (errno == EAGAIN) {
             full = true;
-        else if (errno == EPIPE || errno == ECONNRESET)
+        } else if (errno == EPIPE || errno == ECONNRESET) {
             break; /* the daemon's last words are still to be read */
-        else
+        } else {
             load_conn_drop(c);
+        }
     }
     if (c->state != CONN_DOWN && full != c->blocked) {
         watch(c, EPOLL_CTL_MOD, full);
@@ -191,8 +200,9 @@ static void fill_head(struct load_conn *c, struct load_slot *s)
         uint64_t order = now;
         uint64_t tail = load_random(l);
 
-        for (int i = 7; i >= 0; i--, order >>= 8) /* time-ordered, as clients make them */
+        for (int i = 7; i >= 0; i--, order >>= 8) { /* time-ordered, as clients make them */
             c->sender[i] = (uint8_t)order;
+        }
         memcpy(c->sender + 8, &tail, 4);
         c->sequence = 0;
     }
@@ -220,13 +230,15 @@ static void fill_head(struct load_conn *c, struct load_slot *s)
 
 bool load_conn_start(struct load_conn *c, uint64_t born)
 {
-    if (c->state != CONN_UP || c->asker || c->in_flight == c->window)
+    if (c->state != CONN_UP || c->asker || c->in_flight == c->window) {
         return false;
+    }
     for (unsigned i = 0; i < c->window; i++) {
         struct load_slot *s = &c->slots[(c->tag + i) % c->window];
 
-        if (s->state != SLOT_FREE)
+        if (s->state != SLOT_FREE) {
             continue;
+        }
         s->born = born;
         s->attempts = 0;
         fill_head(c, s);
@@ -240,15 +252,18 @@ bool load_conn_start(struct load_conn *c, uint64_t born)
 
 void load_conn_tick(struct load_conn *c, uint64_t now)
 {
-    if (c->state == CONN_DOWN && c->due <= now)
+    if (c->state == CONN_DOWN && c->due <= now) {
         load_conn_open(c);
-    if (c->state != CONN_UP || !c->in_flight)
+    }
+    if (c->state != CONN_UP || !c->in_flight) {
         return;
-    for (unsigned i = 0; i < c->window; i++)
+    }
+    for (unsigned i = 0; i < c->window; i++) {
         if (c->slots[i].state == SLOT_WAITING && c->slots[i].due <= now) {
             c->load->retries++;
             enqueue(c, i);
         }
+    }
     load_conn_write(c);
 }
 
@@ -266,8 +281,9 @@ static size_t take_frames(struct load_conn *c, const uint8_t *bytes, size_t n)
             c->skip -= skip;
             at += skip;
         }
-        if (n - at < FRAME_HEADER_SIZE)
+        if (n - at < FRAME_HEADER_SIZE) {
             return n - at;
+        }
         if (frame_decode(bytes + at, &f, &e) != PROFD_OK) {
             load_complain(c->load, e.sentence);
             load_conn_drop(c);
@@ -279,8 +295,9 @@ static size_t take_frames(struct load_conn *c, const uint8_t *bytes, size_t n)
             c->skip = f.length;
             continue;
         }
-        if (n - at - FRAME_HEADER_SIZE < f.length)
+        if (n - at - FRAME_HEADER_SIZE < f.length) {
             return n - at;
+        }
         load_take_frame(c, &f, bytes + at + FRAME_HEADER_SIZE);
         at += FRAME_HEADER_SIZE + f.length;
     }
@@ -295,11 +312,13 @@ void load_conn_read(struct load_conn *c)
         size_t had = c->input_size;
         ssize_t n;
 
-        if (had)
+        if (had) {
             memcpy(scratch, c->input, had);
+        }
         n = recv(c->fd, scratch + had, sizeof scratch - had, 0);
-        if (n < 0 && errno == EAGAIN)
+        if (n < 0 && errno == EAGAIN) {
             return;
+        }
         if (n <= 0) {
             load_conn_drop(c);
             return;
@@ -312,10 +331,12 @@ void load_conn_read(struct load_conn *c)
         }
         free(c->input);
         c->input = left ? malloc(left) : NULL;
-        if (left)
+        if (left) {
             memcpy(c->input, scratch + had + (size_t)n - left, left);
+        }
         c->input_size = left;
-        if ((size_t)n < sizeof scratch - had)
+        if ((size_t)n < sizeof scratch - had) {
             return;
+        }
     }
 }

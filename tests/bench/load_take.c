@@ -9,11 +9,13 @@ void load_conn_say(struct load_conn *c, const struct message *m, uint32_t tag)
     uint8_t *frame, *grown;
     size_t size;
 
-    if (message_encode(m, 0, tag, &frame, &size, NULL) != PROFD_OK)
+    if (message_encode(m, 0, tag, &frame, &size, NULL) != PROFD_OK) {
         abort();
+    }
     grown = realloc(c->control, c->control_size + size);
-    if (!grown)
+    if (!grown) {
         abort();
+    }
     memcpy(grown + c->control_size, frame, size);
     c->control = grown;
     c->control_size += size;
@@ -35,18 +37,21 @@ static void take_welcome(struct load_conn *c, const struct message_welcome *w)
     c->state = CONN_UP;
     c->attempts = 0;
     c->load->up++;
-    if (w->in_flight_max < c->window)
+    if (w->in_flight_max < c->window) {
         load_complain(c->load, "the window is larger than the daemon's in_flight_max");
-    if (c->asker)
+    }
+    if (c->asker) {
         ask(c);
+    }
 }
 
 static struct load_slot *find_slot(struct load_conn *c, uint32_t tag)
 {
     for (unsigned i = 0; i < c->window; i++) {
         struct load_slot *s = &c->slots[(tag + i) % c->window];
-        if (s->tag == tag && s->state == SLOT_SENT)
+        if (s->tag == tag && s->state == SLOT_SENT) {
             return s;
+        }
     }
     load_complain(c->load, "an answer with a tag that nothing on its way has");
     return NULL;
@@ -56,10 +61,12 @@ static void take_ack(struct load_conn *c, uint32_t tag, bool duplicate)
 {
     struct load_slot *s = find_slot(c, tag);
 
-    if (!s)
+    if (!s) {
         return;
-    if (duplicate && !s->attempts && !c->load->reconnects)
+    }
+    if (duplicate && !s->attempts && !c->load->reconnects) {
         load_complain(c->load, "an upload sent once was acknowledged as a duplicate");
+    }
     s->state = SLOT_FREE;
     c->in_flight--;
     c->load->acked++;
@@ -81,13 +88,15 @@ static void take_nack(struct load_conn *c, uint32_t tag, const struct message_na
     }
     if (tag == 0 || c->state != CONN_UP || c->asker) { /* of the connection, which ends now */
         c->load->refused++;
-        if (c->asker && tag != 0)
+        if (c->asker && tag != 0) {
             ask(c);
+        }
         return;
     }
     s = find_slot(c, tag);
-    if (!s)
+    if (!s) {
         return;
+    }
     s->state = SLOT_WAITING;
     s->attempts++;
     /* Not before the daemon said, twice as long each time, and up to as much again by chance. */
@@ -117,12 +126,14 @@ void load_take_frame(struct load_conn *c, const struct frame *f, const uint8_t *
         return;
     }
     if (f->type == FRAME_REPLY) {
-        if (!c->asker || f->tag != c->tag)
+        if (!c->asker || f->tag != c->tag) {
             load_complain(c->load, "a REPLY that nobody asked for");
+        }
         if (f->flags & FRAME_FLAG_LAST) {
             c->load->answers++;
-            if (c->load->filling)
+            if (c->load->filling) {
                 ask(c);
+            }
         }
         return;
     }
@@ -130,15 +141,16 @@ void load_take_frame(struct load_conn *c, const struct frame *f, const uint8_t *
         load_complain(c->load, e.sentence);
         return;
     }
-    if (f->type == FRAME_WELCOME && c->state == CONN_GREETING)
+    if (f->type == FRAME_WELCOME && c->state == CONN_GREETING) {
         take_welcome(c, &m.as.welcome);
-    else if (f->type == FRAME_ACK && c->state == CONN_UP)
+    } else if (f->type == FRAME_ACK && c->state == CONN_UP) {
         take_ack(c, f->tag, m.as.ack.duplicate);
-    else if (f->type == FRAME_NACK)
+    } else if (f->type == FRAME_NACK) {
         take_nack(c, f->tag, &m.as.nack);
-    else if (f->type == FRAME_WANT_OBJECT && c->state == CONN_UP)
+    } else if (f->type == FRAME_WANT_OBJECT && c->state == CONN_UP) {
         take_want(c, &m.as.object);
-    else
+    } else {
         load_complain(c->load, "a frame that does not belong here");
+    }
     message_done(&m);
 }

@@ -30,8 +30,9 @@ static uint64_t draw(void)
 
 static void check(enum profd_status status)
 {
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         return;
+    }
     fprintf(stderr, "rollup: %s\n", e.sentence);
     exit(1);
 }
@@ -56,8 +57,9 @@ static void make_shape(void)
         arcs_of_all.to[i] = 0x401000 + callee * 204;
         arcs_of_all.calls[i] = 1 + draw() % (UINT64_C(1) << draw() % 20);
     }
-    for (uint32_t i = 0; i < BINS; i++)
+    for (uint32_t i = 0; i < BINS; i++) {
         arcs_of_all.bin_index[i] = i * 760 + (uint32_t)(draw() % 700);
+    }
 }
 
 static uint8_t *make_counts(struct store_upload *u, size_t *size)
@@ -78,8 +80,9 @@ static uint8_t *make_counts(struct store_upload *u, size_t *size)
         c.bin_ticks[i] = 1 + draw() % 40;
     }
     for (uint32_t i = 0; i < ARCS; i++) {
-        if (draw() % 20 == 0)
+        if (draw() % 20 == 0) {
             continue;
+        }
         c.from[n] = arcs_of_all.from[i];
         c.to[n] = arcs_of_all.to[i];
         c.calls[n++] = 1 + draw() % (2 * arcs_of_all.calls[i]);
@@ -146,8 +149,9 @@ static double put_all(struct store *s, uint32_t processes, uint32_t series, uint
         double begin = now();
         check(store_put_uploads(s, u, n, outcomes, &e));
         taken += now() - begin;
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
             free((void *)(uintptr_t)u[i].counts);
+        }
     }
     return taken;
 }

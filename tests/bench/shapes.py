@@ -1,5 +1,5 @@
-"""Large executables and gmon.out files of a wanted shape, written byte by byte: no compiler is asked, a million functions take
-seconds. Nothing in them can run; a reader of symbols and counts cannot tell."""
+"""Large executables and gmon.out files of a wanted shape, written byte by byte: no compiler is asked, a million
+functions take seconds. Nothing in them can run; a reader of symbols and counts cannot tell."""
 import array
 import hashlib
 import os
@@ -41,7 +41,8 @@ def executable(folder, functions):
         offsets.append(at)
         at += (len(part[4]) + 15) & ~15
     with open(path, "wb") as f:
-        f.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 64, at, 0, 64, 56, 2, 64, 6, 5))
+        f.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 64, at, 0, 64, 56, 2, 64,
+                6, 5))
         f.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 0x1000 + len(code), 0x1000 + len(code), 0x1000))
         f.write(struct.pack("<IIQQQQQQ", 4, 4, 0x200, 0x400200, 0x400200, len(note), len(note), 4))
         for offset, part in zip(offsets, parts):
@@ -50,7 +51,8 @@ def executable(folder, functions):
         f.seek(at)
         f.write(bytes(64))
         for offset, (name, kind, flags, where, data, link, info, align, entry) in zip(offsets, parts):
-            f.write(struct.pack("<IIQQQQIIQQ", titles.index(name), kind, flags, where, offset, len(data), link, info, align, entry))
+            f.write(struct.pack("<IIQQQQIIQQ", titles.index(name), kind, flags, where, offset, len(data), link, info,
+                                align, entry))
     os.chmod(path, 0o755)
     return path
 
@@ -65,12 +67,14 @@ def planes(into, first, step, column, width):
 
 
 def profile(path, functions, callers, callees, calls, ticks):
-    """gmon.out with an arc for each caller, callee and calls (function numbers, −1 is main), and so many ticks on each function."""
+    """gmon.out with an arc for each caller, callee and calls (function numbers, −1 is main), and so many ticks on each
+    function."""
     end = TEXT + SIZE * (functions + 1)
     bins = array.array("H", bytes(2 * ((end - TEXT) // BIN)))
     for i, n in enumerate(ticks):
         bins[(i + 1) * SIZE // BIN] = n
-    head = b"gmon" + struct.pack("<I12x", 1) + b"\0" + struct.pack("<QQII15sc", TEXT, end, len(bins), 100, b"seconds", b"s")
+    head = (b"gmon" + struct.pack("<I12x", 1) + b"\0" + struct.pack("<QQII15sc", TEXT, end, len(bins), 100, b"seconds",
+            b"s"))
     with open(path, "wb") as f:
         f.write(head)
         f.write(bins.tobytes())
@@ -99,23 +103,26 @@ def giant_cycle(functions, arcs, seed=1):
 
 
 def layered(functions, arcs, seed=1, shuffled=False):
-    """Arcs that lead downwards, to functions near and far, and one in a thousand that leads back: cycles of all sizes. In the order of
-    callers, as glibc writes them, or in none."""
+    """Arcs that lead downwards, to functions near and far, and one in a thousand that leads back: cycles of all sizes.
+    In the order of callers, as glibc writes them, or in none."""
     callers, spans = numbers(seed, arcs, functions), numbers(seed + 1, arcs, 1 << 20)
     if not shuffled:
         callers.sort()
-    callees = [min(functions - 1, v + 1 + (functions >> (s & 15) + 1) * (s >> 4) // 65536) if s % 1000 else v - (s >> 10) % 50
+    callees = [min(functions - 1, v + 1 + (functions >> (s & 15) + 1) * (s >> 4) // 65536) if s % 1000
+               else v - (s >> 10) % 50
                for v, s in zip(callers, spans)]
     callees = [max(0, v) for v in callees]
     return callers, callees, [1 + n for n in numbers(seed + 2, arcs, 1000)], numbers(seed + 3, functions, 60)
 
 
 def fan_in(functions):
-    return list(range(1, functions)), [0] * (functions - 1), [1 + i % 97 for i in range(functions - 1)], [1 + i % 7 for i in range(functions)]
+    return list(range(1, functions)), [0] * (functions - 1), [1 + i % 97 for i in range(functions - 1)], [1 + i % 7
+            for i in range(functions)]
 
 
 def fan_out(functions):
-    return [0] * (functions - 1), list(range(1, functions)), [1 + i % 97 for i in range(functions - 1)], [1 + i % 7 for i in range(functions)]
+    return [0] * (functions - 1), list(range(1, functions)), [1 + i % 97 for i in range(functions - 1)], [1 + i % 7
+            for i in range(functions)]
 
 
 def chain(functions):

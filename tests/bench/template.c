@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "client/profd.h"
-#include "client/upload.h"
+#include "profd.h"
+#include "lib/upload.h"
 #include "proto/counts.h"
 #include "proto/frame.h"
 #include "proto/message.h"
@@ -32,13 +32,16 @@ int main(int argc, char *argv[])
         fprintf(stderr, "usage: template EXE GMON OUT\n");
         return 64;
     }
-    if (profd_executable_open(argv[1], &x, &e) || profd_executable_import(x, argv[2], &u, &e) || profd_id_make(&id, &e))
+    if (profd_executable_open(argv[1], &x, &e) || profd_executable_import(x, argv[2], &u, &e) ||
+        profd_id_make(&id, &e)) {
         return fail(&e);
+    }
     id.sequence = 1;
     if (upload_encode(u, &id, &frame, &size, &e) ||
         message_decode(FRAME_UPLOAD, frame + FRAME_HEADER_SIZE, size - FRAME_HEADER_SIZE, &m, &e) ||
-        counts_decode(m.as.upload.counts.data, m.as.upload.counts.size, (uint32_t)m.as.upload.build_count, &c, &e))
+        counts_decode(m.as.upload.counts.data, m.as.upload.counts.size, (uint32_t)m.as.upload.build_count, &c, &e)) {
         return fail(&e);
+    }
     FILE *out = fopen(argv[3], "wb");
     if (!out || fwrite(frame + FRAME_HEADER_SIZE, 1, size - FRAME_HEADER_SIZE, out) != size - FRAME_HEADER_SIZE ||
         fclose(out) != 0) {

@@ -28,8 +28,9 @@ static uint32_t below(uint32_t n)
 
 static void must(enum profd_status status, const struct profd_error *e)
 {
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         return;
+    }
     fprintf(stderr, "window: %s\n", e->sentence);
     exit(1);
 }
@@ -55,8 +56,9 @@ static void make_counts(const struct shape *shape, struct counts *c)
         c->to[i] = shape->first + 16 * (uint64_t)(ring ? (i + 1) % shape->functions : below(shape->functions));
     }
     state = keep;
-    for (uint32_t i = 0; i < shape->arcs; i++)
+    for (uint32_t i = 0; i < shape->arcs; i++) {
         c->calls[i] = 1 + below(1000);
+    }
     for (uint32_t i = 0; i < shape->functions; i++) {
         c->bin_index[i] = 4 * i;
         c->bin_ticks[i] = 1 + below(60);
@@ -105,14 +107,16 @@ int main(int argc, char **argv)
     must(store_sqlite_open_writer(argv[1], &s, &e), &e);
     for (int64_t hour = begin - begin % DAY; hour < now; hour += HOUR) {
         bool edge = hour / DAY == begin / DAY || hour / DAY == now / DAY;
-        if (edge || hour / HOUR % 8 == 3)
+        if (edge || hour / HOUR % 8 == 3) {
             put(s, argv[2], &shape,
                 hour + below(60) * 60 * SECOND < now ? hour + below(60) * 60 * SECOND : now - SECOND, ++number);
+        }
     }
     const struct store_policy policy = {.raw_bytes = UINT64_MAX};
     struct store_progress progress = {.more = true};
-    while (progress.more)
+    while (progress.more) {
         must(store_compact(s, &policy, now, &progress, &e), &e);
+    }
     printf("uploads %u\n", number);
     store_close(s);
     return 0;

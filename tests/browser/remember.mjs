@@ -8,7 +8,7 @@ const seen = (page) =>
     const all = (selector, what) => [...document.querySelectorAll(selector)].map(what);
     return JSON.stringify({
       title: document.title,
-      main: document.querySelector("main").innerText.replace(/(\d+ (second|minute)s? ago|just now|this minute)/g, ""),
+      main: document.querySelector("main").innerText.replace(/(\d+ (second|minute)s? ago|\bnow\b|this minute)/g, ""),
       fields: all("input, select", (f) => [f.id, f.type === "checkbox" ? f.checked : f.value]),
       open: all("details", (d) => d.open),
       active: all("tr.active", (r) => r.getAttribute("aria-rowindex")),

@@ -16,21 +16,21 @@ async function refused(page) {
     point(wanted.test(shown) && ((await page.locator("main a, main button").count()) > 0), `${name}: named, and a way out`, shown);
   }
   await visit(page, `?build=${id("calc")}&since=yesterdayish`);
-  await page.locator("main a", { hasText: "ask without time" }).press("Enter");
+  await page.locator("main a", { hasText: "remove all filters" }).press("Enter");
   await address(page, "since", "");
   await ready(page);
   point((await page.locator("[role=grid]").count()) === 1, "and the way out leads to the report");
   await visit(page, `?build=${id("calc")}&until=2001-01-01T00:00:00Z`);
-  point(/No upload of this build is in this time/.test(await text(page)), "an empty window: said, with a way to what there is", await text(page));
+  point(/No upload of this build has these labels in this time/.test(await text(page)), "an empty window: said, with a way to what there is", await text(page));
   for (const view of ["graph", "flame"]) {
     await visit(page, `?build=${id("calc")}&view=${view}&until=2001-01-01T00:00:00Z`);
-    point(/No function|Nothing was/.test(await text(page)), `${view}: an empty window`, await text(page));
+    point(/No function|No upload|No samples/.test(await text(page)), `${view}: an empty window`, await text(page));
   }
 }
 
 /** Answers that a real daemon gives seldom, with its own words: what the page makes of them. */
 async function seldom(page) {
-  for (const [status, title, wanted] of [[409, "Conflict", /one build only/], [413, "Content Too Large", /too much at once/], [422, "Unprocessable Content", /too much at once/], [503, "Service Unavailable", /in a moment/], [401, "Unauthorized", /wants a token/], [500, "Internal Server Error", /detail of 500/]]) {
+  for (const [status, title, wanted] of [[409, "Conflict", /must be unique/], [413, "Content Too Large", /result is too large/], [422, "Unprocessable Content", /result is too large/], [503, "Service Unavailable", /in a moment/], [401, "Unauthorized", /requires a token/], [500, "Internal Server Error", /detail of 500/]]) {
     await page.route("**/report?*", (route) => route.fulfill({ status, contentType: "application/problem+json", body: JSON.stringify({ type: "about:blank", title, status, detail: `the detail of ${status}`, code: "x", retry: false }) }));
     await visit(page, `?build=${id("shapes")}`);
     const shown = await text(page);
@@ -75,7 +75,7 @@ async function hostile(page) {
   await visit(page, `?build=${build.build_id}`);
   const shown = await text(page);
   point(shown.includes("</script><img src=x>") && shown.includes("\\x1b]0;t"), "names that are markup or escapes are shown as text", shown.slice(0, 600));
-  point((await page.locator("main h1, main td").filter({ hasText: "\\u202e" }).count()) >= 0 && (!labels || /\\u202e/.test(await (await visit(page, ""), text(page)))), "a name that turns the direction of writing shows that it does");
+  point((await page.locator("main h1, main td").filter({ hasText: "\\u{202e}" }).count()) >= 0 && (!labels || /\\u\{202e\}/.test(await (await visit(page, ""), text(page)))), "a name that turns the direction of writing shows that it does");
 }
 
 export async function trouble() {
@@ -90,7 +90,7 @@ export async function guarded(url, tokenFile) {
   page.removeAllListeners("request");
   await page.goto(url);
   await ready(page);
-  point(/wants a token/.test(await text(page)), "without the token: asked for", await text(page));
+  point(/requires a token/.test(await text(page)), "without the token: asked for", await text(page));
   await page.fill("#token", "wrong-wrong-wrong-wrong-wrong-wrong");
   await page.keyboard.press("Enter");
   await page.waitForSelector("text=not accepted");
@@ -98,9 +98,9 @@ export async function guarded(url, tokenFile) {
   const token = readFileSync(tokenFile, "utf8").trim();
   await page.fill("#token", token);
   await page.keyboard.press("Enter");
-  await page.waitForSelector("text=Nothing has been delivered");
+  await page.waitForSelector("text=No profiles stored yet");
   point(/profctl upload/.test(await text(page)), "the right one opens; an empty store says how to fill it", await text(page));
-  for (const [view, wanted] of [["functions", /No upload/], ["processes", /No process/]]) {
+  for (const [view, wanted] of [["functions", /No upload/], ["processes", /No live process/]]) {
     await page.goto(`${url}?view=${view}`);
     await ready(page);
     point(wanted.test(await text(page)), `an empty store: ${view}`, await text(page));
@@ -109,7 +109,7 @@ export async function guarded(url, tokenFile) {
   await page.evaluate(() => 0);
   const other = await page.context().newPage();
   await other.goto(`${url}#t=${token}`);
-  await other.waitForSelector("text=Nothing has been delivered");
+  await other.waitForSelector("text=No profiles stored yet");
   point(!other.url().includes(token), "a token in the address is taken, and taken out of it");
   await page.context().close();
   point(base !== url, "it was another daemon");

@@ -1,5 +1,6 @@
 # not a test
-"""What the collector's tests share: programs built with counting compilers, the harvester, names for addresses, and the truth."""
+"""What the collector's tests share: programs built with counting compilers, the harvester, names for addresses, and the
+truth."""
 import bisect
 import collections
 import glob
@@ -14,7 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
-from harness import BUILD, ROOT, Tap, run  # noqa: E402,F401
+from harness import BUILD, ROOT, Tap, readable_copy, run  # noqa: E402,F401
 
 COLLECT = os.path.join(BUILD, "libprofd-collect.so")
 COLLECT_STATIC = os.path.join(BUILD, "libprofd-collect.a")
@@ -102,7 +103,8 @@ class Bed:
             self.start()
 
     def start(self):
-        self.process = subprocess.Popen([HARVESTER, self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([HARVESTER, self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
         assert self.process.stdout.readline() == "ready\n"
 
     def stop(self):
@@ -130,12 +132,14 @@ class Bed:
     def build(self, source, *options, name=None, compiler="gcc", libraries=("-ldl", "-pthread")):
         out = os.path.join(self.folder, name or os.path.splitext(os.path.basename(source))[0])
         path = source if source.startswith("/") else os.path.join(HERE, "programs", source)
-        done = run(compiler, "-O2", "-fno-optimize-sibling-calls", "-I", os.path.join(HERE, "programs"), *options, "-o", out, path, *libraries)
+        done = run(compiler, "-O2", "-fno-optimize-sibling-calls", "-I", os.path.join(HERE, "programs"), *options,
+                   "-o", out, path, *libraries)
         assert done.returncode == 0, done.stderr
         return out
 
     def env(self, preload=True, **more):
-        e = dict(os.environ, PROFD_SOCKET=self.socket, TRUTH=os.path.join(self.folder, "truth"), PLUGINS=self.folder, LC_ALL="C")
+        e = dict(os.environ, PROFD_SOCKET=self.socket, TRUTH=os.path.join(self.folder, "truth"), PLUGINS=self.folder,
+                 LC_ALL="C")
         for key in list(e):
             if key.startswith(("PROFD_LABEL_", "PROFD_RATE", "PROFD_CLOCK", "LD_PRELOAD")):
                 del e[key]
@@ -147,7 +151,8 @@ class Bed:
     def run(self, *command, preload=True, env=None, **options):
         """Runs to its end; the new process of that program as the harvester has it."""
         before = {p["instance"] for p in self.dump() if "instance" in p.raw}
-        p = subprocess.Popen([str(c) for c in command], env=env or self.env(preload), cwd=self.folder, stdin=subprocess.DEVNULL,
+        p = subprocess.Popen([str(c) for c in command], env=env or self.env(preload), cwd=self.folder,
+                             stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         try:
             out, err = p.communicate(timeout=240)

@@ -1,6 +1,6 @@
 # not a test
-"""How often each function that a compiler instrumented was called: as the collector counted it, and as valgrind's callgrind, which runs
-every instruction itself, saw it. By name; names of one address are one."""
+"""How often each function that a compiler instrumented was called: as the collector counted it, and as valgrind's
+callgrind, which runs every instruction itself, saw it. By name; names of one address are one."""
 import bisect
 import collections
 import os
@@ -52,13 +52,15 @@ def counted(processes, functions):
 
 
 def callgrind(command, functions, folder, **options):
-    """The same, from callgrind; and the run's standard output. env has the collector preloaded: it takes the place of glibc's, whose
-    timer valgrind does not survive. Without timers of its own it does what the program does, and counts the same run. Rewritten call
-    sites jump back from where they count, which callgrind takes for second calls."""
+    """The same, from callgrind; and the run's standard output. env has the collector preloaded: it takes the place of
+    glibc's, whose timer valgrind does not survive. Without timers of its own it does what the program does, and counts
+    the same run. Rewritten call sites jump back from where they count, which callgrind takes for second calls."""
     options["env"]["PROFD_CLOCK"] = "off"
     out = os.path.join(folder, "callgrind.out")
-    done = subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", "--compress-strings=no", "--compress-pos=no",
-                           "--demangle=no", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, **options)
+    done = subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}",
+                           "--compress-strings=no", "--compress-pos=no",
+                           "--demangle=no", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600,
+                           **options)
     if done.returncode not in (0, 1) or not os.path.exists(out):
         raise RuntimeError(f"callgrind: {done.returncode} {done.stderr[-600:]}")
     total, here, object_, callee = collections.Counter(), None, None, None
@@ -81,7 +83,9 @@ def callgrind(command, functions, folder, **options):
 
 
 def compare(ours, theirs, functions):
-    """(functions that were called, calls, {function: (ours, theirs)} where they differ), of those that are instrumented."""
+    """(functions that were called, calls, {function: (ours, theirs)} where they differ), of those that are
+    instrumented."""
     wanted = {(path, name) for path, f in functions.items() for name in f.counting}
     called = {key for key in wanted if ours[key] or theirs[key]}
-    return len(called), sum(ours[k] for k in called), {k[1]: (ours[k], theirs[k]) for k in sorted(called) if ours[k] != theirs[k]}
+    return len(called), sum(ours[k] for k in called), {k[1]: (ours[k], theirs[k]) for k in sorted(called)
+                                                       if ours[k] != theirs[k]}

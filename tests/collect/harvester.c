@@ -42,8 +42,9 @@ static void send_message(struct client *c, const struct message *m, uint32_t tag
     uint8_t *bytes;
     size_t n;
     if (message_encode(m, 0, tag, &bytes, &n, NULL) == PROFD_OK) {
-        if (send(c->socket, bytes, n, MSG_NOSIGNAL) != (ssize_t)n && errno != EPIPE && errno != ECONNRESET)
+        if (send(c->socket, bytes, n, MSG_NOSIGNAL) != (ssize_t)n && errno != EPIPE && errno != ECONNRESET) {
             snprintf(c->failed, sizeof c->failed, "answer not taken: %s", strerror(errno));
+        }
         free(bytes);
     }
 }
@@ -52,8 +53,9 @@ static void send_message(struct client *c, const struct message *m, uint32_t tag
 static int page_make(struct client *c)
 {
     int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || ftruncate(fd, ATTACH_PAGE) != 0)
+    if (fd < 0 || ftruncate(fd, ATTACH_PAGE) != 0) {
         return -1;
+    }
     c->page = mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     *c->page = (struct attach_page){.magic = ATTACH_PAGE_MAGIC, .layout = ATTACH_LAYOUT};
     return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0 ? fd : -1;
@@ -73,8 +75,9 @@ static void page_send(struct client *c, uint32_t tag)
     h->cmsg_type = SCM_RIGHTS;
     memcpy(CMSG_DATA(h), fds, sizeof fds);
     if (fds[0] < 0 ||
-        (sendmsg(c->socket, &m, MSG_NOSIGNAL) != (ssize_t)sizeof header && errno != EPIPE && errno != ECONNRESET))
+        (sendmsg(c->socket, &m, MSG_NOSIGNAL) != (ssize_t)sizeof header && errno != EPIPE && errno != ECONNRESET)) {
         snprintf(c->failed, sizeof c->failed, "no page: %s", strerror(errno));
+    }
     close(fds[0]);
 }
 
@@ -82,8 +85,9 @@ static void memory_take(struct client *c, int fd)
 {
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS), wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_FUTURE_WRITE;
-    if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) != 0)
+    if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) != 0) {
         snprintf(c->failed, sizeof c->failed, "seals are %#x", (unsigned)seals);
+    }
     c->memory = fd;
 }
 
@@ -129,8 +133,9 @@ static void frames_take(struct client *c)
             snprintf(c->failed, sizeof c->failed, "%s", e.sentence);
             return;
         }
-        if (c->filled - at - FRAME_HEADER_SIZE < f.length)
+        if (c->filled - at - FRAME_HEADER_SIZE < f.length) {
             break;
+        }
         frame_take(c, &f, c->input + at + FRAME_HEADER_SIZE);
         at += FRAME_HEADER_SIZE + f.length;
     }
@@ -144,16 +149,19 @@ static void client_read(struct client *c)
     struct iovec part = {c->input + c->filled, sizeof c->input - c->filled};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n = recvmsg(c->socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n < 0 && errno == EAGAIN)
+    if (n < 0 && errno == EAGAIN) {
         return;
+    }
     if (n <= 0) {
         close(c->socket);
         c->socket = -1;
         return;
     }
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h))
-        for (size_t i = 0; i < (h->cmsg_len - CMSG_LEN(0)) / sizeof(int) && c->fd_count < 16; i++)
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
+        for (size_t i = 0; i < (h->cmsg_len - CMSG_LEN(0)) / sizeof(int) && c->fd_count < 16; i++) {
             memcpy(&c->fds[c->fd_count++], CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+        }
+    }
     c->filled += (size_t)n;
     frames_take(c);
 }
@@ -161,8 +169,9 @@ static void client_read(struct client *c)
 static void client_new(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0 || client_count == CLIENTS_MAX)
+    if (fd < 0 || client_count == CLIENTS_MAX) {
         return;
+    }
     struct client *c = calloc(1, sizeof *c);
     c->socket = fd;
     c->memory = -1;
@@ -179,13 +188,15 @@ static uint8_t *snapshot(int fd, size_t *size, struct profd_error *e)
         profd_error_set(e, PROFD_IO, "cannot read");
         return NULL;
     }
-    if (attach_measure(page, sizeof page, (uint64_t)st.st_size, &used, e) != PROFD_OK)
+    if (attach_measure(page, sizeof page, (uint64_t)st.st_size, &used, e) != PROFD_OK) {
         return NULL;
+    }
     uint8_t *bytes = aligned_alloc(4096, used);
     for (uint64_t at = 0; bytes && at < used;) {
         ssize_t n = pread(fd, bytes + at, used - at, (off_t)at);
-        if (n <= 0)
+        if (n <= 0) {
             break;
+        }
         at += (uint64_t)n;
     }
     *size = used;
@@ -195,19 +206,22 @@ static uint8_t *snapshot(int fd, size_t *size, struct profd_error *e)
 static void print_text(const char *text, size_t n)
 {
     putchar('"');
-    for (size_t i = 0; i < n; i++)
-        if (text[i] == '"' || text[i] == '\\' || (unsigned char)text[i] < ' ')
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"' || text[i] == '\\' || (unsigned char)text[i] < ' ') {
             printf("\\u%04x", (unsigned char)text[i]);
-        else
+        } else {
             putchar(text[i]);
+        }
+    }
     putchar('"');
 }
 
 static void print_hex(const char *name, const uint8_t *bytes, size_t n)
 {
     printf("\"%s\":\"", name);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         printf("%02x", bytes[i]);
+    }
     printf("\",");
 }
 
@@ -228,8 +242,9 @@ static void print_parts(const struct attach_image *image)
     printf("},\"modules\":{");
     for (uint32_t id = 1, shown = 0; id <= image->module_count; id++) {
         struct attach_module m;
-        if (!attach_module_get(image, id, &m, &bad))
+        if (!attach_module_get(image, id, &m, &bad)) {
             continue;
+        }
         printf("%s\"%u\":{\"build\":\"%s\",\"low\":%llu,\"high\":%llu,\"bias\":%llu,\"loaded\":%s,\"name\":",
                shown++ ? "," : "", id, m.has_id ? m.id.text : "", (unsigned long long)m.low, (unsigned long long)m.high,
                (unsigned long long)m.bias, m.loaded ? "true" : "false");
@@ -237,10 +252,11 @@ static void print_parts(const struct attach_image *image)
         putchar('}');
     }
     printf("},\"counts\":[");
-    for (bool first = true; attach_count_next(image, &cursor, &count); first = false)
+    for (bool first = true; attach_count_next(image, &cursor, &count); first = false) {
         printf("%s[%d,%u,%llu,%u,%llu,%llu]", first ? "" : ",", (int)count.kind, count.from_module,
                (unsigned long long)count.from, count.self_module, (unsigned long long)count.self,
                (unsigned long long)count.count);
+    }
     printf("],\"bad\":%llu,\"not_yet\":%llu,", (unsigned long long)cursor.bad, (unsigned long long)cursor.not_yet);
 }
 
@@ -260,8 +276,9 @@ static void client_print(const struct client *c)
         print_hex("instance", image.header.instance, ATTACH_INSTANCE_SIZE);
         print_hex("parent", image.header.parent, ATTACH_INSTANCE_SIZE);
         print_parts(&image);
-        for (unsigned i = 0; i < ATTACH_WORD_COUNT; i++)
+        for (unsigned i = 0; i < ATTACH_WORD_COUNT; i++) {
             printf("\"%s\":%llu,", attach_word_name(i), (unsigned long long)image.header.words[i]);
+        }
     }
     printf("\"failed\":");
     const char *why = c->failed[0] ? c->failed : c->memory < 0 ? "never attached" : e.sentence;
@@ -286,8 +303,9 @@ static void sweep_print(void)
             processes++;
             bytes += size;
             slots += image.slots;
-            while (attach_count_next(&image, &cursor, &count))
+            while (attach_count_next(&image, &cursor, &count)) {
                 counts++;
+            }
         }
         free(copy);
     }
@@ -299,9 +317,11 @@ static void sweep_print(void)
 
 static void want(const char *id)
 {
-    for (unsigned i = 0; i < client_count; i++)
-        if (clients[i]->socket >= 0)
+    for (unsigned i = 0; i < client_count; i++) {
+        if (clients[i]->socket >= 0) {
             send_message(clients[i], &(struct message){.type = FRAME_WANT_OBJECT, .as.object = {id, "any"}}, 77);
+        }
+    }
 }
 
 /* "PID PAUSED RATE" */
@@ -309,12 +329,14 @@ static void page_write(const char *words)
 {
     unsigned pid, paused, rate;
     static uint8_t first[ATTACH_PAGE] __attribute__((aligned(4096)));
-    if (sscanf(words, "%u %u %u", &pid, &paused, &rate) != 3)
+    if (sscanf(words, "%u %u %u", &pid, &paused, &rate) != 3) {
         return;
+    }
     for (unsigned i = 0; i < client_count; i++) {
         struct attach_header header;
-        if (!clients[i]->page || pread(clients[i]->memory, first, sizeof first, 0) != (ssize_t)sizeof first)
+        if (!clients[i]->page || pread(clients[i]->memory, first, sizeof first, 0) != (ssize_t)sizeof first) {
             continue;
+        }
         memcpy(&header, first, sizeof header);
         if (header.pid == pid) {
             __atomic_store_n(&clients[i]->page->rate, rate, __ATOMIC_RELAXED);
@@ -326,17 +348,22 @@ static void page_write(const char *words)
 static bool command_run(void)
 {
     char line[256];
-    if (!fgets(line, sizeof line, stdin) || strncmp(line, "quit", 4) == 0)
+    if (!fgets(line, sizeof line, stdin) || strncmp(line, "quit", 4) == 0) {
         return false;
+    }
     line[strcspn(line, "\n")] = '\0';
-    if (strncmp(line, "want ", 5) == 0)
+    if (strncmp(line, "want ", 5) == 0) {
         want(line + 5);
-    if (strncmp(line, "page ", 5) == 0)
+    }
+    if (strncmp(line, "page ", 5) == 0) {
         page_write(line + 5);
-    if (strcmp(line, "sweep") == 0)
+    }
+    if (strcmp(line, "sweep") == 0) {
         sweep_print();
-    if (strcmp(line, "dump") != 0)
+    }
+    if (strcmp(line, "dump") != 0) {
         return true;
+    }
     putchar('[');
     for (unsigned i = 0; i < client_count; i++) {
         printf("%s", i ? "," : "");
@@ -350,34 +377,41 @@ int main(int argc, char **argv)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     static struct pollfd wait[CLIENTS_MAX + 2];
-    if (argc != 2 || strlen(argv[1]) >= sizeof address.sun_path)
+    if (argc != 2 || strlen(argv[1]) >= sizeof address.sun_path) {
         return 64;
+    }
     memcpy(address.sun_path, argv[1], strlen(argv[1]) + 1);
     setvbuf(stdin, NULL, _IONBF, 0);
     unlink(argv[1]);
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 4096) != 0)
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 4096) != 0) {
         return 1;
+    }
     printf("ready\n");
     fflush(stdout);
     for (;;) {
         wait[0] = (struct pollfd){0, POLLIN, 0};
         wait[1] = (struct pollfd){listener, POLLIN, 0};
         unsigned n = client_count;
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
             wait[i + 2] = (struct pollfd){clients[i]->socket, POLLIN, 0};
-        if (poll(wait, n + 2, -1) < 0)
+        }
+        if (poll(wait, n + 2, -1) < 0) {
             return 1;
-        if (wait[1].revents)
+        }
+        if (wait[1].revents) {
             client_new(listener);
+        }
         bool clients_busy = wait[1].revents != 0;
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
             if (wait[i + 2].revents) {
                 client_read(clients[i]);
                 clients_busy = true;
             }
+        }
         /* What clients sent before the command was given is taken before it is obeyed. */
-        if (!clients_busy && wait[0].revents && !command_run())
+        if (!clients_busy && wait[0].revents && !command_run()) {
             return 0;
+        }
     }
 }

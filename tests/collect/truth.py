@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Counts beside the truth: programs that count their own calls, under the collector. `truth.py --table` adds glibc's numbers."""
+"""Counts beside the truth: programs that count their own calls, under the collector. `truth.py --table` adds glibc's
+numbers."""
 import os
 import random
 import signal
@@ -55,7 +56,8 @@ def exact(tap, bed, exe, case, *arguments, status=0, env=None, preload=True, com
         return None
     truth, calls = bed.truth(bed.pid), mine[0].calls()
     tap.point(sum(truth.values()) > 0 and not difference(truth, calls) and mine[0]["exact"],
-              f"{case}: every call counted ({sum(truth.values())})", (difference(truth, calls), dict(truth), dict(calls)))
+              f"{case}: every call counted ({sum(truth.values())})",
+              (difference(truth, calls), dict(truth), dict(calls)))
     remember(bed, case, truth, calls, line)
     bed.forget_truth()
     return mine[0]
@@ -64,7 +66,8 @@ def exact(tap, bed, exe, case, *arguments, status=0, env=None, preload=True, com
 def arcs_have_both_ends(tap, bed, exe):
     p = exact(tap, bed, exe, "one thread", "threads", 1, 100000)
     arcs = p.pairs(ARCS)
-    expected = {("worker", "outer"): 100000, ("outer", "middle"): 100000, ("outer", "leaf"): 100000, ("middle", "leaf"): 200000}
+    expected = {("worker", "outer"): 100000, ("outer", "middle"): 100000, ("outer", "leaf"): 100000,
+                ("middle", "leaf"): 200000}
     tap.point(all(arcs[a] == n for a, n in expected.items()), "each arc has its caller and its count", arcs)
     tap.point(p.module(1)["build"] == build_id(exe), "the program's build-id is that of its file", p.module(1))
     tap.point(p["ENDED"] == 1 and p["CPU_NS"] > 0, "the end in good order is noted")
@@ -78,15 +81,18 @@ def build_id(path):
 
 
 def deaths(tap, bed, exe):
-    for mode, status in (("_exit", 3), ("quick_exit", 3), ("abort", -signal.SIGABRT), ("segv", -signal.SIGSEGV), ("term", -signal.SIGTERM),
+    for mode, status in (("_exit", 3), ("quick_exit", 3), ("abort", -signal.SIGABRT), ("segv", -signal.SIGSEGV),
+                         ("term", -signal.SIGTERM),
                          ("kill", -signal.SIGKILL), ("exec", 0), ("vfork", 0)):
         exact(tap, bed, exe, mode, mode, 1, 50000, status=status)
 
 
 def forks(tap, bed, exe):
     seen = bed.run(exe, "forks", 4, 500)
-    wrong = [(p.pid, difference(bed.truth(p.pid), p.calls())) for p in seen if p.failed or difference(bed.truth(p.pid), p.calls())]
-    tap.point(len(seen) == 31 and not wrong and all(p["exact"] for p in seen), "a tree of 31 forked processes, each with its own counts", wrong)
+    wrong = [(p.pid, difference(bed.truth(p.pid), p.calls())) for p in seen if p.failed
+             or difference(bed.truth(p.pid), p.calls())]
+    tap.point(len(seen) == 31 and not wrong and all(p["exact"] for p in seen),
+              "a tree of 31 forked processes, each with its own counts", wrong)
     by_name = {p["instance"]: p for p in seen}
     roots = [p for p in seen if p["parent"] == "0" * 32]
     tap.point(len(by_name) == 31 and len(roots) == 1 and all(p["parent"] in by_name for p in seen if p not in roots),
@@ -97,7 +103,8 @@ def forks(tap, bed, exe):
 def plugins(tap, bed, exe, preload=True):
     p = exact(tap, bed, exe, "two libraries at one address, in turn", "plugins", 101, 500, preload=preload)
     calls = p.calls()
-    # anybody may take the hole that one leaves, so that the next stands elsewhere; what counts is that both stood at one place
+    # anybody may take the hole that one leaves, so that the next stands elsewhere; what counts is that both stood at
+    # one place
     a, b = ({m["bias"] for m in p["modules"].values() if name in m["name"]} for name in ("libplugin_a", "libplugin_b"))
     tap.point(calls["plugin_a_inner"] == 51 * 500 * 3 and calls["plugin_b_inner"] == 50 * 500 * 5 and a & b,
               "inside the libraries, too; they did share the address", (calls, a, b))
@@ -130,7 +137,8 @@ def kills(tap, bed, exe):
         lost, made = lost + sum(abs(v) for v in off.values()), made + sum(truth.values())
         if sum(abs(v) for v in off.values()) > n or q.failed:
             bad.append((n, off, q.failed))
-    tap.point(not bad and not threads and made > 0, f"{KILLS} times SIGKILL: at most one call in flight for each thread", (bad[:5], list(threads)[:5]))
+    tap.point(not bad and not threads and made > 0, f"{KILLS} times SIGKILL: at most one call in flight for each "
+                                                    f"thread", (bad[:5], list(threads)[:5]))
     print(f"  # {made} calls made, {lost} not yet counted when killed, at most {worst} of one function", flush=True)
     if TABLE:
         rows.append((f"SIGKILL × {KILLS}", "all", made, made - lost, "no file"))
@@ -138,18 +146,22 @@ def kills(tap, bed, exe):
 
 
 def ways_to_compile(tap, bed):
-    kinds = [("gcc -pg", "gcc", ["-pg"]), ("gcc -pg, not PIE", "gcc", ["-pg", "-no-pie", "-fno-pie"]), ("gcc -pg -mfentry", "gcc", ["-pg", "-mfentry"]),
-             ("gcc -pg -fno-plt -z now", "gcc", ["-pg", "-fno-plt", "-Wl,-z,now"]), ("gcc -O0 -pg", "gcc", ["-O0", "-pg"]),
+    kinds = [("gcc -pg", "gcc", ["-pg"]), ("gcc -pg, not PIE", "gcc", ["-pg", "-no-pie", "-fno-pie"]),
+             ("gcc -pg -mfentry", "gcc", ["-pg", "-mfentry"]),
+             ("gcc -pg -fno-plt -z now", "gcc", ["-pg", "-fno-plt", "-Wl,-z,now"]),
+             ("gcc -O0 -pg", "gcc", ["-O0", "-pg"]),
              ("gcc -Os -pg, not PIE", "gcc", ["-Os", "-pg", "-no-pie", "-fno-pie"]),
              ("gcc -finstrument-functions", "gcc", ["-finstrument-functions"]), ("clang -pg", "clang", ["-pg"]),
-             ("clang -pg -mfentry", "clang", ["-pg", "-mfentry"]), ("clang -finstrument-functions", "clang", ["-finstrument-functions"])]
+             ("clang -pg -mfentry", "clang", ["-pg", "-mfentry"]),
+             ("clang -finstrument-functions", "clang", ["-finstrument-functions"])]
     for name, compiler, options in kinds:
         if name.endswith("finstrument-functions"): # without the library the names exist nowhere
             options = [*options, "-Wl,--unresolved-symbols=ignore-all"]
         exe = bed.build("truth.c", *options, name="kind", compiler=compiler)
         exact(tap, bed, exe, name, "threads", 2, 20000)
     objects = os.path.join(bed.folder, "plain.o")
-    run("gcc", "-O2", "-pg", "-fno-optimize-sibling-calls", "-c", "-o", objects, os.path.join(os.path.dirname(__file__), "programs", "truth.c"))
+    run("gcc", "-O2", "-pg", "-fno-optimize-sibling-calls", "-c", "-o", objects,
+        os.path.join(os.path.dirname(__file__), "programs", "truth.c"))
     exe = bed.build(objects, name="nogcrt")
     exact(tap, bed, exe, "compiled -pg, linked without", "threads", 2, 20000)
 
@@ -176,14 +188,16 @@ def main():
     with Tap() as tap, Bed() as bed:
         exe = bed.build("truth.c", "-pg", "-rdynamic")
         for name, which, repeat in (("plugin_a", "T_plugin_a", 3), ("plugin_b", "T_plugin_b", 5)):
-            bed.build("plugin.c", "-pg", "-shared", "-fPIC", f"-DNAME={name}", f"-DWHICH={which}", f"-DREPEAT={repeat}", name=f"lib{name}.so")
+            bed.build("plugin.c", "-pg", "-shared", "-fPIC", f"-DNAME={name}", f"-DWHICH={which}",
+                      f"-DREPEAT={repeat}", name=f"lib{name}.so")
         arcs_have_both_ends(tap, bed, exe)
         for n in (2, 4, 16):
             exact(tap, bed, exe, f"{n} threads", "threads", n, 100000 if n < 16 else 30000)
         exact(tap, bed, exe, "a storm of signals", "storm", 1, 300000)
         exact(tap, bed, exe, "1,200 short threads", "churn", 1200, 100)
         p = exact(tap, bed, exe, "called back by libc", "qsort")
-        tap.point(any("libc" in p.module(c[1])["name"] for c in p["counts"] if c[0] == ARCS and p.module(c[1]) and p.name(c[3], c[4]) == "compare"),
+        tap.point(any("libc" in p.module(c[1])["name"] for c in p["counts"] if c[0] == ARCS and p.module(c[1])
+                      and p.name(c[3], c[4]) == "compare"),
                   "the caller lies in libc, under its own build")
         deaths(tap, bed, exe)
         forks(tap, bed, exe)

@@ -17,8 +17,9 @@ static volatile sig_atomic_t worker; /* the process that does it all */
 
 static void on_signal(int number)
 {
-    if (worker > 0)
+    if (worker > 0) {
         kill((pid_t)worker, number == SIGINT ? SIGINT : SIGKILL);
+    }
 }
 
 struct wishes {
@@ -37,8 +38,9 @@ static bool take_wish(struct wishes *w, const char *text)
         const size_t n = strlen(all[i].name);
         char *end;
 
-        if (strncmp(text, all[i].name, n))
+        if (strncmp(text, all[i].name, n)) {
             continue;
+        }
         *all[i].value = strtoull(text + n, &end, 10);
         return *end == 0 && end != text + n;
     }
@@ -51,14 +53,18 @@ static void run_parts(struct campaign *c, const struct wishes *w)
         campaign_kills_control(c);
         campaign_kills(c, (unsigned)w->kills);
     }
-    if (w->points)
+    if (w->points) {
         campaign_points(c, (unsigned)w->points);
-    if (w->cuts)
+    }
+    if (w->cuts) {
         campaign_cuts(c, (unsigned)w->cuts);
-    if (w->eio)
+    }
+    if (w->eio) {
         campaign_errors(c, (unsigned)w->eio);
-    if (w->soak)
+    }
+    if (w->soak) {
         campaign_soak(c, (unsigned)w->soak);
+    }
 }
 
 static int work(struct campaign *c, const struct wishes *w)
@@ -86,8 +92,8 @@ static int clean_up(const struct campaign *c)
 {
     int status = 0;
 
-    while (waitpid((pid_t)worker, &status, 0) < 0 && errno == EINTR)
-        ;
+    while (waitpid((pid_t)worker, &status, 0) < 0 && errno == EINTR) {
+    }
     place_remove(c->folder);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -98,9 +104,11 @@ int main(int argc, char **argv)
     struct campaign c = {
         .program = argc > 3 ? argv[1] : NULL, .preload = argc > 3 ? argv[2] : NULL, .old = argc > 3 ? argv[3] : NULL};
 
-    for (int i = 4; i < argc; i++)
-        if (!take_wish(&w, argv[i]))
+    for (int i = 4; i < argc; i++) {
+        if (!take_wish(&w, argv[i])) {
             c.program = NULL;
+        }
+    }
     if (!c.program) {
         fprintf(stderr, "usage: crash PROFD FAULT-LIBRARY OLD-DATABASE [kills=N] [cuts=N] [eio=N] [points=STEP] "
                         "[soak=SECONDS] [seed=S]\n");
@@ -116,7 +124,8 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     c.random = w.seed * 2 + 1;
     worker = fork();
-    if (worker == 0)
+    if (worker == 0) {
         return work(&c, &w);
+    }
     return clean_up(&c);
 }

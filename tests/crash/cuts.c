@@ -25,8 +25,9 @@ static bool disk_open(struct disk *k, struct campaign *c, char why[128])
 
     *k = (struct disk){.fault = NULL};
     snprintf(why, 128, "no memory");
-    if (!run_open(r, c, "cuts"))
+    if (!run_open(r, c, "cuts")) {
         return false;
+    }
     place_join(k->image, r->folder, "image");
     place_join(k->mount, r->folder, "disk");
     place_join(k->cut, r->folder, "cut");
@@ -40,13 +41,15 @@ static void disk_close(struct disk *k)
 {
     struct run *r = &k->run;
 
-    if (r->stream)
+    if (r->stream) {
         stream_stop(r->stream, r->client);
+    }
     r->client = 0;
     daemon_kill(&r->daemon);
     image_unmount(k->mount);
-    if (k->fault)
+    if (k->fault) {
         munmap(k->fault, sizeof *k->fault);
+    }
     run_close(r);
 }
 
@@ -102,8 +105,9 @@ static bool cut_power(struct disk *k)
     }
     acked = judge_note(r->stream);
     ok = acked && place_copy_file(k->image, k->cut);
-    if (!ok)
+    if (!ok) {
         printf("# the image cannot be copied\n");
+    }
     ok = ok && look_at_copy(k, acked);
     daemon_thaw(&r->daemon);
     free(acked);
@@ -168,8 +172,9 @@ static void cuts_of_repeats(struct campaign *c, unsigned rounds)
     struct disk k;
 
     for (; done < rounds && bad < 3; done++) {
-        if (!disk_open(&k, c, why) || !cut_after_repeats(&k) || !run_settle(&k.run, "after a power cut"))
+        if (!disk_open(&k, c, why) || !cut_after_repeats(&k) || !run_settle(&k.run, "after a power cut")) {
             bad++;
+        }
         disk_close(&k);
     }
     judge_point(&c->tally, !bad,
@@ -198,8 +203,9 @@ static void cuts_control(struct campaign *c)
         k.fault->action = FAULT_LIE;
         ok = daemon_start(&k.run.daemon) && daemon_await(&k.run.daemon, 20000);
         k.run.client = stream_start(k.run.stream);
-        for (unsigned i = 0; ok && i < 10 && !apart.tally.lost; i++)
+        for (unsigned i = 0; ok && i < 10 && !apart.tally.lost; i++) {
             cut_power(&k);
+        }
         ok = k.fault->hits > 0;
     }
     disk_close(&k);
@@ -218,8 +224,9 @@ void campaign_cuts(struct campaign *c, unsigned cuts)
     struct disk k;
 
     if (!c->mounts || !disk_open(&k, c, why)) {
-        if (c->mounts)
+        if (c->mounts) {
             disk_close(&k);
+        }
         judge_skip(&c->tally, "power cuts", why);
         return;
     }
@@ -230,8 +237,9 @@ void campaign_cuts(struct campaign *c, unsigned cuts)
         const unsigned n = cuts - done < CUTS_EACH ? cuts - done : CUTS_EACH;
 
         h = &habits[h == &habits[HABIT_PLAIN] ? HABIT_RETENTION : HABIT_PLAIN];
-        if (!disk_open(&k, c, why) || !cut_often(&k, h, n) || !run_settle(&k.run, "after power cuts"))
+        if (!disk_open(&k, c, why) || !cut_often(&k, h, n) || !run_settle(&k.run, "after power cuts")) {
             bad++;
+        }
         disk_close(&k);
         done += n;
     }

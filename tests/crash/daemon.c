@@ -40,8 +40,9 @@ static void become_daemon(const struct daemon *d)
     const int null = open("/dev/null", O_RDONLY), log = open(d->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     size_t n = 9;
 
-    for (size_t i = 0; i < DAEMON_OPTIONS && d->options[i]; i++)
+    for (size_t i = 0; i < DAEMON_OPTIONS && d->options[i]; i++) {
         argv[n++] = d->options[i];
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(null, 0);
     dup2(log, 1);
@@ -56,10 +57,11 @@ static void become_daemon(const struct daemon *d)
         setenv("FAKETIME_NO_CACHE", "1", 1);
         setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
     }
-    if (d->managed)
+    if (d->managed) {
         setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1);
-    else
+    } else {
         unsetenv("NOTIFY_SOCKET");
+    }
     execv(d->program, (char *const *)(uintptr_t)argv);
     _exit(127);
 }
@@ -68,18 +70,21 @@ bool daemon_start(struct daemon *d)
 {
     const pid_t pid = fork();
 
-    if (pid == 0)
+    if (pid == 0) {
         become_daemon(d);
-    if (pid < 0)
+    }
+    if (pid < 0) {
         return false;
+    }
     d->pid = pid;
     return true;
 }
 
 bool daemon_alive(struct daemon *d)
 {
-    if (d->pid && waitpid(d->pid, &d->status, WNOHANG) == d->pid)
+    if (d->pid && waitpid(d->pid, &d->status, WNOHANG) == d->pid) {
         d->pid = 0;
+    }
     return d->pid != 0;
 }
 
@@ -93,10 +98,12 @@ bool daemon_await(struct daemon *d, unsigned ms)
         const bool there = !connect(fd, (const struct sockaddr *)&a, sizeof a);
 
         close(fd);
-        if (there)
+        if (there) {
             return true;
-        if (!daemon_alive(d))
+        }
+        if (!daemon_alive(d)) {
             return false;
+        }
         daemon_pause_us(250);
     }
     return false;
@@ -113,8 +120,9 @@ void daemon_kill(struct daemon *d)
 
 int daemon_wait(struct daemon *d, unsigned ms)
 {
-    for (unsigned waited = 0; waited < ms && daemon_alive(d); waited++)
+    for (unsigned waited = 0; waited < ms && daemon_alive(d); waited++) {
         daemon_pause_us(1000);
+    }
     if (daemon_alive(d)) {
         daemon_kill(d);
         return -1;
@@ -124,8 +132,9 @@ int daemon_wait(struct daemon *d, unsigned ms)
 
 int daemon_stop(struct daemon *d, unsigned ms)
 {
-    if (daemon_alive(d))
+    if (daemon_alive(d)) {
         kill(d->pid, SIGTERM);
+    }
     return daemon_wait(d, ms);
 }
 
@@ -143,28 +152,33 @@ static bool threads_stopped(pid_t pid)
         const char *state;
         FILE *f;
 
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.') {
             continue;
+        }
         snprintf(path, sizeof path, "/proc/%d/task/%.16s/stat", (int)pid, entry->d_name);
         f = fopen(path, "re");
-        if (!f)
+        if (!f) {
             continue;
+        }
         state = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
         stopped = state && (state[2] == 'T' || state[2] == 't');
         fclose(f);
     }
-    if (tasks)
+    if (tasks) {
         closedir(tasks);
+    }
     return tasks && stopped;
 }
 
 bool daemon_freeze(struct daemon *d)
 {
-    if (!daemon_alive(d) || kill(d->pid, SIGSTOP))
+    if (!daemon_alive(d) || kill(d->pid, SIGSTOP)) {
         return false;
+    }
     for (unsigned tries = 0; tries < 20000; tries++) {
-        if (threads_stopped(d->pid))
+        if (threads_stopped(d->pid)) {
             return true;
+        }
         daemon_pause_us(200);
     }
     return false;
@@ -172,8 +186,9 @@ bool daemon_freeze(struct daemon *d)
 
 void daemon_thaw(struct daemon *d)
 {
-    if (d->pid)
+    if (d->pid) {
         kill(d->pid, SIGCONT);
+    }
 }
 
 void daemon_show_log(const struct daemon *d)
@@ -181,11 +196,15 @@ void daemon_show_log(const struct daemon *d)
     char line[512];
     FILE *f = fopen(d->log, "re");
 
-    if (f && !fseek(f, -3000, SEEK_END) && !fgets(line, sizeof line, f)) /* the rest of a line */
+    if (f && !fseek(f, -3000, SEEK_END) && !fgets(line, sizeof line, f)) { /* the rest of a line */
         line[0] = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (!strstr(line, "uploads and queries on") && !strstr(line, "stopping"))
+    }
+    while (f && fgets(line, sizeof line, f)) {
+        if (!strstr(line, "uploads and queries on") && !strstr(line, "stopping")) {
             printf("  # %s", line);
-    if (f)
+        }
+    }
+    if (f) {
         fclose(f);
+    }
 }

@@ -1,24 +1,14 @@
-"""A full disk and one that may not be written: what cannot be stored waits in the sender's spool, questions are answered, and when there
-is space again everything arrives once."""
+"""A full disk and one that may not be written: what cannot be stored waits in the sender's spool, questions are
+answered, and when there is space again everything arrives once."""
 import os
 import random
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import Daemon, Gmon, Tap, bounds, programs, run  # noqa: E402
+from harness import Daemon, Gmon, Tap, bounds, private_mounts, programs, run  # noqa: E402
 
 ARCS = 6000
-
-
-def private_mounts():
-    """Starts this script again where it may mount; mounts vanish with it. False: not allowed."""
-    if os.environ.get("PROFD_PRIVATE_MOUNTS"):
-        return True
-    if os.geteuid() != 0 or run("unshare", "-m", "true").returncode != 0:
-        return False
-    sys.stdout.flush()
-    os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], dict(os.environ, PROFD_PRIVATE_MOUNTS="1"))
 
 
 class Sender:
@@ -29,7 +19,8 @@ class Sender:
         self.exe = os.path.join(programs(os.path.join(daemon.folder, "programs")), "cycle")
         self.low, self.high = bounds(self.exe)
         lines = [line.split() for line in run("nm", "-S", "--defined-only", self.exe).stdout.splitlines()]
-        self.functions = [(int(f[0], 16), int(f[1], 16)) for f in lines if len(f) == 4 and f[2] in "Tt" and int(f[1], 16) > 16]
+        self.functions = [(int(f[0], 16), int(f[1], 16)) for f in lines if len(f) == 4 and f[2] in "Tt"
+                          and int(f[1], 16) > 16]
 
     def send(self):
         self.sent += 1
@@ -52,7 +43,7 @@ def spooled(daemon):
 
 
 def full(tap):
-    with Daemon(start=False) as d:
+    with Daemon("--user-share", "100%", start=False) as d:
         os.mkdir(d.state, 0o700)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", d.state], check=True)
         d.start()
@@ -60,22 +51,28 @@ def full(tap):
         while sender.sent < 200 and not spooled(d) and (not done or done.returncode == 0):
             before = sender.calls
             done = sender.send()
-        tap.point(spooled(d) == 1 and "space" in done.stderr, "a full disk: the upload is refused with the reason and kept in the spool",
+        tap.point(spooled(d) == 1 and "space" in done.stderr,
+                  "a full disk: the upload is refused with the reason and kept in the spool",
                   done.stderr)
-        tap.point(sender.stored() == (sender.sent - 1, before), "what was acknowledged is there, what was refused is not",
+        tap.point(sender.stored() == (sender.sent - 1, before),
+                  "what was acknowledged is there, what was refused is not",
                   (sender.stored(), sender.sent, before))
         tap.point(d.ctl("report", sender.exe).returncode == 0, "reports go on")
         ready = run("curl", "-s", "--unix-socket", d.http, "http://localhost/readyz").stdout
         for _ in range(3):
             sender.send()
-        tap.point(spooled(d) >= 1 and sender.stored()[0] + spooled(d) == sender.sent, "every upload is stored or in the spool",
+        tap.point(spooled(d) >= 1 and sender.stored()[0] + spooled(d) == sender.sent,
+                  "every upload is stored or in the spool",
                   (sender.stored(), spooled(d), sender.sent))
         subprocess.run(["mount", "-o", "remount,size=64m", d.state], check=True)
         done = sender.send()
-        tap.point(done.returncode == 0 and spooled(d) == 0, "with space again the same process takes it all, the spool first",
+        tap.point(done.returncode == 0 and spooled(d) == 0,
+                  "with space again the same process takes it all, the spool first",
                   (done.stdout, done.stderr, spooled(d)))
-        tap.point(sender.stored() == (sender.sent, sender.calls), "every call is counted once", (sender.stored(), sender.sent, sender.calls))
-        tap.point(d.process.poll() is None and "space" in d.logged(), "and the log says that there was none", ready + d.logged())
+        tap.point(sender.stored() == (sender.sent, sender.calls), "every call is counted once",
+                  (sender.stored(), sender.sent, sender.calls))
+        tap.point(d.process.poll() is None and "space" in d.logged(), "and the log says that there was none",
+                  ready + d.logged())
         d.stop()
         check = run("sqlite3", os.path.join(d.state, "profd.db"), "PRAGMA integrity_check").stdout.strip()
         tap.point(check == "ok", "the database is whole", check)
@@ -91,15 +88,18 @@ def read_only(tap):
         subprocess.run(["mount", "-o", "remount,bind,ro", d.state], check=True)
         before = {f: open(os.path.join(d.state, f), "rb").read() for f in os.listdir(d.state)}
         done = run(*d.command(), env=d.env)
-        tap.point(70 <= done.returncode <= 78 and d.state in done.stderr, "a read-only folder: it does not start, and says why",
+        tap.point(70 <= done.returncode <= 78 and d.state in done.stderr,
+                  "a read-only folder: it does not start, and says why",
                   (done.returncode, done.stderr))
-        tap.point(before == {f: open(os.path.join(d.state, f), "rb").read() for f in os.listdir(d.state)}, "and its files are as before")
+        tap.point(before == {f: open(os.path.join(d.state, f), "rb").read() for f in os.listdir(d.state)},
+                  "and its files are as before")
         done = sender.send()
         tap.point(spooled(d) == 1, "the next upload waits in the spool", done.stderr)
         subprocess.run(["umount", d.state], check=True)
         d.start()
         sender.send()
-        tap.point(spooled(d) == 0 and sender.stored() == (sender.sent, sender.calls), "and arrives once when it may be written again",
+        tap.point(spooled(d) == 0 and sender.stored() == (sender.sent, sender.calls),
+                  "and arrives once when it may be written again",
                   (sender.stored(), sender.sent, sender.calls))
 
 

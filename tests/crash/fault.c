@@ -51,12 +51,14 @@ __attribute__((constructor)) static void fault_open(void)
     FIND(unlink);
     FIND(rename);
     fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    if (fd < 0)
+    if (fd < 0) {
         return;
+    }
     fault = mmap(NULL, sizeof *fault, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (fault == MAP_FAILED)
+    if (fault == MAP_FAILED) {
         fault = NULL;
+    }
     pthread_atfork(NULL, NULL, fault_forget);
 }
 
@@ -75,8 +77,9 @@ static const char *name_of(int fd, char path[4096])
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     n = readlink(link, path, 4095);
-    if (n <= 0)
+    if (n <= 0) {
         return NULL;
+    }
     path[n] = 0;
     return strncmp(base_name(path), "profd.db", 8) ? NULL : base_name(path);
 }
@@ -87,20 +90,26 @@ static enum fault_action judge(enum fault_kind kind, const char *doing, const ch
     const uint32_t action = fault ? fault->action : FAULT_NONE;
     uint64_t number;
 
-    if (!name || !fault || !(fault->kinds & kind))
+    if (!name || !fault || !(fault->kinds & kind)) {
         return FAULT_NONE;
+    }
     number = ++fault->operations;
-    if (fault->hits)
+    if (fault->hits) {
         fault->after++;
-    if (action == FAULT_LIE)
+    }
+    if (action == FAULT_LIE) {
         return FAULT_LIE;
+    }
     if (action == FAULT_NONE || number < fault->at ||
-        (number > fault->at && action != FAULT_ON && action != FAULT_TEAR))
+        (number > fault->at && action != FAULT_ON && action != FAULT_TEAR)) {
         return FAULT_NONE;
-    if (!fault->hits++)
+    }
+    if (!fault->hits++) {
         snprintf(fault->last, sizeof fault->last, "%s %s", doing, name);
-    if (action == FAULT_KILL || (action == FAULT_KILL_TORN && kind == FAULT_NAME))
+    }
+    if (action == FAULT_KILL || (action == FAULT_KILL_TORN && kind == FAULT_NAME)) {
         kill(getpid(), SIGKILL);
+    }
     return (enum fault_action)(number > fault->at ? FAULT_ON : action);
 }
 
@@ -137,11 +146,13 @@ EXPORT ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
     const enum fault_action action = judge(FAULT_WRITE, "write", fault ? name_of(fd, path) : NULL);
     ssize_t written;
 
-    if (action == FAULT_ONCE || action == FAULT_ON || action == FAULT_INTERRUPT)
+    if (action == FAULT_ONCE || action == FAULT_ON || action == FAULT_INTERRUPT) {
         return fail(action);
+    }
     written = real_pwrite(fd, bytes, part_of(action, n), at);
-    if (action == FAULT_KILL_TORN)
+    if (action == FAULT_KILL_TORN) {
         kill(getpid(), SIGKILL);
+    }
     return action == FAULT_TEAR ? fail(action) : written;
 }
 
@@ -156,11 +167,13 @@ EXPORT ssize_t write(int fd, const void *bytes, size_t n)
     const enum fault_action action = judge(FAULT_WRITE, "write", fault ? name_of(fd, path) : NULL);
     ssize_t written;
 
-    if (action == FAULT_ONCE || action == FAULT_ON || action == FAULT_INTERRUPT)
+    if (action == FAULT_ONCE || action == FAULT_ON || action == FAULT_INTERRUPT) {
         return fail(action);
+    }
     written = real_write(fd, bytes, part_of(action, n));
-    if (action == FAULT_KILL_TORN)
+    if (action == FAULT_KILL_TORN) {
         kill(getpid(), SIGKILL);
+    }
     return action == FAULT_TEAR ? fail(action) : written;
 }
 
@@ -172,19 +185,22 @@ static int sync_file(int fd, int (*real)(int))
     enum fault_action action;
     int rc;
 
-    if (fault && !name && !fstat(fd, &st) && S_ISDIR(st.st_mode))
+    if (fault && !name && !fstat(fd, &st) && S_ISDIR(st.st_mode)) {
         action = judge(FAULT_DIRECTORY, "sync of", "the directory");
-    else
+    } else {
         action = judge(FAULT_SYNC, "sync of", name);
+    }
     if (action == FAULT_LIE && strstr(name ? name : "", "-wal")) {
         fault->hits++;
         return 0;
     }
-    if (error_of(action))
+    if (error_of(action)) {
         return (int)fail(action);
+    }
     rc = real(fd);
-    if (action == FAULT_KILL_TORN)
+    if (action == FAULT_KILL_TORN) {
         kill(getpid(), SIGKILL);
+    }
     return rc;
 }
 
@@ -203,8 +219,9 @@ EXPORT int ftruncate(int fd, off_t size)
     char path[4096];
     const enum fault_action action = judge(FAULT_TRUNCATE, "truncation of", fault ? name_of(fd, path) : NULL);
 
-    if (error_of(action))
+    if (error_of(action)) {
         return (int)fail(action);
+    }
     return real_ftruncate(fd, size);
 }
 
@@ -218,8 +235,9 @@ EXPORT int fallocate(int fd, int mode, off_t at, off_t size)
     char path[4096];
     const enum fault_action action = judge(FAULT_TRUNCATE, "allocation in", fault ? name_of(fd, path) : NULL);
 
-    if (error_of(action))
+    if (error_of(action)) {
         return (int)fail(action);
+    }
     return real_fallocate(fd, mode, at, size);
 }
 
@@ -232,8 +250,9 @@ EXPORT int unlink(const char *path)
 {
     const enum fault_action action = judge(FAULT_NAME, "removal of", name_in(path));
 
-    if (error_of(action))
+    if (error_of(action)) {
         return (int)fail(action);
+    }
     return real_unlink(path);
 }
 
@@ -241,7 +260,8 @@ EXPORT int rename(const char *from, const char *to)
 {
     const enum fault_action action = judge(FAULT_NAME, "renaming of", name_in(from));
 
-    if (error_of(action))
+    if (error_of(action)) {
         return (int)fail(action);
+    }
     return real_rename(from, to);
 }

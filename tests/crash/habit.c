@@ -18,12 +18,14 @@ const struct habit habits[HABITS] = {
 
 bool run_accustom(struct run *r, const struct habit *h)
 {
-    for (size_t i = 0; i < DAEMON_OPTIONS; i++)
+    for (size_t i = 0; i < DAEMON_OPTIONS; i++) {
         r->daemon.options[i] = h->options[i];
+    }
     r->stream->hours = h->hours;
     r->stream->keep = h->keep;
-    if (!h->old)
+    if (!h->old) {
         return true;
+    }
     old_continue(r->stream);
     return old_make(r->campaign->old, r->daemon.state);
 }

@@ -26,8 +26,9 @@ bool image_make(const char *path, unsigned mib)
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     const bool sized = fd >= 0 && !ftruncate(fd, (off_t)mib << 20);
 
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     return sized && place_run((const char *const[]){"mkfs.ext4", "-q", "-F", "-b", "4096", "-N", "256", "-J", "size=4",
                                                     "-E", "lazy_itable_init=0,lazy_journal_init=0", path, NULL}) == 0;
 }
@@ -42,8 +43,9 @@ static int attach(const char *path, char device[32])
     for (unsigned tries = 0; control >= 0 && file >= 0 && loop < 0 && tries < 50; tries++) {
         const int number = ioctl(control, LOOP_CTL_GET_FREE);
 
-        if (number < 0)
+        if (number < 0) {
             break;
+        }
         snprintf(device, 32, "/dev/loop%d", number);
         mknod(device, S_IFBLK | 0600, makedev(LOOP_MAJOR, (unsigned)number)); /* a container may lack the node */
         loop = open(device, O_RDWR | O_CLOEXEC);
@@ -52,10 +54,12 @@ static int attach(const char *path, char device[32])
             loop = -1;
         }
     }
-    if (control >= 0)
+    if (control >= 0) {
         close(control);
-    if (file >= 0)
+    }
+    if (file >= 0) {
         close(file);
+    }
     return loop;
 }
 
@@ -66,13 +70,16 @@ bool image_mount(const char *path, const char *folder, bool errors_read_only, ch
     bool ok = loop >= 0;
 
     mkdir(folder, 0755);
-    if (ok)
+    if (ok) {
         ok = !mount(device, folder, "ext4", MS_NOATIME | MS_NOSUID | MS_NODEV,
                     errors_read_only ? "commit=300,errors=remount-ro" : "commit=300,errors=continue");
-    if (!ok && why)
+    }
+    if (!ok && why) {
         snprintf(why, 128, "%s: %s", loop < 0 ? "no loop device" : "mount", strerror(errno));
-    if (loop >= 0)
+    }
+    if (loop >= 0) {
         close(loop); /* the mount holds it; without a mount it is free again */
+    }
     return ok;
 }
 
@@ -83,13 +90,15 @@ bool image_limit_requests(const char *folder, unsigned kib)
     FILE *f;
     bool ok;
 
-    if (stat(folder, &st))
+    if (stat(folder, &st)) {
         return false;
+    }
     snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/max_sectors_kb", major(st.st_dev), minor(st.st_dev));
     f = fopen(path, "we");
     ok = f && fprintf(f, "%u", kib) > 0;
-    if (f && fclose(f))
+    if (f && fclose(f)) {
         ok = false;
+    }
     return ok;
 }
 
@@ -108,18 +117,21 @@ bool image_shut_down(const char *folder)
     uint32_t how = SHUT_DOWN_SYNCED;
     const bool ok = fd >= 0 && !ioctl(fd, SHUT_DOWN, &how);
 
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     return ok;
 }
 
 bool image_unmount(const char *folder)
 {
     for (unsigned tries = 0; tries < 400; tries++) {
-        if (!umount2(folder, 0))
+        if (!umount2(folder, 0)) {
             return true;
-        if (errno != EBUSY)
+        }
+        if (errno != EBUSY) {
             return false;
+        }
         daemon_pause_us(5000);
     }
     umount2(folder, MNT_DETACH);

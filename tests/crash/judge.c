@@ -23,10 +23,12 @@ static enum profd_status keep_piece(void *context, const struct profd_answer *he
     struct answer *a = context;
     uint8_t *more = realloc(a->bytes, a->n + n + 1);
 
-    if (!more)
+    if (!more) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the answer");
-    if (n)
+    }
+    if (n) {
         memcpy(more + a->n, bytes, n);
+    }
     a->bytes = more;
     a->n += n;
     a->bytes[a->n] = 0;
@@ -42,11 +44,13 @@ static bool ask(const struct daemon *d, const char *target, struct answer *a, ch
     enum profd_status status = profd_conn_open(&options, &conn, &e);
 
     *a = (struct answer){.status = 0};
-    if (!status)
+    if (!status) {
         status = profd_query(conn, target, NULL, keep_piece, a, &e);
+    }
     profd_conn_close(conn);
-    if (status)
+    if (status) {
         snprintf(why, 512, "%s: %s", target, e.sentence);
+    }
     return !status;
 }
 
@@ -54,8 +58,9 @@ uint8_t *judge_note(const struct stream *s)
 {
     uint8_t *states = malloc(STREAM_IDS);
 
-    for (uint32_t i = 0; states && i < STREAM_IDS; i++)
+    for (uint32_t i = 0; states && i < STREAM_IDS; i++) {
         states[i] = s->state[i];
+    }
     return states;
 }
 
@@ -70,27 +75,30 @@ static uint32_t limit_of(const struct stream *s)
 {
     uint32_t most = 0;
 
-    for (unsigned i = 0; i < STREAM_LANES; i++)
+    for (unsigned i = 0; i < STREAM_LANES; i++) {
         most = s->lanes[i].next > most ? s->lanes[i].next : most;
+    }
     return most * STREAM_LANES < STREAM_IDS ? most * STREAM_LANES : STREAM_IDS;
 }
 
 static void share_one(struct shares *h, uint64_t *column, uint64_t n, uint64_t count)
 {
-    if (n < h->limit)
+    if (n < h->limit) {
         column[n] += count;
-    else
+    } else {
         h->strange++;
+    }
 }
 
 static void share_arc(struct shares *h, uint64_t to, uint64_t calls)
 {
-    if (to == STREAM_SHARED_CALLEE)
+    if (to == STREAM_SHARED_CALLEE) {
         h->everybody += calls;
-    else if (to >= STREAM_SECOND && to < STREAM_SECOND + 16 * (uint64_t)STREAM_IDS)
+    } else if (to >= STREAM_SECOND && to < STREAM_SECOND + 16 * (uint64_t)STREAM_IDS) {
         share_one(h, h->second, (to - STREAM_SECOND) / 16, calls);
-    else if (to >= STREAM_LOW && to < STREAM_HIGH)
+    } else if (to >= STREAM_LOW && to < STREAM_HIGH) {
         share_one(h, h->first, (to - STREAM_LOW) / 16, calls);
+    }
 }
 
 static bool read_shares(const struct answer *a, struct shares *h, char why[512])
@@ -98,8 +106,9 @@ static bool read_shares(const struct answer *a, struct shares *h, char why[512])
     struct counts c;
     struct profd_error e = {""};
 
-    if (a->status == 404)
+    if (a->status == 404) {
         return true; /* nothing was stored yet */
+    }
     if (a->status != 200) {
         snprintf(why, 512, "the sum was refused with %d: %.200s", a->status, a->bytes ? (const char *)a->bytes : "");
         return false;
@@ -108,13 +117,16 @@ static bool read_shares(const struct answer *a, struct shares *h, char why[512])
         snprintf(why, 512, "the sum cannot be read: %.200s", e.sentence);
         return false;
     }
-    for (uint32_t i = 0; i < c.arc_count; i++)
+    for (uint32_t i = 0; i < c.arc_count; i++) {
         share_arc(h, c.to[i], c.calls[i]);
-    for (uint32_t i = 0; i < c.histogram_count; i++)
-        for (uint32_t j = 0; j < c.histograms[i].used; j++)
+    }
+    for (uint32_t i = 0; i < c.histogram_count; i++) {
+        for (uint32_t j = 0; j < c.histograms[i].used; j++) {
             share_one(h, h->ticks,
                       c.histograms[i].low == STREAM_LOW ? c.bin_index[c.histograms[i].first + j] : STREAM_IDS,
                       c.bin_ticks[c.histograms[i].first + j]);
+        }
+    }
     counts_done(&c);
     return true;
 }
@@ -136,11 +148,11 @@ static void judge_upload(const struct stream *s, const struct shares *h, uint32_
     const uint64_t times = h->first[n] / stream_first_calls(n);
 
     if (h->first[n] != times * stream_first_calls(n) || h->second[n] != times * stream_second_calls(n) ||
-        h->ticks[n] != times * stream_ticks(n))
+        h->ticks[n] != times * stream_ticks(n)) {
         v->half++;
-    else if (times > 1)
+    } else if (times > 1) {
         v->doubled++;
-    else if (times == 0 && (acked == STREAM_ACKED || (whole && now != STREAM_NEW))) {
+    } else if (times == 0 && (acked == STREAM_ACKED || (whole && now != STREAM_NEW))) {
         if (may_be_retired(s, n)) {
             v->retired++;
             v->retired_calls += stream_calls(n);
@@ -148,8 +160,9 @@ static void judge_upload(const struct stream *s, const struct shares *h, uint32_
             v->lost++;
         }
     }
-    if (times && now == STREAM_NEW)
+    if (times && now == STREAM_NEW) {
         v->strange++;
+    }
     v->present += times;
 }
 
@@ -166,12 +179,15 @@ bool judge_sums(const struct daemon *d, const struct stream *s, const uint8_t *a
         ok = read_shares(&a, h, why);
     }
     *v = (struct verdict){.present = 0};
-    for (uint32_t n = 0; ok && n < h->limit; n++)
+    for (uint32_t n = 0; ok && n < h->limit; n++) {
         judge_upload(s, h, n, acked[n], whole, v);
-    if (ok && h->everybody != v->present)
+    }
+    if (ok && h->everybody != v->present) {
         v->half++;
-    if (ok)
+    }
+    if (ok) {
         v->strange += h->strange;
+    }
     free(a.bytes);
     free(h);
     return ok;
@@ -184,8 +200,9 @@ static uint64_t find_metric(const struct answer *a, const char *name)
 
     for (const char *line = (const char *)a->bytes; line && *line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (!strncmp(line, name, n) && line[n] == ' ')
+        if (!strncmp(line, name, n) && line[n] == ' ') {
             return strtoull(line + n + 1, NULL, 10);
+        }
     }
     return UINT64_MAX;
 }
@@ -201,8 +218,9 @@ bool judge_totals(const struct daemon *d, const struct stream *s, struct verdict
 
     v->rollups = find_metric(&a, "profd_rollups");
     free(a.bytes);
-    if (!ok)
+    if (!ok) {
         return false;
+    }
     snprintf(why, 512,
              "%llu accepted, %llu stored, %llu retired with %llu calls by the ledger; in the sums %llu of %llu, "
              "without %llu with %llu calls",
@@ -237,10 +255,11 @@ bool judge_add(struct tally *t, const struct verdict *v, const char *where)
     t->lost += v->lost;
     t->doubled += v->doubled;
     t->half += v->half + v->strange;
-    if (v->lost || v->doubled || v->half || v->strange)
+    if (v->lost || v->doubled || v->half || v->strange) {
         printf("# %s: %llu lost, %llu double, %llu half there, %llu never sent; %llu are there\n", where,
                (unsigned long long)v->lost, (unsigned long long)v->doubled, (unsigned long long)v->half,
                (unsigned long long)v->strange, (unsigned long long)v->present);
+    }
     return !v->lost && !v->doubled && !v->half && !v->strange;
 }
 

@@ -23,8 +23,9 @@ static bool live_and_die(struct run *r, const struct habit *h)
     struct campaign *c = r->campaign;
     bool ok = true;
 
-    if (!daemon_start(&r->daemon))
+    if (!daemon_start(&r->daemon)) {
         return false;
+    }
     if (h->old || campaign_roll(c, 4) == 0) {
         daemon_pause_us(campaign_roll(c, 15000));
     } else {
@@ -33,8 +34,9 @@ static bool live_and_die(struct run *r, const struct habit *h)
             daemon_show_log(&r->daemon);
             return false;
         }
-        if (campaign_roll(c, 8) == 0)
+        if (campaign_roll(c, 8) == 0) {
             ok = run_look(r);
+        }
         daemon_pause_us(campaign_roll(c, h->life_us));
     }
     daemon_kill(&r->daemon);
@@ -44,12 +46,15 @@ static bool live_and_die(struct run *r, const struct habit *h)
 
 static bool kill_often(struct run *r, const struct habit *h, unsigned kills)
 {
-    if (!run_accustom(r, h))
+    if (!run_accustom(r, h)) {
         return false;
+    }
     r->client = stream_start(r->stream);
-    for (unsigned i = 0; i < kills; i++)
-        if (!live_and_die(r, h))
+    for (unsigned i = 0; i < kills; i++) {
+        if (!live_and_die(r, h)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -65,8 +70,9 @@ static void kill_habit(struct campaign *c, const struct habit *h, unsigned kills
         const unsigned n = kills - done < each ? kills - done : each;
         struct run r;
 
-        if (!run_open(&r, c, "kills") || !kill_often(&r, h, n) || !run_settle(&r, h->name))
+        if (!run_open(&r, c, "kills") || !kill_often(&r, h, n) || !run_settle(&r, h->name)) {
             bad++;
+        }
         run_close(&r);
         done += n;
     }
@@ -83,8 +89,9 @@ void campaign_kills(struct campaign *c, unsigned kills)
 {
     const unsigned tenth = kills / 10;
 
-    for (unsigned i = 1; i < HABITS; i++)
+    for (unsigned i = 1; i < HABITS; i++) {
         kill_habit(c, &habits[i], tenth);
+    }
     kill_habit(c, &habits[HABIT_PLAIN], kills - (HABITS - 1) * tenth);
 }
 
@@ -99,11 +106,13 @@ static void try_control(struct campaign *c, bool early, bool forgetful, struct t
         r.stream->early = early;
         r.stream->forgetful = forgetful;
         r.client = stream_start(r.stream);
-        for (unsigned i = 0; i < 30 && !apart.tally.lost && !apart.tally.doubled; i++)
+        for (unsigned i = 0; i < 30 && !apart.tally.lost && !apart.tally.doubled; i++) {
             live_and_die(&r, &habits[HABIT_PLAIN]);
+        }
         if (daemon_start(&r.daemon) && daemon_await(&r.daemon, 20000)) {
-            if (forgetful)
+            if (forgetful) {
                 stream_settle(r.stream, 5000);
+            }
             run_look(&r);
         }
     }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/identity.h"
+#include "lib/identity.h"
 #include "tests/crash/place.h"
 
 #define TEXT_MOST (1u << 20)
@@ -19,10 +19,12 @@ static char *read_text(const char *path)
     char *text = calloc(1, TEXT_MOST);
     const size_t n = f && text ? fread(text, 1, TEXT_MOST - 1, f) : 0;
 
-    if (f)
+    if (f) {
         fclose(f);
-    if (n)
+    }
+    if (n) {
         return text;
+    }
     free(text);
     return NULL;
 }
@@ -46,8 +48,9 @@ bool old_make(const char *path, const char *folder)
              machine, geteuid(), geteuid(), geteuid(), geteuid(), geteuid());
     ok = text && sqlite3_open(file, &db) == SQLITE_OK && sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK &&
          sqlite3_exec(db, own, NULL, NULL, NULL) == SQLITE_OK;
-    if (!ok)
+    if (!ok) {
         printf("# %s: %s\n", path, text ? sqlite3_errmsg(db) : "cannot be read");
+    }
     sqlite3_close(db);
     free(text);
     return ok;
@@ -61,6 +64,7 @@ void old_continue(struct stream *s)
         s->lanes[i].next = OLD_UPLOADS / STREAM_LANES;
         s->lanes[i].acked = OLD_UPLOADS / STREAM_LANES;
     }
-    for (unsigned i = 0; i < OLD_UPLOADS; i++)
+    for (unsigned i = 0; i < OLD_UPLOADS; i++) {
         s->state[i] = STREAM_ACKED;
+    }
 }

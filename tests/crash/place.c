@@ -40,14 +40,17 @@ static void remove_level(const char *folder, int levels)
     char path[PLACE_PATH];
 
     for (struct dirent *entry; d && (entry = readdir(d));) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) {
             continue;
+        }
         place_join(path, folder, entry->d_name);
-        if (unlink(path) && levels > 0)
+        if (unlink(path) && levels > 0) {
             remove_level(path, levels - 1);
+        }
     }
-    if (d)
+    if (d) {
         closedir(d);
+    }
     rmdir(folder);
 }
 
@@ -68,13 +71,15 @@ static bool copy_piece(int from, int to, off_t at, off_t end)
 
         if (n < 0 && errno == EXDEV) {
             n = pread(from, block, most < sizeof block ? most : sizeof block, in);
-            if (n > 0 && pwrite(to, block, (size_t)n, out) != n)
+            if (n > 0 && pwrite(to, block, (size_t)n, out) != n) {
                 return false;
+            }
             in += n > 0 ? n : 0;
             out = in;
         }
-        if (n <= 0)
+        if (n <= 0) {
             return false;
+        }
     }
     return true;
 }
@@ -85,13 +90,15 @@ static bool copy_data(int from, int to)
     const off_t end = lseek(from, 0, SEEK_END);
     off_t at = 0, data;
 
-    if (end < 0 || ftruncate(to, end))
+    if (end < 0 || ftruncate(to, end)) {
         return false;
+    }
     while (at < end && (data = lseek(from, at, SEEK_DATA)) >= 0) {
         const off_t hole = lseek(from, data, SEEK_HOLE);
 
-        if (hole < 0 || !copy_piece(from, to, data, hole))
+        if (hole < 0 || !copy_piece(from, to, data, hole)) {
             return false;
+        }
         at = hole;
     }
     return true;
@@ -102,10 +109,12 @@ bool place_copy_file(const char *from, const char *to)
     const int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool ok = in >= 0 && out >= 0 && copy_data(in, out);
 
-    if (in >= 0)
+    if (in >= 0) {
         close(in);
-    if (out >= 0 && close(out))
+    }
+    if (out >= 0 && close(out)) {
         ok = false;
+    }
     return ok;
 }
 
@@ -116,15 +125,18 @@ bool place_copy(const char *from, const char *to)
     bool ok = d != NULL;
     struct stat st;
 
-    if (mkdir(to, 0700) && errno != EEXIST)
+    if (mkdir(to, 0700) && errno != EEXIST) {
         ok = false;
+    }
     for (struct dirent *entry; ok && (entry = readdir(d));) {
         place_join(a, from, entry->d_name);
-        if (!stat(a, &st) && S_ISREG(st.st_mode))
+        if (!stat(a, &st) && S_ISREG(st.st_mode)) {
             ok = place_copy_file(a, place_join(b, to, entry->d_name));
+        }
     }
-    if (d)
+    if (d) {
         closedir(d);
+    }
     return ok;
 }
 
@@ -142,8 +154,9 @@ int place_run(const char *const argv[])
         execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
         return -1;
+    }
     return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
 }
 

@@ -36,18 +36,22 @@ static bool make_seed(struct run *r, const struct habit *h)
 
     place_join(path, r->daemon.state, "profd.db-wal");
     r->stream->in_flight = 4;
-    if (!run_accustom(r, h))
+    if (!run_accustom(r, h)) {
         return false;
+    }
     r->client = stream_start(r->stream);
-    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000))
+    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000)) {
         return false;
+    }
     for (unsigned i = 0; i < 60000 && st.st_size < LOG_BYTES; i++) {
         daemon_pause_us(1000);
-        if (stat(path, &st))
+        if (stat(path, &st)) {
             st.st_size = 0;
+        }
     }
-    if (!stream_settle(r->stream, 20000))
+    if (!stream_settle(r->stream, 20000)) {
         return false;
+    }
     daemon_kill(&r->daemon);
     stream_stop(r->stream, r->client);
     r->client = 0;

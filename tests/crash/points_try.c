@@ -16,10 +16,12 @@ struct fault *points_share(const char *path)
     const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     struct fault *f = MAP_FAILED;
 
-    if (fd >= 0 && !ftruncate(fd, sizeof *f))
+    if (fd >= 0 && !ftruncate(fd, sizeof *f)) {
         f = mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
+    }
+    if (fd >= 0) {
         close(fd);
+    }
     return f == MAP_FAILED ? NULL : f;
 }
 
@@ -46,17 +48,20 @@ static bool attempt_open(struct attempt *a, struct campaign *c)
     struct run *r = &a->run;
     char socket[sizeof r->stream->socket];
 
-    if (!run_open(r, c, "point"))
+    if (!run_open(r, c, "point")) {
         return false;
+    }
     if (a->scene->begun) {
         memcpy(socket, r->stream->socket, sizeof socket);
         memcpy(r->stream, a->scene->begun, sizeof *r->stream);
         memcpy(r->stream->socket, socket, sizeof socket);
-        for (unsigned i = 0; i < STREAM_LANES; i++)
+        for (unsigned i = 0; i < STREAM_LANES; i++) {
             r->stream->lanes[i].idle = 0;
+        }
     }
-    if (!run_accustom(r, a->scene->habit))
+    if (!run_accustom(r, a->scene->habit)) {
         return false;
+    }
     r->stream->stop = 0;
     r->stream->in_flight = a->scene->pause_ns ? 1 : 4;
     r->stream->pause_ns = a->scene->pause_ns;
@@ -65,8 +70,9 @@ static bool attempt_open(struct attempt *a, struct campaign *c)
     r->daemon.preload = c->preload;
     r->daemon.fault = place_join(a->path, r->folder, "fault");
     a->fault = points_share(a->path);
-    if (!a->fault || (a->scene->seed && !place_copy(a->scene->seed, r->daemon.state)))
+    if (!a->fault || (a->scene->seed && !place_copy(a->scene->seed, r->daemon.state))) {
         return false;
+    }
     a->fault->kinds = a->way->kinds;
     a->fault->error = a->way->error;
     a->fault->at = a->n;
@@ -80,17 +86,21 @@ static bool demand_endurance(struct attempt *a, enum profd_status allowed)
     struct run *r = &a->run;
 
     if (a->way->action == FAULT_ON) { /* refused while it lasts, and answering questions */
-        for (unsigned i = 0; i < 2000 && r->stream->last_status == 0 && !stream_done(r->stream, 0); i++)
+        for (unsigned i = 0; i < 2000 && r->stream->last_status == 0 && !stream_done(r->stream, 0); i++) {
             daemon_pause_us(1000);
-        if (a->fault->hits && daemon_alive(&r->daemon) && !run_look(r))
+        }
+        if (a->fault->hits && daemon_alive(&r->daemon) && !run_look(r)) {
             return complain(a, "no answer while the disk is full");
+        }
         daemon_pause_us(10000);
         a->fault->action = FAULT_NONE;
     }
-    if (!stream_done(r->stream, SETTLE_MS))
+    if (!stream_done(r->stream, SETTLE_MS)) {
         return complain(a, daemon_alive(&r->daemon) ? "it does not go on by itself" : "it ended");
-    if (r->stream->last_status != 0 && r->stream->last_status != allowed)
+    }
+    if (r->stream->last_status != 0 && r->stream->last_status != allowed) {
         return complain(a, "the reason is not the one that was injected");
+    }
     return true;
 }
 
@@ -101,20 +111,25 @@ static bool demand_silence(struct attempt *a)
     uint64_t after;
 
     for (unsigned i = 0; i < 20000 && daemon_alive(&r->daemon) && r->stream->last_status == 0; i++) {
-        if (stream_done(r->stream, 0))
+        if (stream_done(r->stream, 0)) {
             return true; /* it came to nothing before the end */
+        }
         daemon_pause_us(500);
     }
-    if (a->way->managed)
+    if (a->way->managed) {
         return daemon_wait(&r->daemon, 10000) == 74 || complain(a, "under a supervisor it does not exit with 74");
-    if (r->stream->last_status != PROFD_IO)
+    }
+    if (r->stream->last_status != PROFD_IO) {
         return complain(a, "an input/output error is not said to be one");
+    }
     after = a->fault->operations;
     daemon_pause_us(20000);
-    if (!run_look(r))
+    if (!run_look(r)) {
         return complain(a, "questions are not answered any more");
-    if (daemon_stop(&r->daemon, 10000) < 0)
+    }
+    if (daemon_stop(&r->daemon, 10000) < 0) {
         return complain(a, "it does not stop properly");
+    }
     return a->fault->operations == after || complain(a, "it wrote again after an input/output error");
 }
 
@@ -123,8 +138,9 @@ static bool demand_words(struct attempt *a)
 {
     const int status = daemon_wait(&a->run.daemon, 10000);
 
-    if (a->n == 0)
+    if (a->n == 0) {
         return complain(a, "it does not start");
+    }
     return (status >= 70 && status <= 78) || complain(a, "it does not start, and its exit status says nothing");
 }
 
@@ -142,16 +158,19 @@ static bool demand(struct attempt *a)
 {
     const enum fault_action action = a->way->action;
 
-    if (!demand_start(a))
+    if (!demand_start(a)) {
         return false;
+    }
     a->run.client = stream_start(a->run.stream);
     if (action == FAULT_KILL || action == FAULT_KILL_TORN) {
-        for (unsigned i = 0; i < 20000 && daemon_alive(&a->run.daemon) && !stream_done(a->run.stream, 0); i++)
+        for (unsigned i = 0; i < 20000 && daemon_alive(&a->run.daemon) && !stream_done(a->run.stream, 0); i++) {
             daemon_pause_us(500);
+        }
         return true;
     }
-    if (action == FAULT_SHORT || action == FAULT_INTERRUPT || a->n == 0)
+    if (action == FAULT_SHORT || action == FAULT_INTERRUPT || a->n == 0) {
         return demand_endurance(a, PROFD_OK);
+    }
     return a->way->error == ENOSPC ? demand_endurance(a, PROFD_FULL) : demand_silence(a);
 }
 
@@ -166,23 +185,28 @@ bool points_try(struct campaign *c, struct scene *scene, const struct way *way, 
         ok = daemon_await(&r->daemon, 10000)
                  ? demand(&a)
                  : way->action == FAULT_KILL || way->action == FAULT_KILL_TORN || demand_words(&a);
-        if (daemon_alive(&r->daemon))
+        if (daemon_alive(&r->daemon)) {
             daemon_stop(&r->daemon, 10000);
-        if (!n)
+        }
+        if (!n) {
             scene->operations = a.fault->operations;
+        }
         *hit = a.fault->hits > 0;
         r->stream->stop = 0;
-        if (!r->client)
+        if (!r->client) {
             r->client = stream_start(r->stream);
+        }
         r->daemon.fault = NULL;
         r->daemon.managed = false;
-        if (ok && !run_settle(r, way->name))
+        if (ok && !run_settle(r, way->name)) {
             ok = complain(&a, "afterwards");
-        else if (ok)
+        } else if (ok) {
             c->tally.acknowledged -= before; /* once is enough */
+        }
     }
-    if (a.fault)
+    if (a.fault) {
         munmap(a.fault, sizeof *a.fault);
+    }
     run_close(r);
     return ok;
 }

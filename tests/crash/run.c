@@ -41,10 +41,11 @@ bool run_look(struct run *r)
     struct verdict v;
     bool ok = acked && judge_sums(&r->daemon, r->stream, acked, false, &v, why);
 
-    if (ok)
+    if (ok) {
         ok = judge_add(&r->campaign->tally, &v, r->folder);
-    else
+    } else {
         printf("# %s: %s\n", r->folder, why);
+    }
     r->checks++;
     free(acked);
     return ok;
@@ -63,8 +64,9 @@ static bool run_add_up(struct run *r, struct verdict *v, char why[512])
     uint8_t *acked = judge_note(r->stream);
     bool ok = false;
 
-    for (unsigned tries = 0; acked && !ok && tries < 5; tries++)
+    for (unsigned tries = 0; acked && !ok && tries < 5; tries++) {
         ok = judge_sums(&r->daemon, r->stream, acked, true, v, why) && judge_totals(&r->daemon, r->stream, v, why);
+    }
     free(acked);
     return ok;
 }
@@ -78,10 +80,12 @@ static bool run_compare(struct run *r, const char *what)
     bool ok = acked && judge_sums(&r->daemon, r->stream, acked, true, &v, why);
 
     free(acked);
-    if (!ok)
+    if (!ok) {
         return run_complain(r, what, why);
-    if (!judge_add(&r->campaign->tally, &v, what))
+    }
+    if (!judge_add(&r->campaign->tally, &v, what)) {
         ok = run_complain(r, what, "the sums are wrong");
+    }
     if (!judge_executable(&r->daemon, r->stream, why)) {
         r->campaign->tally.lost++;
         ok = run_complain(r, what, why);
@@ -102,19 +106,23 @@ bool run_settle(struct run *r, const char *what)
     char why[512] = "";
     bool ok = true;
 
-    if (!daemon_alive(&r->daemon) && !daemon_start(&r->daemon))
+    if (!daemon_alive(&r->daemon) && !daemon_start(&r->daemon)) {
         return run_complain(r, what, "profd cannot be started");
-    if (!daemon_await(&r->daemon, START_MS))
+    }
+    if (!daemon_await(&r->daemon, START_MS)) {
         return run_complain(r, what, "profd does not come up");
-    if (!stream_settle(r->stream, SETTLE_MS))
+    }
+    if (!stream_settle(r->stream, SETTLE_MS)) {
         return run_complain(r, what, r->stream->reason[0] ? r->stream->reason : "uploads are not acknowledged");
+    }
     ok = run_compare(r, what);
     for (unsigned i = 0; i < STREAM_LANES; i++) {
         t->repeated += r->stream->lanes[i].repeated;
         t->refused += r->stream->lanes[i].refused;
         t->doubled += r->stream->lanes[i].contradicted;
-        if (r->stream->lanes[i].rejected)
+        if (r->stream->lanes[i].rejected) {
             ok = run_complain(r, what, r->stream->reason);
+        }
     }
     t->acknowledged += stream_acked(r->stream);
     daemon_kill(&r->daemon);
@@ -127,8 +135,9 @@ bool run_settle(struct run *r, const char *what)
 
 void run_close(struct run *r)
 {
-    if (r->stream)
+    if (r->stream) {
         stream_stop(r->stream, r->client);
+    }
     daemon_kill(&r->daemon);
     stream_free(r->stream);
     place_remove(r->folder);

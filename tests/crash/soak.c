@@ -52,8 +52,9 @@ static void growth_add(struct growth *g, pid_t pid, double at)
         g->seconds[g->n] = at;
         g->bytes[g->n++] = (double)resident * (double)sysconf(_SC_PAGESIZE);
     }
-    if (f)
+    if (f) {
         fclose(f);
+    }
 }
 
 /* Bytes a second, of the second half: what a process takes when it begins is no growth. */
@@ -82,8 +83,9 @@ static void ask_for_ever(struct soak *k)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (none) {
-        if (judge_sums(&k->run.daemon, k->run.stream, none, false, &v, why))
+        if (judge_sums(&k->run.daemon, k->run.stream, none, false, &v, why)) {
             ++*k->answered;
+        }
         daemon_pause_us(20000);
     }
     _exit(0);
@@ -102,8 +104,9 @@ static void set_clock(struct soak *k, const char *offset)
     char text[64];
     const int n = snprintf(text, sizeof text, "%s\n", offset);
 
-    if (place_write(k->clock, text, (size_t)n))
+    if (place_write(k->clock, text, (size_t)n)) {
         k->jumps++;
+    }
 }
 
 static bool soak_open(struct soak *k, struct campaign *c)
@@ -112,23 +115,27 @@ static bool soak_open(struct soak *k, struct campaign *c)
         .name = "soak", .options = {"--raw-age", "1s", "--raw-bytes", "1M", "--keep-age", "0"}, .hours = 100};
     struct run *r = &k->run;
 
-    if (!run_open(r, c, "soak") || !run_accustom(r, &habit))
+    if (!run_open(r, c, "soak") || !run_accustom(r, &habit)) {
         return false;
+    }
     k->answered = mmap(NULL, sizeof *k->answered, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (k->answered == MAP_FAILED)
+    if (k->answered == MAP_FAILED) {
         return false;
+    }
     place_join(k->clock, r->folder, "clock");
     r->daemon.clock_library = find_clock();
     r->daemon.clock = k->clock;
     set_clock(k, "+0");
     r->stream->pause_ns = 3000000;
     r->stream->most = UPLOADS_MOST;
-    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000))
+    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000)) {
         return false;
+    }
     r->client = stream_start(r->stream);
     k->asker = fork();
-    if (k->asker == 0)
+    if (k->asker == 0) {
         ask_for_ever(k);
+    }
     return true;
 }
 
@@ -144,8 +151,9 @@ static void soak_live(struct soak *k, double length)
         daemon_pause_us(PERIOD_MS * 1000);
         if (at < length / 2) {
             /* A tenth of them is enough for hours. */
-            if (length < 100 || beat % (unsigned)(length / 100 * 3 + 1) == 0)
+            if (length < 100 || beat % (unsigned)(length / 100 * 3 + 1) == 0) {
                 growth_add(&k->growth, r->daemon.pid, at);
+            }
         } else if (beat % 20 == 0) {
             if (campaign_roll(r->campaign, 2)) {
                 k->ok = daemon_stop(&r->daemon, 10000) == 0;
@@ -159,8 +167,9 @@ static void soak_live(struct soak *k, double length)
             set_clock(k, offsets[campaign_roll(r->campaign, 5)]);
         }
         beat++;
-        if (!daemon_alive(&r->daemon))
+        if (!daemon_alive(&r->daemon)) {
             k->ok = false;
+        }
     }
 }
 
@@ -171,19 +180,23 @@ void campaign_soak(struct campaign *c, unsigned length)
 
     k = (struct soak){.ok = true};
     k.ok = soak_open(&k, c);
-    if (k.ok)
+    if (k.ok) {
         soak_live(&k, length);
-    if (!k.ok)
+    }
+    if (!k.ok) {
         daemon_show_log(&k.run.daemon);
-    if (k.run.daemon.clock_library)
+    }
+    if (k.run.daemon.clock_library) {
         set_clock(&k, "+0");
+    }
     if (k.asker > 0) {
         kill(k.asker, SIGKILL);
         waitpid(k.asker, NULL, 0);
     }
     k.ok = k.ok && run_settle(&k.run, "soak");
-    for (size_t i = 0; i < k.growth.n; i++)
+    for (size_t i = 0; i < k.growth.n; i++) {
         most = k.growth.bytes[i] > most ? k.growth.bytes[i] : most;
+    }
     judge_point(&c->tally, k.ok && k.answered && *k.answered > 0 && most < 512e6,
                 "soak: %u s, %llu reports, %u stops, %u kills, %u clock jumps, at most %.1f MiB, growing by %.2f MiB "
                 "an hour: sums exact",

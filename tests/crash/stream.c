@@ -28,8 +28,9 @@ struct stream *stream_new(const char *socket)
     struct timespec now;
     struct profd_id id;
 
-    if (s == MAP_FAILED)
+    if (s == MAP_FAILED) {
         return NULL;
+    }
     clock_gettime(CLOCK_REALTIME, &now);
     s->base = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     s->in_flight = 16;
@@ -51,8 +52,9 @@ struct stream *stream_new(const char *socket)
 
 void stream_free(struct stream *s)
 {
-    if (s)
+    if (s) {
         munmap(s, sizeof *s);
+    }
 }
 
 pid_t stream_start(struct stream *s)
@@ -62,11 +64,13 @@ pid_t stream_start(struct stream *s)
 
     s->quit = 0;
     pid = fork();
-    if (pid != 0)
+    if (pid != 0) {
         return pid;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != parent) {
         _exit(1);
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     _exit(stream_run(s));
@@ -76,8 +80,9 @@ uint64_t stream_acked(const struct stream *s)
 {
     uint64_t n = 0;
 
-    for (unsigned i = 0; i < STREAM_LANES; i++)
+    for (unsigned i = 0; i < STREAM_LANES; i++) {
         n += s->lanes[i].acked;
+    }
     return n;
 }
 
@@ -88,10 +93,12 @@ bool stream_done(const struct stream *s, unsigned ms)
     for (unsigned waited = 0;; waited++) {
         unsigned idle = 0;
 
-        for (unsigned i = 0; i < STREAM_LANES; i++)
+        for (unsigned i = 0; i < STREAM_LANES; i++) {
             idle += s->lanes[i].idle;
-        if (idle == STREAM_LANES || waited >= ms)
+        }
+        if (idle == STREAM_LANES || waited >= ms) {
             return idle == STREAM_LANES;
+        }
         nanosleep(&pause, NULL);
     }
 }
@@ -105,6 +112,7 @@ bool stream_settle(struct stream *s, unsigned ms)
 void stream_stop(struct stream *s, pid_t pid)
 {
     s->quit = 1;
-    if (pid > 0)
+    if (pid > 0) {
         waitpid(pid, NULL, 0);
+    }
 }

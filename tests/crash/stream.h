@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/profd.h"
+#include "profd.h"
 
 #define STREAM_IDS (1u << 20) /* uploads of one database */
 #define STREAM_LANES 3u       /* connections, each a sender of its own */

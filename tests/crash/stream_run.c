@@ -59,8 +59,9 @@ static enum profd_status fill_arcs(struct profd_upload *u, uint32_t n)
     enum profd_status status = PROFD_OK;
     uint64_t noise = n + 1;
 
-    for (size_t i = 0; i < sizeof arcs / sizeof *arcs && !status; i++)
+    for (size_t i = 0; i < sizeof arcs / sizeof *arcs && !status; i++) {
         status = profd_upload_add_arc(u, &arcs[i], NULL);
+    }
     for (uint32_t i = 0; n % 16 == 0 && i < STREAM_BULK && !status; i++) {
         struct profd_arc arc = {.to_build = 1, .calls = 1};
 
@@ -88,18 +89,24 @@ static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
     enum profd_status status = profd_upload_new(&u, NULL);
 
     snprintf(shard, sizeof shard, "%u", n % 4);
-    if (!status)
+    if (!status) {
         status = profd_upload_add_build(u, STREAM_BUILD, "/opt/campaign", &index, NULL);
-    if (!status)
+    }
+    if (!status) {
         status = profd_upload_add_build(u, STREAM_LIBRARY, "/opt/libcampaign.so", &index, NULL);
-    if (!status && n % 64 == 63)
+    }
+    if (!status && n % 64 == 63) {
         status = profd_upload_add_build(u, s->executable, "/opt/plugin.so", &index, NULL);
-    if (!status)
+    }
+    if (!status) {
         status = profd_upload_add_label(u, "shard", shard, NULL);
-    if (!status)
+    }
+    if (!status) {
         status = profd_upload_add_histogram(u, &h, NULL);
-    if (!status)
+    }
+    if (!status) {
         status = fill_arcs(u, n);
+    }
     if (!status) {
         profd_upload_set_window(u, (uint64_t)stream_end(s, n) - 1000000, (uint64_t)stream_end(s, n));
         return u;
@@ -111,17 +118,19 @@ static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
 static void drop_connection(struct lane *l)
 {
     profd_client_free(l->client);
-    if (l->fd >= 0)
+    if (l->fd >= 0) {
         close(l->fd);
+    }
     l->client = NULL;
     l->fd = -1;
     l->executable_tag = 0;
     for (unsigned i = l->due_count; i > 0; i--) {
         /* Who was told "acknowledged" does not send again. */
-        if (l->stream->early && l->due[i - 1].sent)
+        if (l->stream->early && l->due[i - 1].sent) {
             l->due[i - 1] = l->due[--l->due_count];
-        else
+        } else {
             l->due[i - 1].sent = false;
+        }
     }
 }
 
@@ -132,8 +141,9 @@ static void connect_lane(struct lane *l)
     memcpy(a.sun_path, l->stream->socket, sizeof a.sun_path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0 || connect(l->fd, (const struct sockaddr *)&a, sizeof a) ||
-        profd_client_new("crash campaign", &l->client, NULL))
+        profd_client_new("crash campaign", &l->client, NULL)) {
         drop_connection(l);
+    }
 }
 
 static bool send_due(struct lane *l, struct due *d)
@@ -142,19 +152,23 @@ static bool send_due(struct lane *l, struct due *d)
     struct profd_id id = {.sequence = d->number / STREAM_LANES + 1};
     enum profd_status status;
 
-    if (!u)
+    if (!u) {
         return false;
+    }
     memcpy(id.sender, l->shared->sender, sizeof id.sender);
-    if (l->stream->forgetful)
+    if (l->stream->forgetful) {
         id.sender[0] ^= (uint8_t)d->attempts;
+    }
     d->attempts++;
     status = profd_client_send_upload(l->client, u, &id, &d->tag, NULL);
     profd_upload_free(u);
-    if (status)
+    if (status) {
         return false;
+    }
     d->sent = true;
-    if (!d->acked_before)
+    if (!d->acked_before) {
         l->stream->state[d->number] = l->stream->early ? STREAM_ACKED : STREAM_SENT;
+    }
     return true;
 }
 
@@ -164,8 +178,9 @@ static bool begin_upload(struct lane *l)
     struct due *d = &l->due[l->due_count];
     const uint32_t next = l->shared->next;
 
-    if (l->stream->stop || l->due_count >= l->stream->in_flight || l->due_count == LANE_MOST)
+    if (l->stream->stop || l->due_count >= l->stream->in_flight || l->due_count == LANE_MOST) {
         return false;
+    }
     if (next && roll(l, 32) == 0) {
         const uint32_t old = roll(l, next) * STREAM_LANES + l->index;
 
@@ -175,8 +190,9 @@ static bool begin_upload(struct lane *l)
             return true;
         }
     }
-    if (next >= l->stream->most / STREAM_LANES)
+    if (next >= l->stream->most / STREAM_LANES) {
         return false;
+    }
     *d = (struct due){.number = next * STREAM_LANES + l->index};
     l->stream->state[d->number] = STREAM_SENT; /* before it leaves: the judge looks at any time */
     l->shared->next = next + 1;
@@ -187,10 +203,11 @@ static bool begin_upload(struct lane *l)
 /* Everything due goes out, what failed before in random order. */
 static void send_all(struct lane *l)
 {
-    if (clock_ms() < l->wait_until)
+    if (clock_ms() < l->wait_until) {
         return;
-    while (begin_upload(l))
-        ;
+    }
+    while (begin_upload(l)) {
+    }
     for (unsigned i = l->due_count; i > 1; i--) {
         const unsigned j = roll(l, i);
         const struct due swap = l->due[i - 1];
@@ -198,17 +215,20 @@ static void send_all(struct lane *l)
         l->due[i - 1] = l->due[j];
         l->due[j] = swap;
     }
-    for (unsigned i = 0; i < l->due_count; i++)
-        if (!l->due[i].sent && !send_due(l, &l->due[i]))
+    for (unsigned i = 0; i < l->due_count; i++) {
+        if (!l->due[i].sent && !send_due(l, &l->due[i])) {
             return;
+        }
+    }
 }
 
 static void note_ack(struct lane *l, struct due *d, bool duplicate)
 {
     if (d->acked_before) {
         l->shared->repeated++;
-        if (!duplicate)
+        if (!duplicate) {
             l->shared->contradicted++;
+        }
     } else {
         l->stream->state[d->number] = STREAM_ACKED;
         l->shared->acked++;
@@ -221,8 +241,9 @@ static void note_refusal(struct lane *l, struct due *d, const struct profd_event
     struct stream *s = l->stream;
 
     l->shared->refused++;
-    if (!event->retry)
+    if (!event->retry) {
         l->shared->rejected++;
+    }
     s->last_status = event->status;
     snprintf(s->reason, sizeof s->reason, "%s", event->sentence);
     d->sent = false;
@@ -233,10 +254,11 @@ static void answer_want(struct lane *l, const struct profd_event *event)
 {
     struct profd_executable *x = NULL;
 
-    if (!strcmp(event->build_id, l->stream->executable) && !profd_executable_open("/proc/self/exe", &x, NULL))
+    if (!strcmp(event->build_id, l->stream->executable) && !profd_executable_open("/proc/self/exe", &x, NULL)) {
         profd_client_send_object(l->client, event, x, &l->executable_tag, NULL);
-    else
+    } else {
         profd_client_send_decline(l->client, event, "it has none", NULL);
+    }
     profd_executable_free(x);
 }
 
@@ -247,20 +269,23 @@ static void take_event(struct lane *l, const struct profd_event *event)
         return;
     }
     if (l->executable_tag && event->tag == l->executable_tag) {
-        if (event->kind == PROFD_EVENT_ACK)
+        if (event->kind == PROFD_EVENT_ACK) {
             l->stream->executable_acked = 1;
+        }
         l->executable_tag = 0;
         return;
     }
     for (unsigned i = 0; i < l->due_count; i++) {
         struct due *d = &l->due[i];
 
-        if (!d->sent || d->tag != event->tag)
+        if (!d->sent || d->tag != event->tag) {
             continue;
-        if (event->kind == PROFD_EVENT_ACK)
+        }
+        if (event->kind == PROFD_EVENT_ACK) {
             note_ack(l, d, event->duplicate);
-        else if (event->kind == PROFD_EVENT_NACK)
+        } else if (event->kind == PROFD_EVENT_NACK) {
             note_refusal(l, d, event);
+        }
         return;
     }
 }
@@ -272,13 +297,16 @@ static bool receive(struct lane *l)
     struct profd_event event;
     const ssize_t n = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         return false;
-    if (n > 0 && profd_client_feed(l->client, bytes, (size_t)n, NULL))
+    }
+    if (n > 0 && profd_client_feed(l->client, bytes, (size_t)n, NULL)) {
         return false;
+    }
     while (profd_client_next(l->client, &event)) {
-        if (event.kind == PROFD_EVENT_CLOSED)
+        if (event.kind == PROFD_EVENT_CLOSED) {
             return false;
+        }
         take_event(l, &event);
     }
     return true;
@@ -317,24 +345,29 @@ static bool transmit(struct lane *l)
         ssize_t sent;
 
         profd_client_output(l->client, &bytes, &n, fds, &fd_count);
-        if (n == 0)
+        if (n == 0) {
             return true;
+        }
         sent = send_piece(l->fd, bytes, n, fds, fd_count);
-        if (sent <= 0)
+        if (sent <= 0) {
             return sent < 0 && (errno == EAGAIN || errno == EINTR);
+        }
         profd_client_sent(l->client, (size_t)sent);
     }
 }
 
 static void step_lane(struct lane *l)
 {
-    if (!l->client)
+    if (!l->client) {
         connect_lane(l);
-    if (!l->client)
+    }
+    if (!l->client) {
         return;
+    }
     send_all(l);
-    if (!transmit(l) || !receive(l))
+    if (!transmit(l) || !receive(l)) {
         drop_connection(l);
+    }
 }
 
 static void wait_lanes(struct lane *lanes)
@@ -348,12 +381,14 @@ static void wait_lanes(struct lane *lanes)
         int fds[2];
 
         p[i] = (struct pollfd){.fd = lanes[i].fd, .events = POLLIN};
-        if (lanes[i].client)
+        if (lanes[i].client) {
             profd_client_output(lanes[i].client, &bytes, &n, fds, &fd_count);
-        else
+        } else {
             timeout = 1;
-        if (n)
+        }
+        if (n) {
             p[i].events |= POLLOUT;
+        }
     }
     poll(p, STREAM_LANES, timeout);
     if (lanes[0].stream->pause_ns) {
@@ -367,12 +402,13 @@ int stream_run(struct stream *s)
 {
     static struct lane lanes[STREAM_LANES];
 
-    for (unsigned i = 0; i < STREAM_LANES; i++)
+    for (unsigned i = 0; i < STREAM_LANES; i++) {
         lanes[i] = (struct lane){.stream = s,
                                  .shared = &s->lanes[i],
                                  .fd = -1,
                                  .index = i,
                                  .random = UINT64_C(0x9e3779b97f4a7c15) * (i + 1 + (uint64_t)getpid())};
+    }
     while (!s->quit) {
         for (unsigned i = 0; i < STREAM_LANES; i++) {
             step_lane(&lanes[i]);
@@ -380,7 +416,8 @@ int stream_run(struct stream *s)
         }
         wait_lanes(lanes);
     }
-    for (unsigned i = 0; i < STREAM_LANES; i++)
+    for (unsigned i = 0; i < STREAM_LANES; i++) {
         drop_connection(&lanes[i]);
+    }
     return 0;
 }

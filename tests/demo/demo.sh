@@ -1,5 +1,6 @@
 #!/bin/bash
-# make demo: profd on a temporary folder, a small fleet of real processes, the reports. Nothing outside the folder is touched.
+# make demo: profd on a temporary folder, a small fleet of real processes, the reports. Nothing outside the folder is
+# touched.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 B=${PROFD_BUILD:-build/plain}
@@ -20,7 +21,8 @@ ls "$work/programs" | grep -v '\.mod$' | tr '\n' ' '; echo
 
 say "Starting profd on a temporary SQLite file"
 for port in 7654 17654 27654 37654; do
-    "$B/profd" --state-dir "$work/db" --socket "$PROFD_SOCKET" --http-socket "$work/http.sock" --http "127.0.0.1:$port" \
+    "$B/profd" --state-dir "$work/db" --socket "$PROFD_SOCKET" --http-socket "$work/http.sock" \
+        --http "127.0.0.1:$port" \
         --harvest-interval 1s --http-open 2>"$work/profd.log" &
     daemon=$!
     for _ in $(seq 100); do
@@ -67,7 +69,8 @@ done < <(fleet)
 for job in $(jobs -rp); do [ "$job" = "$daemon" ] || wait "$job" || true; done
 if ls "$work"/runs/*/failed >/dev/null 2>&1; then echo "an upload failed" >&2; exit 1; fi
 programs=$(fleet | awk '{print $4}' | sort -u | wc -l)
-printf '%d processes of %d programs in %.1f s\n' "$processes" "$programs" "$(echo "$(date +%s.%N) $began" | awk '{print $1 - $2}')"
+printf '%d processes of %d programs in %.1f s\n' "$processes" "$programs" \
+    "$(echo "$(date +%s.%N) $began" | awk '{print $1 - $2}')"
 
 say "profctl builds"
 "$B/profctl" builds
@@ -107,10 +110,12 @@ done
 kill -9 "$(pgrep -P "$live" shop)" && wait "$live" || echo "it was killed: exit status $?"
 live=
 "$B/profctl" report "$work/shop" --flat
-echo "4 threads × 1,000,000 orders: each with one price of its own and 0 to 6 discounts, which ask for a price, too. None is missing."
+echo "4 threads × 1,000,000 orders: each with one price of its own and 0 to 6 discounts, which ask for a price, too." \
+    "None is missing."
 
 say "Where dashboards read"
-id=$("$B/profctl" report "$work/programs/cycle" --json | tr ',' '\n' | sed -n 's/.*"build_id": *"\([0-9a-f]*\)".*/\1/p' | head -1)
+id=$("$B/profctl" report "$work/programs/cycle" --json | tr ',' '\n' |
+    sed -n 's/.*"build_id": *"\([0-9a-f]*\)".*/\1/p' | head -1)
 address="http://127.0.0.1:$port/api/v1/builds/$id/report"
 echo "dashboard    http://127.0.0.1:$port/"
 echo "JSON report  $address"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/profd.h"
+#include "profd.h"
 #include "proto/frame.h"
 #include "proto/message.h"
 
@@ -48,7 +48,7 @@ static struct profd_client *client_open(void)
     struct profd_client *c;
     uint8_t *frame;
     size_t n;
-    m.as.welcome = (struct message_welcome){FRAME_VERSION, 1 << 20, 8, "d"};
+    m.as.welcome = (struct message_welcome){FRAME_VERSION, 1 << 20, 8, "d", 1, 0};
     if (profd_client_new("fuzz", &c, NULL) != PROFD_OK || message_encode(&m, 0, 1, &frame, &n, NULL) != PROFD_OK) {
         abort();
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/http_reply.h"
+#include "lib/http_reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -23,8 +23,9 @@ struct input {
 static uint64_t number(const uint8_t *p, unsigned n)
 {
     uint64_t value = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         value |= (uint64_t)p[i] << 8 * i;
+    }
     return value;
 }
 
@@ -38,15 +39,17 @@ static uint64_t address(const uint8_t *p)
 static void add_symbol(struct input *in, const uint8_t *p)
 {
     struct object *o = &in->object;
-    if (o->symbol_count == MOST)
+    if (o->symbol_count == MOST) {
         return;
+    }
     struct object_symbol *s = &in->symbols[o->symbol_count++];
     *s = (struct object_symbol){.address = address(p + 1), .bind = p[4] % 4, .type = p[5] % 5, .flags = p[6] % 8};
     s->name = s->demangled = o->name_bytes;
     memcpy(in->names + o->name_bytes, p + 7, 9);
     o->name_bytes += 10;
-    if ((p[6] & 8) != 0)
+    if ((p[6] & 8) != 0) {
         s->file = s->name;
+    }
 }
 
 static void add_counts(struct input *in, const uint8_t *p)
@@ -60,14 +63,16 @@ static void add_counts(struct input *in, const uint8_t *p)
                                      .dimension = "seconds",
                                      .abbreviation = 's',
                                      .first = c->bin_count};
-        if (h.low < h.high)
+        if (h.low < h.high) {
             in->histograms[c->histogram_count++] = h;
+        }
     } else if (p[0] % 4 == 2 && c->histogram_count > 0 && c->bin_count < MOST) {
         struct counts_histogram *h = &in->histograms[c->histogram_count - 1];
         uint32_t least = h->used == 0 ? 0 : in->bin_index[c->bin_count - 1] + 1,
                  step = (uint32_t)number(p + 1, p[4] % 4);
-        if (least >= h->bins || step >= h->bins - least)
+        if (least >= h->bins || step >= h->bins - least) {
             return;
+        }
         in->bin_index[c->bin_count] = least + step;
         in->bin_ticks[c->bin_count++] = 1 + number(p + 5, p[13] % 8);
         h->used++;
@@ -83,12 +88,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < RECORD)
+    if (size < RECORD) {
         return 0;
+    }
     struct input *in = calloc(1, sizeof *in);
     struct arena *a = arena_new(64u << 20);
-    if (in == NULL || a == NULL)
+    if (in == NULL || a == NULL) {
         abort();
+    }
     in->object.symbols = in->symbols;
     in->object.ranges = &in->text;
     in->object.range_count = data[0] != 0xff;
@@ -109,18 +116,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .all_symbols = (data[7] & 64) != 0,
                                      .width = data[8],
                                      .traditional = (data[7] & 128) != 0};
-    for (size_t at = RECORD; size - at >= RECORD; at += RECORD)
-        if (data[at] % 4 == 0)
+    for (size_t at = RECORD; size - at >= RECORD; at += RECORD) {
+        if (data[at] % 4 == 0) {
             add_symbol(in, data + at);
-        else
+        } else {
             add_counts(in, data + at);
+        }
+    }
     struct buffer out;
     buffer_init(&out, 16u << 20);
     buffer_add_text(&out, "before");
     struct profd_error e = {{0}};
     enum profd_status status = compat_print(&options, &in->object, &in->counts, a, &out, &e);
-    if (status != PROFD_OK && (out.size != 6 || e.sentence[0] == '\0'))
+    if (status != PROFD_OK && (out.size != 6 || e.sentence[0] == '\0')) {
         abort();
+    }
     buffer_done(&out);
     arena_free(a);
     free(in);

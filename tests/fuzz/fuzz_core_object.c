@@ -15,17 +15,22 @@ static void check_table(struct arena *a, const struct object *o, bool clones)
     static const uint64_t entries[] = {0x10, 0x1000, 0x401000};
     struct symtab_request request = {o, "ab", entries, 3, clones};
     struct symtab *t;
-    if (symtab_build(a, &request, &t, NULL) != PROFD_OK)
+    if (symtab_build(a, &request, &t, NULL) != PROFD_OK) {
         return;
-    if (t->span_count == 0 || t->span_low[0] != 0)
+    }
+    if (t->span_count == 0 || t->span_low[0] != 0) {
         abort();
+    }
     for (uint32_t i = 0; i < t->span_count; i++) {
-        if (i > 0 && t->span_low[i] <= t->span_low[i - 1])
+        if (i > 0 && t->span_low[i] <= t->span_low[i - 1]) {
             abort();
-        if (symtab_find_span(t, t->span_low[i]) != i || t->span_owner[i] >= t->owner_count)
+        }
+        if (symtab_find_span(t, t->span_low[i]) != i || t->span_owner[i] >= t->owner_count) {
             abort();
-        if (i + 1 < t->span_count && symtab_find_span(t, t->span_low[i + 1] - 1) != i)
+        }
+        if (i + 1 < t->span_count && symtab_find_span(t, t->span_low[i + 1] - 1) != i) {
             abort();
+        }
         symtab_import(t, t->span_low[i]);
     }
 }
@@ -39,14 +44,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint8_t *bytes = NULL, *again = NULL;
         size_t n = 0, m = 0;
         if (object_encode(o, &bytes, &n, &e) != PROFD_OK || object_decode(a, bytes, n, &back, &e) != PROFD_OK ||
-            object_encode(back, &again, &m, &e) != PROFD_OK || n != m || memcmp(bytes, again, n) != 0)
+            object_encode(back, &again, &m, &e) != PROFD_OK || n != m || memcmp(bytes, again, n) != 0) {
             abort();
+        }
         free(bytes);
         free(again);
         check_table(a, o, false);
         check_table(a, o, true);
-        for (uint32_t i = 0; i < o->range_count; i++)
+        for (uint32_t i = 0; i < o->range_count; i++) {
             object_holds(o, o->ranges[i].low);
+        }
     } else if (o != NULL || memchr(e.sentence, '\0', sizeof e.sentence) == NULL) {
         abort();
     }

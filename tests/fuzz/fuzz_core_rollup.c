@@ -22,8 +22,9 @@ struct bytes {
 static struct bytes pack(const uint8_t *data, size_t n)
 {
     struct bytes b;
-    if (rollup_pack(data, n, 0, &b.at, &b.size, NULL) != PROFD_OK)
+    if (rollup_pack(data, n, 0, &b.at, &b.size, NULL) != PROFD_OK) {
         abort();
+    }
     return b;
 }
 
@@ -61,8 +62,9 @@ static void check_again(struct arena *a, const struct rollup *r)
     if (rollup_encode(r, &first.at, &first.size, NULL) != PROFD_OK ||
         rollup_decode(a, first.at, first.size, BUILDS, false, &back, NULL) != PROFD_OK ||
         rollup_encode(&back, &second.at, &second.size, NULL) != PROFD_OK || first.size != second.size ||
-        memcmp(first.at, second.at, first.size) != 0)
+        memcmp(first.at, second.at, first.size) != 0) {
         abort();
+    }
     free(first.at);
     free(second.at);
 }
@@ -78,21 +80,28 @@ static void check_double(struct arena *a, const struct rollup *r, const struct r
     struct rollup_spread shares;
     struct rollup_sum *s = rollup_sum_new(a);
     if (s == NULL || rollup_sum_add(s, r, spread, NULL) != PROFD_OK || rollup_sum_add(s, r, spread, NULL) != PROFD_OK ||
-        rollup_sum_finish(s, &sum, &shares, NULL) != PROFD_OK)
+        rollup_sum_finish(s, &sum, &shares, NULL) != PROFD_OK) {
         return; /* no memory */
-    if (sum.arc_count != r->arc_count || sum.bin_count != r->bin_count || sum.histogram_count != r->histogram_count)
+    }
+    if (sum.arc_count != r->arc_count || sum.bin_count != r->bin_count || sum.histogram_count != r->histogram_count) {
         abort();
-    for (uint32_t i = 0; i < r->arc_count; i++)
-        if (sum.calls[i] != twice(r->calls[i]) || sum.from[i] != r->from[i] || sum.to[i] != r->to[i])
+    }
+    for (uint32_t i = 0; i < r->arc_count; i++) {
+        if (sum.calls[i] != twice(r->calls[i]) || sum.from[i] != r->from[i] || sum.to[i] != r->to[i]) {
             abort();
-    for (uint32_t i = 0; i < r->bin_count; i++)
-        if (sum.bin_ticks[i] != twice(r->bin_ticks[i]) || sum.bin_index[i] != r->bin_index[i])
+        }
+    }
+    for (uint32_t i = 0; i < r->bin_count; i++) {
+        if (sum.bin_ticks[i] != twice(r->bin_ticks[i]) || sum.bin_index[i] != r->bin_index[i]) {
             abort();
+        }
+    }
     struct bytes first;
     struct rollup_spread back;
     if (rollup_encode_spread(&sum, &shares, &first.at, &first.size, NULL) != PROFD_OK ||
-        rollup_decode_spread(a, &sum, first.at, first.size, &back, NULL) == PROFD_DAMAGED)
+        rollup_decode_spread(a, &sum, first.at, first.size, &back, NULL) == PROFD_DAMAGED) {
         abort();
+    }
     free(first.at);
 }
 
@@ -105,21 +114,25 @@ static void look(const uint8_t *counts, size_t size, const uint8_t *shares, size
     enum profd_status status = rollup_decode(a, counts, size, BUILDS, false, &r, &e);
     if (status == PROFD_OK) {
         check_again(a, &r);
-        if (rollup_decode(a, counts, size, BUILDS, true, &arcs, NULL) != PROFD_OK || arcs.arc_count != r.arc_count)
+        if (rollup_decode(a, counts, size, BUILDS, true, &arcs, NULL) != PROFD_OK || arcs.arc_count != r.arc_count) {
             abort();
+        }
         status = rollup_decode_spread(a, &r, shares, shares_size, &spread, &e);
-        if (status == PROFD_OK)
+        if (status == PROFD_OK) {
             check_double(a, &r, &spread);
+        }
     }
-    if (status != PROFD_OK && ((status != PROFD_DAMAGED && status != PROFD_NO_MEMORY) || e.sentence[0] == '\0'))
+    if (status != PROFD_OK && ((status != PROFD_DAMAGED && status != PROFD_NO_MEMORY) || e.sentence[0] == '\0')) {
         abort();
+    }
     arena_free(a);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 3)
+    if (size < 3) {
         return 0;
+    }
     bool stored = data[2] & 1;
     size_t arcs = data[0], bins = data[1];
     data += 3;

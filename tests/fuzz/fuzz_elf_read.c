@@ -15,8 +15,9 @@ static int memory_of(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
         abort();
+    }
     return fd;
 }
 
@@ -27,16 +28,18 @@ static void check(const struct object *o, struct arena *a)
     struct object *back;
     struct profd_error e;
     if (object_encode(o, &bytes, &n, &e) != PROFD_OK || object_decode(a, bytes, n, &back, &e) != PROFD_OK ||
-        object_encode(back, &again, &m, &e) != PROFD_OK || n != m || memcmp(bytes, again, n) != 0)
+        object_encode(back, &again, &m, &e) != PROFD_OK || n != m || memcmp(bytes, again, n) != 0) {
         abort();
+    }
     free(bytes);
     free(again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 2)
+    if (size < 2) {
         return 0;
+    }
     int fd = memory_of(data + 1, size - 1);
     struct elf_read_options options = {.static_arcs = true,
                                        .demangle = (data[0] & 1) == 0,
@@ -48,12 +51,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct object *o;
     struct profd_error e = {""};
     struct buildid id;
-    if (elf_read(fd, data[0] & 2 ? fd : -1, &options, a, &o, &e) == PROFD_OK)
+    if (elf_read(fd, data[0] & 2 ? fd : -1, &options, a, &o, &e) == PROFD_OK) {
         check(o, a);
-    else if (e.sentence[0] == '\0')
+    } else if (e.sentence[0] == '\0') {
         abort();
-    if (elf_read_id(fd, &id, NULL) == PROFD_OK && buildid_parse(id.text, strlen(id.text), &id, NULL) != PROFD_OK)
+    }
+    if (elf_read_id(fd, &id, NULL) == PROFD_OK && buildid_parse(id.text, strlen(id.text), &id, NULL) != PROFD_OK) {
         abort();
+    }
     arena_free(a);
     close(fd);
     return 0;

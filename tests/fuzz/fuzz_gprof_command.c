@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/gprof.h"
+#include "gprof/gprof.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -36,10 +36,12 @@ static void parts_find(const uint8_t *data, size_t size, struct parts *p)
     *p = (struct parts){{none, none, none}, {0, 0, 0}};
     for (unsigned i = 0; i < 3; i++) {
         size_t head = i == 0 ? 1 : i == 1 ? 3 : 0, n = 0;
-        if (size - at < head || size == at)
+        if (size - at < head || size == at) {
             return;
-        for (size_t k = 0; k < head; k++)
+        }
+        for (size_t k = 0; k < head; k++) {
             n |= (size_t)data[at + k] << 8 * k;
+        }
         at += head;
         n = i == 2 || n > size - at ? size - at : n;
         p->part[i] = data + at;
@@ -63,8 +65,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argv;
     snprintf(folder, sizeof folder, "%.40s/gprof-XXXXXX", temporary != NULL ? temporary : "/tmp");
     sink = fopen("/dev/null", "w");
-    if (mkdtemp(folder) == NULL || sink == NULL || atexit(folder_remove) != 0)
+    if (mkdtemp(folder) == NULL || sink == NULL || atexit(folder_remove) != 0) {
         abort();
+    }
     return 0;
 }
 
@@ -73,8 +76,9 @@ static int file_of(const uint8_t *data, size_t size, char *path, size_t room)
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
         abort();
+    }
     snprintf(path, room, "/proc/self/fd/%d", fd);
     return fd;
 }
@@ -85,11 +89,13 @@ static int options_split(char *text, char **words)
     int n = 0;
     for (char *next, *word = text; word != NULL && n < WORDS_MAX; word = next) {
         next = strchr(word, '\n');
-        if (next != NULL)
+        if (next != NULL) {
             *next++ = '\0';
+        }
         if (word[0] == '\0' || word[0] == '@' || strcmp(word, "-") == 0 ||
-            (word[0] != '-' && strchr(word, '/') != NULL))
+            (word[0] != '-' && strchr(word, '/') != NULL)) {
             continue;
+        }
         words[n++] = word;
     }
     return n;
@@ -100,14 +106,16 @@ static int command_run(int argc, char **argv)
 {
     FILE *out = stdout, *err = stderr;
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), saved = dup(STDOUT_FILENO);
-    if (here < 0 || saved < 0 || chdir(folder) != 0 || dup2(fileno(sink), STDOUT_FILENO) < 0)
+    if (here < 0 || saved < 0 || chdir(folder) != 0 || dup2(fileno(sink), STDOUT_FILENO) < 0) {
         abort();
+    }
     stdout = stderr = sink;
-    int status = gprof_main("profctl gprof", argc, argv);
+    int status = gprof_main("profctl gprof", argc, argv, NULL);
     stdout = out;
     stderr = err;
-    if (fchdir(here) != 0 || dup2(saved, STDOUT_FILENO) < 0)
+    if (fchdir(here) != 0 || dup2(saved, STDOUT_FILENO) < 0) {
         abort();
+    }
     close(here);
     close(saved);
     return status;
@@ -127,8 +135,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     argv[argc++] = profile;
     argv[argc++] = profile; /* twice: sums */
     int status = command_run(argc, argv);
-    if (status < 0 || status > 78 || (status > 1 && status < 64))
+    if (status < 0 || status > 78 || (status > 1 && status < 64)) {
         abort();
+    }
     close(files[0]);
     close(files[1]);
     return 0;
@@ -184,8 +193,9 @@ static size_t options_grow(uint8_t *text, size_t size, size_t room, unsigned see
                                           "--"};
     const char *option = options[seed % (sizeof options / sizeof *options)];
     size_t n = strlen(option);
-    if (n + 1 > room - size)
+    if (n + 1 > room - size) {
         return size;
+    }
     memcpy(text + size, option, n);
     text[size + n] = '\n';
     return size + n + 1;
@@ -207,12 +217,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
         most = i == 0 && most > 255 ? 255 : most;
         n = n < most ? n : most;
         memcpy(copy + at + head, p.part[i], n);
-        if (i == chosen && i == 0 && seed / 8 % 2 == 0)
+        if (i == chosen && i == 0 && seed / 8 % 2 == 0) {
             n = options_grow(copy + at + head, seed / 16 % 4 == 0 ? 0 : n, most, seed / 64);
-        else if (i == chosen && most > 0)
+        } else if (i == chosen && most > 0) {
             n = LLVMFuzzerMutate(copy + at + head, n, most);
-        for (size_t k = 0; k < head; k++)
+        }
+        for (size_t k = 0; k < head; k++) {
             copy[at + k] = (uint8_t)(n >> 8 * k);
+        }
         at += head + n;
     }
     memcpy(data, copy, at);

@@ -2,7 +2,7 @@
  * places adds n − 1 pairs at most. */
 #include <stdint.h>
 
-#include "client/import_perf.h"
+#include "import/import_perf.h"
 #include "tests/fuzz/import_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,20 +22,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         status = import_perf_line(perf, at, (size_t)(stop - at), number, &e);
         at = stop < end ? stop + 1 : end;
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         status = import_perf_finish(perf, UINT64_C(1700000000000000000), &count, &e);
-    if ((status != PROFD_OK) != (e.sentence[0] != '\0') || (status == PROFD_OK) != (count > 0))
+    }
+    if ((status != PROFD_OK) != (e.sentence[0] != '\0') || (status == PROFD_OK) != (count > 0)) {
         abort();
+    }
     for (uint32_t i = 0; status == PROFD_OK && i < count; i++) {
         const struct import_profile *p = import_perf_process(perf, i);
         import_fuzz_check(p);
-        if (p->start > p->end)
+        if (p->start > p->end) {
             abort();
-        for (uint32_t k = 0; k < p->pair_count; k++)
+        }
+        for (uint32_t k = 0; k < p->pair_count; k++) {
             pairs += p->pairs[k].calls;
+        }
     }
-    if (pairs > lines || (status == PROFD_OK && strlen(import_perf_words(perf)) > 4096))
+    if (pairs > lines || (status == PROFD_OK && strlen(import_perf_words(perf)) > 4096)) {
         abort();
+    }
     arena_free(a);
     return 0;
 }

@@ -2,8 +2,8 @@
  * there, and parses again to the same. */
 #include <stdint.h>
 
-#include "client/import_input.h"
-#include "client/import_pprof.h"
+#include "import/import_input.h"
+#include "import/import_pprof.h"
 #include "tests/fuzz/import_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,8 +15,9 @@ static void parse(const uint8_t *data, size_t size)
     struct profd_error e = {""};
     if (import_pprof_parse(data, size, NULL, a, &p, &e) == PROFD_OK) {
         import_fuzz_check(p);
-        if (import_pprof_parse(data, size, "cpu", a, &q, NULL) == PROFD_OK && q->frame_count != p->frame_count)
+        if (import_pprof_parse(data, size, "cpu", a, &q, NULL) == PROFD_OK && q->frame_count != p->frame_count) {
             abort();
+        }
     } else if (e.sentence[0] == '\0') {
         abort();
     }
@@ -28,13 +29,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *out;
     size_t n;
     struct profd_error e = {""};
-    if (size < 1)
+    if (size < 1) {
         return 0;
+    }
     if (data[0] != 1) {
         parse(data + 1, size - 1);
     } else if (import_inflate(data + 1, size - 1, 1u << 20, &out, &n, &e) == PROFD_OK) {
-        if (n > 1u << 20)
+        if (n > 1u << 20) {
             abort();
+        }
         parse(out, n);
         free(out);
     } else if (e.sentence[0] == '\0') {

@@ -28,8 +28,9 @@ static const struct attach_origin origin = {.pid = 1, .started = 2, .host = "012
 
 static void require(int condition)
 {
-    if (!condition)
+    if (!condition) {
         abort();
+    }
 }
 
 static void decode(const uint8_t *data, size_t size)
@@ -71,10 +72,12 @@ static void fill(uint8_t *memory, const uint8_t *data, size_t size, bool all)
 {
     size_t pages = (size + PART - 1) / PART;
     memset(memory, 0, PAGES * ATTACH_PAGE);
-    for (size_t i = 0; i < pages && i < PAGES; i++)
+    for (size_t i = 0; i < pages && i < PAGES; i++) {
         memcpy(memory + i * ATTACH_PAGE, data + i * PART, size - i * PART < PART ? size - i * PART : PART);
-    if (!all && pages > 1)
+    }
+    if (!all && pages > 1) {
         memset(memory + (pages - 1) * ATTACH_PAGE, 0, ATTACH_PAGE);
+    }
     struct attach_header h;
     memcpy(&h, memory, sizeof h); /* what every input would have to guess */
     h.magic = ATTACH_MAGIC;
@@ -103,8 +106,9 @@ static void judge(const struct attach_harvest *h)
     struct counts c;
     uint64_t ticks = 0, calls = 0;
     require(u->build_count > 0 && u->build_count <= LIMIT_BUILDS && h->put.snapshot_size > 0);
-    if (u->counts_size == 0)
+    if (u->counts_size == 0) {
         return;
+    }
     require(counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, NULL) == PROFD_OK);
     counts_totals(&c, &ticks, &calls);
     require(ticks == u->ticks && calls == u->calls && h->ticks == ticks && h->calls == calls);
@@ -130,8 +134,11 @@ static void harvest(int fd, uint8_t **snapshot, size_t *size, uint64_t *generati
     enum profd_status status = attach_harvest(p, checker, 0, NOW, ATTACH_LIVES, &h, &e);
     require(status == PROFD_OK || e.sentence[0] != 0);
     if (status == PROFD_OK && h.any) {
-        require(!nothing);
         judge(&h);
+    }
+    if (nothing) { /* the first harvest since attach_open is stored although nothing is new: the process is there */
+        require(status != PROFD_OK || !h.any || (h.ticks == 0 && h.calls == 0 && h.put.base == *generation));
+    } else if (status == PROFD_OK && h.any) {
         free(*snapshot);
         *snapshot = malloc(h.put.snapshot_size);
         require(*snapshot != NULL);
@@ -139,15 +146,17 @@ static void harvest(int fd, uint8_t **snapshot, size_t *size, uint64_t *generati
         *generation = h.put.base + 1;
         attach_settle(p, &h);
     }
-    if (status == PROFD_OK)
+    if (status == PROFD_OK) {
         attach_harvest_done(&h);
+    }
     attach_close(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 2 || size > PAGES * PART)
+    if (size < 2 || size > PAGES * PART) {
         return 0;
+    }
     if (data[0] & 1) {
         (data[0] & 2 ? decode_packed : decode)(data + 1, size - 1);
         return 0;

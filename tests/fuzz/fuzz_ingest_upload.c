@@ -9,8 +9,9 @@
 
 static void require(int condition)
 {
-    if (!condition)
+    if (!condition) {
         abort();
+    }
 }
 
 static struct store *open_store(void)
@@ -45,8 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct store *s = open_store();
     struct store_totals t;
     struct ingest_item items[2];
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         items[i] = (struct ingest_item){.uid = 1, .received = INT64_C(1760000000000000000), .payload = data, .size = n};
+    }
     ingest_batch(s, (struct ingest_item *[]){&items[0], &items[1]}, 2);
     require(store_get_totals(s, &t, NULL) == PROFD_OK);
     for (int i = 0; i < 2; i++) {

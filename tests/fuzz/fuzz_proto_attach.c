@@ -20,32 +20,43 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t found = 0, used;
     const char *name, *value;
     bool bad;
-    if (pages < 1 || pages > 64)
+    if (pages < 1 || pages > 64) {
         return 0;
+    }
     uint8_t *bytes = calloc(pages, ATTACH_PAGE);
-    if (!bytes)
+    if (!bytes) {
         return 0;
-    for (size_t i = 0; i < pages; i++)
+    }
+    for (size_t i = 0; i < pages; i++) {
         memcpy(bytes + i * ATTACH_PAGE, data + i * 512, 512);
+    }
     attach_measure(bytes, pages * ATTACH_PAGE, ATTACH_SIZE_MIN, &used, NULL);
     if (attach_parse(bytes, pages * ATTACH_PAGE, &image, NULL) == PROFD_OK) {
         while (attach_count_next(&image, &cursor, &c)) {
             found++;
-            if (c.count == 0 || c.count > INT64_MAX)
+            if (c.count == 0 || c.count > INT64_MAX) {
                 abort();
+            }
             if (c.self_module != ATTACH_MODULE_NONE && attach_module_get(&image, c.self_module, &m, &bad) &&
-                (c.self < m.low || c.self >= m.high))
+                (c.self < m.low || c.self >= m.high)) {
                 abort();
+            }
         }
-        if (found > image.slots)
+        if (found > image.slots) {
             abort();
-        for (uint32_t id = 0; id <= image.module_count; id++)
-            if (attach_module_get(&image, id, &m, &bad))
-                for (size_t i = 0; i < m.name_size; i++)
+        }
+        for (uint32_t id = 0; id <= image.module_count; id++) {
+            if (attach_module_get(&image, id, &m, &bad)) {
+                for (size_t i = 0; i < m.name_size; i++) {
                     letters += (unsigned char)m.name[i]; /* all of them can be read */
-        while (attach_label_next(&image, &at, &name, &n, &value, &bad))
-            if (at > image.labels_size)
+                }
+            }
+        }
+        while (attach_label_next(&image, &at, &name, &n, &value, &bad)) {
+            if (at > image.labels_size) {
                 abort();
+            }
+        }
     }
     free(bytes);
     return letters == UINT32_MAX;

@@ -13,16 +13,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static enum profd_status decode(const uint8_t *data, size_t size, struct counts *c)
 {
     struct profd_error e;
-    if (data[0] % 2 == 1)
+    if (data[0] % 2 == 1) {
         return counts_decode(data + 1, size - 1, data[0] / 2, c, &e);
+    }
     size_t packed = 0, capacity = deflate_bound(size) + 16;
     uint8_t *bytes = malloc(capacity);
-    if (bytes == NULL)
+    if (bytes == NULL) {
         abort();
+    }
     bytes[0] = 1;
     uint8_t *p = varint_put(bytes + 1, size - 1);
-    if (deflate_pack(data + 1, size - 1, false, p, capacity - 16, &packed, &e) != PROFD_OK)
+    if (deflate_pack(data + 1, size - 1, false, p, capacity - 16, &packed, &e) != PROFD_OK) {
         abort();
+    }
     enum profd_status status = counts_decode(bytes, (size_t)(p - bytes) + packed, data[0] / 2, c, &e);
     free(bytes);
     return status;
@@ -47,8 +50,9 @@ static int histograms_differ(const struct counts *a, const struct counts *b)
         const struct counts_histogram *h = &a->histograms[i], *k = &b->histograms[i];
         if (h->build != k->build || h->bins != k->bins || h->low != k->low || h->high != k->high ||
             h->rate != k->rate || h->abbreviation != k->abbreviation || h->first != k->first || h->used != k->used ||
-            memcmp(h->dimension, k->dimension, sizeof h->dimension) != 0)
+            memcmp(h->dimension, k->dimension, sizeof h->dimension) != 0) {
             return 1;
+        }
     }
     return 0;
 }
@@ -59,11 +63,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct profd_error e;
     uint8_t *out;
     size_t n;
-    if (size < 1 || size > 1 << 20 || decode(data, size, &c) != PROFD_OK)
+    if (size < 1 || size > 1 << 20 || decode(data, size, &c) != PROFD_OK) {
         return 0;
+    }
     if (counts_encode(&c, &out, &n, &e) != PROFD_OK || counts_decode(out, n, data[0] / 2, &again, &e) != PROFD_OK ||
-        differs(&c, &again) || histograms_differ(&c, &again))
+        differs(&c, &again) || histograms_differ(&c, &again)) {
         abort();
+    }
     free(out);
     counts_done(&c);
     counts_done(&again);

@@ -9,19 +9,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < FRAME_HEADER_SIZE)
+    if (size < FRAME_HEADER_SIZE) {
         return 0;
+    }
     struct frame f;
     struct profd_error e;
     uint8_t again[FRAME_HEADER_SIZE], *out;
     size_t n;
     frame_decode(data, &f, &e);
     frame_encode(&f, again);
-    if (memcmp(data, again, sizeof again) != 0)
+    if (memcmp(data, again, sizeof again) != 0) {
         abort();
+    }
     if (frame_inflate(data + FRAME_HEADER_SIZE, size - FRAME_HEADER_SIZE, 1 << 20, &out, &n, &e) == PROFD_OK) {
-        if (n > 1 << 20)
+        if (n > 1 << 20) {
             abort();
+        }
         free(out);
     }
     return 0;

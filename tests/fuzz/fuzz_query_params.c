@@ -32,7 +32,7 @@ static void check_options(const struct params *p, bool compat, struct arena *a)
     }
     struct buffer b;
     buffer_init(&b, 1 << 20);
-    options_add_canonical(&o, &b);
+    params_add_canonical(p, NULL, &b);
     REQUIRE(!b.failed && o.format != NULL && o.matcher_count <= LIMIT_MATCHERS);
     REQUIRE(o.since >= 0 && o.until >= 0 && (o.until == 0 || o.since < o.until));
     buffer_done(&b);

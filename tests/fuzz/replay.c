@@ -25,10 +25,11 @@ static int replay_file(const char *path)
     uint8_t *data = size >= 0 && size <= REPLAY_FILE_MAX ? malloc(size > 0 ? (size_t)size : 1) : NULL;
     int failed = data == NULL || fread(data, 1, (size_t)size, f) != (size_t)size;
     fclose(f);
-    if (failed)
+    if (failed) {
         fprintf(stderr, "%s: cannot be read\n", path);
-    else
+    } else {
         LLVMFuzzerTestOneInput(data, (size_t)size);
+    }
     free(data);
     return failed;
 }
@@ -45,8 +46,9 @@ static int replay_folder(const char *path, unsigned *files)
         char file[4096];
         struct stat st;
         int n = snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (n < 0 || n >= (int)sizeof file || stat(file, &st) != 0 || !S_ISREG(st.st_mode))
+        if (n < 0 || n >= (int)sizeof file || stat(file, &st) != 0 || !S_ISREG(st.st_mode)) {
             continue;
+        }
         failed |= replay_file(file);
         ++*files;
     }
@@ -56,21 +58,23 @@ static int replay_folder(const char *path, unsigned *files)
 
 int main(int argc, char **argv)
 {
-    if (LLVMFuzzerInitialize != NULL)
+    if (LLVMFuzzerInitialize != NULL) {
         LLVMFuzzerInitialize(&argc, &argv);
+    }
     int failed = 0;
     unsigned files = 0;
     for (int i = 1; i < argc; i++) {
         struct stat st;
-        if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
+        if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode)) {
             failed |= replay_folder(argv[i], &files);
-        else {
+        } else {
             failed |= replay_file(argv[i]);
             files++;
         }
     }
     printf("%s: %u inputs\n", argv[0], files);
-    if (files == 0)
+    if (files == 0) {
         fprintf(stderr, "%s: no input was given\n", argv[0]);
+    }
     return failed || files == 0;
 }

@@ -1,5 +1,5 @@
-"""Live processes: what they counted comes through socket and store exactly, however they end and however often the daemon does.
-ATTACH_KILLS=1000 makes the daemon die that often."""
+"""Live processes: what they counted comes through socket and store exactly, however they end and however often the
+daemon does. ATTACH_KILLS=1000 makes the daemon die that often."""
 import json
 import os
 import random
@@ -104,7 +104,8 @@ def ends(tap):
             yard.run(way, "3", "2000")
             answer = sync(d)
             wrong, exact = yard.differs()
-            tap.point(answer == "ACK" and wrong == {} and exact is True, f"{way}: behind the SYNC every call is in the report", (answer, wrong, exact, d.logged()))
+            tap.point(answer == "ACK" and wrong == {} and exact is True,
+                      f"{way}: behind the SYNC every call is in the report", (answer, wrong, exact, d.logged()))
         live = wait_for(lambda: not processes(d) and [1])
         tap.point(bool(live), "all of them have ended", processes(d))
         for _ in range(20):
@@ -134,24 +135,32 @@ def for_ever(tap):
         p = subprocess.Popen([exe, "spin"], env=env, cwd=bed.folder, stdout=subprocess.PIPE)
         try:
             rows = wait_for(lambda: [r for r in processes(d) if r["calls"] > 0 and r["name"].endswith("steady")])
-            tap.point(len(rows) == 1 and rows[0]["pid"] == p.pid and rows[0]["state"] == "counting" and rows[0]["uid"] == os.getuid(), "it is listed while it counts", rows)
+            tap.point(len(rows) == 1 and rows[0]["pid"] == p.pid and rows[0]["state"] == "counting"
+                      and rows[0]["uid"] == os.getuid(), "it is listed while it counts", rows)
             r = rows[0]
-            keys = "instance parent pid pid_inside uid build_id name labels started age_seconds state mode rate rate_asked calls ticks calls_per_second " \
-                   "cpu_seconds overhead exact calls_exact ticks_exact why memory_bytes harvested".split()
-            tap.point(list(r) == keys and r["labels"] == {"team": "attach"} and r["memory_bytes"] > 0 and r["mode"] == "cpu" and r["rate"] == 99, "with everything that people ask for", r)
-            more = wait_for(lambda: (n := processes(d)) and n[0]["calls"] > r["calls"] and n[0]["calls_per_second"] > 0 and n)
+            keys = ("instance parent pid pid_inside uid build_id name labels started age_seconds state mode rate "
+                    "rate_asked calls ticks calls_per_second cpu_seconds overhead exact calls_exact ticks_exact why "
+                    "memory_bytes harvested").split()
+            tap.point(list(r) == keys and r["labels"] == {"team": "attach"} and r["memory_bytes"] > 0
+                      and r["mode"] == "cpu" and r["rate"] == 99, "with everything that people ask for", r)
+            more = wait_for(lambda: (n := processes(d)) and n[0]["calls"] > r["calls"] and n[0]["calls_per_second"] > 0
+                            and n)
             tap.point(bool(more), "and its counts grow", processes(d))
-            tap.point(processes(d, f"?pid={p.pid}") and not processes(d, "?pid=1") and processes(d, "?label.team=attach")
-                      and not processes(d, "?label.team=other") and processes(d, "?match=team%3D~%22att.*%22"), "filters: pid, label, match")
+            tap.point(processes(d, f"?pid={p.pid}") and not processes(d, "?pid=1")
+                      and processes(d, "?label.team=attach")
+                      and not processes(d, "?label.team=other") and processes(d, "?match=team%3D~%22att.*%22"),
+                      "filters: pid, label, match")
             answer = os.path.join(d.folder, "processes.json")
             with open(answer, "wb") as f:
                 f.write(d.get("/api/v1/processes")[2])
-            check = run("/usr/bin/python3", os.path.join(ROOT, "tests/integration/openapi_check.py"), "/api/v1/processes", answer)
+            check = run("/usr/bin/python3", os.path.join(ROOT, "tests/integration/openapi_check.py"),
+                        "/api/v1/processes", answer)
             tap.point(check.returncode == 0, "as openapi.json says", check.stdout + check.stderr)
             with Wire(d.socket) as w:
                 status, body = w.query("/api/v1/processes?limit=1")
             tap.point(status == 200 and len(json.loads(body)["rows"]) == 1, "the same on the other door", body)
-            bad = [get(d, "/api/v1/processes" + q) for q in ("?pid=x", "?nothing=1", "?cursor=zz", "?match=team", "?limit=0", "?pid=1&pid=2")]
+            bad = [get(d, "/api/v1/processes" + q) for q in ("?pid=x", "?nothing=1", "?cursor=zz", "?match=team",
+                    "?limit=0", "?pid=1&pid=2")]
             tap.point([b[0] for b in bad] == [400] * 6, "what makes no sense is refused", [b[2] for b in bad])
             pause(tap, d, p)
         finally:
@@ -161,7 +170,8 @@ def for_ever(tap):
         got, _ = calls(d, exe)
         truth = bed.truth(p.pid)
         # what was not counted during the pause is missing; nothing else is
-        tap.point(0 < got["leaf"] <= truth["leaf"] and abs(got["leaf"] - got["middle"]) <= 2, "the report has what was counted", (got, truth))
+        tap.point(0 < got["leaf"] <= truth["leaf"] and abs(got["leaf"] - got["middle"]) <= 2,
+                  "the report has what was counted", (got, truth))
 
 
 def admin(d, verb, *words):
@@ -174,7 +184,8 @@ def admin(d, verb, *words):
 
 def pause(tap, d, p):
     kind, rows = admin(d, "pause", str(p.pid))
-    tap.point(kind == "REPLY" and [r["pid"] for r in rows] == [p.pid] and rows[0]["state"] == "paused", "pause by number", rows)
+    tap.point(kind == "REPLY" and [r["pid"] for r in rows] == [p.pid] and rows[0]["state"] == "paused",
+              "pause by number", rows)
 
     def still():
         """No call between two harvests."""
@@ -185,19 +196,23 @@ def pause(tap, d, p):
     instance = processes(d)[0]["instance"]
     kind, rows = admin(d, "resume", instance[:8], "rate=50")
     before = processes(d)[0]["calls"]
-    tap.point(kind == "REPLY" and rows[0]["rate_asked"] == 50 and wait_for(lambda: processes(d)[0]["calls"] > before), "resume by instance, with a rate: they go on", processes(d))
+    tap.point(kind == "REPLY" and rows[0]["rate_asked"] == 50 and wait_for(lambda: processes(d)[0]["calls"] > before),
+              "resume by instance, with a rate: they go on", processes(d))
     kind, rows = admin(d, "pause", "team=attach")
     ok = kind == "REPLY" and len(rows) == 1
     kind, rows = admin(d, "resume", "team=attach", str(p.pid))
     tap.point(ok and kind == "REPLY" and rows[0]["state"] == "counting", "by label; by label and number", rows)
-    refused = [admin(d, *words) for words in (("pause", "1"), ("pause", "team=other"), ("resume", "ffff" + instance[:4]), ("pause",), ("pause", "zz"), ("pause", "1", "rate=99999"))]
-    words = ["process 1", "label team=other", "instance ffff", "which processes", "\"zz\" is neither", "rate=99999"]
+    refused = [admin(d, *words) for words in (("pause", "1"), ("pause", "team=other"),
+                                              ("resume", "ffff" + instance[:4]), ("pause",), ("pause", "zz"),
+                                              ("pause", "1", "rate=99999"))]
+    words = ["process 1", "label team=other", "instance ffff", "no process given", "\"zz\" is neither", "rate=99999"]
     tap.point(all(r[0] == "NACK" and w in r[2] for r, w in zip(refused, words)), "what is not there is named", refused)
 
 
 def kills(tap):
     """The daemon is killed again and again while processes count: none is lost, none counts twice."""
-    count, seed = int(os.environ.get("ATTACH_KILLS", "30")), int(os.environ.get("ATTACH_SEED", random.randrange(1 << 32)))
+    count, seed = int(os.environ.get("ATTACH_KILLS", "30")), int(os.environ.get("ATTACH_SEED",
+            random.randrange(1 << 32)))
     rng = random.Random(seed)
     with Daemon("--harvest-interval", "1s") as d, Bed(harvester=False) as bed:
         exe = bed.build("steady.c", "-pg", "-rdynamic")
@@ -225,13 +240,15 @@ def kills(tap):
         answer = sync(d)
         wait_for(lambda: not processes(d))
         stored = total(d, "/bin/counter")
-        tap.point(answer == "ACK" and stored == made, f"{count} times kill -9 of the daemon: {made} calls made by hand, all stored once (seed {seed})", (answer, stored, made))
+        tap.point(answer == "ACK" and stored == made, f"{count} times kill -9 of the daemon: {made} calls made by "
+                                                      f"hand, all stored once (seed {seed})", (answer, stored, made))
         d.ctl("symbols", exe)
         got, exact = calls(d, exe)
         truth = bed.truth(real[0].pid) + bed.truth(real[1].pid)
         wrong = {f: (truth[f], got.get(f)) for f in ("leaf", "middle") if abs(truth[f] - got.get(f, 0)) > 1}
         tap.point(not wrong, f"and {truth['leaf']} of the collector's, but for the one in flight", (wrong, exact))
-        tap.point(total(d, "/bin/counter") == made and d.ctl("verify", timeout=LONG).returncode == 0, "what is stored adds up")
+        tap.point(total(d, "/bin/counter") == made and d.ctl("verify", timeout=LONG).returncode == 0,
+                  "what is stored adds up")
 
 
 def unseen(tap):
@@ -243,8 +260,10 @@ def unseen(tap):
         os.kill(c.pid, signal.SIGKILL)
         os.waitpid(c.pid, 0)
         d.start()
-        row = wait_for(lambda: [r for r in d.json("builds", "--json")["rows"] if not r["exact"]])
-        tap.point(row and "end-not-seen" in row[0]["inexact_reasons"], "a process that died while no daemon lived: end-not-seen", row)
+        row = wait_for(lambda: [r for r in d.json("builds", "--json")["rows"]
+                                if "end-not-seen" in r["inexact_reasons"]])
+        tap.point(row and "end-not-seen" in row[0]["inexact_reasons"],
+                  "a process that died while no daemon lived: end-not-seen", row)
         tap.point(b"profd_processes_end_not_seen_total 1\n" in get(d, "/metrics")[2], "and counted")
         d.stop()
         d.start()
@@ -290,7 +309,8 @@ class Kept(Daemon):
         env = dict(self.env, LISTEN_FDS=str(len(first)), LISTEN_FDNAMES=":".join(first))
         command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *self.command()]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=env, preexec_fn=place,
+            self.process = subprocess.Popen(command, stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=env,
+                                            preexec_fn=place,
                                             pass_fds=tuple(range(3, 3 + len(first))))
         if not wait_for(lambda: os.path.exists(self.socket) and self.answers()):
             raise RuntimeError(self.logged())
@@ -311,12 +331,14 @@ def kept(tap):
         one, other = Counter(d.socket, 5), Counter(d.socket, 6)
         wait_for(lambda: len([r for r in processes(d) if r["calls"] > 0]) == 2)
         names = wait_for(lambda: len(d.listen()) == 2 and sorted(d.stored))
-        tap.point(names and all(n.startswith("profd-") and n.split("-")[2] == str(os.getuid()) for n in names), "both memories are kept", (names, d.stored))
+        tap.point(names and all(n.startswith("profd-") and n.split("-")[2] == str(os.getuid()) for n in names),
+                  "both memories are kept", (names, d.stored))
         d.stop(signal.SIGKILL)
         made = one.stop_unseen() + other.stop_unseen()
         d.start_with(names)
         gone = wait_for(lambda: processes(d) == [] and total(d, "/bin/counter") == made)
-        tap.point(bool(gone), f"two that died while it was away: all {made} calls", (processes(d), total(d, "/bin/counter"), d.logged()))
+        tap.point(bool(gone), f"two that died while it was away: all {made} calls",
+                  (processes(d), total(d, "/bin/counter"), d.logged()))
         row = [r for r in d.json("builds", "--json")["rows"] if r["name"] == "/bin/counter"]
         tap.point(row[0]["exact"] is True, "and exact, because their ends were seen", row)
         tap.point(wait_for(lambda: d.listen() == {}), "the manager is told to drop them", d.stored)
@@ -327,20 +349,25 @@ def page(tap):
     with Daemon() as d:
         m = Memory(labels=[("a", "b")])
         a = Attached(d.socket, m)
-        tap.point(a.answer[0] == "ACK" and a.answer[1] >> 8 & 15 == 1 and a.page is not None, "the ACK carries one descriptor", a.answer)
-        tap.point(os.fstat(a.page).st_size == 4096 and refused_page(a.page) == [], "of a page that its reader cannot change", refused_page(a.page))
+        tap.point(a.answer[0] == "ACK" and a.answer[1] >> 8 & 15 == 1 and a.page is not None,
+                  "the ACK carries one descriptor", a.answer)
+        tap.point(os.fstat(a.page).st_size == 4096 and refused_page(a.page) == [],
+                  "of a page that its reader cannot change", refused_page(a.page))
         wait_for(lambda: [r for r in processes(d) if r["labels"] == {"a": "b"}])
         admin(d, "pause", "a=b", "rate=7")
         tap.point(a.paused() == 1 and a.rate() == 7, "a pause stands in it")
         again = Attached(d.socket, m)
-        tap.point(again.answer[0] == "ACK" and again.paused() == 1 and again.rate() == 7, "the same memory over a new connection: the pause holds", again.answer)
+        tap.point(again.answer[0] == "ACK" and again.paused() == 1 and again.rate() == 7,
+                  "the same memory over a new connection: the pause holds", again.answer)
         said = []
         while answer := a.take():
             said.append(answer)
-        tap.point(said[-1][0] == "NACK" and b"another connection" in said[-1][3][4], "the older connection is told so, and over", said)
+        tap.point(said[-1][0] == "NACK" and b"another connection" in said[-1][3][4],
+                  "the older connection is told so, and over", said)
         tap.point(len(processes(d)) == 1, "it is one process", processes(d))
         admin(d, "resume", "a=b", "rate=0")
-        tap.point(again.paused() == 0 and again.rate() == 0 and a.paused() == 1, "what is said later stands in the newer page")
+        tap.point(again.paused() == 0 and again.rate() == 0 and a.paused() == 1,
+                  "what is said later stands in the newer page")
         a.close(), again.close()
 
 

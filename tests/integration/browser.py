@@ -1,19 +1,20 @@
-"""The dashboard in a headless Chromium (tests/browser/dashboard.mjs), where there is one: with the data of real programs."""
+"""The dashboard in a headless Chromium (tests/browser/dashboard.mjs), where there is one: with the data of real
+programs."""
 import json
 import os
 import shutil
-import socket
 import struct
 import subprocess
 import sys
 import time
 
 from formats_hostile import hostile_program
-from harness import BUILD, PROFCTL, Daemon, profile, programs, run
+from harness import BUILD, NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run
 from wire import Wire, encoded, field, sender_number, varint, words
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
-RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"], "uselib": ["50"], "sorter": ["100000", "2"]}
+RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"], "uselib": ["50"],
+        "sorter": ["100000", "2"]}
 
 
 def skip(why):
@@ -23,12 +24,15 @@ def skip(why):
 
 def send_sampled(d):
     """A process with a collector whose calls were sampled, in a made-up build: 4 s of seconds, and cycles."""
-    told = {"processes": 1, "cpu_seconds": 5 * 10**9, "sampled_seconds": 42 * 10**8, "collector_seconds": 2 * 10**8, "calls_lost": 3}
+    told = {"processes": 1, "cpu_seconds": 5 * 10**9, "sampled_seconds": 42 * 10**8, "collector_seconds": 2 * 10**8,
+            "calls_lost": 3}
     spans = 0x1000, 0x2000, 1024
-    counts = encoded([(0, *spans, 100, "seconds", "s", {4: 100, 80: 300}), (0, *spans, 1, "cycles", "y", {4: 70000}), words(told)],
+    counts = encoded([(0, *spans, 100, "seconds", "s", {4: 100, 80: 300}), (0, *spans, 1, "cycles", "y", {4: 70000}),
+                      words(told)],
                      [(0x9012, 0x1140, 12345)], outside=True)
     now = time.time_ns()
-    body = field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1) + field(6, field(1, "5a3d1ed0" * 5) + field(2, "/srv/bin/sampled"))
+    body = (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
+            + field(6, field(1, "5a3d1ed0" * 5) + field(2, "/srv/bin/sampled")))
     body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
     with Wire(d.socket) as w:
         w.send("UPLOAD", body + field(8, counts) + field(9, 128) + field(10, 1) + field(11, "a" * 32))
@@ -36,25 +40,17 @@ def send_sampled(d):
             assert answer[0] != "NACK", answer
 
 
-def modules():
-    """playwright-core and axe-core, installed once below the build folder."""
-    folder = os.path.join(BUILD, "browser")
-    if not os.path.isdir(os.path.join(folder, "node_modules", "axe-core")):
-        os.makedirs(folder, exist_ok=True)
-        done = run("npm", "install", "--no-audit", "--no-fund", "--prefix", folder, "playwright-core@1.55", "axe-core@4", timeout=120)
-        if done.returncode != 0:
-            skip(f"npm cannot install playwright-core: {done.stderr.strip().splitlines()[-1:]}")
-    return folder
-
-
-if CHROMIUM is None or shutil.which("node") is None or shutil.which("npm") is None:
-    skip("no chromium, node or npm here")
+for name, found in (("chromium", CHROMIUM), ("node", shutil.which("node")),
+                    ("playwright-core", os.path.isdir(os.path.join(NODE_MODULES, "playwright-core")))):
+    if not found:
+        skip(f"{name} is not installed: sh tests/deps.sh check")
 
 
 def send_named(d):
     """A made-up build whose name, file and labels are markup, and turn the direction of writing."""
     now = time.time_ns()
-    body = field(1, struct.pack("<QI", sender_number(), 9)) + field(2, 1) + field(6, field(1, "5a3d1ed1" * 5) + field(2, "/srv/<b>bold</b>\u202egnp.exe"))
+    body = (field(1, struct.pack("<QI", sender_number(), 9)) + field(2, 1)
+            + field(6, field(1, "5a3d1ed1" * 5) + field(2, "/srv/<b>bold</b>\u202egnp.exe")))
     body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
     counts = encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {4: 1})], [(0x9012, 0x1140, 5)], outside=True)
     with Wire(d.socket) as w:
@@ -81,10 +77,14 @@ class Live:
         assert run("gcc", "-pg", "-o", exe, source).returncode == 0
         self.process = None
         if os.path.exists(os.path.join(BUILD, "libprofd-collect.so")):
-            self.process = subprocess.Popen([PROFCTL, "run", "-l", "service=server", "-l", "note=<i>x</i>", exe], env=d.env, cwd=d.folder,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen([PROFCTL, "run", "-l", "service=server", "-l", "note=<i>x</i>", exe],
+                                            env=d.env, cwd=d.folder,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.DEVNULL)
             deadline = time.monotonic() + 60
-            while not (json.loads(d.get("/api/v1/processes")[2])["rows"] and any(r["name"].endswith("/server") for r in d.json("builds", "--json")["rows"])) and time.monotonic() < deadline:
+            while not (json.loads(d.get("/api/v1/processes")[2])["rows"]
+                       and any(r["name"].endswith("/server")
+                               for r in d.json("builds", "--json")["rows"])) and time.monotonic() < deadline:
                 time.sleep(0.1)
 
     def __enter__(self):
@@ -94,12 +94,6 @@ class Live:
         if self.process:
             self.process.terminate()  # which it passes on
             self.process.wait(60)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def guarded():
@@ -126,13 +120,13 @@ def fill(d):
     assert d.ctl("upload", "-e", exe, gmon).returncode == 0
 
 
-folder = modules()
 port = free_port()
 with Daemon("--http", f"127.0.0.1:{port}", "--http-open", "--harvest-interval", "1s") as d:
     fill(d)
     other, url, token = guarded()
     with other, Live(d):
-        done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "../browser/dashboard.mjs"), folder, f"http://127.0.0.1:{port}/",
+        done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "../browser/dashboard.mjs"),
+                               os.path.dirname(NODE_MODULES), f"http://127.0.0.1:{port}/",
                                d.socket, PROFCTL, sys.argv[1] if len(sys.argv) > 1 else "", url, token],
                               env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), timeout=600)
 sys.exit(done.returncode)

@@ -11,14 +11,15 @@ import threading
 import time
 
 import harness
-from harness import PROFD, Tap, run
+from harness import PROFD, Tap, free_port, run
 from wire import Wire, field, header, sender_number, upload
 
 ROOT_USER = os.getuid() == 0 and shutil.which("setpriv")
 
 
 class Daemon(harness.Daemon):
-    """One whose log is looked at in the end: a sanitizer's report goes to our own standard error, where it fails the run."""
+    """One whose log is looked at in the end: a sanitizer's report goes to our own standard error, where it fails the
+    run."""
 
     def __exit__(self, *what):
         self.stop()
@@ -75,6 +76,15 @@ def starts(tap):
         refused(tap, "a state directory without write permission", d, 73, "ermission", d.state)
 
 
+def first_answers(tap):
+    """What a new daemon says of its disk is true from its first answer on, before anything was uploaded."""
+    with Daemon() as d:
+        status = d.json("status", "--json")["store"]
+        tap.point(status["reserve"] in ("held", "missing") and status["no_space"] is None
+                  and d.get("/readyz")[0] == 200,
+                  "a daemon on a new state directory keeps space for removing before it answers", status)
+
+
 def databases(tap):
     def checked(name, make, status, *words):
         with Daemon(start=False) as d:
@@ -84,7 +94,8 @@ def databases(tap):
             before = open(path, "rb").read() if os.path.isfile(path) else None
             refused(tap, name, d, status, *words)
             after = open(path, "rb").read() if os.path.isfile(path) else None
-            tap.point(before == after and set(os.listdir(d.state)) <= {"lock", "profd.db"}, f"{name}: nothing was touched",
+            tap.point(before == after and set(os.listdir(d.state)) <= {"lock", "profd.db"},
+                      f"{name}: nothing was touched",
                       os.listdir(d.state))
 
     def newer(path):
@@ -111,17 +122,22 @@ def peers(tap):
                 good = good and (status is None or answer[3].get(1) == status) and (tag is None or answer[1] == tag)
                 tap.point(bool(good) and w.ended(), f"{name}: a NACK in words, then the end", answer)
 
-        hostile("garbage before HELLO", ["HELLO"], lambda w: w.raw(os.urandom(3) + b"\x20" + os.urandom(60)), hello=False)
-        hostile("UPLOAD before HELLO", ["before HELLO"], lambda w: w.send("UPLOAD", upload(1, 1), 9), hello=False, status=3, tag=9)
+        hostile("garbage before HELLO", ["HELLO"], lambda w: w.raw(os.urandom(3) + b"\x20" + os.urandom(60)),
+                hello=False)
+        hostile("UPLOAD before HELLO", ["before HELLO"], lambda w: w.send("UPLOAD", upload(1, 1), 9), hello=False,
+                status=3, tag=9)
         hostile("an unknown type", ["99"], lambda w: w.raw(header(99, 17)), status=5, tag=17)
-        hostile("a frame of 2^32-1 bytes", ["4294967295"], lambda w: w.raw(header("UPLOAD", 18, 0xffffffff)), status=2, tag=18)
+        hostile("a frame of 2^32-1 bytes", ["4294967295"], lambda w: w.raw(header("UPLOAD", 18, 0xffffffff)), status=2,
+                tag=18)
         hostile("an unknown version", ["77"], lambda w: w.raw(header("UPLOAD", 19, 0, version=77)), status=4, tag=19)
-        hostile("a client from the future", ["200"], lambda w: w.send("HELLO", field(1, 200) + field(2, 300), 2), hello=False, status=4)
+        hostile("a client from the future", ["200"], lambda w: w.send("HELLO", field(1, 200) + field(2, 300), 2),
+                hello=False, status=4)
         with Wire(d.socket) as w:
             labels = [(f"l{i}", "x") for i in range(20000)]
             w.send("UPLOAD", upload(sender_number(), 1, labels=labels), 21)
             answer = w.take()
-            tap.point(answer[0] == "NACK" and "20000" in answer[3][4].decode(), "20,000 labels are refused by their number", answer)
+            tap.point(answer[0] == "NACK" and "20000" in answer[3][4].decode(),
+                      "20,000 labels are refused by their number", answer)
             w.send("UPLOAD", upload(sender_number(), 1), 22)
             kinds = [w.take() for _ in range(2)]
             tap.point([k[0] for k in kinds] == ["WANT_OBJECT", "ACK"] and kinds[1][1] == 22,
@@ -136,7 +152,8 @@ def peers(tap):
             tap.point(status == 200 and len(rows) == 1 and rows[0]["uploads"] == 2, "both uploads are counted", body)
             for target, expected in (("/nowhere", 404), ("/api/v1/nowhere", 404), ("/api/v1/builds?colour=red", 400)):
                 status, body = w.query(target)
-                tap.point(status == expected and json.loads(body)["status"] == expected, f"{target}: a problem document, {expected}", body)
+                tap.point(status == expected and json.loads(body)["status"] == expected,
+                          f"{target}: a problem document, {expected}", body)
             w.send("QUERY", field(1, "api/v1/builds"), 26)
             answer = w.take()
             tap.point(answer[0] == "NACK" and answer[1] == 26, "a target without a slash is refused in words", answer)
@@ -150,11 +167,13 @@ def objects(tap, d):
         w.send("OBJECT", field(1, "") + field(2, "/bin/true"), 31, fds=[f.fileno()])
         w.send("SYNC", b"", 32)
         answers = [w.take() for _ in range(2)]
-        tap.point([a[:2] for a in answers] == [("ACK", 31), ("ACK", 32)], "an executable nobody asked for is stored; SYNC waits for it",
+        tap.point([a[:2] for a in answers] == [("ACK", 31), ("ACK", 32)],
+                  "an executable nobody asked for is stored; SYNC waits for it",
                   answers)
         w.send("OBJECT", field(1, "cd" * 20) + field(2, "/bin/true"), 33, fds=[f.fileno()])
         answer = w.take()
-        tap.point(answer[0] == "NACK" and answer[1] == 33 and answer[3].get(1) == 7, "another executable than the one asked for is refused",
+        tap.point(answer[0] == "NACK" and answer[1] == 33 and answer[3].get(1) == 7,
+                  "another executable than the one asked for is refused",
                   answer)
         w.send("OBJECT", field(1, "") + field(2, "x"), 34, fds=[null.fileno()])
         answer = w.take()
@@ -170,10 +189,12 @@ def pages(tap, d):
                                ("/style.css", "text/css", b"body"), ("/openapi.json", "application/json", b"openapi")):
         status, headers, body = d.get(target)
         tap.point(status == 200 and headers["content-type"].startswith(kind) and word in body
-                  and headers["x-content-type-options"] == "nosniff", f"{target} over HTTP", (status, headers, body[:200]))
+                  and headers["x-content-type-options"] == "nosniff", f"{target} over HTTP",
+                  (status, headers, body[:200]))
     status, headers, body = d.get("/metrics")
     text = body.decode()
-    tap.point(status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4"), "/metrics over HTTP", headers)
+    tap.point(status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4"), "/metrics over HTTP",
+              headers)
     tap.point('profd_uploads_total{result="ok",reason=""} 2\n' in text and "profd_stored_uploads 2\n" in text
               and 'result="rejected"' in text, "the metrics count what happened", text[:1500])
     tap.point(d.get("/nowhere")[0] == 404, "an unknown path is 404")
@@ -189,8 +210,9 @@ def total(d):
 
 
 class Load(threading.Thread):
-    """Delivers as fast as answers come, up to 64 in flight; remembers what was sent and what was acknowledged. After the connection
-    breaks it goes on where it was, with the same ids, until told to stop; with insist, until everything sent is acknowledged."""
+    """Delivers as fast as answers come, up to 64 in flight; remembers what was sent and what was acknowledged. After
+    the connection breaks it goes on where it was, with the same ids, until told to stop; with insist, until everything
+    sent is acknowledged."""
 
     def __init__(self, path, insist=False):
         super().__init__(daemon=True)
@@ -250,7 +272,8 @@ def stops(tap):
         d.start()
         counted = total(d)
         sent = sum(load.sent for load in loads)
-        tap.point(acked <= counted <= sent, f"nothing acknowledged is lost ({acked} acknowledged, {counted} stored, {sent} sent)")
+        tap.point(acked <= counted <= sent, f"nothing acknowledged is lost ({acked} acknowledged, {counted} stored, "
+                                            f"{sent} sent)")
         with Wire(d.socket) as idle:
             d.process.send_signal(signal.SIGINT)
             tap.point(idle.ended() and d.process.wait(10) == 0, "SIGINT with an idle connection: exit 0")
@@ -273,7 +296,8 @@ def crashes(tap):
         for load in loads:
             load.join(20)
         acked, sent = sum(len(load.acked) for load in loads), sum(load.sent for load in loads)
-        tap.point(all(load.broken >= 5 for load in loads), "five times kill -9 under load were noticed", [load.broken for load in loads])
+        tap.point(all(load.broken >= 5 for load in loads), "five times kill -9 under load were noticed",
+                  [load.broken for load in loads])
         # Everything again, with the same ids: what was stored is a duplicate, what was lost is counted now.
         for load in loads:
             with Wire(d.socket) as w:
@@ -284,7 +308,8 @@ def crashes(tap):
                     if n in load.acked and not (answer[0] == "ACK" and answer[3].get(1)):
                         tap.point(False, f"upload {n} was acknowledged and is lost", answer)
         counted = total(d)
-        tap.point(counted == sent, f"0 lost and 0 double: {sent} sent, {acked} acknowledged meanwhile, {counted} counted")
+        tap.point(counted == sent, f"0 lost and 0 double: {sent} sent, {acked} acknowledged meanwhile, {counted} "
+                                   f"counted")
 
 
 def activation(tap):
@@ -304,14 +329,16 @@ def activation(tap):
             def pass_on():
                 # LISTEN_PID must be the child's; the sockets must be 3 and 4 (and may stand there already).
                 os.environ["LISTEN_PID"] = str(os.getpid())
-            env = dict(d.env, LISTEN_FDS="2", LISTEN_FDNAMES=names, NOTIFY_SOCKET=os.path.join(d.folder, "notify"), **more)
+            env = dict(d.env, LISTEN_FDS="2", LISTEN_FDNAMES=names, NOTIFY_SOCKET=os.path.join(d.folder, "notify"),
+                       **more)
             script = 'exec 3<&"$1" 4<&"$2"; shift 2; LISTEN_PID=$$ exec "$@"'
             fds = [os.dup(s.fileno()) for s in listeners]
             high = [os.dup2(fd, 200 + i) for i, fd in enumerate(fds)]
             for fd in fds:
                 os.close(fd)
             log = open(d.log, "ab")
-            p = subprocess.Popen(["bash", "-c", script, "bash", "200", "201", PROFD, "--state-dir", d.state], env=env, pass_fds=high,
+            p = subprocess.Popen(["bash", "-c", script, "bash", "200", "201", PROFD, "--state-dir", d.state], env=env,
+                                 pass_fds=high,
                                  stdout=log, stderr=log)
             for fd in high:
                 os.close(fd)
@@ -338,12 +365,14 @@ def activation(tap):
             p = start()
         load.stop = True
         load.join(20)
-        tap.point(not load.is_alive() and load.acked == set(range(1, load.sent + 1)), "three times kill -9: every upload was acknowledged in the end",
+        tap.point(not load.is_alive() and load.acked == set(range(1, load.sent + 1)),
+                  "three times kill -9: every upload was acknowledged in the end",
                   (len(load.acked), load.sent))
         tap.point(total(d) == load.sent, f"and counted once ({load.sent})")
         p.terminate()
         tap.point(p.wait(10) == 0 and os.path.exists(d.socket), "a socket that was passed in is not removed")
-        tap.point(start(names="upload:colour").wait(10) == 78, "an unknown name of a descriptor: exit 78", d.logged()[-300:])
+        tap.point(start(names="upload:colour").wait(10) == 78, "an unknown name of a descriptor: exit 78",
+                  d.logged()[-300:])
         for s in listeners:
             s.close()
 
@@ -356,13 +385,14 @@ def descriptors(tap):
             s.settimeout(20)
             s.connect(d.socket)
         told = crowd[150].recv(1000)
-        tap.point(b"connections are open, at most" in told or b"descriptors" in told, "one too many is told why", told)
+        tap.point(b"connections are in use" in told or b"descriptors" in told, "one too many is told why", told)
         lines = len(d.logged().splitlines())
         tap.point(lines < 60, f"the log stays short ({lines} lines)")
         for s in crowd:
             s.close()
         answer, deadline = None, time.monotonic() + 20
-        while answer != 200 and time.monotonic() < deadline: # the first to come back may meet connections whose end was not seen yet
+        # the first to come back may meet connections whose end was not seen yet
+        while answer != 200 and time.monotonic() < deadline:
             try:
                 with Wire(d.socket) as w:
                     answer = w.query("/healthz")[0]
@@ -377,15 +407,14 @@ def readers(tap):
         token = os.path.join(d.folder, "token")
         with open(os.open(token, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
             f.write("pfd_read_0123456789abcdefghij\n")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token)
         d.start()
 
         def ask(target="/api/v1/builds", **headers):
             with socket.create_connection(("127.0.0.1", port), 20) as s:
-                lines = "".join(f"{k}: {v}\r\n" for k, v in {"Host": f"127.0.0.1:{port}", "Connection": "close", **headers}.items())
+                lines = "".join(f"{k}: {v}\r\n" for k, v in {"Host": f"127.0.0.1:{port}", "Connection": "close",
+                        **headers}.items())
                 s.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode())
                 data = b""
                 while piece := s.recv(65536):
@@ -446,7 +475,8 @@ def broken_disk(tap):
 
 def main():
     with Tap() as tap:
-        for part in (starts, databases, peers, stops, crashes, activation, descriptors, broken_disk, readers):
+        for part in (starts, first_answers, databases, peers, stops, crashes, activation, descriptors, broken_disk,
+                     readers):
             part(tap)
 
 

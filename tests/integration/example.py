@@ -25,29 +25,41 @@ def check_cycle(tap, report, times=1):
     point = tap.point
     t = times
     point(near(report["totals"]["seconds"], 1.93 * t), "the total is 1.93 s", report["totals"])
-    point(near(cycle["self"], 1.77 * t) and near(cycle["children"], 0) and round(cycle["percent"], 2) == 91.71, "the cycle as a whole: 91.71 %, 1.77, 0", cycle)
+    point(near(cycle["self"], 1.77 * t) and near(cycle["children"], 0) and round(cycle["percent"], 2) == 91.71,
+          "the cycle as a whole: 91.71 %, 1.77, 0", cycle)
     point((cycle["calls_outside"], cycle["calls_inside"]) == (1 * t, 5 * t), "called 1+5", cycle)
     (caller,) = cycle["callers"]
-    point((caller["name"], caller["calls"], caller["of_calls"]) == ("main", t, t) and near(caller["self"], 1.77 * t), "its caller: main 1/1", caller)
+    point((caller["name"], caller["calls"], caller["of_calls"]) == ("main", t, t) and near(caller["self"], 1.77 * t),
+          "its caller: main 1/1", caller)
     members = [(m["name"], m["calls"], round(m["self"] / t, 9)) for m in cycle["members"]]
     point(members == [("b", 3 * t, 1.02), ("a", 2 * t, 0.75)], "its members: b 1.02 called 3, a 0.75 called 2", members)
     (callee,) = cycle["callees"]
     point((callee["name"], callee["calls"], callee["of_calls"]) == ("c", 6 * t, 6 * t), "below it: c 6/6", callee)
     b, a, main, c = f["b"], f["a"], f["main"], f["c"]
-    point(round(b["percent"], 2) == 52.85 and round(a["percent"], 2) == 38.86, "b 52.85 %, a 38.86 %", (b["percent"], a["percent"]))
-    point((b["calls_outside"], b["calls_inside"]) == (0, 3 * t) and (a["calls_outside"], a["calls_inside"]) == (t, 2 * t), "members' calls: b 0+3, a 1+2")
-    point(row(b["callers"], "a")["calls"] == 3 * t and row(b["callers"], "a")["inside"], "b's caller: a 3, inside the cycle")
+    point(round(b["percent"], 2) == 52.85 and round(a["percent"], 2) == 38.86, "b 52.85 %, a 38.86 %",
+          (b["percent"], a["percent"]))
+    point((b["calls_outside"], b["calls_inside"]) == (0, 3 * t)
+          and (a["calls_outside"], a["calls_inside"]) == (t, 2 * t), "members' calls: b 0+3, a 1+2")
+    point(row(b["callers"], "a")["calls"] == 3 * t and row(b["callers"], "a")["inside"],
+          "b's caller: a 3, inside the cycle")
     r = row(b["callees"], "c")
-    point(row(b["callees"], "a")["calls"] == 2 * t and (r["calls"], r["of_calls"]) == (3 * t, 6 * t), "b's callees: a 2, c 3/6", b["callees"])
+    point(row(b["callees"], "a")["calls"] == 2 * t and (r["calls"], r["of_calls"]) == (3 * t, 6 * t),
+          "b's callees: a 2, c 3/6", b["callees"])
     r = row(a["callers"], "main")
-    point((r["calls"], r["of_calls"]) == (t, t) and near(r["self"] + r["children"], 1.77 * t) and row(a["callers"], "b")["calls"] == 2 * t, "a's callers: main 1/1 with 1.77, b 2", a["callers"])
+    point((r["calls"], r["of_calls"]) == (t, t) and near(r["self"] + r["children"], 1.77 * t)
+          and row(a["callers"], "b")["calls"] == 2 * t, "a's callers: main 1/1 with 1.77, b 2", a["callers"])
     r = row(a["callees"], "c")
-    point(row(a["callees"], "b")["calls"] == 3 * t and (r["calls"], r["of_calls"]) == (3 * t, 6 * t), "a's callees: b 3, c 3/6", a["callees"])
-    point(near(main["self"], 0.16 * t) and near(main["children"], 1.77 * t) and near(main["percent"], 100), "main 100 %, 0.16, 1.77", main)
+    point(row(a["callees"], "b")["calls"] == 3 * t and (r["calls"], r["of_calls"]) == (3 * t, 6 * t),
+          "a's callees: b 3, c 3/6", a["callees"])
+    point(near(main["self"], 0.16 * t) and near(main["children"], 1.77 * t) and near(main["percent"], 100),
+          "main 100 %, 0.16, 1.77", main)
     s = f["_start"]
-    point(near(s["percent"], 100) and near(s["self"], 0) and near(s["children"], 1.93 * t) and s["spontaneous"], "start 100 %, 0, 1.93, spontaneous", s)
-    point(c["calls"] == 6 * t and sorted((r["name"], r["calls"], r["of_calls"]) for r in c["callers"]) == [("a", 3 * t, 6 * t), ("b", 3 * t, 6 * t)], "c: 6 calls, 3/6 from each", c["callers"])
-    point(near(sum(x["self"] for x in report["functions"]), report["totals"]["seconds"]), "the sum of self is the total")
+    point(near(s["percent"], 100) and near(s["self"], 0) and near(s["children"], 1.93 * t) and s["spontaneous"],
+          "start 100 %, 0, 1.93, spontaneous", s)
+    point(c["calls"] == 6 * t and sorted((r["name"], r["calls"], r["of_calls"]) for r in c["callers"])
+          == [("a", 3 * t, 6 * t), ("b", 3 * t, 6 * t)], "c: 6 calls, 3/6 from each", c["callers"])
+    point(near(sum(x["self"] for x in report["functions"]), report["totals"]["seconds"]),
+          "the sum of self is the total")
 
 
 def main():
@@ -58,8 +70,10 @@ def main():
         tap.point(done.returncode == 0, "the example is uploaded", done.stdout + done.stderr)
         check_cycle(tap, d.json("report", exe, "--json"))
         text = d.ctl("report", exe).stdout
-        for part, name in (("<cycle 1 as a whole>", "the cycle's own entry"), ("1+5", "called 1+5"), ("1+2", "a's own line"),
-                           ("0+3", "b's own line"), ("91.7", "91.7 %"), ("<spontaneous>", "a spontaneous caller"), ("3/6", "3/6")):
+        for part, name in (("<cycle 1 as a whole>", "the cycle's own entry"), ("1+5", "called 1+5"),
+                           ("1+2", "a's own line"),
+                           ("0+3", "b's own line"), ("91.7", "91.7 %"), ("<spontaneous>", "a spontaneous caller"),
+                           ("3/6", "3/6")):
             tap.point(part in text, f"the text shows {name}", text)
 
         many = d.ctl("upload", "-e", exe, "-l", "service=cycle", *[one] * 999, timeout=120)
@@ -71,12 +85,14 @@ def main():
         d.stop()
         spooled = d.ctl("upload", "-e", exe, *[one] * 100)
         files = glob.glob(os.path.join(spool, "*"))
-        tap.point(len(files) >= 100, "without a daemon 100 uploads go to the spool", f"{len(files)} files: {spooled.stdout}{spooled.stderr}")
+        tap.point(len(files) >= 100, "without a daemon 100 uploads go to the spool",
+                  f"{len(files)} files: {spooled.stdout}{spooled.stderr}")
         shutil.copytree(spool, spool + ".copy")
         d.start()
         flushed = d.ctl("upload", "-e", exe, one)
         before = d.json("report", exe, "--json")
-        tap.point(before["totals"]["calls"] == 13 * 1101, "the spool is delivered with the next upload", (before["totals"], flushed.stderr))
+        tap.point(before["totals"]["calls"] == 13 * 1101, "the spool is delivered with the next upload",
+                  (before["totals"], flushed.stderr))
         for f in glob.glob(os.path.join(spool + ".copy", "*")):
             shutil.copy(f, spool)
         d.ctl("upload", "-e", exe, one)

@@ -10,6 +10,7 @@ def example(exe, path):
     g = Gmon(low, high, bins=(high - low) // 4)
     for name, ticks in (("main", 16), ("b", 102), ("a", 75)):
         g.tick(at[name] + 16, ticks)
-    for caller, callee, calls in (("_start", "main", 1), ("main", "a", 1), ("a", "b", 3), ("b", "a", 2), ("a", "c", 3), ("b", "c", 3)):
+    for caller, callee, calls in (("_start", "main", 1), ("main", "a", 1), ("a", "b", 3), ("b", "a", 2), ("a", "c", 3),
+                                  ("b", "c", 3)):
         g.arc(at[caller] + 16, at[callee] + 4, calls)
     return g.write(path)

@@ -1,15 +1,15 @@
-"""profctl export: a gmon.out of everything stored. gprof reads it, and prints for it what it prints for the files that were
-uploaded and what `profctl report -f gprof` prints: real programs, sums that 16 and 32 bits do not hold, several histograms."""
+"""profctl export: a gmon.out of everything stored. gprof reads it, and prints for it what it prints for the files that
+were uploaded and what `profctl report -f gprof` prints: real programs, sums that 16 and 32 bits do not hold, several
+histograms."""
 import json
 import os
 import pty
 import random
 import shutil
-import socket
 import struct
 import subprocess
 
-from harness import PROFCTL, Daemon, Gmon, Tap, bounds, profile, programs, run, symbols
+from harness import PROFCTL, Daemon, Gmon, Tap, bounds, free_port, profile, programs, run, symbols
 
 RUNS = {
     "cycle": [["6"], ["9"], ["3"]],
@@ -62,7 +62,8 @@ def agree(tap, d, exe, files, name, *options):
         return out
     want, exported = gprof(exe, *files), gprof(exe, out)
     ours = d.ctl("report", exe, "-f", "gprof", *options, binary=True)
-    tap.point(want.returncode == 0 and len(want.stdout) > 100 and exported.stdout == want.stdout and exported.stderr == b"",
+    tap.point(want.returncode == 0 and len(want.stdout) > 100 and exported.stdout == want.stdout
+              and exported.stderr == b"",
               f"{name}: gprof prints the same for the exported file as for the {len(files)} uploaded",
               difference(want.stdout, exported.stdout) + (want.stderr + exported.stderr).decode())
     tap.point(ours.stdout == want.stdout, f"{name}: and report -f gprof too",
@@ -73,7 +74,8 @@ def agree(tap, d, exe, files, name, *options):
 def says(tap, done, status, words, name):
     lines = done.stderr.strip().splitlines()
     good = done.returncode == status and len(lines) == 1 and lines[0].startswith("profctl: ")
-    tap.point(good and all(w in done.stderr for w in words), name, f"exit {done.returncode}, expected {status} {words}\n{done}")
+    tap.point(good and all(w in done.stderr for w in words), name,
+              f"exit {done.returncode}, expected {status} {words}\n{done}")
 
 
 def test_real_programs(tap, d, folder):
@@ -108,13 +110,16 @@ def test_large_sums(tap, d, exe):
     histograms, arcs = records(out)
     sums = [sum(column) for column in zip(*(h[3] for h in histograms))]
     tap.point(len(histograms) == 5 and sorted(x for x in sums if x) == [15, 300000, 327675],
-              "repeated histograms hold the whole sum, the largest bin a full 65,535 each", (len(histograms), sorted(sums)[-4:]))
-    tap.point([c for f, t, c in arcs if t == at["b"]] == [2**32 - 1, 2**32 - 1, 12000000000 - 2 * (2**32 - 1)] and len(arcs) == 5,
+              "repeated histograms hold the whole sum, the largest bin a full 65,535 each",
+              (len(histograms), sorted(sums)[-4:]))
+    tap.point([c for f, t, c in arcs if t == at["b"]] == [2**32 - 1, 2**32 - 1, 12000000000 - 2 * (2**32 - 1)]
+              and len(arcs) == 5,
               "an arc of 12,000,000,000 is three records", arcs)
     text = gprof(exe, out).stdout.decode()
     tap.point("12000000000" in text, "gprof prints the calls in full", text)
     told = json.loads(d.ctl("export", exe, "-l", "service=large", "-o", out, "--json").stdout)
-    tap.point(told == {"ticks": 300000 + 327675 + 15, "calls": 12000000040, "histograms": 1, "bins": 3, "arcs": 3, "bits": 64,
+    tap.point(told == {"ticks": 300000 + 327675 + 15, "calls": 12000000040, "histograms": 1, "bins": 3, "arcs": 3,
+                       "bits": 64,
                        "big_endian": False, "bytes": os.path.getsize(out)}, "--json says what was written", told)
 
 
@@ -124,9 +129,11 @@ def test_geometries(tap, d, program):
     middle, at = s["main"][0] & ~7, {n: s[n][0] for n in ("main", "a", "b")}
     if not low < middle < high:
         raise RuntimeError("main is not inside the text")
-    # Other bounds than glibc's are taken for an executable that does not say where these are: another build, without the symbols.
+    # Other bounds than glibc's are taken for an executable that does not say where these are: another build, without
+    # the symbols.
     exe = os.path.join(d.folder, "bare")
-    done = run("objcopy", "--strip-symbol=etext", "--strip-symbol=__executable_start", "--remove-section=.note.gnu.build-id",
+    done = run("objcopy", "--strip-symbol=etext", "--strip-symbol=__executable_start",
+               "--remove-section=.note.gnu.build-id",
                program, exe)
     assert done.returncode == 0, done.stderr
 
@@ -146,13 +153,16 @@ def test_geometries(tap, d, program):
     tap.point([h[0] for h in records(out)[0]] == [middle, (low + 7) & ~7], "in the order they came in", records(out)[0])
     one = os.path.join(d.folder, "one")
     done = d.ctl("export", exe, "-l", "service=halves", "--geometry", "1", "-o", one)
-    tap.point(done.returncode == 0 and [h[0] for h in records(one)[0]] == [(low + 7) & ~7], "--geometry 1 is the lower one", done)
-    for label, shape, words in (("rates", {"rate": 1000}, ["their rates differ", "100 ticks a second", "1000 ticks a second"]),
+    tap.point(done.returncode == 0 and [h[0] for h in records(one)[0]] == [(low + 7) & ~7],
+              "--geometry 1 is the lower one", done)
+    for label, shape, words in (("rates", {"rate": 1000}, ["their rates differ", "100 ticks a second",
+            "1000 ticks a second"]),
                                 ("sizes", {"bins": (high - low) // 16}, ["their bins differ in size"])):
         files = half(low, high, "plain"), half(low, high, "odd", **shape)
         upload(label, *files)
         old = open(out, "rb").read()
-        says(tap, d.ctl("export", exe, "-l", f"service={label}", "-o", out), 65, [*words, "geometry"], f"other {label} are refused by name")
+        says(tap, d.ctl("export", exe, "-l", f"service={label}", "-o", out), 65, [*words, "geometry"],
+             f"other {label} are refused by name")
         tap.point(open(out, "rb").read() == old, "and the file is what it was")
         got = set()
         for n in (1, 2):
@@ -160,7 +170,8 @@ def test_geometries(tap, d, program):
             assert done.returncode == 0, done.stderr
             (histogram,), _ = records(out)
             got.add((histogram[2], len(histogram[3])))
-            want = next(f for f in files if (records(f)[0][0][2], len(records(f)[0][0][3])) == (histogram[2], len(histogram[3])))
+            want = next(f for f in files if (records(f)[0][0][2], len(records(f)[0][0][3]))
+                        == (histogram[2], len(histogram[3])))
             text = d.ctl("report", exe, "-f", "gprof", "-l", f"service={label}", "--geometry", str(n)).stdout
             tap.point(gprof(exe, out).stdout.decode() == text and sum(histogram[3]) == sum(records(want)[0][0][3]),
                       f"other {label}: --geometry {n} is one of them", (out, text))
@@ -173,7 +184,8 @@ def test_terminal(tap, d, exe):
     except OSError as e:
         tap.skip("not to a terminal", e)
         return
-    done = subprocess.run([PROFCTL, "export", exe, "-o", "-"], env=d.env, stdout=side, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run([PROFCTL, "export", exe, "-o", "-"], env=d.env, stdout=side, stderr=subprocess.PIPE,
+                          text=True, timeout=60)
     os.close(side)
     says(tap, done, 64, ["terminal"], "not to a terminal")
     try:
@@ -196,14 +208,16 @@ def test_output(tap, d, exe, folder):
     says(tap, d.ctl("export", exe, "-o", "-", "--json"), 64, ["--json", "-o -"], "-o - and --json")
     says(tap, d.ctl("export", exe, "-o", out, "-l", "x"), 64, ["export: -l x"], "a label that is none")
     says(tap, d.ctl("export", "ffffffff", "-o", out), 66, ["ffffffff"], "an unknown build")
-    says(tap, d.ctl("export", exe, "-o", out, "--since", "now"), 66, ["no upload"], "a window without uploads")
+    says(tap, d.ctl("export", exe, "-o", out, "--since", "now"), 1, ["nothing matches", "no upload"],
+         "a window without uploads")
     says(tap, d.ctl("export", exe, "-o", out, "--geometry", "9"), 64, ["geometry=9"], "a geometry that is not there")
     says(tap, d.ctl("export", exe, "-o", "/nowhere/x"), 73, ["/nowhere/x"], "a file that cannot be made")
     tap.point(open(out, "rb").read() == data and not [f for f in os.listdir(d.folder) if f.endswith(".part")],
               "what is refused leaves the old file and no pieces")
     library = os.path.join(folder, "libwords.so")
     done = d.ctl("export", library, "-o", os.path.join(d.folder, "lib"))
-    tap.point(done.returncode != 0 and done.stderr.count("\n") == 1 and not os.path.exists(os.path.join(d.folder, "lib")),
+    tap.point(done.returncode != 0 and done.stderr.count("\n") == 1
+              and not os.path.exists(os.path.join(d.folder, "lib")),
               "a library that no gmon.out spoke of leaves no file", done)
 
 
@@ -222,7 +236,8 @@ def test_unknown_executable(tap, d, folder):
     assert d.ctl("spool", "flush").returncode == 0
     (row,) = [r for r in d.json("builds", "--json")["rows"] if not r["symbols"]]
     out = os.path.join(d.folder, "assumed")
-    says(tap, d.ctl("export", row["build_id"], "-o", out), 0, ["64-bit little-endian is assumed"], "an unknown layout is assumed, and said")
+    says(tap, d.ctl("export", row["build_id"], "-o", out), 0, ["64-bit little-endian is assumed"],
+         "an unknown layout is assumed, and said")
     tap.point(gprof(kept, out).stdout == gprof(kept, g).stdout != b"", "and gprof reads it")
     done = d.ctl("export", kept, "-o", out)
     tap.point(done.returncode == 0 and done.stderr == "" and gprof(kept, out).stdout == gprof(kept, g).stdout,
@@ -258,12 +273,14 @@ def test_32_bit(tap, d):
     if wrong:
         tap.skip("32-bit executables", "the linker makes none: " + wrong.splitlines()[-1])
         return
-    files = [tiny(os.path.join(d.folder, f"small-{n}"), exe, 4, (0, 60000, n), ((0, 1, 1), (1, 2, 4000000000))) for n in range(3)]
+    files = [tiny(os.path.join(d.folder, f"small-{n}"), exe, 4, (0, 60000, n), ((0, 1, 1), (1, 2, 4000000000)))
+             for n in range(3)]
     done = d.ctl("upload", "-e", exe, *files)
     assert done.returncode == 0, done.stderr
     out = agree(tap, d, exe, files, "32-bit")
     histograms, arcs = records(out, 4)
-    tap.point(len(histograms) == 3 and [c for _, _, c in arcs] == [3, 2**32 - 1, 2**32 - 1, 12000000000 - 2 * (2**32 - 1)],
+    tap.point(len(histograms) == 3 and [c for _, _, c in arcs]
+              == [3, 2**32 - 1, 2**32 - 1, 12000000000 - 2 * (2**32 - 1)],
               "32-bit: 4-byte addresses", (len(histograms), arcs))
 
 
@@ -277,12 +294,14 @@ def test_enormous_bin(tap, d):
     out = agree(tap, d, exe, [one] * 16, "a bin of 4,294,901,760 ticks")
     done = d.ctl("upload", "-e", exe, one)
     assert done.returncode == 0, done.stderr
-    says(tap, d.ctl("export", exe, "-o", out), 0, [str(17 * 4096 * 65535), "4294967295"], "a bin beyond gprof's 32 bits: a warning")
+    says(tap, d.ctl("export", exe, "-o", out), 0, [str(17 * 4096 * 65535), "4294967295"],
+         "a bin beyond gprof's 32 bits: a warning")
     tap.point(sum(h[3][11] for h in records(out)[0]) == 17 * 4096 * 65535, "the file holds it all the same")
 
 
 def test_random(tap, d, exe):
-    """Many arcs with equal times and counts, in another order in every file: gprof breaks the ties by the order of records."""
+    """Many arcs with equal times and counts, in another order in every file: gprof breaks the ties by the order of
+    records."""
     seed = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
     r = random.Random(seed)
     low, high = bounds(exe)
@@ -294,7 +313,8 @@ def test_random(tap, d, exe):
         for k in range(r.randint(1, 5)):
             g = Gmon(low, high, bins=(high - low) // r.choice([4, 4, 8]) if k == 0 else len(g.bins))
             for address, size in r.sample(places, r.randint(0, len(places))):
-                g.bins[(address + r.randrange(size) - low) * len(g.bins) // (high - low)] = r.choice([1, 1, 5, 30000, 65535])
+                g.bins[(address + r.randrange(size) - low) * len(g.bins)
+                       // (high - low)] = r.choice([1, 1, 5, 30000, 65535])
             for (caller, size), (callee, _) in r.sample(arcs, r.randint(0, len(arcs))):
                 g.arc(caller + r.randrange(1, size), callee, r.choice([0, 1, 1, 1, 2, 100, 2**31, 2**32 - 1]))
             files.append(g.write(os.path.join(d.folder, f"random-{n}-{k}")))
@@ -304,9 +324,7 @@ def test_random(tap, d, exe):
 
 
 def main():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     with Tap() as tap, Daemon("--http", f"127.0.0.1:{port}", "--http-open") as d:
         d.port = port
         folder = programs(os.path.join(d.folder, "programs"))

@@ -1,7 +1,8 @@
-"""Every program of tests/programs, really run, uploaded and reported: `report -f gprof` equals `gprof -b EXE gmon…` byte for
-byte, JSON answers satisfy the published schema, and no time is lost on the way."""
+"""Every program of tests/programs, really run, uploaded and reported: `report -f gprof` equals `gprof -b EXE gmon…`
+byte for byte, JSON answers satisfy the published schema, and no time is lost on the way."""
 import json
 import os
+import re
 import shutil
 
 from harness import ROOT, Daemon, Tap, profile, programs, run
@@ -39,12 +40,28 @@ def main():
             with open(path, "w") as f:
                 json.dump(report, f)
             check = run("/usr/bin/python3", os.path.join(ROOT, "tests/integration/schema_check.py"), path)
-            tap.point(check.returncode == 0, f"{name}: the JSON report satisfies its schema", check.stdout + check.stderr)
+            tap.point(check.returncode == 0, f"{name}: the JSON report satisfies its schema",
+                      check.stdout + check.stderr)
             total = report["totals"]["seconds"]
             lost = abs(sum(f["self"] for f in report["functions"]) - total)
             tap.point(lost <= 1e-9 * max(total, 1), f"{name}: the sum of self is the total", (lost, total))
             tap.point(report["provenance"]["exact"] is False, f"{name}: an imported gmon.out is never called exact")
+            static = sum(len(f["static_callers"]) + len(f["static_callees"]) for f in report["functions"])
+            zero = [line for line in d.ctl("report", exe).stdout.splitlines() if " 0/0 " in line or "mcount" in line]
+            tap.point(static == 0 and not zero, f"{name}: no row of count 0 and no call of mcount without --static",
+                      zero)
+            basis, never = report["not_called_basis"], {f["address"] for f in report["not_called"]}
+            idle = counting(exe) - {f["address"] for f in report["functions"]}
+            tap.point(never == idle and basis["not_called"] == len(never)
+                      and basis["counted_functions"] == len(counting(exe)),
+                      f"{name}: not_called is what calls mcount, has no call and no tick, and gprof -z prints",
+                      (basis, sorted(never ^ idle)))
+            listed = run("gprof", "-b", "-z", "-p", exe, *files, env=dict(os.environ, LC_ALL="C", CXXFILT="")).stdout
+            unlisted = [f["name"] for f in report["not_called"] if f["name"] not in listed]
+            tap.point(not unlisted, f"{name}: gprof -z prints all of not_called", unlisted)
             both = d.json("report", exe, "--static", "--json")
+            zero = [r["name"] for f in both["functions"] for r in f["static_callees"] if "mcount" in r["name"]]
+            tap.point(not zero, f"{name}: nor any call of mcount with --static", zero)
             tap.point(abs(both["totals"]["seconds"] - total) < 1e-9, f"{name}: --static moves no time of its own")
             text = d.ctl("report", exe)
             tap.point(text.returncode == 0 and "index % time" in text.stdout, f"{name}: text report", text.stderr)
@@ -55,9 +72,24 @@ def main():
         tap.point(all(r["symbols"] for r in rows), "every build has its symbols", [r for r in rows if not r["symbols"]])
         twins = d.json("report", os.path.join(folder, "twins"), "--json")
         mixes = [f for f in twins["functions"] if f["name"].startswith("mix")]
-        tap.point(len(mixes) == 2 and mixes[0]["address"] != mixes[1]["address"], "two functions named mix stay two", mixes)
+        tap.point(len(mixes) == 2 and mixes[0]["address"] != mixes[1]["address"], "two functions named mix stay two",
+                  mixes)
         shutil.rmtree(folder)
-        tap.point(len(d.json("report", rows[0]["build_id"], "--json")["functions"]) > 0, "reports do not need the executable any more")
+        tap.point(len(d.json("report", rows[0]["build_id"], "--json")["functions"]) > 0,
+                  "reports do not need the executable any more")
+
+
+def counting(exe):
+    """Addresses of the functions whose machine code calls mcount, by objdump."""
+    found, address = set(), None
+    for line in run("objdump", "-d", "--no-show-raw-insn", exe).stdout.splitlines():
+        start = re.match(r"([0-9a-f]+) <(.*)>:$", line)
+        if start:
+            address = (None if ".cold" in start.group(2) or "mcount" in start.group(2)
+                       else f"0x{int(start.group(1), 16):x}")
+        elif address and re.search(r"\bcall\b.*<(mcount|_mcount)@", line):
+            found.add(address)
+    return found
 
 
 def first_difference(a, b):

@@ -1,5 +1,6 @@
-"""Exports into other tools' formats, each read by its own consumer: pprof by the pprof tool, callgrind by callgrind_annotate, DOT by
-Graphviz; folded, speedscope, CSV and Grafana's frames by their published rules. Every one agrees with the JSON report."""
+"""Exports into other tools' formats, each read by its own consumer: pprof by the pprof tool, callgrind by
+callgrind_annotate, DOT by Graphviz; folded, speedscope, CSV and Grafana's frames by their published rules. Every one
+agrees with the JSON report."""
 import csv
 import glob
 import io
@@ -7,12 +8,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import tarfile
+import unicodedata
 import xml.etree.ElementTree
 
 from formats_hostile import hostile_program
-from harness import Daemon, Tap, profile, programs, run
+from harness import NODE_MODULES, Daemon, Tap, profile, programs, run
 
 RUNS = {
     "cycle": [["6"], ["9"]],
@@ -61,7 +61,8 @@ def test_pprof(tap, d, exe, name, report):
     tap.point(done.returncode == 0 and close(sum(v[0] for v in cpu.values()), total * 1e9, 10),
               f"{name}: the pprof tool adds up to the report's seconds", done)
     wrong = [(f["name"], f["self"], cpu.get(f["name"])) for f in report["functions"]
-             if f["self"] > 1e-3 * total and (f["name"] not in cpu or not close(cpu[f["name"]][0], f["self"] * 1e9, 1e4 * total + 10))]
+             if f["self"] > 1e-3 * total and (f["name"] not in cpu
+                                              or not close(cpu[f["name"]][0], f["self"] * 1e9, 1e4 * total + 10))]
     tap.point(not wrong, f"{name}: flat times are the report's self times", wrong)
     wrong = [(f["name"], f["self"] + f["children"], cpu.get(f["name"])) for f in report["functions"]
              if f["cycle"] == 0 and f["self"] + f["children"] > 1e-3 * total
@@ -73,7 +74,8 @@ def test_pprof(tap, d, exe, name, report):
     tap.point(done.returncode == 0 and not wrong, f"{name}: its call counts are exact", wrong)
     raw = run(PPROF, "-raw", path, env=dict(os.environ, HOME=d.folder, PPROF_TMPDIR=d.folder)).stdout
     comments = run(PPROF, "-comments", path, env=dict(os.environ, HOME=d.folder, PPROF_TMPDIR=d.folder)).stdout
-    tap.point(report["build_id"] in raw and "synthetic" in comments, f"{name}: build-id and \"synthetic\" are in it", comments)
+    tap.point(report["build_id"] in raw and "synthetic" in comments, f"{name}: build-id and \"synthetic\" are in it",
+              comments)
 
 
 def test_callgrind(tap, d, exe, name, report):
@@ -95,7 +97,8 @@ def test_callgrind(tap, d, exe, name, report):
                 want = rf">   .*{re.escape(row['name'])} \({row['calls']:,}x\)"
                 if not re.search(want, done.stdout):
                     wrong.append(want)
-    tap.point(not wrong and len(report["functions"]) > 0, f"{name}: every arc has its count in callgrind_annotate's tree",
+    tap.point(not wrong and len(report["functions"]) > 0, f"{name}: every arc has its count in callgrind_annotate's "
+              f"tree",
               "\n".join(wrong[:5]) + "\n" + done.stdout[-1500:])
 
 
@@ -109,10 +112,12 @@ def test_dot(tap, d, exe, name, report):
     done = run("dot", "-Tsvg", path)
     edges = len(re.findall(r"^  f\d+ -> f\d+ ", source.decode(), re.M))
     wanted = sum(len(f["callees"]) for f in report["functions"]) if len(report["functions"]) <= 80 else None
-    tap.point(done.returncode == 0 and done.stderr == "" and "<svg" in done.stdout and (wanted is None or edges == wanted),
+    tap.point(done.returncode == 0 and done.stderr == "" and "<svg" in done.stdout
+              and (wanted is None or edges == wanted),
               f"{name}: Graphviz draws {edges} arcs", done.stderr)
     few = text(d, exe, "dot", "--limit", "3").decode()
-    tap.point(len(re.findall(r"^  f\d+ \[", few, re.M)) == min(3, len(report["functions"])), f"{name}: --limit 3 draws three functions", few)
+    tap.point(len(re.findall(r"^  f\d+ \[", few, re.M)) == min(3, len(report["functions"])),
+              f"{name}: --limit 3 draws three functions", few)
 
 
 def test_stacks(tap, d, exe, name, report):
@@ -138,7 +143,8 @@ def test_stacks(tap, d, exe, name, report):
             and close(p["endValue"], sum(p["weights"]), 1e-9) and close(p["endValue"], total, 1e-6 + 1e-6 * total)
             and all(0 <= i < len(frames) for s in p["samples"] for i in s) and "synthetic" in p["name"]
             and set(scope) == {"$schema", "exporter", "activeProfileIndex", "name", "shared", "profiles"})
-    tap.point(good and (len(p["samples"]) > 0) == (total > 0), f"{name}: speedscope's rules hold for {len(p['samples'])} samples", str(scope)[:400])
+    tap.point(good and (len(p["samples"]) > 0) == (total > 0),
+              f"{name}: speedscope's rules hold for {len(p['samples'])} samples", str(scope)[:400])
     rows = json.loads(text(d, exe, "flamegraph"))
     levels, open_total, bad = rows["rows"], [], []
     for row in levels:
@@ -151,37 +157,30 @@ def test_stacks(tap, d, exe, name, report):
         if row["self"] < 0 or (open_total[-2][1] if len(open_total) > 1 else 0) < -1e-6 * total:
             bad.append(row)
     tap.point(rows["synthetic"] is True and not bad and sum(r["level"] == 0 for r in levels) == 1
-              and close(levels[0]["value"], total, 1e-6 * total + 1e-9) and close(sum(r["self"] for r in levels), total, 1e-6 * total),
+              and close(levels[0]["value"], total, 1e-6 * total + 1e-9)
+              and close(sum(r["self"] for r in levels), total, 1e-6 * total),
               f"{name}: the flame graph is a nested set of {len(levels)} rows", bad[:3])
 
 
-def speedscope_schema(folder):
-    """The JSON schema in speedscope's own npm package; (None, why) where that is not to be had."""
-    npm = shutil.which("npm")
-    if npm is None:
-        return None, "no npm here"
-    where = os.path.join(folder, "npm")
-    os.makedirs(where)
-    try:
-        done = run(npm, "pack", "--silent", "speedscope@1.25.0", cwd=where, timeout=30,
-                   env=dict(os.environ, HOME=where, npm_config_cache=os.path.join(where, "cache"), npm_config_update_notifier="false"))
-        with tarfile.open(os.path.join(where, done.stdout.split()[-1])) as package:
-            member = next(m for m in package if re.fullmatch(r"package/dist/release/file-format-schema.*\.json", m.name))
-            return json.load(package.extractfile(member)), ""
-    except (subprocess.TimeoutExpired, OSError, IndexError, StopIteration, ValueError, tarfile.TarError) as error:
-        return None, f"npm cannot fetch speedscope's package: {type(error).__name__}"
+def speedscope_schema():
+    """The JSON schema in speedscope's own npm package; None if it is not installed."""
+    found = glob.glob(os.path.join(NODE_MODULES, "speedscope", "dist", "release", "file-format-schema*.json"))
+    return json.load(open(found[0])) if found else None
 
 
-def test_speedscope_schema(tap, d, schema, why, exes):
-    """Every export against the schema, in a process of its own: the validator's modules have names that tests have, too."""
+def test_speedscope_schema(tap, d, schema, exes):
+    """Every export against the schema, in a process of its own: the validator's modules have names that tests have,
+    too."""
     if schema is None:
-        return tap.skip("speedscope's own schema accepts every export", why)
+        return tap.skip("speedscope's own schema accepts every export",
+                        "speedscope is not installed: sh tests/deps.sh check")
     path = os.path.join(d.folder, "speedscope.schema.json")
     json.dump(schema, open(path, "w"))
     check = ("import json, sys, jsonschema; schema = json.load(open(sys.argv[1]))\n"
              "validator = jsonschema.validators.validator_for(schema)(schema); bad = 0\n"
              "for path in sys.argv[2:]:\n"
-             "    for e in list(validator.iter_errors(json.load(open(path))))[:3]: bad = 1; print(path, list(e.absolute_path), e.message[:300])\n"
+             "    for e in list(validator.iter_errors(json.load(open(path))))[:3]: bad = 1; print(path, "
+             "list(e.absolute_path), e.message[:300])\n"
              "sys.exit(bad)")
     files = []
     for exe in exes:
@@ -193,7 +192,8 @@ def test_speedscope_schema(tap, d, schema, why, exes):
     broken["profiles"][0]["unit"] = "fortnights"
     del broken["shared"]["frames"]
     json.dump(broken, open(files[0], "w"))
-    tap.point(run("/usr/bin/python3", "-c", check, path, files[0], cwd=d.folder).returncode == 1, "and refuses one that was broken")
+    tap.point(run("/usr/bin/python3", "-c", check, path, files[0], cwd=d.folder).returncode == 1,
+              "and refuses one that was broken")
 
 
 def test_tables(tap, d, exe, name, report):
@@ -209,6 +209,43 @@ def test_tables(tap, d, exe, name, report):
               and all(close(n["arc__self"] + n["arc__children"], 1, 1e-9) for n in graph["nodes"])
               and (calls == wanted or graph["not_shown"] > 0),
               f"{name}: the node graph's {len(graph['edges'])} edges carry all calls", (calls, wanted))
+    few = json.loads(text(d, exe, "nodegraph", "--limit", "2"))
+    known = {n["id"] for n in few["nodes"] + few["context"]}
+    for cycle in report["cycles"]:
+        shown = [c for c in few["cycles"] if c["cycle"] == cycle["number"]]
+        least = min(n["mainstat"] for n in few["nodes"])
+        if not shown and cycle["self"] + cycle["children"] <= least and not any(n["detail__cycle"] == cycle["number"]
+                for n in few["nodes"]):
+            continue
+        c = shown[0]
+        tap.point((c["members"], c["calls_outside"], c["calls_inside"])
+                  == (len(cycle["members"]), cycle["calls_outside"], cycle["calls_inside"])
+                  and close(c["mainstat"], cycle["self"] + cycle["children"], 1e-9)
+                  and sum(r["mainstat"] for r in c["callers"])
+                  + c["more_callers"]["mainstat"] == sum(r["calls"] for r in cycle["callers"])
+                  and sum(r["mainstat"] for r in c["callees"])
+                  + c["more_callees"]["mainstat"] == sum(r["calls"] for r in cycle["callees"])
+                  and all(r["id"] in known for r in c["callers"] + c["callees"]),
+                  f"{name}: cycle {cycle['number']} has the report's figures, callers and callees in a picture of 2 "
+                  f"functions", c)
+
+
+def test_short_names(tap, d, exe, name, report):
+    """names=short shortens what people read, and says the whole name beside it where it is JSON."""
+    short = json.loads(text(d, exe, "json", "--names", "short"))
+    wide = [f for f in short["functions"] if "short_name" in f]
+    templates = [f for f in report["functions"] if f["raw_name"].startswith("_Z")
+                 and ("<" in f["name"] or "__cxx11" in f["name"])]
+    names = [f.get("short_name", f["name"]) for f in short["functions"]]
+    tap.point([f["name"] for f in short["functions"]] == [f["name"] for f in report["functions"]]
+              and all("std::allocator" not in f["short_name"] for f in wide)
+              and len(set(names)) == len({f["name"] for f in report["functions"]}) and (not templates or wide),
+              f"{name}: short names stand beside whole ones, and tell functions apart",
+              [f["short_name"] for f in wide][:5])
+    listing = text(d, exe, "text", "--names", "short").decode()
+    tap.point(all(f["short_name"] in listing for f in wide)
+              and listing.count("\n") == text(d, exe, "text").decode().count("\n"),
+              f"{name}: text with short names has the same lines")
 
 
 def test_hostile_names(tap, d, folder):
@@ -217,9 +254,16 @@ def test_hostile_names(tap, d, folder):
     assert d.ctl("upload", "-e", exe, path).returncode == 0
     for form in ("pprof", "callgrind", "folded", "speedscope", "dot", "csv", "flamegraph", "nodegraph", "text", "json"):
         out = text(d, exe, form)
-        tap.point(len(out) > 100 and (form == "pprof" or (b"\x1b" not in out and b"\x07" not in out)), f"hostile names in {form}: no escape passes", out[:300])
+        seen = "" if form == "pprof" else out.decode()
+        hidden = ({hex(ord(c)) for c in seen if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")}
+                  - {"0xa", "0xd", "0x9", "0xc"})
+        tap.point(len(out) > 100 and not hidden, f"hostile names in {form}: no control and no invisible character "
+                                                 f"passes", hidden)
+        if form == "csv":
+            csv_is_harmless(tap, d, exe, seen)
         if form in ("speedscope", "flamegraph", "nodegraph", "json"):
-            tap.point(json.loads(out) is not None and b"</script>" not in out, f"hostile names in {form}: valid and no markup")
+            tap.point(json.loads(out) is not None and b"</script>" not in out,
+                      f"hostile names in {form}: valid and no markup")
     if shutil.which("dot"):
         dot = os.path.join(folder, "hostile.dot")
         open(dot, "wb").write(text(d, exe, "dot"))
@@ -229,6 +273,21 @@ def test_hostile_names(tap, d, folder):
     return exe
 
 
+def csv_is_harmless(tap, d, exe, seen):
+    """No cell is a formula to a spreadsheet, and the names can be had back."""
+    cells = [cell for row in csv.reader(io.StringIO(seen, newline="")) for cell in row]
+    tap.point("'=1+1" in cells and "'+1+1" in cells and not [c for c in cells if c[:1] in tuple("=+@\t\r\uff1d")
+            or c[:1] == "-" and not re.fullmatch(r"-[0-9.e+-]+", c)],
+              "hostile names in csv: no cell begins a formula", [c for c in cells if "1+1" in c])
+    names = {f["name"] for f in json.loads(text(d, exe, "json"))["functions"]}
+    back = {c[1:] if c[:1] == "'" else c for c in cells}
+    plain = {"=1+1", "+1+1", "-1+1", "@SUM(1)", "'quoted", "\uff1d1+1"}
+    tap.point(plain <= names and plain <= back, "and without the mark they are the names",
+              (plain - names, plain - back))
+    tap.point("\u202egnp.exe" in names and "tag\U000e0041\U000e007f" in names,
+              "JSON escapes what is not seen, and its readers get it back", names)
+
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -236,13 +295,17 @@ def svg_is_harmless(tap, data):
     """What a browser would make of the picture: shapes and text, nothing that runs, loads or leads elsewhere."""
     tree = xml.etree.ElementTree.fromstring(data)
     tags = {e.tag for e in tree.iter()}
-    extra = tags - {SVG + t for t in ("svg", "g", "title", "polygon", "path", "text", "a", "ellipse", "polyline", "defs", "style")}
+    extra = (tags - {SVG + t for t in ("svg", "g", "title", "polygon", "path", "text", "a", "ellipse", "polyline",
+                                       "defs", "style")})
     attributes = [(k, v) for e in tree.iter() for k, v in e.attrib.items()
-                  if k.lower().startswith("on") or k.endswith("href") or "script" in v.lower() and not k.endswith("title")]
-    tap.point(not extra and not attributes and not tree.findall(f".//{SVG}style"), "hostile names in svg: shapes and text only",
+                  if k.lower().startswith("on") or k.endswith("href") or "script" in v.lower()
+                  and not k.endswith("title")]
+    tap.point(not extra and not attributes and not tree.findall(f".//{SVG}style"),
+              "hostile names in svg: shapes and text only",
               (extra, attributes[:3]))
     texts = [t for e in tree.iter(SVG + "text") for t in e.itertext()]
-    tap.point(len(texts) > 10 and any("<" in t for t in texts) and not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "".join(texts)),
+    tap.point(len(texts) > 10 and any("<" in t for t in texts)
+              and not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "".join(texts)),
               "and the names are text in it, without controls", texts[:5])
 
 
@@ -251,7 +314,8 @@ def test_pictures(tap, d, exe, report):
     folder = os.path.join(d.folder, "pictures")
     os.makedirs(folder)
     none = d.ctl("report", exe, "-f", "svg", "-o", os.path.join(folder, "x.svg"), env={**d.env, "PATH": folder})
-    tap.point(none.returncode == 66 and len(none.stderr.splitlines()) == 1 and "Graphviz" in none.stderr and os.listdir(folder) == [],
+    tap.point(none.returncode == 66 and len(none.stderr.splitlines()) == 1 and "Graphviz" in none.stderr
+              and os.listdir(folder) == [],
               "svg without Graphviz: one sentence, no file", none)
     if shutil.which("dot") is None:
         return tap.skip("pictures", "no Graphviz here")
@@ -260,7 +324,8 @@ def test_pictures(tap, d, exe, report):
     tree = xml.etree.ElementTree.parse(out).getroot()
     nodes = [g for g in tree.iter(SVG + "g") if g.get("class") == "node"]
     tips = {v for e in tree.iter(SVG + "a") for k, v in e.attrib.items() if k.endswith("title")}
-    tap.point(done.returncode == 0 and done.stdout == "" and len(nodes) == len(report["functions"]), f"svg shows {len(nodes)} functions", done)
+    tap.point(done.returncode == 0 and done.stdout == "" and len(nodes) == len(report["functions"]),
+              f"svg shows {len(nodes)} functions", done)
     tap.point({f["name"] for f in report["functions"]} <= tips, "every function's whole name is its tooltip",
               {f["name"] for f in report["functions"]} - tips)
     longest = max((len(t) for e in tree.iter(SVG + "text") for t in e.itertext()), default=0)
@@ -273,11 +338,13 @@ def test_pictures(tap, d, exe, report):
     with open(os.path.join(fake, "dot"), "w") as f:
         f.write("#!/bin/sh\necho half\nexit 3\n")
     os.chmod(os.path.join(fake, "dot"), 0o755)
-    done = d.ctl("report", exe, "-f", "svg", "-o", os.path.join(folder, "y"), env={**d.env, "PATH": f"{fake}:/usr/bin:/bin"})
+    done = d.ctl("report", exe, "-f", "svg", "-o", os.path.join(folder, "y"),
+                 env={**d.env, "PATH": f"{fake}:/usr/bin:/bin"})
     tap.point(done.returncode == 70 and "status 3" in done.stderr and not os.path.exists(os.path.join(folder, "y")),
               "a dot that fails is an error, and leaves no half picture", done)
     bad = d.ctl("report", "ffffffff", "-f", "svg", "-o", os.path.join(folder, "z"))
-    tap.point(bad.returncode == 66 and "ffffffff" in bad.stderr and not os.path.exists(os.path.join(folder, "z")), "an unknown build draws nothing", bad)
+    tap.point(bad.returncode == 66 and "ffffffff" in bad.stderr and not os.path.exists(os.path.join(folder, "z")),
+              "an unknown build draws nothing", bad)
 
 
 with Tap() as tap, Daemon() as d:
@@ -290,13 +357,14 @@ with Tap() as tap, Daemon() as d:
         files = [profile(d.folder, exe, arguments, n) for n, arguments in enumerate(runs)]
         assert d.ctl("upload", "-e", exe, *files).returncode == 0
         report = d.json("report", exe, "--json")
-        for test in (test_pprof, test_callgrind, test_dot, test_stacks, test_tables):
+        for test in (test_pprof, test_callgrind, test_dot, test_stacks, test_tables, test_short_names):
             test(tap, d, exe, name, report)
     hostile = test_hostile_names(tap, d, d.folder)
     shapes = os.path.join(folder, "shapes")
     test_pictures(tap, d, shapes, d.json("report", shapes, "--json"))
-    schema, why = speedscope_schema(d.folder)
-    test_speedscope_schema(tap, d, schema, why, [*(os.path.join(folder, n) for n in RUNS if os.path.exists(os.path.join(folder, n))), hostile])
+    test_speedscope_schema(tap, d, speedscope_schema(), [*(os.path.join(folder, n) for n in RUNS
+            if os.path.exists(os.path.join(folder, n))), hostile])
     bad = d.ctl("report", os.path.join(folder, "cycle"), "-f", "docx")
-    tap.point(bad.returncode != 0 and "speedscope" in bad.stderr and "docx" in bad.stderr, "an unknown format is named, with the known ones",
+    tap.point(bad.returncode != 0 and "speedscope" in bad.stderr and "docx" in bad.stderr,
+              "an unknown format is named, with the known ones",
               bad)

@@ -1,5 +1,6 @@
-"""schema/grafana-dashboard.json against a real daemon: every address that a panel or a variable asks for is answered, and every field
-that its columns name is there, of the type they name. Grafana itself is not to be had here: its panels' rules are those published."""
+"""schema/grafana-dashboard.json against a real daemon: every address that a panel or a variable asks for is answered,
+and every field that its columns name is there, of the type they name. Grafana itself is not to be had here: its panels'
+rules are those published."""
 import json
 import os
 import re
@@ -24,7 +25,8 @@ def fill(text, values):
 
 def typed(value, kind):
     if kind == "timestamp":
-        return isinstance(value, str) and datetime.fromisoformat(re.sub(r"(\.\d{6})\d*Z$|Z$", lambda m: (m.group(1) or "") + "+00:00", value))
+        return (isinstance(value, str) and datetime.fromisoformat(re.sub(r"(\.\d{6})\d*Z$|Z$",
+                lambda m: (m.group(1) or "") + "+00:00", value)))
     if kind == "number" and isinstance(value, bool):
         return False
     return isinstance(value, TYPES[kind])
@@ -58,25 +60,33 @@ def queries(dashboard):
 
 def test_shape(tap, dashboard):
     panels = dashboard["panels"]
-    tap.point(len({p["id"] for p in panels}) == len(panels) and dashboard["uid"] and dashboard["title"], "panels have ids of their own")
+    tap.point(len({p["id"] for p in panels}) == len(panels) and dashboard["uid"] and dashboard["title"],
+              "panels have ids of their own")
     kinds = {p["type"] for p in panels}
     tap.point({"table", "timeseries", "flamegraph", "nodeGraph"} <= kinds
-              and kinds == {r["id"] for r in dashboard["__requires"] if r["type"] == "panel"}, "every kind of panel is there, and required", kinds)
-    cells = [(p["gridPos"]["x"] + i, p["gridPos"]["y"] + k) for p in panels for i in range(p["gridPos"]["w"]) for k in range(p["gridPos"]["h"])]
-    tap.point(len(set(cells)) == len(cells) and max(x for x, _ in cells) < 24, "panels lie beside each other in 24 columns")
+              and kinds == {r["id"] for r in dashboard["__requires"] if r["type"] == "panel"},
+              "every kind of panel is there, and required", kinds)
+    cells = [(p["gridPos"]["x"] + i, p["gridPos"]["y"] + k) for p in panels for i in range(p["gridPos"]["w"])
+             for k in range(p["gridPos"]["h"])]
+    tap.point(len(set(cells)) == len(cells) and max(x for x, _ in cells) < 24,
+              "panels lie beside each other in 24 columns")
     names = [v["name"] for v in dashboard["templating"]["list"]]
-    tap.point(names[0] == "datasource" and {"build", "label", "value", "step", "function"} <= set(names) and len(set(names)) == len(names),
+    tap.point(names[0] == "datasource" and {"build", "label", "value", "step", "function"} <= set(names)
+              and len(set(names)) == len(names),
               "variables for the data source, build, label, value, step and function", names)
     known = set(names) | {"__from", "__to", "__data", "__url_time_range"}
     used = set(re.findall(r"\$\{(\w+)", json.dumps(dashboard)))
-    tap.point(used <= known and set(names) <= used, "every variable that is used exists, and the other way round", used ^ set(names))
+    tap.point(used <= known and set(names) <= used, "every variable that is used exists, and the other way round",
+              used ^ set(names))
     for name, query, kind in queries(dashboard):
         form = query["format"]
         texts = {c["text"] for c in query["columns"]}
         need = NEEDS.get("flamegraph" if kind == "flamegraph" else form, set())
-        tap.point(query["datasource"] == {"type": INFINITY, "uid": "${datasource}"} and query["type"] == "json" and query["source"] == "url"
+        tap.point(query["datasource"] == {"type": INFINITY, "uid": "${datasource}"} and query["type"] == "json"
+                  and query["source"] == "url"
                   and query["parser"] == "backend" and form in FORMATS and query["url"].startswith("/api/v1/")
-                  and query["url_options"]["method"] == "GET" and need <= texts, f"{name}: an Infinity query with the fields its panel reads", query)
+                  and query["url_options"]["method"] == "GET" and need <= texts,
+                  f"{name}: an Infinity query with the fields its panel reads", query)
 
 
 def test_answers(tap, d, dashboard, now):
@@ -90,7 +100,8 @@ def test_answers(tap, d, dashboard, now):
         elif variable["type"] == "query":
             query = variable["query"]["infinityQuery"]
             target, rows, wrong = ask(d, query, values)
-            tap.point(rows and not wrong and {c["text"] for c in query["columns"]} == {"__text", "__value"}, f"variable {name}: {target}", wrong)
+            tap.point(rows and not wrong and {c["text"] for c in query["columns"]} == {"__text", "__value"},
+                      f"variable {name}: {target}", wrong)
             field = next((c["selector"] for c in query["columns"] if c["text"] == "__value"), None)
             if name == "label":
                 tap.point(any(r[field] == "service" for r in rows), "the label that was uploaded can be chosen")
@@ -114,7 +125,8 @@ def test_narrowed(tap, d, dashboard, values):
     name, query, _ = next(q for q in queries(dashboard) if "groups" in q[1]["url"])
     for chosen, count in (("web", 1), ("web|batch", 2), (".*", 2)):
         _, rows, wrong = ask(d, query, {**values, "value": chosen})
-        tap.point(not wrong and len({r["label_service"] for r in rows or []}) == count, f"{name}: {chosen} is {count} series", wrong)
+        tap.point(not wrong and len({r["label_service"] for r in rows or []}) == count,
+                  f"{name}: {chosen} is {count} series", wrong)
     _, rows, wrong = ask(d, query, {**values, "__from": "1000000000000", "__to": "1000086400000"})
     tap.point(rows is None and "no rows" in wrong, "a day of 2001 has no rows, and is no error", wrong)
 
@@ -122,9 +134,12 @@ def test_narrowed(tap, d, dashboard, values):
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (NaN|[+-]Inf|-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)")
 WANTED = {  # name: type, as dashboards know them
-    "profd_build_info": "gauge", "profd_uploads_total": "counter", "profd_upload_bytes_total": "counter", "profd_samples_total": "counter",
-    "profd_calls_total": "counter", "profd_upload_duration_seconds": "histogram", "profd_query_duration_seconds": "histogram",
-    "profd_db_bytes": "gauge", "profd_wal_bytes": "gauge", "profd_builds": "gauge", "profd_symbols_missing_builds": "gauge",
+    "profd_build_info": "gauge", "profd_uploads_total": "counter", "profd_upload_bytes_total": "counter",
+    "profd_samples_total": "counter",
+    "profd_calls_total": "counter", "profd_upload_duration_seconds": "histogram",
+    "profd_query_duration_seconds": "histogram",
+    "profd_db_bytes": "gauge", "profd_wal_bytes": "gauge", "profd_builds": "gauge",
+    "profd_symbols_missing_builds": "gauge",
     "profd_ledger_mismatch_total": "counter"}
 
 
@@ -144,7 +159,8 @@ def parse_metrics(text):
                 raise ValueError(f"TYPE twice or without HELP: {line}")
             families[current] = (head.group(2), [])
         elif sample := SAMPLE.fullmatch(line):
-            base = re.sub(r"_(bucket|sum|count)$", "", sample.group(1)) if current and families[current][0] == "histogram" else sample.group(1)
+            base = (re.sub(r"_(bucket|sum|count)$", "", sample.group(1)) if current
+                    and families[current][0] == "histogram" else sample.group(1))
             if base != current:
                 raise ValueError(f"a sample outside of its family {current}: {line}")
             labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', sample.group(2) or ""))
@@ -164,29 +180,36 @@ def histogram_faults(samples):
         series.setdefault(key, {})[(name.rsplit("_", 1)[1], labels.get("le"))] = value
     for key, found in series.items():
         edges = [(float(le.replace("Inf", "inf")), v) for (kind, le), v in found.items() if kind == "bucket"]
-        if edges != sorted(edges) or [v for _, v in edges] != sorted(v for _, v in edges) or edges[-1][0] != float("inf") \
+        if edges != sorted(edges) or [v for _, v in edges] != sorted(v for _,
+                v in edges) or edges[-1][0] != float("inf") \
                 or edges[-1][1] != found.get(("count", None)) or ("sum", None) not in found:
             yield key
 
 
 def test_metrics(tap, d):
     status, headers, body = d.get("/metrics")
-    tap.point(status == 200 and headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8", "/metrics has the format's type", headers)
+    tap.point(status == 200 and headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8",
+              "/metrics has the format's type", headers)
     families = parse_metrics(body.decode())
-    tap.point(len(families) > 40, f"every line of {len(families)} families is of the format, with HELP and TYPE before its samples")
-    wrong = {n: families.get(n, ("missing",))[0] for n, kind in WANTED.items() if families.get(n, ("missing",))[0] != kind}
+    tap.point(len(families) > 40, f"every line of {len(families)} families is of the format, with HELP and TYPE before "
+                                  f"its samples")
+    wrong = {n: families.get(n, ("missing",))[0] for n, kind in WANTED.items()
+             if families.get(n, ("missing",))[0] != kind}
     tap.point(not wrong, "the names and types that dashboards know", wrong)
-    odd = [n for n, (kind, _) in families.items() if (kind == "counter") != n.endswith("_total") or not n.startswith("profd_")
+    odd = [n for n, (kind, _) in families.items() if (kind == "counter") != n.endswith("_total")
+           or not n.startswith("profd_")
            or re.search(r"_(ms|us|ns|kb|mb|minutes|hours|percent|milliseconds)(_|$)", n)]
     tap.point(not odd, "counters end with _total and nothing else does; base units only", odd)
     units = [n for n, (kind, _) in families.items() if kind == "histogram" and not n.endswith(("_seconds", "_bytes"))]
     tap.point(not units, "histograms say their unit", units)
-    faults = [(n, k) for n, (kind, samples) in families.items() if kind == "histogram" for k in histogram_faults(samples)]
+    faults = [(n, k) for n, (kind, samples) in families.items() if kind == "histogram"
+              for k in histogram_faults(samples)]
     tap.point(not faults, "buckets are cumulative and end with the count", faults)
     secret = [(n, labels) for n, (_, samples) in families.items() for _, labels, _ in samples
               if set(labels) & {"build_id", "build", "pid", "function", "name", "host"}]
     tap.point(not secret, "no label of which there may be many", secret)
-    broken = [t for t in ("a 1\n", "# HELP a b\n# TYPE a counter\nb 1\n", "# HELP a b\n# TYPE a gauge\na{x=1} 1\n", "# HELP a b\n# TYPE a gauge\na 1",
+    broken = [t for t in ("a 1\n", "# HELP a b\n# TYPE a counter\nb 1\n", "# HELP a b\n# TYPE a gauge\na{x=1} 1\n",
+                          "# HELP a b\n# TYPE a gauge\na 1",
                           "# HELP a b\n# TYPE a gauge\na 1\na 2\n") if not refused(t)]
     tap.point(not broken, "and the test's own parser refuses what is not the format", broken)
 
@@ -202,7 +225,8 @@ def refused(text):
 with Tap() as tap, Daemon() as d:
     dashboard = json.load(open(PATH))
     folder = programs(os.path.join(d.folder, "programs"))
-    for name, arguments, service in (("calc", ["-s", "7", "-n", "6000"], "web"), ("calc", ["-s", "8", "-n", "3000"], "batch")):
+    for name, arguments, service in (("calc", ["-s", "7", "-n", "6000"], "web"),
+                                     ("calc", ["-s", "8", "-n", "3000"], "batch")):
         exe = os.path.join(folder, name)
         path = profile(d.folder, exe, arguments, service)
         assert d.ctl("upload", "-e", exe, "-l", f"service={service}", path).returncode == 0

@@ -7,6 +7,7 @@
 """
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -20,6 +21,10 @@ import time
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BUILD = os.path.join(ROOT, os.environ.get("PROFD_BUILD", "build/plain"))
 PROFD, PROFCTL = os.path.join(BUILD, "profd"), os.path.join(BUILD, "profctl")
+NODE_MODULES = os.path.join(ROOT, "build", "browser", "node_modules")  # tests/deps.sh installs them
+NOBODY = 65534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+PORTS = range(20000, 32000)  # below those that the kernel gives to clients
 
 
 class Tap:
@@ -56,8 +61,66 @@ class Tap:
 def run(*command, **options):
     """A finished command with its output as text; never hangs longer than a minute."""
     options.setdefault("timeout", 60)
+    if "input" not in options:
+        options["stdin"] = subprocess.DEVNULL
     return subprocess.run([str(c) for c in command], capture_output=True, text=not options.pop("binary", False),
-                          stdin=subprocess.DEVNULL, **options)
+                          **options)
+
+
+def free_port(taken=[]):
+    """A TCP port on which nothing listens. No other test gets it while this one runs: each holds a Unix address named
+    after it."""
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            holder = socket.socket(socket.AF_UNIX)
+            try:
+                holder.bind(f"\0profd-test-port-{port}")
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                holder.close()
+                continue
+        taken.append(holder)
+        return port
+
+
+def readable_copy(program, folder):
+    """A copy of a program for other users, who may not reach the clone: a home is often closed to them. The folder must
+    be open to them."""
+    return shutil.copy(program, os.path.join(folder, os.path.basename(program)))
+
+
+class Other:
+    """A child process that runs attack(say) and then waits to be killed; a child of root runs as nobody. say() sends a
+    line to us. What it needs must be imported and open: it may not be able to read the clone."""
+
+    def __init__(self, attack, prepare=None):
+        ours, theirs = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(ours)
+            try:
+                if prepare:
+                    prepare()
+                if os.getuid() == 0:
+                    os.setgroups([])
+                    os.setgid(NOBODY)
+                    os.setuid(NOBODY)
+                attack(lambda text: os.write(theirs, (text + "\n").encode()))
+            except BaseException as e:  # a child must never run the rest of the test
+                os.write(theirs, f"failed: {e!r}\n".encode())
+            while True:
+                signal.pause()
+        os.close(theirs)
+        self.lines = os.fdopen(ours)
+
+    def line(self):
+        return self.lines.readline().strip()
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.lines.close()
 
 
 class Daemon:
@@ -80,16 +143,20 @@ class Daemon:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command(), stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.env)
+            self.process = subprocess.Popen(self.command(), stderr=log, stdout=log, stdin=subprocess.DEVNULL,
+                                            env=self.env)
         deadline = time.monotonic() + 60
-        doors = [path for path in (self.socket, self.http) if path in self.process.args]
+        listening = [(socket.AF_UNIX, path) for path in (self.socket, self.http) if path in self.process.args]
+        for option, value in zip(self.process.args, self.process.args[1:]):
+            if option == "--http" and re.fullmatch(r"127\.0\.0\.1:[1-9][0-9]*", value):
+                listening.append((socket.AF_INET, ("127.0.0.1", int(value.rpartition(":")[2]))))
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"profd ended with {self.process.returncode}: {self.logged()}")
             try:
-                for path in doors:  # one opens after the other
-                    with socket.socket(socket.AF_UNIX) as s:
-                        s.connect(path)
+                for family, address in listening:  # one opens after the other
+                    with socket.socket(family) as s:
+                        s.connect(address)
                 return self
             except OSError:
                 time.sleep(0.01)
@@ -178,7 +245,8 @@ class Gmon:
 
     def data(self):
         out = bytearray(b"gmon" + struct.pack("<I12x", 1))  # which grows in place
-        out += b"\0" + struct.pack("<QQII15sc", self.low, self.high, len(self.bins), self.rate, self.dimension, self.abbreviation)
+        out += b"\0" + struct.pack("<QQII15sc", self.low, self.high, len(self.bins), self.rate, self.dimension,
+                                   self.abbreviation)
         out += struct.pack(f"<{len(self.bins)}H", *self.bins)
         for caller, callee, calls in self.arcs:
             out += b"\1" + struct.pack("<QQI", caller, callee, calls)
@@ -188,6 +256,24 @@ class Gmon:
         with open(path, "wb") as f:
             f.write(self.data())
         return path
+
+
+def private_mounts():
+    """Starts this script again where it may mount; mounts vanish with it. False: not allowed."""
+    if os.environ.get("PROFD_PRIVATE_MOUNTS"):
+        return True
+    if os.geteuid() != 0 or run("unshare", "-m", "true").returncode != 0:
+        return False
+    sys.stdout.flush()
+    os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], dict(os.environ, PROFD_PRIVATE_MOUNTS="1"))
+
+
+def until(condition, seconds=60):
+    """Waits for what condition gives to be true; returns it, or what it gave last."""
+    deadline = time.monotonic() + seconds
+    while not (got := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return got
 
 
 def symbols(executable):

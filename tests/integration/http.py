@@ -1,5 +1,5 @@
-"""The HTTP door as well-behaved clients use it: codings, validators, HEAD, one other origin; and that an answer given again is never
-an old one, nor somebody else's."""
+"""The HTTP door as well-behaved clients use it: codings, validators, HEAD, one other origin; and that an answer given
+again is never an old one, nor somebody else's."""
 import ctypes
 import ctypes.util
 import gzip
@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 
-from harness import Daemon, Tap, bounds, run, symbols
+from harness import NOBODY, Daemon, Other, Tap, bounds, free_port, run, symbols
 from http_client import Client
 from wire import Wire, sender_number, upload
 
@@ -44,9 +44,12 @@ def program(d):
 def codings(tap, client, build):
     """Which coding comes of which wish, and that the bytes are the same behind it."""
     report = f"/api/v1/builds/{build}/report"
-    targets = [report, report + "?format=text", report + "?format=csv", report + "?view=flat", "/openapi.json", "/", "/app.js", "/style.css"]
-    wishes = ((None, None), ("gzip", "gzip"), ("zstd", "zstd"), ("gzip, deflate, br", "gzip"), ("gzip, deflate, br, zstd", "zstd"), ("identity", None),
-              ("zstd;q=0.1, gzip;q=0.9", "gzip"), ("*", "zstd"), ("gzip;q=0", None), ("br", None), ("identity;q=0, *;q=0.5", "zstd"), ("gzip;q=0.5, identity", None))
+    targets = [report, report + "?format=text", report + "?format=csv", report + "?view=flat", "/openapi.json", "/",
+               "/app.js", "/style.css"]
+    wishes = ((None, None), ("gzip", "gzip"), ("zstd", "zstd"), ("gzip, deflate, br", "gzip"),
+              ("gzip, deflate, br, zstd", "zstd"), ("identity", None),
+              ("zstd;q=0.1, gzip;q=0.9", "gzip"), ("*", "zstd"), ("gzip;q=0", None), ("br", None),
+              ("identity;q=0, *;q=0.5", "zstd"), ("gzip;q=0.5, identity", None))
     bad, sizes, tags = [], {}, {}
     for target in targets:
         plain = client.ask(target)
@@ -54,17 +57,21 @@ def codings(tap, client, build):
             answer = client.ask(target, **({"Accept_Encoding": wish} if wish else {}))
             sizes.setdefault(target, {})[coding] = len(answer[2])
             tags.setdefault(target, set()).add((coding, answer[1].get("etag")))
-            if answer[0] != 200 or answer[1].get("content-encoding") != coding or decoded(answer) != plain[2] or len(answer[2]) != int(answer[1]["content-length"]) \
+            if answer[0] != 200 or answer[1].get("content-encoding") != coding or decoded(answer) != plain[2] or len(
+                    answer[2]) != int(answer[1]["content-length"]) \
                     or "Accept-Encoding" not in answer[1].get("vary", ""):
                 bad.append((target, wish, answer[:2], len(answer[2])))
         for wish in ("gzip", "zstd", "identity"):
             got, head = (client.ask(target, method=m, Accept_Encoding=wish) for m in ("GET", "HEAD"))
             if head[2] or {**head[1], "date": 0} != {**got[1], "date": 0}:
                 bad.append((target, wish, "HEAD", head[:2], got[1]))
-    tap.point(not bad, f"{len(targets)} answers in the coding of each of {len(wishes)} wishes, and the same bytes behind it; HEAD likewise", bad[:3])
+    tap.point(not bad, f"{len(targets)} answers in the coding of each of {len(wishes)} wishes, and the same bytes "
+                       f"behind it; HEAD likewise", bad[:3])
     big = sizes[report]
-    tap.point(max(big["gzip"], big["zstd"]) < big[None] / 3, f"a report of {big[None]} bytes: gzip {big['gzip']}, zstd {big['zstd']}", big)
-    tap.point(all(len({tag for _, tag in t}) == 3 and len(t) == 3 for t in tags.values()), "each coding has an ETag of its own", tags)
+    tap.point(max(big["gzip"], big["zstd"]) < big[None] / 3,
+              f"a report of {big[None]} bytes: gzip {big['gzip']}, zstd {big['zstd']}", big)
+    tap.point(all(len({tag for _, tag in t}) == 3 and len(t) == 3 for t in tags.values()),
+              "each coding has an ETag of its own", tags)
     bad = []
     for target, known in tags.items():
         for _, tag in known:
@@ -76,52 +83,66 @@ def codings(tap, client, build):
     small = client.ask("/healthz", Accept_Encoding="gzip")
     tap.point("content-encoding" not in small[1], "what is small is sent as it is")
     must = client.ask("/api/v1/labels", Accept_Encoding="identity;q=0, gzip")
-    tap.point(must[1].get("content-encoding") == "gzip" and json.loads(decoded(must)) == json.loads(client.ask("/api/v1/labels")[2]),
+    tap.point(must[1].get("content-encoding") == "gzip" and json.loads(decoded(must))
+              == json.loads(client.ask("/api/v1/labels")[2]),
               "unless it may not be", must)
     metrics = client.ask("/metrics", Accept_Encoding="gzip")
-    tap.point(metrics[1].get("content-encoding") == "gzip" and b"profd_builds" in decoded(metrics), "/metrics, for Prometheus, too", metrics[:2])
+    tap.point(metrics[1].get("content-encoding") == "gzip" and b"profd_builds" in decoded(metrics),
+              "/metrics, for Prometheus, too", metrics[:2])
     packed = client.ask(report + "?format=pprof", Accept_Encoding="gzip")
     tap.point(packed[0] == 200 and "content-encoding" not in packed[1], "a binary format is left alone", packed[:2])
     none = client.ask(report, Accept_Encoding="br, identity;q=0")
-    tap.point(none[0] == 406 and b"gzip" in none[2] and none[1]["content-type"] == "application/problem+json", "nothing acceptable: 406 in words", none)
+    tap.point(none[0] == 406 and b"gzip" in none[2] and none[1]["content-type"] == "application/problem+json",
+              "nothing acceptable: 406 in words", none)
 
 
 def origin(tap, client, build):
     """One configured origin, and no other."""
     asks = {"Origin": ORIGIN, "Sec_Fetch_Site": "cross-site"}
-    pre = client.ask(f"/api/v1/builds/{build}/report", method="OPTIONS", token=None, Access_Control_Request_Method="GET",
+    pre = client.ask(f"/api/v1/builds/{build}/report", method="OPTIONS", token=None,
+                     Access_Control_Request_Method="GET",
                      Access_Control_Request_Headers="authorization,if-none-match", **asks)
-    tap.point(pre[0] == 204 and pre[1].get("access-control-allow-origin") == ORIGIN and pre[1].get("access-control-allow-methods") == "GET, HEAD" and
-              pre[1].get("access-control-allow-headers") == "Authorization, If-None-Match" and pre[1].get("vary") == "Origin" and
-              int(pre[1]["access-control-max-age"]) > 0 and "access-control-allow-credentials" not in pre[1], "a preflight without a token: 204", pre)
+    tap.point(pre[0] == 204 and pre[1].get("access-control-allow-origin") == ORIGIN
+              and pre[1].get("access-control-allow-methods") == "GET, HEAD" and
+              pre[1].get("access-control-allow-headers") == "Authorization, If-None-Match"
+              and pre[1].get("vary") == "Origin" and
+              int(pre[1]["access-control-max-age"]) > 0 and "access-control-allow-credentials" not in pre[1],
+              "a preflight without a token: 204", pre)
     seen = []
-    for target, status in ((f"/api/v1/builds/{build}/report", 200), ("/api/v1/builds/ffffff", 404), ("/nothing", 404), ("/api/v1/builds?x=y", 400), ("/healthz", 200)):
+    for target, status in ((f"/api/v1/builds/{build}/report", 200), ("/api/v1/builds/ffffff", 404), ("/nothing", 404),
+                           ("/api/v1/builds?x=y", 400), ("/healthz", 200)):
         answer = client.ask(target, **asks)
-        seen.append((target, answer[0] == status and answer[1].get("access-control-allow-origin") == ORIGIN and "Origin" in answer[1].get("vary", "") and
+        seen.append((target, answer[0] == status and answer[1].get("access-control-allow-origin") == ORIGIN
+                     and "Origin" in answer[1].get("vary", "") and
                      "ETag" in answer[1].get("access-control-expose-headers", "")))
     refused = client.ask("/api/v1/builds", token=None, **asks)
     seen.append(("401", refused[0] == 401 and refused[1].get("access-control-allow-origin") == ORIGIN))
     tap.point(all(ok for _, ok in seen), "its pages may read answers and errors", seen)
     bad = []
-    for other in ("https://evil.example", ORIGIN + ".evil", ORIGIN + ":444", "http://grafana.example", "null", "", "https://", "*"):
+    for other in ("https://evil.example", ORIGIN + ".evil", ORIGIN + ":444", "http://grafana.example", "null", "",
+                  "https://", "*"):
         for method in ("GET", "OPTIONS"):
             answer = client.ask("/api/v1/builds", method=method, Origin=other)
             if answer[0] != 403 or "access-control-allow-origin" in answer[1] or answer[1].get("vary") != "Origin":
                 bad.append((other, method, answer))
     tap.point(not bad, "other origins: 403, without a word for them", bad[:2])
     plain = client.ask("/api/v1/builds")
-    tap.point("access-control-allow-origin" not in plain[1] and "Origin" in plain[1]["vary"], "who is no page is told nothing of it", plain[1])
+    tap.point("access-control-allow-origin" not in plain[1] and "Origin" in plain[1]["vary"],
+              "who is no page is told nothing of it", plain[1])
     tap.point(client.ask("/", method="OPTIONS", token=None)[0] == 405, "OPTIONS that is no preflight: 405")
-    for wrong in ("*", "null", "grafana.example", "https://grafana.example/", "https://a b", "ftp://x", "https://", "https://u@x", "https://x:99999", "https://x?y"):
+    for wrong in ("*", "null", "grafana.example", "https://grafana.example/", "https://a b", "ftp://x", "https://",
+                  "https://u@x", "https://x:99999", "https://x?y"):
         with Daemon("--http-origin", wrong, start=False) as d:
             done = run(*d.command(), env=d.env)
-            if not (done.returncode == 78 and "http-origin" in done.stderr and wrong in done.stderr and not os.path.exists(d.state)):
+            if not (done.returncode == 78 and "http-origin" in done.stderr and wrong in done.stderr
+                    and not os.path.exists(d.state)):
                 bad.append((wrong, done))
     tap.point(not bad, "what is no origin is refused at the start, by name", bad[:2])
 
 
 def fresh(tap):
-    """Behind an acknowledgement every answer knows of it, through both doors, while others ask the same all the time."""
+    """Behind an acknowledgement every answer knows of it, through both doors, while others ask the same all the
+    time."""
     with Daemon() as d:
         target, build = "/api/v1/builds/" + "ab" * 20 + "/report?view=flat", "ab" * 20
         sender, acknowledged, faults, asked, over = sender_number(), [0], [], [0], threading.Event()
@@ -182,8 +203,10 @@ def fresh(tap):
             for t in threads:
                 t.join()
         metrics = d.get("/metrics")[2].decode()
-        at_once = next((int(float(line.split()[-1])) for line in metrics.splitlines() if line.startswith('profd_answers_total{how="at_once"}')), -1)
-        tap.point(not faults, f"{asked[0]} answers while {acknowledged[0]} uploads came, {at_once} at once: none older than its question", faults[:5])
+        at_once = next((int(float(line.split()[-1])) for line in metrics.splitlines()
+                        if line.startswith('profd_answers_total{how="at_once"}')), -1)
+        tap.point(not faults, f"{asked[0]} answers while {acknowledged[0]} uploads came, {at_once} at once: none older "
+                              f"than its question", faults[:5])
         tap.point(at_once > 0, "and some were given without asking the store", at_once)
 
 
@@ -194,32 +217,43 @@ def own(tap):
         return
     with Daemon() as d:
         build = "cd" * 20
-        child = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
-                    "import sys; sys.path.insert(0, sys.argv[1]); from wire import *; w = Wire(sys.argv[2]); w.send('UPLOAD', upload(3, 1, build_id=sys.argv[3]), 1)\n"
-                    "while (a := w.take())[0] == 'WANT_OBJECT': pass\n"
-                    "print(a[0]); [print(w.query(f'/api/v1/builds/{sys.argv[3]}/report')[1].count(b'\"uploads\":1,')) for _ in range(20)]",
-                    os.path.dirname(os.path.abspath(__file__)), d.socket, build)
+
+        def provenance(w):
+            return json.loads(w.query(f"/api/v1/builds/{build}/report")[1])["provenance"]
+
+        def attack(say):
+            with Wire(d.socket) as w:
+                w.send("UPLOAD", upload(3, 1, build_id=build), 1)
+                while (answer := w.take())[0] == "WANT_OBJECT":
+                    pass
+                say(answer[0])
+                for _ in range(2):
+                    say(json.dumps([provenance(w) for _ in range(20)]))
+                    wait.recv(1)
+
+        wait, go_on = socket.socketpair()
+        other = Other(attack)
+        stored, theirs = other.line(), json.loads(other.line())
         with Wire(d.socket) as w:
             w.send("UPLOAD", upload(4, 1, build_id=build), 1)
             while (answer := w.take())[0] == "WANT_OBJECT":
                 pass
-            mine = [json.loads(w.query(f"/api/v1/builds/{build}/report")[1])["provenance"] for _ in range(20)]
-        again = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
-                    "import sys, json; sys.path.insert(0, sys.argv[1]); from wire import *; w = Wire(sys.argv[2])\n"
-                    "print({str(json.loads(w.query(f'/api/v1/builds/{sys.argv[3]}/report')[1])['provenance']['uids']) for _ in range(20)})",
-                    os.path.dirname(os.path.abspath(__file__)), d.socket, build)
-        tap.point(child.stdout.startswith("ACK\n1\n") and all(p["uploads"] == 2 and p["uids"] == [0, 65534] for p in mine) and again.stdout == "{'[65534]'}\n",
-                  "the same question of two users, again and again: each about his own", (child, mine[:2], again))
+            mine = [provenance(w) for _ in range(20)]
+        go_on.send(b"x")
+        theirs += json.loads(other.line())
+        other.end()
+        tap.point(stored == "ACK" and all(p["uploads"] == 2 and p["uids"] == [0, NOBODY] for p in mine)
+                  and all(p["uploads"] == 1 and p["uids"] == [NOBODY] for p in theirs),
+                  "the same question of two users, again and again: each about his own", (stored, theirs[:2], mine[:2]))
 
 
 def main():
     with Tap() as tap, Daemon(start=False) as d:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
             f.write("pfd_read_0123456789abcdefghij\n")
-        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"), "--http-origin", "HTTPS://Grafana.Example:443")
+        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"), "--http-origin",
+                     "HTTPS://Grafana.Example:443")
         d.start()
         client, build = Client(port), program(d)
         codings(tap, client, build)

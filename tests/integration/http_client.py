@@ -1,6 +1,13 @@
 # not a test
 """An HTTP client that keeps its connection and lets every byte of a request be chosen."""
+import collections
+import select
 import socket
+import struct
+import threading
+import time
+
+from wire import Wire, counts, field, sender_number
 
 TOKEN = "pfd_read_0123456789abcdefghij"
 
@@ -11,19 +18,25 @@ class Client:
     def __init__(self, where):
         self.where, self.socket, self.rest = where, None, b""
 
-    def connect(self):
+    def connect(self, options=()):
         tcp = isinstance(self.where, int)
         self.socket = socket.socket(socket.AF_INET if tcp else socket.AF_UNIX)
+        for option in options:
+            self.socket.setsockopt(*option)
         self.socket.settimeout(60)
         self.socket.connect(("127.0.0.1", self.where) if tcp else self.where)
         self.rest = b""
 
-    def ask(self, target, method="GET", token=TOKEN, raw=None, **headers):
-        """(status, headers, body). raw: these bytes instead."""
+    def request(self, target, method="GET", token=TOKEN, **headers):
         fields = {"Host": f"127.0.0.1:{self.where}" if isinstance(self.where, int) else "localhost", **headers}
         if token:
             fields["Authorization"] = f"Bearer {token}"
-        request = raw or (f"{method} {target} HTTP/1.1\r\n" + "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in fields.items())).encode() + b"\r\n"
+        return ((f"{method} {target} HTTP/1.1\r\n" + "".join(f"{k.replace('_', '-')}: {v}\r\n" for k,
+                v in fields.items())).encode() + b"\r\n")
+
+    def ask(self, target, method="GET", raw=None, **fields):
+        """(status, headers, body). raw: these bytes instead."""
+        request = raw or self.request(target, method, **fields)
         for attempt in range(2):
             if self.socket is None:
                 self.connect()
@@ -67,35 +80,83 @@ class Client:
         self.socket = None
 
 
-def crowded_out(port, most=256):
-    """(what one connection too many is told, what half a request is told in the end). A client that has said nothing yet gives way to a
-    newcomer, and half requests have two seconds, so it may take several crowds until one fills the door."""
-    answer, late = None, b""
-    for _ in range(40):
-        crowd = []
-        for _ in range(most):
-            s = socket.create_connection(("127.0.0.1", port), 20)
-            s.sendall(b"GET /healthz HT")
-            crowd.append(s)
-        client = Client(port)
-        for _ in range(8):
-            try:
-                client.connect()
-                client.socket.settimeout(0.2)
-                answer = client.answer("GET")
-            except (EOFError, OSError):
-                pass
-            client.close()
-            if answer:
-                break
-        if answer:
-            crowd[-1].settimeout(20)
-            try:
-                late = crowd[-1].recv(4096)
-            except OSError:
-                answer = None
-        for s in crowd:
+def store_large_list(path):
+    """Names builds through the daemon's upload socket until their list has half a megabyte; the target that asks for
+    it."""
+    body = field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
+    for n in range(128):
+        body += field(6, field(1, f"1a59e{n:035x}") + field(2, f"/large/{n}/" + "x" * 4000))
+    with Wire(path) as w:
+        w.send("UPLOAD", body + field(8, counts(1)) + field(11, "0123456789abcdef" * 2))
+        while (answer := w.take())[0] != "ACK":
+            assert answer[0] == "WANT_OBJECT", answer
+    return "/api/v1/builds?limit=1000"
+
+
+def crowded_out(port, large, deadline=120):
+    """What one connection too many is told; None if every connection was served until the deadline. Each client asks
+    for a large answer and takes only its first bytes, so its connection is neither idle nor waiting for a request:
+    nothing may replace it. The small segments and buffers of these clients keep the kernel from taking the whole
+    answer."""
+    held, end = collections.deque(maxlen=700), time.monotonic() + deadline
+    client = Client(port)
+    while time.monotonic() < end:
+        client.connect([(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096), (socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)])
+        client.socket.sendall(client.request(large))
+        first = client.socket.recv(12)
+        if not first.endswith(b" 200"):
+            client.rest = first
+            return client.answer("GET")
+        held.append(client.socket)
+    return None
+
+
+class HalfRequests:
+    """So many connections that hold half a request each; what the daemon closes is opened again, until the block is
+    left."""
+
+    def __init__(self, port, count):
+        self.port, self.count, self.stop, self.opened = port, count, False, 0
+        self.thread = threading.Thread(target=self.run)
+
+    def open(self):
+        s = socket.socket()
+        s.setblocking(False)
+        s.connect_ex(("127.0.0.1", self.port))
+        self.poll.register(s, select.POLLOUT)
+        self.sockets[s.fileno()] = s
+        self.opened += 1
+
+    def run(self):
+        self.sockets, self.poll = {}, select.poll()
+        while not self.stop:
+            while len(self.sockets) < self.count:
+                self.open()
+            for fd, event in self.poll.poll(100):
+                s = self.sockets[fd]
+                try:
+                    if event == select.POLLOUT:
+                        s.send(b"GET / HTTP/1.1\r\nHost: ")
+                        self.poll.modify(s, select.POLLIN)
+                        continue
+                except OSError:
+                    pass
+                self.poll.unregister(s)
+                self.sockets.pop(fd).close()
+        for s in self.sockets.values():
             s.close()
-        if answer and late:
-            break
-    return answer, late
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop = True
+        self.thread.join()
+
+
+def half_a_request(port):
+    """What a client is told in the end that says half a request."""
+    with socket.create_connection(("127.0.0.1", port), 60) as s:
+        s.sendall(b"GET /healthz HT")
+        return s.recv(4096)

@@ -1,18 +1,21 @@
-"""Hostile and malformed requests against a running daemon, both doors: each is answered as it must be, with every header that guards a
-page, and closed; afterwards memory, descriptors and log are what they were, and good clients are served. The tables are those of the
-threat model: DNS rebinding (W1), forged requests (W2), leaks (W3), names that are programs (W4), odd peers (U1), frames (U2), memory
-(U3), drips (U4), crowds (U5), and the forms that other servers take (6.1)."""
+"""Hostile and malformed requests against a running daemon, both doors: each is answered as it must be, with every
+header that guards a page, and closed; afterwards memory, descriptors and log are what they were, and good clients are
+served. The tables are those of the threat model: DNS rebinding (W1), forged requests (W2), leaks (W3), names that are
+programs (W4), odd peers (U1), frames (U2), memory (U3), drips (U4), crowds (U5), and the forms that other servers take
+(6.1)."""
+import collections
 import json
 import os
 import socket
 import time
 import urllib.parse
 
-from harness import Daemon, Tap, parse_response
-from http_client import TOKEN, Client, crowded_out
+from harness import Daemon, Tap, free_port, parse_response
+from http_client import TOKEN, Client, HalfRequests, crowded_out, half_a_request, store_large_list
 from wire import Wire, sender_number, upload
 
-GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin", "cross-origin-opener-policy": "same-origin",
+GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin",
+         "cross-origin-opener-policy": "same-origin",
          "referrer-policy": "no-referrer", "cache-control": "no-store",
          "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
 MB = 1 << 20
@@ -25,18 +28,24 @@ def request(line=b"GET /healthz HTTP/1.1", fields=b"", body=b"", host=b"Host: {h
         line = line.encode("latin-1")
     if isinstance(fields, str):
         fields = fields.encode("latin-1")
-    return line + b"\r\n" + host + (f"Authorization: Bearer {TOKEN}\r\n".encode() if token else b"") + fields + b"\r\n" + body
+    return (line + b"\r\n" + host + (f"Authorization: Bearer {TOKEN}\r\n".encode() if token else b"") + fields
+            + b"\r\n" + body)
 
 
 def forms():
     """(name, bytes, statuses that are right): what 6.1 lists and more; the same on both doors."""
-    yield "length and chunks", request(fields="Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", body=b"0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n"), {400}
-    yield "chunks and length", request(fields="Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n", body=b"0\r\n\r\n"), {400}
+    yield "length and chunks", request(fields="Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+                                       body=b"0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n"), {400}
+    yield "chunks and length", request(fields="Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n",
+                                       body=b"0\r\n\r\n"), {400}
     for coding in ("chunked", "identity", "gzip, chunked", "CHUNKED", "chunked, chunked", "x", ""):
-        yield f"Transfer-Encoding: {coding}", request(fields=f"Transfer-Encoding: {coding}\r\n", body=b"5\r\nhello\r\n0\r\nX-T: y\r\n\r\n"), {400}
-    yield "two lengths that differ", request(fields="Content-Length: 0\r\nContent-Length: 34\r\n", body=b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), {400}
+        yield f"Transfer-Encoding: {coding}", request(fields=f"Transfer-Encoding: {coding}\r\n",
+                                                      body=b"5\r\nhello\r\n0\r\nX-T: y\r\n\r\n"), {400}
+    yield "two lengths that differ", request(fields="Content-Length: 0\r\nContent-Length: 34\r\n",
+                                             body=b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), {400}
     yield "two lengths alike", request(fields="Content-Length: 0\r\nContent-Length: 0\r\n"), {400}
-    for length in ("+5", "-1", "0x5", "5 5", "5,5", "1e1", "5;", "", "18446744073709551616", "99999999999999999999999", "\xb2", "five"):
+    for length in ("+5", "-1", "0x5", "5 5", "5,5", "1e1", "5;", "", "18446744073709551616", "99999999999999999999999",
+                   "\xb2", "five"):
         yield f"Content-Length: {length!r}", request(fields=f"Content-Length: {length}\r\n", body=b"hello"), {400}
     for length in ("5", "00005", "18446744073709551615", "1"):
         yield f"a body of {length}", request(fields=f"Content-Length: {length}\r\n", body=b"hello"), {413}
@@ -54,27 +63,34 @@ def forms():
     yield "no Host", request(host=b""), {400}
     yield "two Hosts", request(fields="Host: localhost\r\n"), {400}
     yield "Host with a space before its colon", request(host=b"Host : localhost\r\n"), {400}
-    for host in ("a b", "a/b", "u@localhost", "[::1", "::1", "localhost:", "localhost:x", "localhost:99999", "localhost:-1", "\xe4", "a,b", "", "%6c"):
+    for host in ("a b", "a/b", "u@localhost", "[::1", "::1", "localhost:", "localhost:x", "localhost:99999",
+                 "localhost:-1", "\xe4", "a,b", "", "%6c"):
         yield f"Host: {host!r}", request(host=f"Host: {host}\r\n".encode("latin-1")), {400}
     for byte in (0, 1, 7, 8, 0x1b, 0x7f):
         yield f"byte {byte:#x} in a field", request(fields=b"X: a" + bytes([byte]) + b"b\r\n"), {400}
         yield f"byte {byte:#x} in the target", request(line=b"GET /health" + bytes([byte]) + b" HTTP/1.1"), {400}
-    for target in ("", "*", "healthz", "http://localhost/healthz", "http://evil.example/", "//evil.example/healthz", "/a b", "/../../etc/passwd", "/./healthz", "/api/..",
-                   "/%2e%2e/%2e%2e/etc/passwd", "/%2E./x", "/%00", "/a%00b", "/%2fhealthz", "/a%5cb", "/%", "/%4", "/%zz", "/<x>", "/a#b", "/\xe4", "/\"x\"", "/{x}", "/|",
+    for target in ("", "*", "healthz", "http://localhost/healthz", "http://evil.example/", "//evil.example/healthz",
+                   "/a b", "/../../etc/passwd", "/./healthz", "/api/..",
+                   "/%2e%2e/%2e%2e/etc/passwd", "/%2E./x", "/%00", "/a%00b", "/%2fhealthz", "/a%5cb", "/%", "/%4",
+                   "/%zz", "/<x>", "/a#b", "/\xe4", "/\"x\"", "/{x}", "/|",
                    "/^", "/`", "/%0d%0aX:%20y", "/%1b%5b31m", "/%7f", "localhost:80", "/a\\b"):
         yield f"target {target!r}", request(line=f"GET {target} HTTP/1.1"), {400}
     for version in ("HTTP/1.2", "HTTP/2.0", "HTTP/0.9", "HTTP/3.0", "HTTP/9.9"):
         yield version, request(line=f"GET /healthz {version}"), {505}
-    for version in ("http/1.1", "HTTP/1", "HTTP/11", "HTTP/1.1 ", "HTTP/1.1x", "HTTP/1.10", "HTP/1.1", "HTTP /1.1", "", "HTTPS/1.1"):
+    for version in ("http/1.1", "HTTP/1", "HTTP/11", "HTTP/1.1 ", "HTTP/1.1x", "HTTP/1.10", "HTP/1.1", "HTTP /1.1", "",
+                    "HTTPS/1.1"):
         yield f"version {version!r}", request(line=f"GET /healthz {version}"), {400}
-    for line in ("GET", "GET /healthz", " GET /healthz HTTP/1.1", "GET  /healthz HTTP/1.1", "GET\t/healthz HTTP/1.1", "G ET / HTTP/1.1", "GET /healthz HTTP/1.1 x", "\x16\x03\x01\x02\x00\x01",
+    for line in ("GET", "GET /healthz", " GET /healthz HTTP/1.1", "GET  /healthz HTTP/1.1", "GET\t/healthz HTTP/1.1",
+                 "G ET / HTTP/1.1", "GET /healthz HTTP/1.1 x", "\x16\x03\x01\x02\x00\x01",
                  "PRI * HTTP/2.0x", "SSH-2.0-x", "\x00" * 40, "\xff\xfe"):
         yield f"line {line[:20]!r}", request(line=line), {400}
     yield "an empty line first", b"\r\n" + request(), {400}
     yield "HTTP/2's preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {505}
     yield "a frame of the other socket", b"\x40\0\0\0\1\1\0\0\1\0\0\0" + bytes(64), {400}
-    for name, value, status in (("Expect", "100-continue", 417), ("Expect", "x", 417), ("Upgrade", "h2c", 400), ("Upgrade", "websocket", 400), ("Connection", "a;b", 400),
-                                ("Connection", "\"x\"", 400), ("Accept-Encoding", "gzip;q=9", 400), ("Accept-Encoding", "gzip gzip", 400), ("Accept-Encoding", "*;q=0", 406),
+    for name, value, status in (("Expect", "100-continue", 417), ("Expect", "x", 417), ("Upgrade", "h2c", 400),
+                                ("Upgrade", "websocket", 400), ("Connection", "a;b", 400),
+                                ("Connection", "\"x\"", 400), ("Accept-Encoding", "gzip;q=9", 400),
+                                ("Accept-Encoding", "gzip gzip", 400), ("Accept-Encoding", "*;q=0", 406),
                                 ("Accept-Encoding", "identity;q=0, br", 406)):
         yield f"{name}: {value}", request(fields=f"{name}: {value}\r\n"), {status}
     for name in ("If-None-Match", "Origin", "Authorization", "Sec-Fetch-Site", "Content-Length"):
@@ -87,26 +103,35 @@ def forms():
     yield "endless fields", request(fields="X: y\r\n" * 50000), {431}
     for method in METHODS:
         yield f"{method}", request(line=f"{method} /api/v1/builds HTTP/1.1"), {405}
-        yield f"{method} with a body", request(line=f"{method} /api/v1/builds HTTP/1.1", fields="Content-Type: text/plain\r\nContent-Length: 2\r\n", body=b"{}"), {405}
+        yield f"{method} with a body", request(line=f"{method} /api/v1/builds HTTP/1.1",
+                                               fields="Content-Type: text/plain\r\nContent-Length: 2\r\n",
+                                               body=b"{}"), {405}
 
 
 def forgeries():
     """(name, bytes, status) for the TCP door only: names that are not ours (W1), pages of others (W2, W3), tokens."""
-    for host in ("evil.example", "localhost.evil.com:{port}", "127.0.0.1.evil.com:{port}", "localhost.:{port}", "localhost", "127.0.0.1", "127.0.0.1:1", "0.0.0.0:{port}",
-                 "[::]:{port}", "[::ffff:127.0.0.1]:{port}", "127.1:{port}", "2130706433:{port}", "0x7f.0.0.1:{port}", "10.0.0.1:{port}", "xn--localhost:{port}", "LOCALHOST.EVIL:{port}"):
+    for host in ("evil.example", "localhost.evil.com:{port}", "127.0.0.1.evil.com:{port}", "localhost.:{port}",
+                 "localhost", "127.0.0.1", "127.0.0.1:1", "0.0.0.0:{port}",
+                 "[::]:{port}", "[::ffff:127.0.0.1]:{port}", "127.1:{port}", "2130706433:{port}", "0x7f.0.0.1:{port}",
+                 "10.0.0.1:{port}", "xn--localhost:{port}", "LOCALHOST.EVIL:{port}"):
         yield f"Host: {host}", request(host=f"Host: {host}\r\n".encode()), {421}
-        yield f"Host: {host}, with X-Forwarded-Host", request(host=f"Host: {host}\r\nX-Forwarded-Host: localhost\r\nForwarded: host=localhost\r\n".encode()), {421}
+        yield f"Host: {host}, with X-Forwarded-Host", request(
+                host=f"Host: {host}\r\nX-Forwarded-Host: localhost\r\nForwarded: host=localhost\r\n".encode()), {421}
     for site in ("cross-site", "same-site", "other", ""):
         yield f"Sec-Fetch-Site: {site!r}", request(fields=f"Sec-Fetch-Site: {site}\r\n"), {403}
-    for origin in ("https://evil.example", "http://evil.example:{port}", "null", "file://", "http://localhost", "https://localhost:{port}", "http://localhost:1", "http://LOCALHOST.:{port}",
+    for origin in ("https://evil.example", "http://evil.example:{port}", "null", "file://", "http://localhost",
+                   "https://localhost:{port}", "http://localhost:1", "http://LOCALHOST.:{port}",
                    "chrome-extension://x", "http://127.0.0.1:{port}.evil", ""):
         for line in ("GET /api/v1/builds HTTP/1.1", "POST /api/v1/builds HTTP/1.1", "OPTIONS /api/v1/builds HTTP/1.1"):
             yield f"{line.split()[0]} of {origin!r}", request(line=line, fields=f"Origin: {origin}\r\n"), {403}
-    for token in ("", "Bearer", "Bearer ", "Bearer x", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Bearer{TOKEN}", f"Basic {TOKEN}", f"Bearer \"{TOKEN}\"", f"bearer\t{TOKEN}",
+    for token in ("", "Bearer", "Bearer ", "Bearer x", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Bearer{TOKEN}",
+                  f"Basic {TOKEN}", f"Bearer \"{TOKEN}\"", f"bearer\t{TOKEN}",
                   f"Bearer {TOKEN.upper()}", "Digest username=x", "Negotiate x"):
         yield f"Authorization: {token[:14]!r}", request(fields=f"Authorization: {token}\r\n", token=False), {401}
-    for target in ("/api/v1/builds", "/metrics", "/nothing", "/openapi.json", f"/api/v1/builds?token={TOKEN}", f"/api/v1/builds?access_token={TOKEN}"):
-        yield f"{target[:20]} without a token", request(line=f"GET {target} HTTP/1.1", fields=f"Cookie: token={TOKEN}\r\n", token=False), {401}
+    for target in ("/api/v1/builds", "/metrics", "/nothing", "/openapi.json", f"/api/v1/builds?token={TOKEN}",
+                   f"/api/v1/builds?access_token={TOKEN}"):
+        yield f"{target[:20]} without a token", request(line=f"GET {target} HTTP/1.1",
+                                                        fields=f"Cookie: token={TOKEN}\r\n", token=False), {401}
 
 
 def say(address, data, seconds=20):
@@ -140,13 +165,16 @@ def judged(address, port, data, statuses):
         return f"{status} {body[:150]}"
     if status < 400:
         return ""
-    if out.count(b"\r\n\r\n") != 1 or headers.get("connection") != "close" or len(body) != int(headers["content-length"]):
+    if out.count(b"\r\n\r\n") != 1 or headers.get("connection") != "close" or len(body) != int(
+            headers["content-length"]):
         return f"not one closed answer: {out[:300]}"
-    wrong = [k for k, v in GUARD.items() if headers.get(k) != v] + [k for k in headers if k.startswith("access-control") or k in ("server", "x-powered-by", "set-cookie")]
+    wrong = ([k for k, v in GUARD.items() if headers.get(k) != v]
+             + [k for k in headers if k.startswith("access-control") or k in ("server", "x-powered-by", "set-cookie")])
     if wrong or "date" not in headers:
         return f"headers {wrong}"
     problem = json.loads(body.decode())
-    if headers["content-type"] != "application/problem+json" or problem["status"] != status or len(problem["detail"]) < 10 or not problem["code"]:
+    if headers["content-type"] != "application/problem+json" or problem["status"] != status or len(
+            problem["detail"]) < 10 or not problem["code"]:
         return f"no problem document: {body[:200]}"
     return "control characters" if any(c < " " or c == "\x7f" for c in problem["detail"]) else ""
 
@@ -169,11 +197,13 @@ def tables(tap, d, port):
     for door, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
         bad, n = [], 0
         for name, data, statuses in forms():
-            fault = judged(address, port, data, statuses | ({421} if door == "TCP" and name.startswith("Host: 'localhost:'") else set()))
+            fault = judged(address, port, data, statuses | ({421} if door == "TCP"
+                    and name.startswith("Host: 'localhost:'") else set()))
             n += 1
             if fault:
                 bad.append(f"{name}: {fault}")
-        tap.point(not bad, f"{door}: {n} malformed requests, each refused with its status, in words, guarded and closed", "\n".join(bad[:12]))
+        tap.point(not bad, f"{door}: {n} malformed requests, each refused with its status, in words, guarded and "
+                           f"closed", "\n".join(bad[:12]))
         count += n
     bad, n = [], 0
     for name, data, statuses in forgeries():
@@ -188,26 +218,34 @@ def tables(tap, d, port):
 def guarded(tap, d, port):
     """The headers of every good answer, and of errors behind the door (W3)."""
     client, bad = Client(port), []
-    for target, kind in (("/", 200), ("/style.css", 200), ("/app.js", 200), ("/api/v1/builds", 200), ("/api/v1/labels", 200), ("/openapi.json", 200), ("/healthz", 200),
-                         ("/readyz", 200), ("/metrics", 200), ("/api/v1/status", 200), ("/api/v1/functions", 200), ("/nothing", 404), ("/api/v1/nothing", 404),
-                         ("/api/v1/builds?x=1", 400), ("/api/v1/builds/ffffff", 404), ("/api/v1/builds/ab", 422), ("/api/v1/builds/" + "ee" * 20 + "/report", 200)):
+    for target, kind in (("/", 200), ("/style.css", 200), ("/app.js", 200), ("/api/v1/builds", 200),
+                         ("/api/v1/labels", 200), ("/openapi.json", 200), ("/healthz", 200),
+                         ("/readyz", 200), ("/metrics", 200), ("/api/v1/status", 200), ("/api/v1/functions", 200),
+                         ("/nothing", 404), ("/api/v1/nothing", 404),
+                         ("/api/v1/builds?x=1", 400), ("/api/v1/builds/ffffff", 404), ("/api/v1/builds/ab", 422),
+                         ("/api/v1/builds/" + "ee" * 20 + "/report", 200)):
         for method in ("GET", "HEAD"):
             status, headers, _ = client.ask(target, method=method)
-            wrong = [k for k, v in GUARD.items() if headers.get(k) != v and k not in ("cache-control", "content-security-policy")]
+            wrong = [k for k, v in GUARD.items() if headers.get(k) != v
+                     and k not in ("cache-control", "content-security-policy")]
             policy = headers.get("content-security-policy", "")
             page = target in ("/", "/style.css", "/app.js")
-            if status != kind or wrong or "default-src 'none'" not in policy or "frame-ancestors 'none'" not in policy or ("sandbox" in policy) == page \
-                    or "cache-control" not in headers or any(k.startswith("access-control") or k in ("server", "set-cookie") for k in headers):
+            policed = ("default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+                       and ("sandbox" in policy) != page)
+            if (status != kind or wrong or not policed or "cache-control" not in headers
+                    or any(k.startswith("access-control") or k in ("server", "set-cookie") for k in headers)):
                 bad.append((method, target, status, wrong, headers))
     client.close()
     tap.point(not bad, "34 answers to good and bad questions carry every guarding header", bad[:3])
 
 
-NAMES = ("</script><img src=x onerror=alert(1)>", "\x1b]0;owned\x07\x1b[2J", "\u202egnp.exe", "a\r\nX-Evil: 1", "\u2028\u2029", "'\"><svg/onload=1>", "%s%n%p", "../../../etc/passwd", "\x7f\x80\x9b31m")
+NAMES = ("</script><img src=x onerror=alert(1)>", "\x1b]0;owned\x07\x1b[2J", "\u202egnp.exe", "a\r\nX-Evil: 1",
+         "\u2028\u2029", "'\"><svg/onload=1>", "%s%n%p", "../../../etc/passwd", "\x7f\x80\x9b31m")
 
 
 def names(tap, d, port):
-    """Names and labels that are programs for somebody, given by uploads: valid JSON in which nothing of them is raw (W4, W5)."""
+    """Names and labels that are programs for somebody, given by uploads: valid JSON in which nothing of them is raw
+    (W4, W5)."""
     with Wire(d.socket) as w:
         for n, name in enumerate(NAMES):
             build = f"{n:02x}" + "ee" * 19 if n else "ee" * 20
@@ -216,31 +254,38 @@ def names(tap, d, port):
                 pass
             if answer[0] != "ACK":
                 tap.point(False, f"an upload named {name!r}", answer)
-        w.send("UPLOAD", upload(sender_number(), 1, build_id="ef" * 20, name=b"\xff\xfe\xed\xa0\x80".decode("latin-1").encode("latin-1")), 99)
+        w.send("UPLOAD", upload(sender_number(), 1, build_id="ef" * 20,
+                                name=b"\xff\xfe\xed\xa0\x80".decode("latin-1").encode("latin-1")), 99)
         answer = w.take()
         tap.point(answer[0] == "NACK", "a name that is no UTF-8 is refused", answer)
     client, bad, seen = Client(port), [], set()
     targets = ["/api/v1/builds", "/api/v1/labels", "/api/v1/labels/service/values", "/api/v1/functions"]
     for n, name in enumerate(NAMES):
         build = f"{n:02x}" + "ee" * 19 if n else "ee" * 20
-        targets += [f"/api/v1/builds/{build}", f"/api/v1/builds/{build}/report", f"/api/v1/builds/{build}/groups?by=service",
+        targets += [f"/api/v1/builds/{build}", f"/api/v1/builds/{build}/report",
+                    f"/api/v1/builds/{build}/groups?by=service",
                     "/api/v1/labels/" + urllib.parse.quote("x" + name.replace("/", ""), safe="") + "/values",
-                    f"/api/v1/builds?{urllib.parse.quote(name, safe='')}=1", f"/api/v1/builds/{build}/report?focus={urllib.parse.quote(name, safe='')}",
+                    f"/api/v1/builds?{urllib.parse.quote(name, safe='')}=1",
+                    f"/api/v1/builds/{build}/report?focus={urllib.parse.quote(name, safe='')}",
                     f"/api/v1/builds/{build}/report?format={urllib.parse.quote(name, safe='')}"]
     for target in targets:
         status, headers, body = client.ask(target)
-        raw = [c for c in body if (c < 32 and c != 10) or c == 127] or [w for w in (b"<", b">", b"\xe2\x80\xa8", b"\xc2\x9b") if w in body]
+        raw = ([c for c in body if (c < 32 and c != 10) or c == 127]
+               or [w for w in (b"<", b">", b"\xe2\x80\xa8", b"\xc2\x9b") if w in body])
         try:
             value = json.loads(body.decode("utf-8", errors="strict"))
         except ValueError as error:
             value = {"error": str(error)}
-        if status not in (200, 400, 404) or "error" in value or not headers["content-type"].startswith(("application/json", "application/problem+json")) or \
-                "x-evil" in headers or any(ord(c) < 32 or ord(c) > 126 for v in headers.values() for c in v) or [c for c in raw if c != 127]:
+        if status not in (200, 400, 404) or "error" in value or not headers["content-type"].startswith(
+                ("application/json", "application/problem+json")) or \
+                "x-evil" in headers or any(ord(c) < 32 or ord(c) > 126 for v in headers.values() for c in v) or [c
+                        for c in raw if c != 127]:
             bad.append((target, status, raw[:5], body[:200]))
         if target == "/api/v1/labels/service/values" and status == 200:
             seen = {row["value"] for row in value["rows"]}
     client.close()
-    tap.point(not bad, f"{len(targets)} answers about hostile names: valid JSON, no control character, no markup, clean headers", "\n".join(map(str, bad[:5])))
+    tap.point(not bad, f"{len(targets)} answers about hostile names: valid JSON, no control character, no markup, "
+                       f"clean headers", "\n".join(map(str, bad[:5])))
     tap.point(set(NAMES) <= seen, "and the names themselves are all there, unharmed", seen)
 
 
@@ -264,7 +309,8 @@ def peers(tap, d):
 
 
 def drips(tap, d, port):
-    """U4 and 6.1: a byte now and then is cut off at the deadline of the whole, on both doors; half requests by the hundred are (U5)."""
+    """U4 and 6.1: a byte now and then is cut off at the deadline of the whole, on both doors; half requests by the
+    hundred are (U5)."""
     held = []
     for n in range(120):
         address = d.http if n % 2 else ("127.0.0.1", port)
@@ -286,7 +332,8 @@ def drips(tap, d, port):
                 open_ones.remove(s)
                 cut.append(b"HTTP/1.1 408 reset")
         time.sleep(0.1)
-    tap.point(not open_ones and all(c.startswith(b"HTTP/1.1 408") for c in cut), "120 dripping requests: each is cut off with 408 while it drips", (len(open_ones), cut[:2]))
+    tap.point(not open_ones and all(c.startswith(b"HTTP/1.1 408") for c in cut),
+              "120 dripping requests: each is cut off with 408 while it drips", (len(open_ones), cut[:2]))
     for s in held:
         s.close()
 
@@ -295,8 +342,10 @@ def floods(tap, d, port):
     """U3 and 6.1: pipelined megabytes, endless chunks, and a reader who takes nothing."""
     before = state(d)
     rows = []
-    for name, begin, piece in (("pipelined requests", b"", b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 2000), ("a header without end", b"GET / HTTP/1.1\r\n", b"X: y\r\n" * 20000),
-                               ("chunks without end", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"ffff\r\n" + b"x" * 65535 + b"\r\n")):
+    for name, begin, piece in (("pipelined requests", b"", b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 2000),
+                               ("a header without end", b"GET / HTTP/1.1\r\n", b"X: y\r\n" * 20000),
+                               ("chunks without end", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+                                                      b"\r\n", b"ffff\r\n" + b"x" * 65535 + b"\r\n")):
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(5)
         s.connect(d.http)
@@ -320,14 +369,15 @@ def floods(tap, d, port):
     during = state(d)
     for s in idle:
         s.close()
-    tap.point(all(sent < 8 * MB for _, sent in rows) and during[1] - before[1] < 64 * MB, f"floods end early: {rows}, {(during[1] - before[1]) >> 20} MB more", (before, during))
+    tap.point(all(sent < 8 * MB for _, sent in rows) and during[1] - before[1] < 64 * MB,
+              f"floods end early: {rows}, {(during[1] - before[1]) >> 20} MB more", (before, during))
 
 
-def crowd(tap, d, port):
-    """U5: more connections than the door has: told in words, and service returns."""
-    told, late = crowded_out(port)
+def crowd(tap, d, port, large):
+    """U5: more connections than the limit: refused in words, and service returns."""
+    told, late = crowded_out(port, large), half_a_request(port)
     tap.point(told and told[0] == 503 and b"connections" in told[2] and told[1].get("retry-after") and b" 408 " in late,
-              "one connection more than the door has: 503 and when to come again; half a request: 408", (told, late[:100]))
+              "one connection more than the limit: 503 and when to come again; half a request: 408", (told, late[:100]))
     deadline, answer = time.monotonic() + 20, None
     while answer != 200 and time.monotonic() < deadline:
         try:
@@ -337,11 +387,26 @@ def crowd(tap, d, port):
     tap.point(answer == 200, "and service returns", answer)
 
 
+def half_requests(tap, port):
+    """Half requests by the thousand, opened again as they close: a client with the token is served all the same."""
+    answers = collections.Counter()
+    with HalfRequests(port, 1500) as held:
+        while held.opened < 3000:
+            time.sleep(0.01)
+        for _ in range(100):
+            client = Client(port)
+            try:
+                answers[client.ask("/healthz")[0]] += 1
+            except (OSError, EOFError) as e:
+                answers[type(e).__name__] += 1
+            client.close()
+    tap.point(answers == {200: 100}, f"1,500 half requests, opened again as they close ({held.opened} times): 100 "
+                                     f"requests with the token are answered", answers)
+
+
 def main():
     with Tap() as tap, Daemon(start=False) as d:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
             f.write(TOKEN + "\n")
         d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"))
@@ -349,17 +414,23 @@ def main():
         pid = d.process.pid
         names(tap, d, port)
         guarded(tap, d, port)
+        large = store_large_list(d.socket)
         before = state(d)
         builds = d.ctl("builds", "--json").stdout
-        for part in (lambda: tables(tap, d, port), lambda: peers(tap, d), lambda: drips(tap, d, port), lambda: floods(tap, d, port), lambda: crowd(tap, d, port)):
+        for part in (lambda: tables(tap, d, port), lambda: peers(tap, d), lambda: drips(tap, d, port),
+                     lambda: floods(tap, d, port), lambda: crowd(tap, d, port, large),
+                     lambda: half_requests(tap, port)):
             part()
         after = settled(d, before)
         slack = 400 * MB if "asan" in os.environ.get("PROFD_BUILD", "") else 32 * MB
         tap.point(after[0] <= before[0] and after[1] - before[1] < slack and after[2] - before[2] < 60,
-                  f"descriptors {before[0]} → {after[0]}, memory {before[1] >> 20} → {after[1] >> 20} MB, {after[2] - before[2]} lines of log", (before, after))
-        tap.point(not any(c < " " and c != "\n" for c in d.logged()), "no control character in the log", d.logged()[-300:])
+                  f"descriptors {before[0]} → {after[0]}, memory {before[1] >> 20} → {after[1] >> 20} MB, "
+                  f"{after[2] - before[2]} lines of log", (before, after))
+        tap.point(not any(c < " " and c != "\n" for c in d.logged()), "no control character in the log",
+                  d.logged()[-300:])
         tap.point(d.ctl("builds", "--json").stdout == builds, "nothing that is stored has changed")
-        tap.point(d.process.poll() is None and d.process.pid == pid and d.stop() == 0, "one process, and it ends with 0", d.logged()[-500:])
+        tap.point(d.process.poll() is None and d.process.pid == pid and d.stop() == 0,
+                  "one process, and it ends with 0", d.logged()[-500:])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # not a test
-"""The memory that a live process counts in (proto/attach.h), made by hand: what the collector never does can be done with it, too."""
+"""The memory that a live process counts in (proto/attach.h), made by hand: what the collector never does can be done
+with it, too."""
 import array
 import ctypes
 import fcntl
@@ -26,7 +27,8 @@ SLOTS_AT = PAGE + 4 * PAGE + PAGE # of the page with the table: header, modules,
 class Memory:
     """One with a module, labels and a table of a page. call(n) counts n calls of one function."""
 
-    def __init__(self, instance=None, size=1 << 20, seals=SEALS, labels=(), build_id=None, name="/bin/by-hand", slots=64, flags=0):
+    def __init__(self, instance=None, size=1 << 20, seals=SEALS, labels=(), build_id=None, name="/bin/by-hand",
+                 slots=64, flags=0):
         self.instance = instance or os.urandom(16)
         self.fd = os.memfd_create("by-hand", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | flags)
         os.ftruncate(self.fd, size)
@@ -38,7 +40,8 @@ class Memory:
         self.write_header()
         self.chunk(PAGE, MODULES, 4, 1)
         raw = bytes.fromhex(build_id or hashlib.sha1(name.encode()).hexdigest())
-        self.map[PAGE + 64:PAGE + 64 + 256] = ROW.pack(1, 1, 0x1000, 0x3000, 0, len(raw), len(name), 0, 0, raw, name.encode())
+        self.map[PAGE + 64:PAGE + 64 + 256] = ROW.pack(1, 1, 0x1000, 0x3000, 0, len(raw), len(name), 0, 0, raw,
+                                                       name.encode())
         text = b"".join(f"{k}={v}".encode() + b"\0" for k, v in labels)
         self.chunk(5 * PAGE, LABELS, 1, len(text))
         self.map[5 * PAGE + 64:5 * PAGE + 64 + len(text)] = text
@@ -46,8 +49,10 @@ class Memory:
         self.counted = 0
 
     def write_header(self, **other):
-        h = {"magic": 0x315454414650, "layout": 1, "machine": 62, "size": self.size, "used": self.used, "instance": self.instance,
-             "parent": bytes(16), "pid": os.getpid(), "rate": 99, "mode": 1, "modules": 1, "start": time.time_ns(), **other}
+        h = {"magic": 0x315454414650, "layout": 1, "machine": 62, "size": self.size, "used": self.used,
+             "instance": self.instance,
+             "parent": bytes(16), "pid": os.getpid(), "rate": 99, "mode": 1, "modules": 1, "start": time.time_ns(),
+             **other}
         self.map[0:HEADER.size] = HEADER.pack(*h.values(), *self.words)
 
     def chunk(self, at, kind, pages, primary=0, second=0, magic=0x4b434650):
@@ -57,7 +62,8 @@ class Memory:
         struct.pack_into("<QQ", self.map, SLOTS_AT + 64 + 16 * i, key, count)
 
     def identity(self, i, source, target, from_module=1, self_module=1):
-        struct.pack_into("<IIHH", self.map, SLOTS_AT + 64 + 16 * self.slots + 12 * i, source, target, from_module, self_module)
+        struct.pack_into("<IIHH", self.map, SLOTS_AT + 64 + 16 * self.slots + 12 * i, source, target, from_module,
+                         self_module)
 
     def call(self, n=1, i=0):
         """n more calls from 0x1010 to 0x1100 + 16 i."""
@@ -143,8 +149,8 @@ def refused_page(page):
 
 
 class Counter:
-    """A process of its own that counts by hand, attaches, and attaches again whenever the daemon has gone. stop() returns how many
-    calls it made; it is alone in knowing."""
+    """A process of its own that counts by hand, attaches, and attaches again whenever the daemon has gone. stop()
+    returns how many calls it made; it is alone in knowing."""
 
     def __init__(self, path, seed, uid=0):
         ours, theirs = os.pipe()
@@ -190,7 +196,8 @@ class Counter:
         try:
             s.connect(path)
             s.sendall(header("HELLO", 0, 4) + b"\x08\x01\x10\x01")
-            s.sendmsg([header("ATTACH", 1, 0, 1 << 8)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [memory.fd]))])
+            s.sendmsg([header("ATTACH", 1, 0, 1 << 8)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                    array.array("i", [memory.fd]))])
             s.setblocking(False)
             return s
         except OSError:

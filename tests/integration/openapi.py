@@ -1,9 +1,10 @@
-"""schema/openapi.json against the daemon: the document itself; every endpoint with every answer that it documents, and none that it does
-not; and N requests made up from it (openapi.py N [SEED]), after which nothing is broken or lost."""
+"""schema/openapi.json against the daemon: the document itself; every endpoint with every answer that it documents, and
+none that it does not; and N requests made up from it (openapi.py N [SEED]), after which nothing is broken or lost."""
+import glob
 import json
 import os
 import random
-import socket
+import re
 import sqlite3
 import struct
 import subprocess
@@ -12,18 +13,21 @@ import time
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]  # "openapi" and others there are no modules of the validator's
+# "openapi" and others there are no modules of the validator's
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
 from jsonschema import Draft202012Validator, RefResolver  # noqa: E402
 sys.path.insert(0, HERE)
-from http_client import TOKEN, Client, crowded_out  # noqa: E402
-from harness import BUILD, PROFCTL, ROOT, Daemon, Tap, bounds, run, symbols  # noqa: E402
+from http_client import TOKEN, Client, crowded_out, half_a_request, store_large_list  # noqa: E402
+from harness import BUILD, PROFCTL, ROOT, Daemon, Tap, bounds, free_port, run, symbols  # noqa: E402
 from wire import Wire, field, sender_number, upload, varint, zstd  # noqa: E402
 
 DOCUMENT = json.load(open(os.path.join(ROOT, "schema/openapi.json"), encoding="utf-8"))
 REPORT = Draft202012Validator(json.load(open(os.path.join(ROOT, "schema/report.schema.json"), encoding="utf-8")))
 RESOLVER = RefResolver("", DOCUMENT)
-GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin", "cross-origin-opener-policy": "same-origin",
-         "referrer-policy": "no-referrer", "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
+GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin",
+         "cross-origin-opener-policy": "same-origin",
+         "referrer-policy": "no-referrer", "content-security-policy": "default-src 'none'; frame-ancestors 'none'; "
+         "sandbox"}
 SOURCE = """static volatile int n;
 __attribute__((noinline)) void leaf(int i) { n += i; }
 __attribute__((noinline)) void middle(int i) { leaf(i); leaf(i); }
@@ -54,7 +58,8 @@ class Book:
             return
         self.seen.setdefault((path, key), 0)
         self.seen[path, key] += 1
-        wrong = [k for k, v in GUARD.items() if headers.get(k) != v] + [k for k in ("date", "cache-control") if k not in headers]
+        wrong = ([k for k, v in GUARD.items() if headers.get(k) != v]
+                 + [k for k in ("date", "cache-control") if k not in headers])
         if wrong or "server" in headers:
             self.faults.append(f"{target}: {status}: headers {wrong}: {headers}")
         content = resolved(responses[key]).get("content")
@@ -62,7 +67,8 @@ class Book:
             if body:
                 self.faults.append(f"{target}: {status} has a body: {body[:100]}")
             return
-        kind = next((k for k in content if k.partition(";")[0] == headers.get("content-type", "").partition(";")[0]), None)
+        kind = next((k for k in content if k.partition(";")[0] == headers.get("content-type", "").partition(";")[0]),
+                    None)
         if kind is None:
             self.faults.append(f"{target}: {status} is {headers.get('content-type')}, documented: {list(content)}")
         elif "json" in kind:
@@ -81,10 +87,24 @@ class Book:
         self.faults += [f"{target}: {status}: {e.message[:300]} at {list(e.absolute_path)}" for e in bad[:3]]
 
 
+def routes(tap):
+    """Each path of the table that dispatch and metrics read is described, and nothing else."""
+    with open(os.path.join(ROOT, "daemon/query/route.c"), encoding="utf-8") as source:
+        table = set(re.findall(r'^    \{"(/[^"]*)", QUERY_', source.read(), re.M))
+    described = {re.sub(r"\{\w+\}", "{}", path) for path in DOCUMENT["paths"]}
+    tap.point(table == described, "the paths are those of the route table", sorted(table ^ described))
+    asked = set()
+    for path in glob.glob(os.path.join(ROOT, "client/profctl/*.c")):
+        with open(path, encoding="utf-8") as source:
+            asked |= set(re.findall(r'"(/api/v1[^"]*)"', source.read()))
+    tap.point(len(asked) > 5 and asked <= table, "profctl asks for paths of the route table", sorted(asked - table))
+
+
 def document(tap):
     """OpenAPI's own rules, as far as they can be said here, and every schema and example."""
     bad, names = [], set()
-    tap.point(DOCUMENT["openapi"].startswith("3.1.") and {"info", "paths", "components"} <= set(DOCUMENT), "OpenAPI 3.1", DOCUMENT["openapi"])
+    tap.point(DOCUMENT["openapi"].startswith("3.1.") and {"info", "paths", "components"} <= set(DOCUMENT),
+              "OpenAPI 3.1", DOCUMENT["openapi"])
 
     def walk(node, at):
         if isinstance(node, dict):
@@ -117,12 +137,14 @@ def document(tap):
         where = [(resolved(p)["in"], resolved(p)["name"]) for p in operation.get("parameters", [])]
         if len(set(where)) != len(where):
             bad.append(f"{path}: a parameter twice")
-        bad += [f"{path}: {s} has no description" for s, r in operation["responses"].items() if not resolved(r).get("description")]
+        bad += [f"{path}: {s} has no description" for s, r in operation["responses"].items()
+                if not resolved(r).get("description")]
     tap.point(len(names) == len(operations()), "operationIds differ")
     used = json.dumps(DOCUMENT)
     for kind, things in DOCUMENT["components"].items():
         if kind != "securitySchemes":
-            bad += [f"#/components/{kind}/{name} is not used" for name in things if f'"#/components/{kind}/{name}"' not in used]
+            bad += [f"#/components/{kind}/{name} is not used" for name in things
+                    if f'"#/components/{kind}/{name}"' not in used]
     tap.point(not bad, "references, schemas, examples and parameters hold", "\n".join(bad[:20]))
 
 
@@ -140,7 +162,8 @@ def counted(low, high, ticks, at, rate, arcs):
     zigzag = lambda n: varint((n << 1 ^ n >> 63) & (2**64 - 1))
     count = (high - low) // 4
     raw = varint(1) + varint(1) + varint(len(arcs))
-    raw += varint(0) + varint(count) + zigzag(low) + varint(high - low) + varint(rate) + varint(7) + b"secondss" + varint(1)
+    raw += (varint(0) + varint(count) + zigzag(low) + varint(high - low) + varint(rate) + varint(7) + b"secondss"
+            + varint(1))
     raw += varint((at - low) // 4) + varint(ticks)
     for _ in range(2):
         raw += varint(len(arcs)) + varint(1)
@@ -156,8 +179,8 @@ def counted(low, high, ticks, at, rate, arcs):
 
 
 def fill(d):
-    """A program with names over two days, two made-up builds that begin alike, rates that do not go together, and a label no pattern
-    can be decided on."""
+    """A program with names over two days, two made-up builds that begin alike, rates that do not go together, and a
+    label no pattern can be decided on."""
     source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
     with open(source, "w") as f:
         f.write(SOURCE)
@@ -172,11 +195,14 @@ def fill(d):
     arcs = [(at["main"] + 16, at["middle"], 7), (at["middle"] + 12, at["leaf"], 14)]
     bodies = []
     for n in range(40):
-        body = field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1) + field(6, field(1, build) + field(2, exe))
-        body += field(7, field(1, "host") + field(2, f"db{n % 3}")) + field(7, field(1, "service") + field(2, ("api", "batch")[n % 2]))
+        body = (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
+                + field(6, field(1, build) + field(2, exe)))
+        body += (field(7, field(1, "host") + field(2, f"db{n % 3}"))
+                 + field(7, field(1, "service") + field(2, ("api", "batch")[n % 2])))
         end = (now - n * 3600) * 10**9
         body += varint(3 << 3 | 1) + struct.pack("<Q", end - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", end)
-        bodies.append(body + field(8, counted(low, high, n + 1, at["leaf"], 100 if n else 1000, arcs)) + field(10, 1) + field(11, "ab" * 16))
+        bodies.append(body + field(8, counted(low, high, n + 1, at["leaf"], 100 if n else 1000, arcs)) + field(10, 1)
+                      + field(11, "ab" * 16))
     for n, end in enumerate(("00", "11")):
         bodies.append(upload(sender_number(), 1, build_id="abcd" + end * 18, name="</script><img src=x>\x7f",
                              labels=(("service", "a" * 200 + "b!"), ("x", '"<\u202e\n'))))
@@ -185,19 +211,23 @@ def fill(d):
 
 
 class Live:
-    """A process that goes on, counted while it does, with a label that no pattern can be decided on. Where there is no collector: none."""
+    """A process that goes on, counted while it does, with a label that no pattern can be decided on. Where there is no
+    collector: none."""
 
     def __init__(self, d):
         source, exe = os.path.join(d.folder, "live.c"), os.path.join(d.folder, "live")
         with open(source, "w") as f:
-            f.write(SOURCE.replace("return 0;", "for (;;) pause();").replace("static", "#include <unistd.h>\nstatic", 1))
+            f.write(SOURCE.replace("return 0;", "for (;;) pause();").replace("static", "#include <unistd.h>\nstatic",
+                    1))
         done = run("gcc", "-pg", "-O0", "-o", exe, source)
         assert done.returncode == 0, done.stderr
         collect = os.path.join(BUILD, "libprofd-collect.so")
         self.process = None
         if os.path.exists(collect) and "/api/v1/processes" in DOCUMENT["paths"]:
-            self.process = subprocess.Popen([PROFCTL, "run", "-l", "service=" + "a" * 200 + "b!", exe], env=d.env, cwd=d.folder,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen([PROFCTL, "run", "-l", "service=" + "a" * 200 + "b!", exe], env=d.env,
+                                            cwd=d.folder,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.DEVNULL)
             deadline = time.monotonic() + 30
             while not json.loads(d.get("/api/v1/processes")[2])["rows"] and time.monotonic() < deadline:
                 time.sleep(0.1)
@@ -218,20 +248,26 @@ HOPELESS = "match=" + urllib.parse.quote('service=~"(a|aa)+(a|aa)+(a|aa)+b"')
 GOOD = {  # questions beside the bare path; what every answer of them must be is in the document
     "/api/v1/builds": ["?limit=1", "?limit=1000"],
     "/api/v1/builds/{id}/report": [f"?format={f}&geometry=1" if f == "gprof" else f"?format={f}" for f in
-                                   next(resolved(p)["schema"]["enum"] for p in dict(operations())["/api/v1/builds/{id}/report"]["parameters"]
+                                   next(resolved(p)["schema"]["enum"]
+                                        for p in dict(operations())["/api/v1/builds/{id}/report"]["parameters"]
                                         if resolved(p)["name"] == "format")] +
-        ["?view=flat", "?view=graph&sort=calls&limit=2", "?scope=everywhere", "?scope=build&static=1", "?focus=leaf", "?since=now-90m", "?uid=0",
+        ["?view=flat", "?view=graph&sort=calls&limit=2", "?scope=everywhere", "?scope=build&static=1", "?focus=leaf",
+         "?since=now-90m", "?uid=0",
          "?match=host%3D%22db1%22&label.service=api", "?until=2001-01-01T00:00:00Z", "?dimension=seconds"],
     "/api/v1/builds/{id}/counts": ["?geometry=1", "?geometry=2"],
-    "/api/v1/builds/{id}/groups": ["?by=host", "?by=host&by=service&step=1h", "?step=1d&limit=1", "?by=host&since=now-5h&scope=build"],
+    "/api/v1/builds/{id}/groups": ["?by=host", "?by=host&by=service&step=1h", "?step=1d&limit=1",
+                                   "?by=host&since=now-5h&scope=build"],
     "/api/v1/builds/{id}/functions": ["?name=e", "?name=leaf&limit=1", "?name=nobody"],
     "/api/v1/builds/{id}/functions/{address}": ["?scope=build", "?since=now-1h"],
-    "/api/v1/builds/{id}/functions/{address}/series": ["?step=1h", "?step=1d&match=host%3D%22db1%22", "?step=5m&since=now-2h", "?since=1&until=9"],
-    "/api/v1/functions": ["?match=service%3D%22api%22", "?sort=total&limit=1", "?sort=calls&name=a&since=now-1d", "?until=9"],
+    "/api/v1/builds/{id}/functions/{address}/series": ["?step=1h", "?step=1d&match=host%3D%22db1%22",
+                                                       "?step=5m&since=now-2h", "?since=1&until=9"],
+    "/api/v1/functions": ["?match=service%3D%22api%22", "?sort=total&limit=1", "?sort=calls&name=a&since=now-1d",
+                          "?until=9"],
     "/api/v1/labels": ["?build_id={id}", "?build_id={id}&since=now-1h"],
     "/api/v1/labels/{name}/values": ["?limit=1", "?build_id={id}&match=host%3D%22db1%22"],
 }
-REQUIRED = {"/api/v1/builds/{id}/groups": "?by=host", "/api/v1/builds/{id}/functions": "?name=a", "/api/v1/builds/{id}/counts": "?geometry=1"}
+REQUIRED = {"/api/v1/builds/{id}/groups": "?by=host", "/api/v1/builds/{id}/functions": "?name=a",
+            "/api/v1/builds/{id}/counts": "?geometry=1"}
 
 
 def bad_requests(path, facts, target, port):
@@ -254,7 +290,9 @@ def bad_requests(path, facts, target, port):
             yield None, filled(path, {**facts, "id": other}) + rest, {}
     for parameter in (resolved(p)["name"] for p in DOCUMENT["paths"][path]["get"].get("parameters", [])):
         if parameter == "match":
-            yield None, target + joint + HOPELESS + ("" if "{id}" in path or path in ("/api/v1/functions", "/api/v1/processes") else "&build_id=abcd00"), {}
+            yield None, target + joint + HOPELESS + ("" if "{id}" in path
+                                                     or path in ("/api/v1/functions", "/api/v1/processes")
+                                                     else "&build_id=abcd00"), {}
         if parameter == "build_id" and "{id}" not in path:
             for other in ("ffffffffffff", "abcd", "ab"):
                 yield None, target + joint + "build_id=" + other, {}
@@ -315,13 +353,13 @@ def processes(d, port, book):
         live.end()
 
 
-def busy(port, book):
-    """A crowd that says half a request: the door's 503, and 408 in the end."""
+def busy(d, port, book):
+    """The status of one connection too many."""
     path, operation = operations()[0]
-    answer, late = crowded_out(port)
+    answer = crowded_out(port, store_large_list(d.socket))
     if answer:
         book.check(path, operation, path, answer)
-    return answer and answer[0], late
+    return answer and answer[0]
 
 
 def damaged(d, port, facts, book):
@@ -361,15 +399,20 @@ def not_ready(book, tap):
         tap.point(d.get("/readyz")[0] == 503, "a store that cannot be written: not ready", d.get("/readyz"))
 
 
-JUNK = ["", " ", "%20", "0", "-1", "1", "2", "00", "18446744073709551615", "18446744073709551616", "1e3", "0x10", "nan", "null", "true", "now", "now-1h", "now+1h",
-        "-99999999999w", "1970-01-01T00:00:00Z", "2026-13-45T99:99:99Z", "9" * 40, "a" * 300, "%C3%A9", "%FF", "%C0%80", "%ED%A0%80", "%F4%90%80%80", "%0A",
-        "%1b%5b31m", "%E2%80%AE", "%25", "%252e%252e", "'%3B--", "%22", "%5C", "<script>".replace("<", "%3C").replace(">", "%3E"), "a=b", "a&b", "/", "?", "json",
-        "text", "gprof", "dot", "self", "calls", "program", "everywhere", "host", "service", "service%3D%22api%22", "service%3D~%22a*%22", "service%3D~%22(%22",
+JUNK = ["", " ", "%20", "0", "-1", "1", "2", "00", "18446744073709551615", "18446744073709551616", "1e3", "0x10",
+        "nan", "null", "true", "now", "now-1h", "now+1h",
+        "-99999999999w", "1970-01-01T00:00:00Z", "2026-13-45T99:99:99Z", "9" * 40, "a" * 300, "%C3%A9", "%FF",
+        "%C0%80", "%ED%A0%80", "%F4%90%80%80", "%0A",
+        "%1b%5b31m", "%E2%80%AE", "%25", "%252e%252e", "'%3B--", "%22", "%5C",
+        "<script>".replace("<", "%3C").replace(">", "%3E"), "a=b", "a&b", "/", "?", "json",
+        "text", "gprof", "dot", "self", "calls", "program", "everywhere", "host", "service", "service%3D%22api%22",
+        "service%3D~%22a*%22", "service%3D~%22(%22",
         "x!=", "=", "~", "*", "[]", "..", "%2e%2e", "seconds", "bytes", "7d", "1m", "401000", "leaf", "middle"]
 
 
 class Mutator:
-    """Requests out of the document: each parameter valid, at a border, wrong, too long, twice, empty, junk, unknown, in combinations."""
+    """Requests out of the document: each parameter valid, at a border, wrong, too long, twice, empty, junk, unknown, in
+    combinations."""
 
     def __init__(self, seed, facts):
         self.draw, self.facts, self.operations = random.Random(seed), facts, operations()
@@ -381,7 +424,8 @@ class Mutator:
             if "enum" in schema:
                 return str(draw.choice(schema["enum"])), False
             if schema.get("type") == "integer":
-                return str(draw.choice([schema.get("minimum", 0), schema.get("maximum", 1000), schema.get("default", 1)])), False
+                return str(draw.choice([schema.get("minimum", 0), schema.get("maximum", 1000),
+                                        schema.get("default", 1)])), False
             if parameter["name"] in ("since", "until"):
                 return draw.choice(["now-1h", "now", "-7d", "1763740800", "2026-11-21T15:48:00.5%2B01:00"]), False
             if parameter["name"] == "build_id":
@@ -397,8 +441,10 @@ class Mutator:
         """A target, and, where one parameter only can be wrong, its name and value."""
         draw = self.draw
         if draw.random() < 0.04:
-            return draw.choice(["/api", "/api/", "/api/v1", "/api/v2/builds", "/api/v1/builds/", "/api/v1//builds", "/nothing", "/api/v1/builds/a/b/c/d/e/f/g/h/i",
-                                "/index.html", "/%61pi/v1/builds", "/api/v1/" + "x" * 3000]) + draw.choice(["", "?x=y", "?"]), None
+            return draw.choice(["/api", "/api/", "/api/v1", "/api/v2/builds", "/api/v1/builds/", "/api/v1//builds",
+                                "/nothing", "/api/v1/builds/a/b/c/d/e/f/g/h/i",
+                                "/index.html", "/%61pi/v1/builds", "/api/v1/" + "x" * 3000]) + draw.choice(["", "?x=y",
+                                    "?"]), None
         path, operation = draw.choice(self.operations)
         facts = dict(self.facts)
         broken = draw.random() < 0.15
@@ -414,12 +460,14 @@ class Mutator:
             if surely and len(chosen) == 1 and not broken:
                 wrong = (name, value)
         if draw.random() < 0.1:
-            pairs.append(draw.choice([("sicne", "now"), ("", "x"), ("%00", "1"), ("limit", "1"), ("Limit", "1"), ("a" * 100, "b")]))
+            pairs.append(draw.choice([("sicne", "now"), ("", "x"), ("%00", "1"), ("limit", "1"), ("Limit", "1"),
+                                      ("a" * 100, "b")]))
             wrong = None
         if pairs and draw.random() < 0.05:
             pairs += pairs[:1]
             wrong = None
-        if path in REQUIRED and draw.random() < 0.9 and not any(n == REQUIRED[path][1:].partition("=")[0] for n, _ in pairs):
+        if path in REQUIRED and draw.random() < 0.9 and not any(n == REQUIRED[path][1:].partition("=")[0] for n,
+                _ in pairs):
             pairs.append(tuple(REQUIRED[path][1:].split("=")))
         elif path in REQUIRED:
             wrong = None
@@ -457,12 +505,14 @@ def mutate(tap, d, port, facts, book, n, seed):
         if status < 400 and wrong:
             faults.append(f"{target}: {wrong} passed with {status}")
         segments = target.partition("?")[0].split("/")
-        match = [p for pattern, p in known if len(pattern) == len(segments) and all(a == b or (a.startswith("{") and b) for a, b in zip(pattern, segments))]
+        match = [p for pattern, p in known if len(pattern) == len(segments)
+                 and all(a == b or (a.startswith("{") and b) for a, b in zip(pattern, segments))]
         if match and method == "GET":
             book.check(match[0], documented[match[0]], target, (status, fields, body))
     client.close()
     after = settled(d, baseline[0])
-    tap.point(not faults, f"{n} made-up requests, seed {seed}: {dict(sorted(statuses.items()))}: never 5xx, every error names what was wrong",
+    tap.point(not faults, f"{n} made-up requests, seed {seed}: {dict(sorted(statuses.items()))}: never 5xx, every "
+                          f"error names what was wrong",
               "\n".join(faults[:15]))
     tap.point(d.process.poll() is None and after[0] <= baseline[0], f"descriptors are back at {baseline[0]}", after)
     tap.point(after[1] - baseline[1] < 64 << 20 or "asan" in os.environ.get("PROFD_BUILD", ""),
@@ -472,7 +522,8 @@ def mutate(tap, d, port, facts, book, n, seed):
 def judge(target, status, fields, body, wrong, faults):
     try:
         problem = json.loads(body.decode("utf-8"))
-        good = fields["content-type"] == "application/problem+json" and problem["status"] == status and len(problem["detail"]) > 10
+        good = (fields["content-type"] == "application/problem+json" and problem["status"] == status
+                and len(problem["detail"]) > 10)
     except (ValueError, KeyError):
         good, problem = False, {}
     if not good:
@@ -484,7 +535,8 @@ def judge(target, status, fields, body, wrong, faults):
 
 
 def settled(d, most=None):
-    """(descriptors, resident bytes) when nothing is under way: no more descriptors than that, and as many as a moment ago."""
+    """(descriptors, resident bytes) when nothing is under way: no more descriptors than that, and as many as a moment
+    ago."""
     folder, last = f"/proc/{d.process.pid}/fd", None
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -501,10 +553,9 @@ def main():
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int.from_bytes(os.urandom(3), "little")
     with Tap() as tap, Daemon(start=False) as d:
+        routes(tap)
         document(tap)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
             f.write(TOKEN + "\n")
         d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"))
@@ -514,7 +565,7 @@ def main():
         processes(d, port, book)
         conflict(d, port, facts, book)
         mutate(tap, d, port, facts, book, n, seed)
-        refused, late = busy(port, book)
+        refused, late = busy(d, port, book), half_a_request(port)
         tap.point(refused == 503, "one connection too many: 503", refused)
         tap.point(b" 408 " in late, "half a request: 408", late[:100])
         changed, statuses = damaged(d, port, facts, book)
@@ -522,7 +573,8 @@ def main():
         not_ready(book, tap)
         missing = [f"{path} {status}" for path, operation in operations() for status in operation["responses"]
                    if status != "default" and (path, status) not in book.seen]
-        tap.point(not missing, f"each of {sum(len(o['responses']) for _, o in operations())} documented answers was seen", "\n".join(missing))
+        tap.point(not missing, f"each of {sum(len(o['responses']) for _, o in operations())} documented answers was "
+                               f"seen", "\n".join(missing))
         tap.point(any(s == "default" for _, s in book.seen), "and other problems, too")
         tap.point(not book.faults, f"{sum(book.seen.values())} answers are as documented", "\n".join(book.faults[:25]))
         tap.point(d.stop() == 0, "the daemon ends with 0", d.logged()[-500:])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # not a test
-"""openapi_check.py PATH ANSWER.json…: does each follow what schema/openapi.json says that GET PATH answers with 200? Exit status: 0 all
-do; 1 one does not (the rule and the place are printed)."""
+"""openapi_check.py PATH ANSWER.json…: does each follow what schema/openapi.json says that GET PATH answers with 200?
+Exit status: 0 all do; 1 one does not (the rule and the place are printed)."""
 import json
 import os
 import sys

@@ -1,12 +1,14 @@
-"""profctl and libprofd against a real profd: what works, what waits in the spool, what is refused, and in which words."""
+"""profctl and libprofd against a real profd: what works, what waits in the spool, what is refused, and in which
+words."""
 import glob
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 
-from harness import BUILD, PROFCTL, ROOT, Daemon, Tap, run
+from harness import AS_NOBODY, BUILD, NOBODY, PROFCTL, ROOT, Daemon, Tap, free_port, readable_copy, run
 
 
 def compile_c(folder, name, flags="-pg -O0", text=None):
@@ -62,20 +64,39 @@ def test_upload_and_report(tap, d, exe, gmon):
               "the build is there, with the names that were asked for, and says it is not exact", found)
     report = d.json("report", exe, "-f", "json")
     calls = {f["name"]: f["calls"] for f in report["functions"]}
-    tap.point(calls.get("leaf") == 200 and calls.get("middle") == 100, "report of an executable: calls are exact", calls)
+    tap.point(calls.get("leaf") == 200 and calls.get("middle") == 100, "report of an executable: calls are exact",
+              calls)
     tap.point(d.json("report", build_id(exe)[:6], "--json")["functions"] == report["functions"],
               "report of a prefix says the same")
     text = d.ctl("report", exe)
-    tap.point(text.returncode == 0 and "Call graph" in text.stdout and "middle" in text.stdout, "text is the default", text)
+    tap.point(text.returncode == 0 and "Call graph" in text.stdout and "middle" in text.stdout, "text is the default",
+              text)
     flat, graph = d.ctl("report", exe, "--flat").stdout, d.ctl("report", exe, "--graph").stdout
-    tap.point("Call graph" not in flat and "Flat profile" in flat and "Flat profile" not in graph and "Call graph" in graph,
+    tap.point("Call graph" not in flat and "Flat profile" in flat and "Flat profile" not in graph
+              and "Call graph" in graph,
               "--flat and --graph")
     want = run("gprof", "-b", exe, gmon).stdout
     got = d.ctl("report", exe, "-f", "gprof").stdout
     tap.point(got == want, "-f gprof is gprof's listing byte for byte", f"--- gprof\n{want}\n--- profctl\n{got}")
-    tap.point(d.json("report", exe, "-l", "service=web", "--json")["provenance"]["uploads"] == 1
-              and d.json("report", exe, "-l", "service=db", "--json")["provenance"]["uploads"] == 0, "-l narrows the report")
-    tap.point(len(d.json("report", exe, "--limit", "1", "--sort", "calls", "--json")["functions"]) == 1, "--limit and --sort")
+    tap.point(d.json("report", exe, "-l", "service=web", "--json")["provenance"]["uploads"] == 1,
+              "-l narrows the report")
+    for words in (["report", exe, "-l", "service=db"], ["report", exe, "-l", "service=db", "--json"],
+                  ["report", exe, "--until", "2001-01-01T00:00:00Z", "-f", "csv"],
+                  ["report", exe, "--until", "2001-01-01"], ["top", exe, "-l", "service=db"],
+                  ["top", exe, "-l", "service=db", "--json"], ["report", exe, "-f", "gprof", "-l", "service=db"],
+                  ["export", exe, "-o", "-", "-l", "service=db"]):
+        says(tap, d.ctl(*words), 1, ["nothing matches", build_id(exe)[:6]], f"{words[0]} of nothing")
+    for words in (["--focus", "zork"], ["--focus", "zork", "--json"], ["--focus", "zork", "--flat"]):
+        says(tap, d.ctl("report", exe, *words), 1, ["nothing matches", "zork"], f"report {' '.join(words)}")
+    _, _, body = d.get(f"/api/v1/builds/{build_id(exe)}/report?focus=zork&format=text")
+    tap.point("Focus     zork: no function with calls or time has this in its name" in str(body),
+              "a text without a matching function says so", body)
+    status, _, body = d.get(f"/api/v1/builds/{build_id(exe)}/report?label.service=db")
+    nothing = json.loads(body)["provenance"]
+    tap.point(status == 200 and nothing["uploads"] == 0 and nothing["exact"] is None, "an empty report is not exact",
+              nothing)
+    tap.point(len(d.json("report", exe, "--limit", "1", "--sort", "calls", "--json")["functions"]) == 1,
+              "--limit and --sort")
     labels = {r["name"] for r in d.json("labels", "--json")["rows"]}
     tap.point({"service", "version", "host"} <= labels, "labels, host among them", labels)
     tap.point([r["value"] for r in d.json("labels", "service", "--json")["rows"]] == ["web"]
@@ -85,13 +106,15 @@ def test_upload_and_report(tap, d, exe, gmon):
 def test_output(tap, d, exe):
     out = os.path.join(d.folder, "out.txt")
     done = d.ctl("report", exe, "-o", out)
-    tap.point(done.returncode == 0 and done.stdout == "" and "Call graph" in open(out).read(), "-o writes the file", done)
+    tap.point(done.returncode == 0 and done.stdout == "" and "Call graph" in open(out).read(), "-o writes the file",
+              done)
     says(tap, d.ctl("report", "ffffffff", "-o", out), 66, ["ffffffff"], "a report that fails leaves the old file")
     tap.point("Call graph" in open(out).read() and not glob.glob(d.folder + "/*.part"), "whole, and no pieces about")
     tap.point(d.ctl("report", exe, "-o", "/dev/null").returncode == 0 and not os.path.isfile("/dev/null"),
               "-o /dev/null leaves the device alone")
     says(tap, d.ctl("report", exe, "-o", "/nowhere/x"), 73, ["/nowhere/x"], "a file that cannot be made")
-    full = subprocess.run([PROFCTL, "report", exe], env=d.env, stdout=open("/dev/full", "w"), stderr=subprocess.PIPE, text=True)
+    full = subprocess.run([PROFCTL, "report", exe], env=d.env, stdout=open("/dev/full", "w"), stderr=subprocess.PIPE,
+                          text=True)
     tap.point(full.returncode == 74 and "profctl: " in full.stderr, "a full disk under stdout is an error", full)
 
 
@@ -107,11 +130,16 @@ def test_many(tap, d, exe, gmon):
 def test_partial_refusal(tap, d, exe, gmon, other_gmon):
     before = uploads(d, exe)
     done = d.ctl("upload", "-e", exe, gmon, other_gmon, gmon)
-    says(tap, done, 65, [other_gmon, "not the executable that ran"], "a wrong file among good ones is named, status 65")
+    says(tap, done, 65, [other_gmon, "not the executable that was profiled"],
+         "a wrong file among good ones is named, status 65")
+    alone = d.ctl("upload", "-e", exe, os.path.join(d.folder, "there is no such file"))
+    tap.point(alone.stdout == "Nothing stored: 1 file refused.\n" and alone.returncode != 0,
+              "a file that is refused alone: nothing stored", alone)
     tap.point("2 uploads" in done.stdout and "1 refused" in done.stdout and uploads(d, exe) == before + 2,
               "and the good ones arrive", done)
     data = json.loads(d.ctl("upload", "--json", "-e", exe, gmon).stdout)
-    tap.point(data == {"build_id": build_id(exe), "stored": 1, "spooled": 0, "refused": 0, "stored_from_spool": 0},
+    tap.point(data == {"build_id": build_id(exe), "stored": 1, "spooled": 0, "refused": 0, "executables_refused": 0,
+                       "stored_from_spool": 0},
               "upload --json", data)
 
 
@@ -129,7 +157,8 @@ def test_refusals(tap, d, exe, gmon, other, stranger):
         says(tap, d.ctl("upload", "-e", exe, path), 65, [path], f"a gmon.out cut to {size} bytes")
     patched = lambda at, new: data[:at] + new + data[at + len(new):]
     for name, content, words in (
-            ("magic", patched(0, b"GMON"), []), ("version", patched(4, b"\2"), ["2"]), ("tag", patched(20, b"\x09"), ["9"]),
+            ("magic", patched(0, b"GMON"), []), ("version", patched(4, b"\2"), ["2"]),
+            ("tag", patched(20, b"\x09"), ["9"]),
             ("bins", patched(37, b"\xff\xff\xff\x7f"), []), ("low", patched(21, b"\xff" * 7 + b"\x7f"), []),
             ("text", b"hello\n", [])):
         path = bad(name, content)
@@ -146,7 +175,8 @@ def test_refusals(tap, d, exe, gmon, other, stranger):
     says(tap, d.ctl("symbols", sparse), 65, [sparse], "and as symbols")
     says(tap, d.ctl("upload", "-e", exe, "/nowhere"), 66, ["/nowhere"], "a gmon.out that is not there")
     for label in ("x", "=v", "1a=v", "__name=v", "a-b=v", "a=" + "v" * 1025):
-        says(tap, d.ctl("upload", "-e", exe, "-l", label, gmon), 64, [label.split("=")[0][:20]], f"label {label[:12]!r}")
+        says(tap, d.ctl("upload", "-e", exe, "-l", label, gmon), 64, [label.split("=")[0][:20]],
+             f"label {label[:12]!r}")
     says(tap, d.ctl("upload", "-e", exe, "-l", "a=1", "-l", "a=2", gmon), 64, ["a", "twice"], "a label given twice")
     tap.point(uploads(d, exe) == before, "nothing of all this was stored")
 
@@ -170,10 +200,12 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("builds", "--socket", "x" * 108), 64, ["108 bytes", "107"], "a socket path that is too long")
     says(tap, d.ctl("builds", "--server", "ftp://x"), 64, ["ftp://x"], "an address that is none")
     says(tap, d.ctl("builds", "--socket", "/nowhere/s"), 69, ["/nowhere/s"], "no daemon")
-    says(tap, d.ctl("upload", "--server", "http://127.0.0.1:9", "-e", exe, "x"), 64, ["queries only"], "no uploads by http")
+    says(tap, d.ctl("upload", "--server", "http://127.0.0.1:9", "-e", exe, "x"), 64, ["queries only"],
+         "no uploads by http")
     for verb in ("upload", "symbols", "builds", "report", "labels", "status", "spool"):
         done = d.ctl(verb, "--help")
-        tap.point(done.returncode == 0 and done.stdout.startswith(f"usage: profctl {verb}") and "--socket PATH" in done.stdout
+        tap.point(done.returncode == 0 and done.stdout.startswith(f"usage: profctl {verb}")
+                  and "--socket PATH" in done.stdout
                   and "--json" in done.stdout, f"{verb} --help", done)
 
 
@@ -207,7 +239,8 @@ def test_spool(tap, d, exe, gmon):
     entries = glob.glob(d.env["PROFD_SPOOL"] + "/*.upload")
     tap.point(len(entries) == 2 and len(d.json("spool", "--json")["rows"]) == 2, "in the spool", entries)
     done = d.ctl("status")
-    tap.point(done.returncode == 69 and "uploads 2" in done.stdout and "no daemon" in done.stderr, "status tells of them", done)
+    tap.point(done.returncode == 69 and "uploads 2" in done.stdout and "no daemon" in done.stderr,
+              "status tells of them", done)
     says(tap, d.ctl("spool", "flush"), 69, ["no daemon"], "flush without a daemon")
     kept = {e: open(e, "rb").read() for e in entries}
     d.start()
@@ -234,9 +267,7 @@ def test_spool(tap, d, exe, gmon):
 
 
 def test_http(tap, exe):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     token = os.path.join(os.path.dirname(exe), "token")
     with open(token, "w") as f:
         f.write("correct-horse-battery-staple-0123456789\n")
@@ -248,14 +279,16 @@ def test_http(tap, exe):
         done = d.ctl("report", exe, "--server", url, "--token-file", token)
         same = d.ctl("report", exe)
         tap.point(done.returncode == 0 and done.stdout == same.stdout, "http with it: the same bytes", done)
-        tap.point(d.json("builds", "--json", "--server", url, "--token-file", token)["rows"][0]["build_id"] == build_id(exe),
+        tap.point(d.json("builds", "--json", "--server", url, "--token-file", token)["rows"][0]["build_id"]
+                  == build_id(exe),
                   "and lists")
 
 
 def sanitizers(library):
     """A program must be linked with the sanitizers that its library was built with."""
     data = open(library, "rb").read()
-    return [f"-fsanitize={name}" for mark, name in ((b"__asan_init", "address"), (b"__tsan_init", "thread")) if mark in data]
+    return [f"-fsanitize={name}" for mark, name in ((b"__asan_init", "address"), (b"__tsan_init", "thread"),
+                                                   (b"__ubsan_handle", "undefined")) if mark in data]
 
 
 def test_library(tap, d, folder, exe, gmon):
@@ -275,7 +308,8 @@ def test_library(tap, d, folder, exe, gmon):
             f.write(text)
         library = os.path.join(BUILD, "libprofd.so")
         run("ln", "-sf", library, os.path.join(folder, "libprofd.so.0"))
-        done = run("gcc", *sanitizers(library), "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", include, "-o", out, source, library,
+        done = run("gcc", *sanitizers(library), "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", include,
+                   "-o", out, source, library,
                    f"-Wl,-rpath,{folder}")
         tap.point(done.returncode == 0, f"example {i + 1} compiles without warnings", done.stderr)
         before = uploads(d, exe)
@@ -284,7 +318,16 @@ def test_library(tap, d, folder, exe, gmon):
             tap.point(done.returncode == 0 and uploads(d, exe) == before + 1, "example 1 delivers an upload", done)
         else:
             tap.point(done.returncode == 0 and build_id(exe) in done.stdout, "example 2 asks without blocking", done)
-    done = run("sh", "-c", f"echo '#include <profd.h>' | g++ -std=c++17 -Wall -Werror -fsyntax-only -I {include} -x c++ -")
+    private = re.search(r"^Libs.private: (.*)", open(os.path.join(ROOT, "client/libprofd.pc.in")).read(), re.M).group(1)
+    done = run("gcc", *sanitizers(library), "-I", include, "-o", out, source, os.path.join(BUILD, "libprofd-static.a"),
+               *private.split())
+    tap.point(done.returncode == 0, "the static library links with what libprofd.pc says, and no more", done)
+    header = open(os.path.join(ROOT, "client/profd.h")).read()
+    declared = set(re.findall(r"\b(profd_[a-z_]+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    exported = set(re.findall(r" T (profd_\w+)", run("nm", "-D", "--defined-only", library).stdout))
+    tap.point(declared <= exported, "every function of profd.h is in libprofd.so", declared - exported)
+    done = run("sh", "-c", f"echo '#include <profd.h>' | g++ -std=c++17 -Wall -Werror -fsyntax-only -I {include} -x "
+                           f"c++ -")
     tap.point(done.returncode == 0, "profd.h is C++ too", done.stderr)
 
 
@@ -308,14 +351,15 @@ def test_set_user_id(tap, d, folder):
     copy = os.path.join(folder, "suid-profctl")
     run("cp", PROFCTL, copy)
     os.chmod(copy, 0o4755)
-    done = run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "status",
+    done = run(*AS_NOBODY, copy, "status",
                env={**d.env, "PROFD_SOCKET": "/tmp/caller-chose-this"})
     if os.statvfs(folder).f_flag & os.ST_NOSUID or "sanitizer" in done.stderr.lower():
         return tap.skip("a set-user-id profctl ignores PROFD_SOCKET", "not possible here")
-    tap.point("caller-chose-this" not in done.stdout + done.stderr and "/run/profd/profd.sock" in done.stdout + done.stderr,
+    tap.point("caller-chose-this" not in done.stdout + done.stderr
+              and "/run/profd/profd.sock" in done.stdout + done.stderr,
               "a set-user-id profctl ignores PROFD_SOCKET", done)
     os.chmod(copy, 0o755)
-    done = run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "status",
+    done = run(*AS_NOBODY, copy, "status",
                env={**d.env, "PROFD_SOCKET": "/tmp/caller-chose-this"})
     tap.point("caller-chose-this" in done.stderr, "an ordinary one takes it", done)
 
@@ -324,16 +368,64 @@ def test_other_user(tap, d, exe, gmon):
     """Another user delivers to root's daemon, and sees what is his."""
     if os.geteuid() != 0:
         return tap.skip("another user delivers", "needs root")
-    as_nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    profctl = readable_copy(PROFCTL, d.folder)
     spool = os.path.join(d.folder, "spool-of-nobody")
     os.mkdir(spool, 0o700)
-    os.chown(spool, 65534, 65534)
+    os.chown(spool, NOBODY, NOBODY)
     env = {**d.env, "PROFD_SPOOL": spool}
-    done = run(*as_nobody, PROFCTL, "upload", "-e", exe, gmon, env=env)
+    done = run(*AS_NOBODY, profctl, "upload", "-e", exe, gmon, env=env)
     tap.point(done.returncode == 0 and done.stdout.startswith("1 upload of"), "another user delivers", done)
-    data = json.loads(run(*as_nobody, PROFCTL, "report", exe, "--json", env=env).stdout)
-    tap.point(data["provenance"]["uploads"] == 1 and data["provenance"]["uids"] == [65534], "and sees what is his",
+    data = json.loads(run(*AS_NOBODY, profctl, "report", exe, "--json", env=env).stdout)
+    tap.point(data["provenance"]["uploads"] == 1 and data["provenance"]["uids"] == [NOBODY], "and sees what is his",
               data["provenance"])
+
+
+def test_names(tap, d, folder):
+    """A program is named as `builds` prints it; where several builds have the name, each is listed."""
+    exes = []
+    for n, version in enumerate(("one", "two")):
+        where = os.path.join(folder, version)
+        os.makedirs(where)
+        exe = compile_c(where, "kv-server", f"-pg -O0 -Wl,--build-id=0x{n + 1}{'a' * 39}")
+        exes.append(exe)
+        assert d.ctl("upload", "-l", "version=" + version, "-e", exe, profile(exe)).returncode == 0
+        if version == "one":
+            by_name, by_path = (d.ctl("report", a, "--json") for a in ("kv-server", exe))
+            tap.point(by_name.returncode == 0 and by_name.stdout == by_path.stdout, "report of a program's name",
+                      by_name)
+            tap.point(d.ctl("groups", "kv-server", "--by", "version").returncode == 0, "other verbs take it, too")
+    seen = [row(d, e)["last_seen"][:19] for e in exes]
+    words = [w for e, v, t in zip(exes, ("one", "two"), seen) for w in (build_id(e)[:12], "version " + v, t)]
+    says(tap, d.ctl("report", "kv-server"), 65, ["2 builds", *words],
+         "two builds of one name: build-ids, versions and times")
+    says(tap, d.ctl("report", "kv-serve"), 65, ["kv-serve", "neither"], "part of a name is none")
+    tap.point(d.ctl("report", build_id(exes[0])[:12]).returncode == 0, "and the advice works")
+
+
+def test_executable_not_stored(tap, folder):
+    """The processes that read executables are gone: counts are stored, names are not, and each verb says so."""
+    exe, second = compile_c(folder, "nameless"), compile_c(folder, "unnamed")
+    gmon, second_gmon = profile(exe, "nameless.gmon"), profile(second, "unnamed.gmon")
+    with Daemon() as d:
+        for pid in run("pgrep", "-P", str(d.process.pid), "profd-elf").stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+        done = d.ctl("upload", "-e", exe, gmon)
+        says(tap, done, 70, [exe, "executable not stored", "profctl symbols"],
+             "upload names the executable that is not stored, status 70")
+        tap.point(done.stdout.startswith("1 upload of") and "without its executable" in done.stdout
+                  and uploads(d, exe) == 1,
+                  "and its summary is true", done.stdout)
+        data = json.loads(d.ctl("upload", "--json", "-e", second, second_gmon).stdout)
+        tap.point((data["stored"], data["executables_refused"]) == (1, 1), "upload --json", data)
+        says(tap, d.ctl("symbols", exe), 70, [exe, "profd"], "so does symbols")
+        done = d.ctl("run", "--", exe, cwd=folder)
+        tap.point(done.returncode == 0 and re.fullmatch(r"profctl: run: /\S+: executable not stored: [^\n]*\n",
+                                                        done.stderr),
+                  "so does run in one line, and exits as its command", done)
+        d.stop()
+        d.start()
+        done = d.ctl("symbols", exe)
+        tap.point(done.returncode == 0 and row(d, exe)["symbols"], "the advice works", done)
 
 
 with Tap() as tap, Daemon() as d:
@@ -341,7 +433,8 @@ with Tap() as tap, Daemon() as d:
     os.makedirs(folder)
     exe = compile_c(folder, "small")
     gmon = profile(exe, "small.gmon")
-    other = compile_c(folder, "other", text="static volatile int n;\n__attribute__((noinline)) int f(int i) { int a = i; for (int k "
+    other = compile_c(folder, "other", text="static volatile int n;\n__attribute__((noinline)) int f(int i) { int a = "
+                                            "i; for (int k "
                       "= 0; k < i; k++) a = a * 31 + k % 7; return a; }\nint main(void) { n = f(9); return 0; }\n")
     stranger = compile_c(folder, "stranger", "-pg -O0 -no-pie -Wl,-Ttext-segment=0x7000000 -s")
     other_gmon = profile(other, "other.gmon")
@@ -359,5 +452,7 @@ with Tap() as tap, Daemon() as d:
     test_terminal(tap, d, folder)
     test_set_user_id(tap, d, folder)
     test_other_user(tap, d, exe, gmon)
+    test_names(tap, d, folder)
+    test_executable_not_stored(tap, folder)
     test_http(tap, exe)
     test_library(tap, d, folder, exe, gmon)

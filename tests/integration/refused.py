@@ -1,5 +1,5 @@
-"""What must be refused, in one sentence, with nothing stored: hostile files and messages against a real daemon. After each
-attack every row of the database is what it was, and so is the list of builds."""
+"""What must be refused, in one sentence, with nothing stored: hostile files and messages against a real daemon. After
+each attack every row of the database is what it was, and so is the list of builds."""
 import hashlib
 import json
 import os
@@ -28,7 +28,8 @@ class Daemon(harness.Daemon):
         """Every row of every table, as a hash by table. Only reads, as backup programs may."""
         db = sqlite3.connect(f"file:{self.state}/profd.db?mode=ro", uri=True)
         names = [r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        out = {n: hashlib.sha256(repr(sorted(map(repr, db.execute(f"SELECT * FROM {n}")))).encode()).hexdigest() for n in names}
+        out = {n: hashlib.sha256(repr(sorted(map(repr, db.execute(f"SELECT * FROM {n}")))).encode()).hexdigest()
+               for n in names}
         db.close()
         return out
 
@@ -38,7 +39,8 @@ class Daemon(harness.Daemon):
     def changed(self, before):
         """What is not as it was; "" when nothing is."""
         rows, builds = self.kept()
-        return ", ".join(n for n in rows if rows[n] != before[0].get(n)) + ("" if builds == before[1] else f" builds: {builds}")
+        return (", ".join(n for n in rows if rows[n] != before[0].get(n))
+                + ("" if builds == before[1] else f" builds: {builds}"))
 
     def __exit__(self, *what):
         self.stop()
@@ -81,7 +83,8 @@ def written(folder, name, data):
 
 def one_sentence(done, status, *words):
     lines = done.stderr.strip().splitlines()
-    return done.returncode == status and len(lines) == 1 and lines[0].startswith("profctl: ") and all(w in done.stderr for w in words)
+    return (done.returncode == status and len(lines) == 1 and lines[0].startswith("profctl: ")
+            and all(w in done.stderr for w in words))
 
 
 def truncated(tap, d, folder, exe):
@@ -97,7 +100,8 @@ def truncated(tap, d, folder, exe):
     named = {n for n in cuts if any(n + ":" in line for line in lines)}
     tap.point(done.returncode == 65 and named == set(cuts) and len(lines) == len(cuts),
               f"all {len(cuts)} truncations are refused, each by its name",
-              f"exit {done.returncode}, {len(lines)} lines, without: {sorted(set(cuts) - named)[:5]}\n" + "\n".join(lines[:4]))
+              f"exit {done.returncode}, {len(lines)} lines, without: {sorted(set(cuts) - named)[:5]}\n"
+              + "\n".join(lines[:4]))
     tap.point(all(re.search(r"\d", line.split(": ", 2)[2]) for line in lines), "each sentence holds a value", lines[:3])
     tap.point(not d.changed(before), "not one row came of it", d.changed(before))
     one = d.ctl("upload", "-e", exe, cuts[-1])
@@ -113,7 +117,8 @@ def damaged(tap, d, folder, exe):
     def bad(name, content, *words):
         path = written(folder, "bad-" + name.replace(" ", "-"), content)
         done = d.ctl("upload", "-e", exe, path)
-        tap.point(one_sentence(done, 65, path, *words), f"{name}: one sentence with {' and '.join(words) or 'the file'}", done)
+        tap.point(one_sentence(done, 65, path, *words), f"{name}: one sentence with "
+                                                        f"{' and '.join(words) or 'the file'}", done)
 
     def with_header(low=g.low, high=g.high, bins=4, rate=100):
         return data[:20] + b"\0" + struct.pack("<QQII", low, high, bins, rate) + data[20 + 25:]
@@ -149,8 +154,10 @@ def odd_files(tap, d, folder, exe):
     os.truncate(sparse, 5 << 30)
     secret = written(folder, "empty", b"")
     before = d.kept()
-    for path, status, word in ((fifo, 65, "regular"), (folder, 65, "regular"), ("/dev/zero", 65, "regular"), ("/dev/null", 65, "regular"),
-                               (link, 66, "symbolic"), (sparse, 65, "5368709120"), (secret, 65, ""), ("/proc/self/mem", 65, "")):
+    for path, status, word in ((fifo, 65, "regular"), (folder, 65, "regular"), ("/dev/zero", 65, "regular"),
+                               ("/dev/null", 65, "regular"),
+                               (link, 66, "symbolic"), (sparse, 65, "5368709120"), (secret, 65, ""),
+                               ("/proc/self/mem", 65, "")):
         done = d.ctl("upload", "-e", path, gmon, timeout=20)
         tap.point(one_sentence(done, status, path, word), f"EXE {os.path.basename(path) or path}: refused", done)
         done = d.ctl("upload", "-e", exe, path, timeout=20)
@@ -179,14 +186,17 @@ def refused_uploads(tap, d, exe):
             w.send("UPLOAD", body, 77)
             answer = answer_to(w, 77)
             said = answer and answer[0] == "NACK" and answer[3].get(4, b"").decode()
-            tap.point(bool(said) and answer[3].get(1) == status and not answer[3].get(2) and all(x in said for x in words),
+            tap.point(bool(said) and answer[3].get(1) == status and not answer[3].get(2)
+                      and all(x in said for x in words),
                       f"{title}: NACK {status} with {' and '.join(words) or 'words'}", answer)
 
-        def made(sender=None, sequence=1, builds=((name, exe),), program=0, data=None, more=b"", host="0123456789abcdef" * 2):
+        def made(sender=None, sequence=1, builds=((name, exe),), program=0, data=None, more=b"",
+                 host="0123456789abcdef" * 2):
             out = field(1, sender if sender is not None else os.urandom(12)) + field(2, sequence) + field(5, program)
             for b in builds:
                 out += field(6, field(1, b[0]) + field(2, b[1]))
-            return out + field(8, data if data is not None else counts(5, low & ~3, (high + 3) & ~3)) + more + field(11, host)
+            return (out + field(8, data if data is not None else counts(5, low & ~3, (high + 3) & ~3)) + more
+                    + field(11, host))
 
         bad("no bytes", b"", 6)
         bad("not protobuf", b"\xff" * 40, 1)
@@ -201,11 +211,14 @@ def refused_uploads(tap, d, exe):
         bad("a name of 5,000 bytes", made(builds=((name, "n" * 5000),)), 2, "5000", "4096")
         bad("a name that is not UTF-8", made(builds=((name, b"\xff\xfe"),)), 1)
         bad("a NUL in a name", made(builds=((name, b"a\0b"),)), 1)
-        bad("65 labels", made(more=b"".join(field(7, field(1, f"l{n}") + field(2, "v")) for n in range(65))), 2, "64", "65")
-        bad("20,000 labels", made(more=b"".join(field(7, field(1, f"l{n}") + field(2, "v")) for n in range(20000))), 2, "64", "20000")
+        bad("65 labels", made(more=b"".join(field(7, field(1, f"l{n}") + field(2, "v")) for n in range(65))), 2, "64",
+            "65")
+        bad("20,000 labels", made(more=b"".join(field(7, field(1, f"l{n}") + field(2, "v")) for n in range(20000))), 2,
+            "64", "20000")
         bad("a label name with a dash", made(more=field(7, field(1, "a-b") + field(2, "v"))), 6, "a-b")
         bad("a label twice", made(more=(field(7, field(1, "a") + field(2, "v"))) * 2), 6, "a", "twice")
-        bad("a label value of 1,025 bytes", made(more=field(7, field(1, "a") + field(2, "v" * 1025))), 2, "1025", "1024")
+        bad("a label value of 1,025 bytes", made(more=field(7, field(1, "a") + field(2, "v" * 1025))), 2, "1025",
+            "1024")
         bad("a host that is none", made(host="../../etc"), 6, "../../etc")
         bad("two processes in one", made(more=field(10, 2)), 6, "2")
         bad("unknown reasons", made(more=field(9, 1 << 20)), 6, "0x100000")
@@ -265,7 +278,8 @@ def hostile_elf(tap, d, folder, exe):
                 break
             taken, refused = taken + (answer[0] == "ACK"), refused + (answer[0] == "NACK")
     tap.point(not odd and taken + refused == 300 and refused > 20 and os.path.exists(children),
-              f"300 mutated executables: {taken} taken, {refused} refused in words, the daemon lives (seed {seed})", odd)
+              f"300 mutated executables: {taken} taken, {refused} refused in words, the daemon lives (seed {seed})",
+              odd)
     paths = [written(folder, f"mutant-{n}", mutated(data, rng)) for n in range(60)]
     bad = []
     for path in paths:
@@ -283,7 +297,8 @@ def hostile_elf(tap, d, folder, exe):
             answer = answer_to(w, 2)
         status, body = w.query("/api/v1/builds/" + asked)
         notes = json.dumps(json.loads(body))
-        tap.point(answer[0] == "NACK" and answer[3][4].decode()[:60] in notes, "the build says why its names are missing",
+        tap.point(answer[0] == "NACK" and answer[3][4].decode()[:60] in notes,
+                  "the build says why its names are missing",
                   (answer, notes[:600]))
 
 
@@ -292,7 +307,8 @@ def liars(tap, d, folder, exe):
     if os.getuid() or not shutil.which("setpriv"):
         return tap.skip("symbol poisoning", "needs root and setpriv")
     ident = "0x" + build_id(exe)
-    lie = compiled(folder, "lie", f"-Wl,--build-id={ident}", text=SOURCE.replace("leaf", "evil").replace("middle", "wicked"))
+    lie = compiled(folder, "lie", f"-Wl,--build-id={ident}",
+                   text=SOURCE.replace("leaf", "evil").replace("middle", "wicked"))
     assert build_id(lie) == build_id(exe)
     copy = shutil.copy(PROFCTL, os.path.join(folder, "profctl"))
     os.chown(lie, 65534, 65534)
@@ -303,7 +319,8 @@ def liars(tap, d, folder, exe):
     done = nobody("symbols", lie)
     tap.point(done.returncode == 0, "the liar's executable is taken, for himself", done)
     after = reports()
-    tap.point(before == after and "leaf" in after[0] and "evil" not in "".join(after), "root's reports are the same bytes",
+    tap.point(before == after and "leaf" in after[0] and "evil" not in "".join(after),
+              "root's reports are the same bytes",
               (before[0][:500], after[0][:500]))
     tap.point(d.ctl("builds", "--json").stdout == listed, "and so is root's list")
     gmon = written(folder, "lie.gmon", small_gmon(lie, "evil", "wicked").data())
@@ -311,7 +328,8 @@ def liars(tap, d, folder, exe):
     done = nobody("upload", "-e", lie, gmon)
     own = nobody("report", build_id(exe))
     tap.point(done.returncode == 0 and "leaf" in own.stdout and "evil" not in own.stdout,
-              "root's names hold for the liar, too (a trusted variant names functions for everybody)", done.stderr + own.stderr)
+              "root's names hold for the liar, too (a trusted variant names functions for everybody)",
+              done.stderr + own.stderr)
     text = d.ctl("report", exe, "--uid", "0").stdout
     tap.point("evil" not in text and "leaf" in text, "root's own uploads keep root's names", text[:600])
     text = d.ctl("report", exe).stdout
@@ -334,7 +352,8 @@ def liars_first(tap, d, folder):
     os.chmod(lies, 0o644)
     done = run(*NOBODY, copy, "upload", "-e", lie, lies, env=env, cwd=folder)
     own = run(*NOBODY, copy, "report", build_id(lie), env=env, cwd=folder).stdout
-    tap.point(done.returncode == 0 and "evil" in own, "a liar who comes first names functions for himself", done.stderr + own[:400])
+    tap.point(done.returncode == 0 and "evil" in own, "a liar who comes first names functions for himself",
+              done.stderr + own[:400])
     gmon = written(folder, "victim.gmon", small_gmon(exe).data())
     up = d.ctl("upload", "-e", exe, gmon)
     text = d.ctl("report", exe, "--uid", "0").stdout + d.ctl("report", exe).stdout
@@ -354,7 +373,8 @@ def stripped(tap, d, folder):
     report = d.json("report", bare, "--json")
     names = [f["name"] for f in report["functions"]]
     row = next(r for r in d.json("builds", "--json")["rows"] if r["build_id"] == build_id(full))
-    tap.point("leaf" not in names and any(n.startswith("0x") for n in names) and row["symbols"] is False, "its report shows addresses",
+    tap.point("leaf" not in names and any(n.startswith("0x") for n in names) and row["symbols"] is False,
+              "its report shows addresses",
               (names, row))
     text = d.ctl("report", bare).stdout
     tap.point(report["builds"][0]["has_names"] is False and "names" in text.lower() and "leaf" not in text,
@@ -368,24 +388,30 @@ def stripped(tap, d, folder):
 def questions(tap, d, exe):
     """Queries through both doors, with the right HTTP status and a problem document that names the value."""
     ident = build_id(exe)
-    for target, status, words in (("/api/v1/builds?colour=red", 400, ["colour"]), (f"/api/v1/builds/{ident}?colour=red", 400, ["colour"]),
+    for target, status, words in (("/api/v1/builds?colour=red", 400, ["colour"]),
+                                  (f"/api/v1/builds/{ident}?colour=red", 400, ["colour"]),
                                   (f"/api/v1/builds/{ident}/report?colour=red", 400, ["colour"]),
                                   (f"/api/v1/builds/{ident}/report?mode=true&mode=true", 400, ["mode"]),
                                   (f"/api/v1/builds/{ident}/report?mode=maybe", 400, ["maybe"]),
                                   (f"/api/v1/builds/{ident}/report?limit=-1", 400, ["-1"]),
-                                  (f"/api/v1/builds/{ident}/report?limit=99999999999999999999", 400, ["99999999999999999999"]),
+                                  (f"/api/v1/builds/{ident}/report?limit=99999999999999999999", 400,
+                                   ["99999999999999999999"]),
                                   (f"/api/v1/builds/{ident}/report?since=tomorrowish", 400, ["tomorrowish"]),
                                   (f"/api/v1/builds/{ident}/report?format=pdf", 400, ["pdf"]),
                                   (f"/api/v1/builds/{ident}/report?static=2", 400, ["2"]),
-                                  ("/api/v1/builds/0123456789abcdef", 404, ["0123456789abcdef"]), ("/api/v1/builds/dea", 422, ["dea"]),
-                                  ("/api/v1/builds/xyzzy/report", 422, ["xyzzy"]), ("/api/v1/builds/feed", 409, ["feed"]),
+                                  ("/api/v1/builds/0123456789abcdef", 404, ["0123456789abcdef"]),
+                                  ("/api/v1/builds/dea", 422, ["dea"]),
+                                  ("/api/v1/builds/xyzzy/report", 422, ["xyzzy"]),
+                                  ("/api/v1/builds/feed", 409, ["feed"]),
                                   ("/api/v2/builds", 404, [])):
         code, headers, body = d.get(target)
         problem = json.loads(body)
         with Wire(d.socket) as w:
             same = w.query(target)
-        tap.point(code == status and headers["content-type"].startswith("application/problem+json") and problem["status"] == status
-                  and all(x in problem["detail"] for x in words) and same == (status, body), f"{target[:60]}: {status}", (code, body, same))
+        tap.point(code == status and headers["content-type"].startswith("application/problem+json")
+                  and problem["status"] == status
+                  and all(x in problem["detail"] for x in words) and same == (status, body),
+                  f"{target[:60]}: {status}", (code, body, same))
 
 
 def main():

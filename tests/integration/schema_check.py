@@ -50,7 +50,8 @@ def main(paths):
         except (OSError, ValueError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             return 2
-        faults = [f"{'/'.join(map(str, e.absolute_path)) or '(top)'}: {e.message}" for e in validator.iter_errors(report)]
+        faults = [f"{'/'.join(map(str, e.absolute_path)) or '(top)'}: {e.message}"
+                  for e in validator.iter_errors(report)]
         faults = faults or list(links(report))
         for fault in faults[:10]:
             print(f"{path}: {fault[:500]}", file=sys.stderr)

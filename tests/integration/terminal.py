@@ -17,7 +17,8 @@ def verbs():
 
 
 def options(verb):
-    return re.findall(r"--([a-z-]+)", run(PROFCTL, verb, "--help").stdout.split("\noptions:")[-1].split("\nexamples:")[0])
+    return re.findall(r"--([a-z-]+)", run(PROFCTL, verb, "--help").stdout.split("\noptions:")[-1].split("\n"
+            "examples:")[0])
 
 
 ZSH = r"""
@@ -46,11 +47,14 @@ def test_zsh(tap, d, build):
     os.makedirs(folder)
     open(os.path.join(folder, "_profctl"), "w").write(run(PROFCTL, "completion", "zsh").stdout)
     open(os.path.join(folder, "drive"), "w").write(ZSH)
-    typed = {"profctl rep": "profctl report", "profctl report --sort s": "profctl report --sort self", f"profctl report {build[:6]}": f"profctl report {build}",
-             "profctl report -l serv": "profctl report -l service=web", "profctl upload --format call": "profctl upload --format callgrind"}
+    typed = {"profctl rep": "profctl report", "profctl report --sort s": "profctl report --sort self",
+             f"profctl report {build[:6]}": f"profctl report {build}",
+             "profctl report -l serv": "profctl report -l service=web",
+             "profctl upload --format call": "profctl upload --format callgrind"}
     try:
         done = run("zsh", "-f", os.path.join(folder, "drive"), folder, *typed, cwd=folder,
-                   env=dict(d.env, HOME=folder, ZDOTDIR=folder, TERM="vt100", PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
+                   env=dict(d.env, HOME=folder, ZDOTDIR=folder, TERM="vt100",
+                            PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
     except subprocess.TimeoutExpired as error:
         return tap.point(False, "zsh completes within a minute", error)
     if done.returncode == 7:
@@ -76,33 +80,42 @@ def test_completion(tap, d):
 
     def bash(*words):
         quoted = " ".join(f"'{w}'" for w in words)
-        done = run("bash", "-c", f"source {d.folder}/completion.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _profctl; "
-                                 'printf "%s\\n" "${COMPREPLY[@]}"', env=dict(d.env, PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
+        done = run("bash", "-c", f"source {d.folder}/completion.bash; COMP_WORDS=({quoted}); "
+                                 f"COMP_CWORD={len(words) - 1}; _profctl; "
+                                 'printf "%s\\n" "${COMPREPLY[@]}"',
+                                 env=dict(d.env, PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
         return done.stdout.split()
 
     tap.point(bash("profctl", "rep") == ["report"], "bash: rep becomes report", bash("profctl", "rep"))
     tap.point(bash("profctl", "report", "--sort", "s") == ["self"], "bash: --sort s becomes self")
     build = d.json("builds", "--json")["rows"][0]["build_id"]
     found = bash("profctl", "report", build[:5])
-    tap.point(len(found) == 1 and build.startswith(found[0]), "bash: a build-id is completed by asking the daemon", found)
-    tap.point(bash("profctl", "report", "--sort", "=", "s") == ["self"] and bash("profctl", "report", "--sort", "=") == ["index", "self", "total", "calls"],
+    tap.point(len(found) == 1 and build.startswith(found[0]), "bash: a build-id is completed by asking the daemon",
+              found)
+    tap.point(bash("profctl", "report", "--sort", "=", "s") == ["self"]
+              and bash("profctl", "report", "--sort", "=") == ["index", "self", "total", "calls"],
               "bash: --sort=s, which arrives as three words", bash("profctl", "report", "--sort", "="))
-    tap.point(bash("profctl", "report", "-l", "se") == ["service="] and bash("profctl", "report", "-l", "service", "=") == ["web"]
-              and bash("profctl", "report", "--label", "service", "=", "w") == ["web"], "bash: labels that the daemon knows, and their values",
+    tap.point(bash("profctl", "report", "-l", "se") == ["service="]
+              and bash("profctl", "report", "-l", "service", "=") == ["web"]
+              and bash("profctl", "report", "--label", "service", "=", "w") == ["web"],
+              "bash: labels that the daemon knows, and their values",
               (bash("profctl", "report", "-l", "se"), bash("profctl", "report", "-l", "service", "=")))
     if shutil.which("fish"):
         def fish(line):
             done = run("fish", "--no-config", "-c", f"source {d.folder}/completion.fish; complete -C {line!r}",
                        env=dict(d.env, HOME=d.folder, PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
             return [l.split("\t")[0] for l in done.stdout.splitlines()]
-        tap.point(fish("profctl rep") == ["report"] and fish("profctl report --sort s") == ["self"], "fish: verbs and values", fish("profctl report --sort s"))
-        tap.point(build in fish("profctl report " + build[:5]) and "service=web" in fish("profctl report -l serv"), "fish: builds and labels",
+        tap.point(fish("profctl rep") == ["report"] and fish("profctl report --sort s") == ["self"],
+                  "fish: verbs and values", fish("profctl report --sort s"))
+        tap.point(build in fish("profctl report " + build[:5]) and "service=web" in fish("profctl report -l serv"),
+                  "fish: builds and labels",
                   (fish("profctl report " + build[:5]), fish("profctl report -l serv")))
     else:
         tap.skip("fish: verbs, values, builds and labels", "no fish here")
     test_zsh(tap, d, build)
     silent = run(PROFCTL, "completion", "builds", "--socket", "/nowhere/s")
-    tap.point(silent.returncode == 0 and silent.stdout + silent.stderr == "", "without a daemon nothing is offered, and nothing said", silent)
+    tap.point(silent.returncode == 0 and silent.stdout + silent.stderr == "",
+              "without a daemon nothing is offered, and nothing said", silent)
     bad = run(PROFCTL, "completion", "tcsh")
     tap.point(bad.returncode == 64 and "tcsh" in bad.stderr, "an unknown shell is named", bad)
 
@@ -110,19 +123,23 @@ def test_completion(tap, d):
 def test_values(tap, d, exe):
     """What the scripts offer is what the verbs take: every value of every option that has a list."""
     script = run(PROFCTL, "completion", "bash").stdout
-    offered = {(v, o): words.split() for v, o, words in re.findall(r"^ +(\w+):--([a-z-]+)(?:\|\S+)?\) COMPREPLY=\(\$\(compgen -W '([^']+)'", script, re.M)}
+    offered = {(v, o): words.split() for v, o, words in re.findall(r"^ +(\w+):--([a-z-]+)(?:\|\S+)?\) "
+            r"COMPREPLY=\(\$\(compgen -W '([^']+)'", script, re.M)}
     sentence = d.ctl("report", exe, "-f", "nonsense").stderr
     formats = set(re.findall(r"[a-z]+", sentence.split("none of")[1]))
     tap.point("speedscope" in formats and set(offered["report", "format"]) == formats | {"svg", "png", "pdf"},
-              "every format that the daemon names, the pictures that profctl has drawn, and no other", (sentence, offered["report", "format"]))
-    before = {"report": [exe], "top": [exe, "-n", "1"], "groups": [exe, "--by", "host"], "export": [exe, "-o", os.path.join(d.folder, "exported")],
+              "every format that the daemon names, the pictures that profctl has drawn, and no other",
+              (sentence, offered["report", "format"]))
+    before = {"report": [exe], "top": [exe, "-n", "1"], "groups": [exe, "--by", "host"],
+              "export": [exe, "-o", os.path.join(d.folder, "exported")],
               "builds": [], "open": [exe]}
     wrong = []
     for (verb, option), words in offered.items():
         for word in words if verb in before and (verb, option) != ("open", "view") else []:
             base = [a for a in before[verb] if not (option == "step" and a in ("--by", "host"))]
             done = d.ctl(verb, *base, f"--{option}", word, binary=True)
-            if done.returncode == 64 or b"none of" in done.stderr or (done.returncode != 0 and option not in ("format", "scope", "since", "until")):
+            if done.returncode == 64 or b"none of" in done.stderr or (done.returncode != 0
+                    and option not in ("format", "scope", "since", "until")):
                 wrong += [] if verb == "open" and done.returncode == 69 else [(verb, option, word, done.stderr[:200])]
     tap.point(len(offered) > 20 and not wrong, f"values of {len(offered)} options are taken by their verbs", wrong[:5])
 
@@ -157,11 +174,13 @@ def at_terminal(command, env, seconds, stop=None):
 
 def test_top(tap, d, exe):
     once = d.ctl("top", exe)
-    tap.point(once.returncode == 0 and re.search(r"\ba\b", once.stdout) and "\x1b" not in once.stdout, "top into a pipe looks once", once)
+    tap.point(once.returncode == 0 and re.search(r"\ba\b", once.stdout) and "\x1b" not in once.stdout,
+              "top into a pipe looks once", once)
     two = d.ctl("top", exe, "-n", "2", "-i", "1", "--limit", "1")
     tap.point(two.returncode == 0 and two.stdout.count(two.stdout.splitlines()[0]) == 2, "-n 2 looks twice", two.stdout)
     past = d.ctl("top", exe, "-w", "10m", "--json")
-    tap.point(past.returncode == 0 and '"schema":"profd-report-1"' in past.stdout, "--json, of the last ten minutes", past)
+    tap.point(past.returncode == 0 and '"schema":"profd-report-1"' in past.stdout, "--json, of the last ten minutes",
+              past)
     for words, named in ((["-n", "0"], "0"), (["-i", "x"], "x"), (["--limit", "-3"], "-3"), (["-w", "soon"], "soon")):
         done = d.ctl("top", exe, *words)
         tap.point(done.returncode != 0 and named in done.stderr, f"top {' '.join(words)} is refused by name", done)
@@ -169,7 +188,8 @@ def test_top(tap, d, exe):
     if text is None:
         tap.skip("top on a terminal", "no pseudo-terminal here")
         return
-    tap.point(status == 0 and text.count("\x1b[2J") >= 2, "on a terminal it looks again until Ctrl-C, and ends with 0", (status, text[-500:]))
+    tap.point(status == 0 and text.count("\x1b[2J") >= 2, "on a terminal it looks again until Ctrl-C, and ends with 0",
+              (status, text[-500:]))
 
 
 with Tap() as tap, Daemon() as d:

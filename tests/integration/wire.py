@@ -5,7 +5,8 @@ import os
 import socket
 import struct
 
-TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJECT OBJECT DECLINE QUERY REPLY SYNC ATTACH ADMIN".split())}
+TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJECT OBJECT DECLINE QUERY REPLY SYNC "
+                                     "ATTACH ADMIN".split())}
 NAMES = {v: k for k, v in TYPES.items()}
 LAST = 1
 
@@ -66,12 +67,14 @@ def counts(ticks, low=0x1000, high=0x2000, bins=1024):
     """The stored encoding of one histogram with these ticks in bin 0, and no arc."""
     zigzag = low << 1
     raw = varint(1) + varint(1) + varint(0)
-    raw += varint(0) + varint(bins) + varint(zigzag) + varint(high - low) + varint(100) + varint(7) + b"seconds" + b"s" + varint(1)
+    raw += (varint(0) + varint(bins) + varint(zigzag) + varint(high - low) + varint(100) + varint(7) + b"seconds"
+            + b"s" + varint(1))
     raw += varint(0) + varint(ticks)
     return b"\1" + varint(len(raw)) + zstd(raw)
 
 
-WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seconds": 4, "blocked_seconds": 5, "outside_seconds": 7,
+WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seconds": 4, "blocked_seconds": 5,
+         "outside_seconds": 7,
          "calls_lost": 8, "pauses": 17, "ends_not_seen": 19, "of a later version": 63}
 
 
@@ -80,8 +83,8 @@ def zigzag(n):
 
 
 def encoded(histograms, arcs=(), outside=False):
-    """The stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an arc: (caller,
-    callee, calls), of build 0; outside: its caller is outside every build."""
+    """The stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an
+    arc: (caller, callee, calls), of build 0; outside: its caller is outside every build."""
     raw = varint(len(histograms)) + varint(sum(len(h[7]) for h in histograms)) + varint(len(arcs))
     at = 0
     for build, low, high, bins, rate, dimension, short, used in histograms:
@@ -108,7 +111,8 @@ def encoded(histograms, arcs=(), outside=False):
 
 def words(values, **other):
     h = {"build": 0, "low": 0, "high": 64, "bins": 64, "rate": 1, "dimension": "collector", "short": "c", **other}
-    return h["build"], h["low"], h["high"], h["bins"], h["rate"], h["dimension"], h["short"], {WORDS[k]: v for k, v in values.items() if v}
+    return h["build"], h["low"], h["high"], h["bins"], h["rate"], h["dimension"], h["short"], {WORDS[k]: v for k,
+            v in values.items() if v}
 
 
 def upload(sender, sequence, ticks=1, build_id="ab" * 20, name="/bin/made-up", labels=()):

@@ -1,17 +1,25 @@
-"""Random executables: ELF of three machines with symbols of all kinds, machine code with calls, and DWARF line tables."""
+"""Random executables: ELF of three machines with symbols of all kinds, machine code with calls, and DWARF line
+tables."""
 import struct
 
 LOCAL, GLOBAL, WEAK, UNIQUE = 0, 1, 2, 10
 NOTYPE, OBJECT, FUNC, SECTION, FILE, TLS, IFUNC = 0, 1, 2, 3, 4, 6, 10
 X86_64, I386, AARCH64 = 62, 3, 183
 MANGLED = ["_Z3foov", "_ZN3app5Shape4areaEv", "_ZNSt6vectorIiSaIiEE9push_backERKi", "_ZN12_GLOBAL__N_16hiddenEd",
-           "_ZNK4math6MatrixILi3EE3detEv", "_ZplRK7ComplexS1_", "_ZZ4mainENKUlvE_clEv", "_Z1fIJidEEvDpT_", "_Znotmangled",
+           "_ZNK4math6MatrixILi3EE3detEv", "_ZplRK7ComplexS1_", "_ZZ4mainENKUlvE_clEv", "_Z1fIJidEEvDpT_",
+           "_Znotmangled",
            "_ZN4core3fmt5Write9write_str17h0123456789abcdefE", "_ZN3std2io5stdio6_print17h52a1b3c4d5e6f708E",
-           "_ZN54_$LT$T$u20$as$u20$core..any..Any$GT$7type_id17hfedcba9876543210E", "_GLOBAL__I_alpha", "_GLOBAL__sub_I_x"]
-WORDS = ["alpha", "beta", "gamma", "main", "parse", "eval", "walk", "f", "g", "h", "mcount", "_mcount", "__mcleanup", "_start",
+           "_ZN54_$LT$T$u20$as$u20$core..any..Any$GT$7type_id17hfedcba9876543210E", "_GLOBAL__I_alpha",
+           "_GLOBAL__sub_I_x"]
+WORDS = ["alpha", "beta", "gamma", "main", "parse", "eval", "walk", "f", "g", "h", "mcount", "_mcount", "__mcleanup",
+         "_start",
          "__libc_start", "etext", "_etext", "data", "quite_a_long_function_name_of_forty_chars"]
-SUFFIXES = [".0", ".123", ".1.2", ".clone.1", ".constprop.0", ".part.0", ".isra.0", ".cold", ".", ".clone.", "..1", "$x", ".a",
+SUFFIXES = [".0", ".123", ".1.2", ".clone.1", ".constprop.0", ".part.0", ".isra.0", ".cold", ".", ".clone.", "..1",
+            "$x", ".a",
             ".constprop.0.1", ".clone.1.constprop.2", ".9x", ".llvm.77"]
+# What gprof reads behind a local name that ends in digits: often nothing that decides, often much.
+NEIGHBOURS = ["", "", "x", "$", "a$b", ".9x", "y.cold", "z.part.0", "z.7", ".", "$.1", ".constprop.", ".constprop.3",
+              "w.clone.2", "5", "__gnu_compiled"]
 SOURCES = ["main.c", "/src/lib/walk.c", "/src/main.c", "eval.c", "/other/walk.c", "a.b.c"]
 
 
@@ -24,14 +32,16 @@ def make_name(r, n):
     name = "_" * r.choice([0, 0, 0, 0, 1, 1, 2]) + r.choice(WORDS[:10]) + str(r.randrange(3 * n + 3))
     if r.random() < 0.15:
         name += r.choice(SUFFIXES)
+    elif r.random() < 0.1:
+        name += r.choice(SUFFIXES[:5])
     return name
 
 
 class Executable:
     """An ET_EXEC with sections .init, .text, .fini, .data and a symbol table.
 
-    scannable: .text is all the code there is, so that gprof -c, which reads the code of symbols elsewhere from memory that is not
-    its own, has defined answers."""
+    scannable: .text is all the code there is, so that gprof -c, which reads the code of symbols elsewhere from memory
+    that is not its own, has defined answers."""
 
     def __init__(self, r):
         self.r = r
@@ -45,7 +55,8 @@ class Executable:
         size = r.choice([64, 200, 1000, 4096, 30000])
         outside = 0 if self.scannable else 1
         for name, flags, length in ((".init", 6, outside * r.choice([0, 0, 23, 64])), (".text", 6, size),
-                                    (".fini", 6, outside * r.choice([0, 9, 300])), (".rodata", 2, 64), (".data", 3, 128)):
+                                    (".fini", 6, outside * r.choice([0, 9, 300])), (".rodata", 2, 64),
+                                    (".data", 3, 128)):
             if length == 0:
                 continue
             at += 0x100000 if name == ".data" else 0  # its last symbol lies behind every histogram
@@ -99,6 +110,9 @@ class Executable:
             self.symbols.append(("text_begin", FUNC, GLOBAL, self.section_number(self.text), self.text[2], 8))
         # In front of everything stands a function; behind it a data symbol, or one address has two names.
         self.add("first", FUNC, GLOBAL, self.code[0], self.low)
+        # with -l gprof takes the end of the last function in front of data_start from memory that is not its own
+        if self.scannable:
+            self.add("last", FUNC, GLOBAL, self.text, self.text[2] + self.text[3] - 8)
         if self.has_end:
             data = self.sections[-1]
             self.add("data_start", NOTYPE, WEAK, data, data[2] + data[3])
@@ -130,8 +144,8 @@ class Executable:
         return SOURCES
 
     def make_dwarf(self):
-        """.debug_abbrev, .debug_info, .debug_line and .debug_ranges (DWARF 4): each unit has one file and a stretch of .text, and
-        perhaps functions and inlined copies of others there."""
+        """.debug_abbrev, .debug_info, .debug_line and .debug_ranges (DWARF 4): each unit has one file and a stretch of
+        .text, and perhaps functions and inlined copies of others there."""
         r, start, size = self.r, self.text[2], self.text[3]
         cuts = sorted({0, size} | {r.randrange(1, size) for _ in range(r.choice([0, 1, 3]))})
         abbrev = (b"\x01\x11\x01\x03\x08\x1b\x08\x10\x17\x11\x01\x12\x07\x13\x0b\0\0"  # a unit
@@ -144,7 +158,8 @@ class Executable:
             if r.random() < 0.2 and len(cuts) > 2:
                 continue
             source = r.choice(SOURCES)
-            body = (b"\x01" + source.encode() + b"\0/build\0" + struct.pack("<IQQB", len(lines), start + low, high - low, 12) +
+            body = (b"\x01" + source.encode() + b"\0/build\0"
+                    + struct.pack("<IQQB", len(lines), start + low, high - low, 12) +
                     self.make_entries(start + low, start + high, 11 + 2 + len(source) + 7 + 21, ranges) + b"\0")
             unit = struct.pack("<HIB", 4, 0, 8) + body
             info += struct.pack("<I", len(unit)) + unit
@@ -212,6 +227,24 @@ class Executable:
             if done:
                 return bytes(out)
 
+    def make_strings(self):
+        """The string table and where each symbol's name stands: in the order of the symbols or in another, some names
+        the end of a longer one, with strings between them that no symbol has."""
+        r, strings, places = self.r, bytearray(b"\0"), {}
+        names = [s[0] for s in self.symbols]
+        if r.random() < 0.5:
+            r.shuffle(names)
+        between = r.choice([0, 0.1, 0.5, 1])
+        for name in names:
+            if name in places and r.random() < 0.5:
+                continue
+            prefix = r.choice(["", "", "", "long", "x.", "x$"])
+            places[name] = len(strings) + len(prefix)
+            strings += (prefix + name).encode() + b"\0"
+            for _ in range(r.choice([1, 1, 2, 3]) if r.random() < between else 0):
+                strings += r.choice(NEIGHBOURS).encode() + b"\0"
+        return strings, places
+
     def symbol_entry(self, name, kind, bind, number, value, size):
         if self.pointer == 8:
             return struct.pack("<IBBHQQ", name, bind << 4 | kind, 0, number, value, size)
@@ -220,11 +253,10 @@ class Executable:
     def write(self, path):
         wide = self.pointer == 8
         header_size, section_size, program_size = (64, 64, 56) if wide else (52, 40, 32)
-        strings = bytearray(b"\0x\0")
+        strings, places = self.make_strings()
         table = bytearray(24 if wide else 16)
         for name, kind, bind, number, value, size in self.symbols:
-            table += self.symbol_entry(len(strings), kind, bind, number, value, size)
-            strings += name.encode() + b"\0x\0"  # gprof reads on behind a name that ends in digits
+            table += self.symbol_entry(places[name], kind, bind, number, value, size)
         locals_ = 1 + sum(s[2] == LOCAL for s in self.symbols)
         parts, headers, names = [], [bytes(section_size)], bytearray(b"\0")
         layout = "<IIQQQQIIQQ" if wide else "<IIIIIIIIII"
@@ -232,7 +264,8 @@ class Executable:
 
         def section(name, kind, flags, address, content, link=0, info=0, entry=0):
             nonlocal offset
-            headers.append(struct.pack(layout, len(names), kind, flags, address, offset, len(content), link, info, 1, entry))
+            headers.append(struct.pack(layout, len(names), kind, flags, address, offset, len(content), link, info, 1,
+                                       entry))
             names.extend(name.encode() + b"\0")
             parts.append(content)
             offset += len(content)
@@ -240,7 +273,8 @@ class Executable:
         for name, flags, address, size in self.sections:
             section(name, 1, flags, address, self.code_bytes if name == ".text" else b"\x90" * size)
         if self.has_lines:
-            for name, content in zip((".debug_abbrev", ".debug_info", ".debug_line", ".debug_ranges"), self.make_dwarf()):
+            for name, content in zip((".debug_abbrev", ".debug_info", ".debug_line", ".debug_ranges"),
+                                     self.make_dwarf()):
                 section(name, 1, 0, 0, content)
         k = len(headers) - 1
         section(".symtab", 2, 0, 0, bytes(table), k + 2, locals_, 24 if wide else 16)
@@ -251,7 +285,8 @@ class Executable:
         parts.append(bytes(names))
         offset += len(names)
         ident = b"\x7fELF" + bytes([2 if wide else 1, 1, 1]) + bytes(9)
-        header = ident + struct.pack("<HHIQQQIHHHHHH" if wide else "<HHIIIIIHHHHHH", 2, self.machine, 1, self.low, header_size, offset,
+        header = ident + struct.pack("<HHIQQQIHHHHHH" if wide else "<HHIIIIIHHHHHH", 2, self.machine, 1, self.low,
+                                     header_size, offset,
                                      0, header_size, program_size, 1, section_size, len(headers), len(headers) - 1)
         at, size = header_size + program_size, self.high - self.low
         load = (struct.pack("<IIQQQQQQ", 1, 5, at, self.low, self.low, size, size, 1) if wide else

@@ -4,7 +4,8 @@ import struct
 
 class Geometry:
     def __init__(self, r, exe):
-        self.rate = r.choice([1, 100, 100, 100, 1000, 999, 1000000]) if r.random() < 0.98 else r.choice([0, 2 ** 31, 2 ** 32 - 1])
+        self.rate = (r.choice([1, 100, 100, 100, 1000, 999, 1000000]) if r.random() < 0.98
+                     else r.choice([0, 2 ** 31, 2 ** 32 - 1]))
         self.dimension = r.choice([b"seconds"] * 5 + [b"i-cache misses", b"ticks", b"fifteen letters"])
         self.abbreviation = r.choice([b"s"] * 4 + [b"1"]) if self.dimension == b"seconds" else self.dimension[:1]
         low, high = exe.low & ~3, (exe.high + 3) & ~3
@@ -26,7 +27,8 @@ class Geometry:
             low, high, bins = self.ranges[0]
             self.ranges[0] = r.choice([(low, high, 0), (low, low, bins), (high, low, bins), (low, low + 1, bins)])
         if exe.scannable:  # gprof -c reads .text only as far as a histogram goes
-            self.ranges = [(l, min(h, exe.high), b) for l, h, b in self.ranges if l < exe.high or h <= l] or [(low, exe.high, 8)]
+            self.ranges = ([(l, min(h, exe.high), b) for l, h, b in self.ranges if l < exe.high or h <= l]
+                           or [(low, exe.high, 8)])
 
     def word(self, exe):
         return "Q" if exe.pointer == 8 else "I"
@@ -42,7 +44,8 @@ def make_arcs(r, exe, hot):
                 ends.append(r.choice(hot) + r.choice([0, 0, 1, 2, 5]))
             else:
                 ends.append(max(0, r.randrange(exe.low - 50, exe.high + 300)))
-        yield ends[0] % top, ends[1] % top, r.choice([0, 1, 1, 2, 3, 3, r.randrange(100), r.randrange(10 ** 6), 2 ** 32 - 1])
+        yield ends[0] % top, ends[1] % top, r.choice([0, 1, 1, 2, 3, 3, r.randrange(100), r.randrange(10 ** 6),
+                                                      2 ** 32 - 1])
 
 
 def make_bins(r, bins):
@@ -67,7 +70,8 @@ def make_gmon(r, exe, geometry, hot):
         r.shuffle(records)
     if r.random() < 0.01 and data[4] == 1:
         n = r.randrange(3)
-        records.insert(r.randrange(len(records) + 1), struct.pack("<BI%d%s" % (2 * n, word), 2, n, *[exe.low] * (2 * n)))
+        records.insert(r.randrange(len(records) + 1), struct.pack("<BI%d%s" % (2 * n, word), 2, n,
+                *[exe.low] * (2 * n)))
     return data + b"".join(records)
 
 

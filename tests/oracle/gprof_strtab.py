@@ -1,6 +1,7 @@
 # not a test
-"""gprof reads past the end of a symbol's name when that ends in a number (`sweep.constprop.0`): what stands next in the string
-table then decides whether the symbol is kept. We give the defined answer. To compare the rest, names are set apart here."""
+"""gprof reads past the end of a local symbol's name when that ends in digits (`sweep.constprop.0`): what stands next in
+the string table then decides whether the symbol is listed. Here: which names of a program these are, and copies of it
+with other neighbours."""
 import os
 import re
 import struct
@@ -28,30 +29,24 @@ def symbol_table(data):
     return (offset, size), (table[link][1], table[link][2], table[link][4])
 
 
-def accepted(name):
-    """gprof's rule for a local symbol's name: dots begin numbers, .clone.N or .constprop.N."""
-    return re.fullmatch(rb"[^.$]*((\.clone|\.constprop)?\.\d+)*", name) is not None
-
-
-def endangered(path):
-    """Names of code symbols whose fate gprof lets their neighbour decide."""
+def read_past(path):
+    """Names of local code symbols about which their neighbours decide."""
     with open(path, "rb") as f:
         data = f.read()
     (offset, size), (names, length, _) = symbol_table(data)
     strings, out = data[names:names + length], set()
     for at in range(offset, offset + size, 24):
         where, info = struct.unpack_from("<IB", data, at)
-        end = strings.index(b"\0", where)
-        name = strings[where:end]
-        if info >> 4 == STB_LOCAL and info & 15 in (0, 2) and re.search(rb"\.\d+$", name) and accepted(name):
-            following = strings[end + 1:(strings + b"\0").index(b"\0", end + 1)]
-            if following and not accepted(following):
-                out.add(name.decode("latin-1"))
+        name = strings[where:strings.index(b"\0", where)]
+        # Dots begin numbers, .clone.N or .constprop.N.
+        if info >> 4 == STB_LOCAL and info & 15 in (0, 2) and re.fullmatch(rb"[^.$]*((\.clone|\.constprop)?\.\d+)+",
+                name):
+            out.add(name.decode("latin-1"))
     return sorted(out)
 
 
-def set_apart(path, out):
-    """A copy of an executable whose symbol names are each followed by an empty one; nothing else differs."""
+def give_neighbour(path, out, neighbour):
+    """A copy of an executable in which that string follows the name of each symbol; nothing else differs."""
     with open(path, "rb") as f:
         data = bytearray(f.read())
     (offset, size), (names, length, header) = symbol_table(data)
@@ -61,7 +56,7 @@ def set_apart(path, out):
         name = strings[where:strings.index(b"\0", where)]
         if name not in places:
             places[name] = len(table)
-            table += name + b"\0\0"
+            table += name + b"\0" + neighbour + b"\0"
         struct.pack_into("<I", data, at, places[name])
     struct.pack_into("<QQ", data, header + 24, len(data), len(table))
     with open(out, "wb") as f:

@@ -1,15 +1,14 @@
 #!/usr/bin/python3
-"""Random executables, gmon.out files and options: `profctl gprof` against the installed gprof: standard output, messages, exit
-status and gmon.sum, byte for byte.
+"""Random executables, gmon.out files and options: `profctl gprof` against the installed gprof: standard output,
+messages, exit status and gmon.sum, byte for byte.
 
-    test_gprof_random.py [CASES [FIRST_SEED [PROFCTL]]]
+test_gprof_random.py [CASES [FIRST_SEED [PROFCTL]]]
 
-Each seed is one executable with up to four files and random options. Prints TAP, one line for 50 seeds. Without a program the one
-in $PROFD_BUILD is taken, and some more seeds go through the one with sanitizers where that is built.
-Left out: what gprof answers from memory it does not own (a local name ending in digits before a string that decides about it; a last
-symbol without anything behind it; a call to a label in front of all functions; -c outside .text; the unit of endless calls), the usage text, and the lines of
-explanation without -b, which are our own.
-"""
+Each seed is one executable with up to four files and random options. Prints TAP, one line for 50 seeds. Without a
+program the one in $PROFD_BUILD is taken, and some more seeds go through the one with sanitizers where that is built.
+Left out: what gprof answers from memory it does not own (a last symbol without anything behind it; a call to a label in
+front of all functions; -c outside .text; the unit of endless calls), the usage text, and the lines of explanation
+without -b, which are our own."""
 import os
 import random
 import re
@@ -24,10 +23,13 @@ from gprof_gmon import Geometry, damage, make_bsd, make_gmon  # noqa: E402
 
 FLAT = re.compile(rb"\n %         the percentage of the total.*?notice and this notice are preserved\.\n", re.S)
 GRAPH = re.compile(rb"\n This table describes the call tree.*?notice and this notice are preserved\.\n", re.S)
-OLD_FLAT = re.compile(rb"\n\n\nflat profile:\n\n %         the percentage.*?notice and this notice are preserved\.\n", re.S)
+OLD_FLAT = re.compile(rb"\n\n\nflat profile:\n\n %         the percentage.*?notice and this notice are preserved\.\n",
+                      re.S)
 OLD_GRAPH = re.compile(rb"\n\n\ncall graph profile:\n.*?notice and this notice are preserved\.\n", re.S)
-OURS_FLAT = re.compile(rb"(?:\n\n\nflat profile:\n)?\nHow to read the flat.*?\(End of the flat profile's explanation\.\)\n", re.S)
-OURS_GRAPH = re.compile(rb"(?:\n\n\ncall graph profile:\n)?\nHow to read the call.*?\(End of the call graph's explanation\.\)\n", re.S)
+OURS_FLAT = re.compile(rb"(?:\n\n\nflat profile:\n)?\nHow to read the flat.*?\(End of the flat profile's "
+                       rb"explanation\.\)\n", re.S)
+OURS_GRAPH = re.compile(rb"(?:\n\n\ncall graph profile:\n)?\nHow to read the call.*?\(End of the call graph's "
+                        rb"explanation\.\)\n", re.S)
 
 
 def make_side(r, exe):
@@ -54,7 +56,8 @@ def make_spec(r, exe, arc):
     return make_side(r, exe) if r.random() < 0.97 else make_side(r, exe) + "/" + make_side(r, exe)
 
 
-LONG = {"p": "--flat-profile", "P": "--no-flat-profile", "q": "--graph", "Q": "--no-graph", "C": "--exec-counts", "Z": "--no-exec-counts",
+LONG = {"p": "--flat-profile", "P": "--no-flat-profile", "q": "--graph", "Q": "--no-graph", "C": "--exec-counts",
+        "Z": "--no-exec-counts",
         "n": "--time", "N": "--no-time"}
 
 
@@ -76,7 +79,8 @@ def make_option(r, exe):
         return r.choice([["-" + letter + spec] if spec else ["-" + letter, spec], ["-" + letter, spec]])
     if kind < 0.62:
         return ["-w", str(r.choice([1, 0, -5, 40, 61, 132, 250]))]
-    options = ["-z", "-z", "-T", "-a", "-D", "-B", "-L", "-i", "--inline-file-names", "--no-demangle", "--demangle", "--demangle=auto",
+    options = ["-z", "-z", "-T", "-a", "-D", "-B", "-L", "-i", "--inline-file-names", "--no-demangle", "--demangle",
+               "--demangle=auto",
                "--demangle=gnu-v3", "--demangle=none", "--demangle=rust", "--display-unused", "--no-static", "--tradit"]
     if exe.scannable and exe.has_end:
         options += ["-c", "-c", "--static-call-graph"]
@@ -88,7 +92,8 @@ def make_option(r, exe):
 def make_options(r, exe):
     options = ["-b"] if r.random() < 0.85 else []
     if r.random() < 0.01:
-        return options + [r.choice(["-g", "-G", "--nonsense", "--d", "--no-", "-w", "--demangle=klingon", "--time", "--line=3"])]
+        return (options + [r.choice(["-g", "-G", "--nonsense", "--d", "--no-", "-w", "--demangle=klingon", "--time",
+                                     "--line=3"])])
     for _ in range(r.choice([0, 1, 1, 2, 3, 5])):
         options += make_option(r, exe)
     return options
@@ -117,7 +122,8 @@ def run(command, folder, program, given):
     if os.path.exists(total):
         os.unlink(total)
     stdin = open(os.path.join(folder, given), "rb") if given else subprocess.DEVNULL
-    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, cwd=folder, env=dict(os.environ, LC_ALL="C"))
+    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, cwd=folder,
+                       env=dict(os.environ, LC_ALL="C"))
     if given:
         stdin.close()
     messages = p.stderr.replace(program.encode() + b":", b"gprof:")
@@ -139,14 +145,16 @@ def first_difference(a, b):
 
 
 def option_kinds(options):
-    """The options of a command line as the table names them: "-p", "-p S" with a symspec, "-w N", long ones by their whole name."""
+    """The options of a command line as the table names them: "-p", "-p S" with a symspec, "-w N", long ones by their
+    whole name."""
     kinds, words = set(), list(options)
     while words:
         word = words.pop(0)
         name, equals, value = word.partition("=")
         if word[:2] == "--":
             letter = next((k for k, v in LONG.items() if v == name), None)
-            kinds.add(name if letter is None and name != "--demangle" else word if letter is None else name + ("=S" if equals else ""))
+            kinds.add(name if letter is None and name != "--demangle" else word if letter is None
+                      else name + ("=S" if equals else ""))
             continue
         kind, rest = word[:2], word[2:]
         if kind[1:] in "kewEfFnN" and not rest and words:
@@ -178,7 +186,8 @@ def one_case(program, seed, folder):
         return None, "too large for gprof", used
     if theirs[0] < 0:
         return "gprof died of signal %d: %s" % (-theirs[0], shown), "died", used
-    if re.search(rb"   calls  (?![TGMKmunpfa ]./call)", theirs[1]):  # a call takes too long for any unit: what follows in memory
+    # a call takes too long for any unit: what follows in memory
+    if re.search(rb"   calls  (?![TGMKmunpfa ]./call)", theirs[1]):
         return None, "undefined", used
     kind = "refused" if theirs[0] else "printed" if theirs[1] else "empty"
     if ours[0] == 65 and b"do not take basic-block records" in ours[2]:

@@ -17,23 +17,26 @@ double parse_factor(struct parser *p);
 
 NOINLINE void skip_blanks(struct parser *p)
 {
-    while (*p->at == ' ')
+    while (*p->at == ' ') {
         p->at++;
+    }
 }
 
 NOINLINE double parse_number(struct parser *p)
 {
     double value = 0;
-    while (isdigit((unsigned char)*p->at))
+    while (isdigit((unsigned char)*p->at)) {
         value = value * 10 + (*p->at++ - '0');
+    }
     return value;
 }
 
 NOINLINE double power(double base, double exponent)
 {
     double result = 1;
-    for (int i = 0; i < (int)exponent && i < 40; i++)
+    for (int i = 0; i < (int)exponent && i < 40; i++) {
         result = result * base > 1e100 ? 1 : result * base;
+    }
     return result;
 }
 
@@ -49,16 +52,18 @@ NOINLINE double parse_factor(struct parser *p)
         p->at++;
         value = parse_expression(p);
         skip_blanks(p);
-        if (*p->at == ')')
+        if (*p->at == ')') {
             p->at++;
-        else
+        } else {
             p->errors++;
+        }
     } else if (isdigit((unsigned char)*p->at)) {
         value = parse_number(p);
     } else {
         p->errors++;
-        if (*p->at)
+        if (*p->at) {
             p->at++;
+        }
     }
     skip_blanks(p);
     if (*p->at == '^') {
@@ -133,11 +138,11 @@ int main(int argc, char **argv)
     long count = 3000;
     double sum = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-s") == 0 && i + 1 < argc)
+        if (strcmp(argv[i], "-s") == 0 && i + 1 < argc) {
             seed = (unsigned)atoi(argv[++i]);
-        else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc)
+        } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             count = atol(argv[++i]);
-        else {
+        } else {
             struct parser p = {argv[i], 0};
             sum += parse_expression(&p);
             count = 0;

@@ -17,8 +17,9 @@ void c(void)
 
 static inline __attribute__((always_inline)) void spin(long rounds)
 {
-    for (long i = 0; i < rounds * 100000; i++)
+    for (long i = 0; i < rounds * 100000; i++) {
         sink += (uint64_t)i ^ (sink >> 3);
+    }
 }
 
 void a(int depth)
@@ -32,14 +33,16 @@ void b(int depth)
 {
     spin(4 * work);
     c();
-    if (depth > 1)
+    if (depth > 1) {
         a(depth - 1);
+    }
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
+    if (argc > 1) {
         work = atol(argv[1]);
+    }
     spin(work);
     a(3);
     printf("%d\n", (int)(sink & 1));

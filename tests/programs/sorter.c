@@ -37,15 +37,19 @@ int main(int argc, char **argv)
     size_t n = argc > 1 ? (size_t)atol(argv[1]) : 200000;
     unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     unsigned *numbers = malloc(n * sizeof *numbers);
-    if (!numbers)
+    if (!numbers) {
         return 1;
+    }
     atexit(summary);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         numbers[i] = (unsigned)i * 2654435761u + seed;
+    }
     qsort(numbers, n, sizeof *numbers, compare);
-    for (size_t i = 0; i < n; i += 7)
-        if (!bsearch(&numbers[i], numbers, n, sizeof *numbers, probe))
+    for (size_t i = 0; i < n; i += 7) {
+        if (!bsearch(&numbers[i], numbers, n, sizeof *numbers, probe)) {
             return 1;
+        }
+    }
     free(numbers);
     return 0;
 }

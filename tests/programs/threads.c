@@ -15,32 +15,37 @@ NOINLINE unsigned long step(unsigned long x)
 
 NOINLINE unsigned long walk(unsigned long x)
 {
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         x = step(x);
+    }
     return x;
 }
 
 static void *run(void *argument)
 {
     unsigned long *x = argument;
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         *x = walk(*x);
+    }
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
     int n = argc > 1 ? atoi(argv[1]) : 4;
-    if (argc > 2)
+    if (argc > 2) {
         rounds = atol(argv[2]);
-    if (n < 1 || n > 64)
+    }
+    if (n < 1 || n > 64) {
         return 2;
+    }
     pthread_t threads[64];
     unsigned long values[64];
     for (int i = 0; i < n; i++) {
         values[i] = (unsigned long)i;
-        if (pthread_create(&threads[i], NULL, run, &values[i]))
+        if (pthread_create(&threads[i], NULL, run, &values[i])) {
             return 1;
+        }
     }
     unsigned long sum = 0;
     for (int i = 0; i < n; i++) {

@@ -21,11 +21,12 @@ static QUIET char *document(void)
     size_t room = 1 << 20, n = 0;
     char *text = malloc(room);
     n += (size_t)snprintf(text, room, "[");
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 300; i++) {
         n += (size_t)snprintf(text + n, room - n,
                               "%s{\"id\": %d, \"name\": \"entry \\u00e9 %d\", \"ratio\": %d.25, \"tags\": [\"a\", "
                               "\"b%d\", null, true, false], \"in\": {\"x\": [%d, %d, [], {}]}}",
                               i ? ", " : "", i, i * 7, i, i, i, -i);
+    }
     snprintf(text + n, room - n, "]");
     return text;
 }
@@ -34,15 +35,17 @@ QUIET int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? atol(argv[1]) : 100;
     char *text = document();
-    if (getenv("BENCH_OFF"))
+    if (getenv("BENCH_OFF")) {
         moncontrol(0);
+    }
     double begin = cpu();
     for (long i = 0; i < rounds; i++) {
         json_error_t error;
         json_t *value = json_loads(text, 0, &error);
         char *out = json_dumps(value, JSON_SORT_KEYS);
-        if (!value || !out || strlen(out) < 1000)
+        if (!value || !out || strlen(out) < 1000) {
             return 1;
+        }
         free(out);
         json_decref(value);
     }

@@ -1,7 +1,7 @@
 # not a test
-"""Writes an assembly program of many call sites, in the form that gcc -O2 gives such functions, with -pg and without: a tree of calls,
-each function called from one place, four calls in each, in an order that caches do not like. Inner functions are padded so that glibc's
-arc table (a fixed part of the text) is large enough."""
+"""Writes an assembly program of many call sites, in the form that gcc -O2 gives such functions, with -pg and without: a
+tree of calls, each function called from one place, four calls in each, in an order that caches do not like. Inner
+functions are padded so that glibc's arc table (a fixed part of the text) is large enough."""
 import random
 
 

@@ -9,8 +9,9 @@ int main(void)
     while (fgets(line, sizeof line, stdin)) {
         uint8_t code[64];
         unsigned n = 0, value;
-        while (n < sizeof code && sscanf(line + 2 * n, "%2x", &value) == 1)
+        while (n < sizeof code && sscanf(line + 2 * n, "%2x", &value) == 1) {
             code[n++] = (uint8_t)value;
+        }
         printf("%u\n", rewrite_decode_length(code, code + n));
     }
     return 0;

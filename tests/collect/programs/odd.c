@@ -45,8 +45,9 @@ static QUIET const char *twice(void)
     snprintf(path, sizeof path, "%s/libtwice.so", getenv("PLUGINS"));
     void *handle = dlopen(path, RTLD_NOW);
     void (*run)(long) = handle ? (void (*)(long))dlsym(handle, "plugin_a") : NULL;
-    if (!run)
+    if (!run) {
         return dlerror();
+    }
     for (int i = 0; i < 1000; i++) {
         middle();
         run(1);
@@ -63,9 +64,11 @@ static QUIET double cpu(void)
 
 static QUIET void burn(double seconds)
 {
-    for (double end = cpu() + seconds; cpu() < end;)
-        for (int i = 0; i < 1000; i++)
+    for (double end = cpu() + seconds; cpu() < end;) {
+        for (int i = 0; i < 1000; i++) {
             middle();
+        }
+    }
 }
 
 /* --- vector registers --- */
@@ -75,12 +78,16 @@ static QUIET const char *registers(void)
     snprintf(path, sizeof path, "%s/libregisters.so", getenv("PLUGINS"));
     void *handle = dlopen(path, RTLD_NOW);
     unsigned (*check)(unsigned) = handle ? (unsigned (*)(unsigned))dlsym(handle, "registers_check") : NULL;
-    if (!check)
+    if (!check) {
         return "no libregisters.so";
-    for (unsigned round = 0; round < 3; round++)
-        for (unsigned kind = 0; kind < 2; kind++)
-            if (check(kind))
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned kind = 0; kind < 2; kind++) {
+            if (check(kind)) {
                 return round ? "a register was lost by a later call" : "a register was lost by the first call";
+            }
+        }
+    }
     return "good";
 }
 
@@ -96,14 +103,17 @@ static QUIET const char *sigprof(void)
 {
     burn(0.1);
     struct sigaction old, act = {.sa_handler = own_tick, .sa_flags = SA_RESTART};
-    if (sigaction(SIGPROF, NULL, &old) != 0 || old.sa_handler != SIG_DFL)
+    if (sigaction(SIGPROF, NULL, &old) != 0 || old.sa_handler != SIG_DFL) {
         return "SIGPROF does not look untouched";
+    }
     sigaction(SIGPROF, &act, &old);
-    if (old.sa_handler != SIG_DFL)
+    if (old.sa_handler != SIG_DFL) {
         return "the old handler shows";
+    }
     burn(0.3);
-    if (ticks)
+    if (ticks) {
         return "foreign ticks came";
+    }
     struct itimerval every = {{0, 10000}, {0, 10000}};
     setitimer(ITIMER_PROF, &every, NULL);
     burn(0.3);
@@ -112,13 +122,16 @@ static QUIET const char *sigprof(void)
 
 static QUIET const char *sigprof_signal(void)
 {
-    if (signal(SIGPROF, own_tick) != SIG_DFL)
+    if (signal(SIGPROF, own_tick) != SIG_DFL) {
         return "the old handler shows";
+    }
     burn(0.1);
-    if (ticks)
+    if (ticks) {
         return "foreign ticks came";
-    if (signal(SIGPROF, SIG_DFL) != own_tick)
+    }
+    if (signal(SIGPROF, SIG_DFL) != own_tick) {
         return "the program's own handler is gone";
+    }
     burn(0.1);
     return "good";
 }
@@ -134,17 +147,21 @@ static QUIET const char *sigprof_default(void)
 {
     pthread_t ids[4];
     struct sigaction old, act = {.sa_handler = SIG_DFL};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         pthread_create(&ids[i], NULL, burner, NULL);
+    }
     burn(0.1);
     sigaction(SIGPROF, &act, &old);
-    if (old.sa_handler != SIG_DFL)
+    if (old.sa_handler != SIG_DFL) {
         return "the old handler shows";
+    }
     sigaction(SIGPROF, NULL, &old);
-    if (old.sa_handler != SIG_DFL)
+    if (old.sa_handler != SIG_DFL) {
         return "the handler shows";
-    for (int i = 0; i < 4; i++)
+    }
+    for (int i = 0; i < 4; i++) {
         pthread_join(ids[i], NULL);
+    }
     return "good";
 }
 
@@ -153,10 +170,11 @@ static ucontext_t home, away;
 static QUIET void wander(void)
 {
 #if defined __x86_64__
-    for (double end = cpu() + 0.5; cpu() < end;) /* rbp as a number */
+    for (double end = cpu() + 0.5; cpu() < end;) { /* rbp as a number */
         __asm__ volatile(
             "push %%rbp\n mov $0x7ffe00000008, %%rbp\n mov $2000000, %%ecx\n 1: dec %%ecx\n jnz 1b\n pop %%rbp" ::
                 : "rcx", "cc", "memory");
+    }
 #endif
     burn(0.3);
     swapcontext(&away, &home);
@@ -188,8 +206,9 @@ static QUIET const char *small_stack(void)
     pthread_t id;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN);
-    if (pthread_create(&id, &attr, small_thread, NULL) != 0)
+    if (pthread_create(&id, &attr, small_thread, NULL) != 0) {
         return "no thread";
+    }
     pthread_join(id, NULL);
     return "good";
 }
@@ -203,20 +222,23 @@ static QUIET const char *seccomp(void)
     unsigned n = 0;
     code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (unsigned i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        if (refused[i] == SYS_mmap)
+        if (refused[i] == SYS_mmap) {
             continue;
+        }
         code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)refused[i], 0, 1);
         code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     }
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog filter = {(unsigned short)n, code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
         return "no seccomp";
+    }
     burn(0.2);
     if (fork() == 0) { /* cannot have a region of its own: must neither die nor count into ours */
         truth_open();
-        for (int i = 0; i < 1000; i++)
+        for (int i = 0; i < 1000; i++) {
             middle();
+        }
         _exit(7);
     }
     int status;
@@ -245,18 +267,22 @@ static QUIET const char *nested(void)
 extern void moncontrol(int mode) __attribute__((weak));
 static QUIET const char *paused(void)
 {
-    if (!moncontrol)
+    if (!moncontrol) {
         return "no moncontrol";
-    for (int i = 0; i < 1000; i++)
+    }
+    for (int i = 0; i < 1000; i++) {
         middle();
+    }
     moncontrol(0);
     uint64_t before = truth[0][T_middle], leaves = truth[0][T_leaf];
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         middle();
+    }
     truth[0][T_middle] = before, truth[0][T_leaf] = leaves;
     moncontrol(1);
-    for (int i = 0; i < 500; i++)
+    for (int i = 0; i < 500; i++) {
         middle();
+    }
     return "good";
 }
 
@@ -265,8 +291,9 @@ static pthread_key_t last;
 __attribute__((noinline)) void late(void *value)
 {
     COUNT(late);
-    if ((uintptr_t)value < 3)
+    if ((uintptr_t)value < 3) {
         pthread_setspecific(last, (void *)((uintptr_t)value + 1));
+    }
 }
 static QUIET void *keyed(void *context)
 {
@@ -308,14 +335,17 @@ static QUIET const char *crowd(void)
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 65536);
     pthread_barrier_init(&both, NULL, 2001);
-    for (unsigned i = 0; i < 2000; i++)
-        if (pthread_create(&ids[i], &attr, sleeper, &both) != 0)
+    for (unsigned i = 0; i < 2000; i++) {
+        if (pthread_create(&ids[i], &attr, sleeper, &both) != 0) {
             return "no 2000 threads";
+        }
+    }
     truth[0][T_middle] = truth[0][T_leaf] = 2000;
     pthread_barrier_wait(&both);
     pthread_barrier_wait(&both);
-    for (unsigned i = 0; i < 2000; i++)
+    for (unsigned i = 0; i < 2000; i++) {
         pthread_join(ids[i], NULL);
+    }
     truth[0][T_middle] = truth[0][T_leaf] = 2000;
     return "good";
 }
@@ -323,14 +353,16 @@ static QUIET const char *crowd(void)
 /* A child that no handler of fork() hears of. */
 static QUIET const char *cloned(void)
 {
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         middle();
+    }
     long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (pid == 0) {
         truth_open();
         handler_free();
-        for (int i = 0; i < 500; i++)
+        for (int i = 0; i < 500; i++) {
             middle();
+        }
         _exit(0);
     }
     waitpid((pid_t)pid, NULL, 0);
@@ -348,8 +380,10 @@ static const struct {
 QUIET int main(int argc, char **argv)
 {
     truth_open();
-    for (unsigned i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (argc > 1 && strcmp(modes[i].name, argv[1]) == 0)
+    for (unsigned i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (argc > 1 && strcmp(modes[i].name, argv[1]) == 0) {
             puts(modes[i].run());
+        }
+    }
     return 0;
 }

@@ -12,6 +12,7 @@ __attribute__((noinline, visibility("hidden"))) void JOIN(NAME, _inner)(void)
 __attribute__((visibility("default"))) void NAME(long n)
 {
     truth[truth_slot][WHICH]++;
-    for (long i = 0; i < n * REPEAT; i++)
+    for (long i = 0; i < n * REPEAT; i++) {
         JOIN(NAME, _inner)();
+    }
 }

@@ -60,12 +60,15 @@ static unsigned differs(const struct state *a, const struct state *b, long level
 {
     unsigned lost = 0;
     size_t width = level == 2 ? 64 : level == 1 ? 32 : 16;
-    for (unsigned i = 0; i < 9; i++)
+    for (unsigned i = 0; i < 9; i++) {
         lost |= a->general[i] != b->general[i];
-    for (unsigned i = 0; i < 8 && level == 2; i++)
+    }
+    for (unsigned i = 0; i < 8 && level == 2; i++) {
         lost |= a->mask[i] != b->mask[i] ? 2u : 0u;
-    for (unsigned i = 0; i < (level == 2 ? 32u : 16u); i++)
+    }
+    for (unsigned i = 0; i < (level == 2 ? 32u : 16u); i++) {
         lost |= memcmp(a->vector[i], b->vector[i], width) ? 4u : 0u;
+    }
     return lost | (memcmp(&a->x87, &b->x87, 10) ? 8u : 0u);
 }
 
@@ -75,13 +78,17 @@ unsigned registers_check(unsigned kind)
     long level = __builtin_cpu_supports("avx512f") ? 2 : __builtin_cpu_supports("avx2") ? 1 : 0;
     _Static_assert(sizeof(long double) == 16 && __builtin_offsetof(struct state, x87) == 2192,
                    "as the assembly has it");
-    for (unsigned i = 0; i < 9; i++)
+    for (unsigned i = 0; i < 9; i++) {
         in.general[i] = 0x1111111111111111u * (i + 1);
-    for (unsigned i = 0; i < 8; i++)
+    }
+    for (unsigned i = 0; i < 8; i++) {
         in.mask[i] = 0x1235u + i;
-    for (unsigned i = 0; i < 32; i++)
-        for (unsigned j = 0; j < 64; j++)
+    }
+    for (unsigned i = 0; i < 32; i++) {
+        for (unsigned j = 0; j < 64; j++) {
             in.vector[i][j] = (uint8_t)(i * 64 + j * 7 + 1);
+        }
+    }
     in.x87 = 3.25L;
     memset(&out, 0, sizeof out);
     (kind ? probe_fentry : probe_mcount)(&in, &out, level);

@@ -20,7 +20,8 @@ void chosen(void) __attribute__((ifunc("resolve")));
 QUIET int main(void)
 {
     truth_open();
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         chosen();
+    }
     return 0;
 }

@@ -66,14 +66,18 @@ static QUIET const char *form_of(void (*function)(void))
 {
     const uint8_t *b = (const uint8_t *)function;
     for (unsigned i = 0; i < 40; i++, b++) {
-        if (b[0] == 0xe9)
+        if (b[0] == 0xe9) {
             return "thunk";
-        if (b[0] == 0xa9)
+        }
+        if (b[0] == 0xa9) {
             return "off";
-        if (b[0] == 0xe8)
+        }
+        if (b[0] == 0xe8) {
             return "call";
-        if (b[0] == 0xff && b[1] == 0x15)
+        }
+        if (b[0] == 0xff && b[1] == 0x15) {
             return "got";
+        }
     }
     return "none";
 }
@@ -85,21 +89,25 @@ static QUIET const char *forms(void)
     moncontrol(0);
     printf("%s ", form_of(leaf));
     moncontrol(1);
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         outer();
+    }
     return form_of(leaf);
 }
 
 static QUIET void *runner(void *slot)
 {
     truth_slot = (unsigned)(uintptr_t)slot;
-    while (!stop)
-        for (int i = 0; i < 100; i++)
+    while (!stop) {
+        for (int i = 0; i < 100; i++) {
             outer();
+        }
+    }
     pthread_barrier_wait(&barrier); /* nobody counts any more: the switch is on for good */
     pthread_barrier_wait(&barrier);
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         late();
+    }
     return NULL;
 }
 
@@ -107,21 +115,25 @@ static QUIET const char *toggle(void)
 {
     pthread_t ids[64];
     pthread_barrier_init(&barrier, NULL, threads + 1);
-    for (unsigned i = 0; i < threads; i++)
+    for (unsigned i = 0; i < threads; i++) {
         pthread_create(&ids[i], NULL, runner, (void *)(uintptr_t)(i + 1));
+    }
     for (int i = 0, n = getenv("SWITCHES") ? atoi(getenv("SWITCHES")) : 1500; i < n; i++) {
         moncontrol(0);
-        if (i % 64 == 0)
+        if (i % 64 == 0) {
             sched_yield();
+        }
         moncontrol(1);
-        if (i % 32 == 0)
+        if (i % 32 == 0) {
             sched_yield();
+        }
     }
     stop = 1;
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    for (unsigned i = 0; i < threads; i++)
+    for (unsigned i = 0; i < threads; i++) {
         pthread_join(ids[i], NULL);
+    }
     return form_of(leaf);
 }
 
@@ -141,14 +153,16 @@ static QUIET const char *storm(void)
     setitimer(ITIMER_REAL, &every, NULL);
     for (long i = 0; i < rounds; i++) {
         outer();
-        if (i % 64 == 0)
+        if (i % 64 == 0) {
             raise(SIGALRM);
+        }
     }
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
     signal(SIGALRM, SIG_IGN);
     moncontrol(1);
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         late();
+    }
     return form_of(leaf);
 }
 
@@ -173,8 +187,9 @@ static QUIET const char *forks(void)
         if (pid == 0) {
             truth_open();
             moncontrol(1);
-            for (long j = 0; j < rounds; j++)
+            for (long j = 0; j < rounds; j++) {
                 late();
+            }
             moncontrol(0);
             late();
             truth[0][T_late]--;
@@ -193,8 +208,9 @@ static QUIET const char *forks(void)
 /* The library's functions, before and behind its first call, with threads or without. */
 static QUIET void *plugin_idle(void *context)
 {
-    while (!stop)
+    while (!stop) {
         usleep(1000);
+    }
     return context;
 }
 
@@ -204,15 +220,18 @@ static QUIET const char *plugin(void)
     pthread_t id;
     for (unsigned i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s/libplugin_a.so", getenv("PLUGINS"));
-        if (i == 2 && threads)
+        if (i == 2 && threads) {
             pthread_create(&id, NULL, plugin_idle, NULL);
+        }
         void *handle = dlopen(path, RTLD_NOW);
         void (*run)(long) = handle ? (void (*)(long))dlsym(handle, "plugin_a") : NULL;
-        if (!run)
+        if (!run) {
             return dlerror();
+        }
         run(1);
-        for (long j = 0; j < rounds; j++)
+        for (long j = 0; j < rounds; j++) {
             run(1);
+        }
         printf("%s ", form_of((void (*)(void))run));
         moncontrol(0);
         printf("%s ", form_of((void (*)(void))run));
@@ -225,8 +244,9 @@ static QUIET const char *plugin(void)
         moncontrol(1);
     }
     stop = 1;
-    if (threads)
+    if (threads) {
         pthread_join(id, NULL);
+    }
     return "good";
 }
 
@@ -244,7 +264,7 @@ __asm__(
     "1: push %rbp\n mov %rsp,%rbp\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n .cfi_endproc\n .size trick_two, . - "
     "trick_two\n"
     "trick_alone: " PATTERN ".type trick_three,@function\n trick_three:\n .cfi_startproc\n push %rbp\n mov %rsp,%rbp\n "
-                            ".byte 0x48, 0xb8\n trick_inside: " PATTERN
+    ".byte 0x48, 0xb8\n trick_inside: " PATTERN
     ".byte 0, 0\n call *mcount@GOTPCREL(%rip)\n pop %rbp\n ret\n .cfi_endproc\n .size trick_three, . - trick_three\n");
 
 static QUIET const char *tricks(void)
@@ -257,11 +277,14 @@ static QUIET const char *tricks(void)
         trick_two();
         seen = trick_three();
     }
-    for (unsigned i = 0; i < 4; i++)
-        if (all[i][0] != 0xff || all[i][1] != 0x15)
+    for (unsigned i = 0; i < 4; i++) {
+        if (all[i][0] != 0xff || all[i][1] != 0x15) {
             return "data was changed";
-    if (value != seen || (value & 0xffff) != 0x15ff)
+        }
+    }
+    if (value != seen || (value & 0xffff) != 0x15ff) {
         return "a constant was changed";
+    }
     printf("%s %s %s ", form_of((void (*)(void))trick_one),
            form_of((void (*)(void))trick_two) /* reached by its jump only */,
            trick_inside[8] == 0x67 && trick_inside[9] == 0xe9 ? "thunk" : "other");
@@ -281,14 +304,17 @@ static QUIET const char *registers(void)
     snprintf(path, sizeof path, "%s/libregisters.so", getenv("PLUGINS"));
     void *handle = dlopen(path, RTLD_NOW);
     unsigned (*check)(unsigned) = handle ? (unsigned (*)(unsigned))dlsym(handle, "registers_check") : NULL;
-    if (!check)
+    if (!check) {
         return "no libregisters.so";
-    for (unsigned round = 0; round < 400; round++)
-        for (unsigned kind = 0; kind < 2; kind++)
+    }
+    for (unsigned round = 0; round < 400; round++) {
+        for (unsigned kind = 0; kind < 2; kind++) {
             if (check(kind)) {
                 printf("%u ", round);
                 return "lost a register";
             }
+        }
+    }
     printf("%s ", form_of((void (*)(void))dlsym(handle, "call_mcount")));
     printf("%s ", form_of((void (*)(void))dlsym(handle, "call_fentry")));
     return "good";
@@ -326,8 +352,9 @@ static QUIET const char *trap(void)
 static QUIET int confined(char **argv)
 {
     if (strcmp(argv[2], "mdwe") == 0) {
-        if (prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0) != 0)
+        if (prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0) != 0) {
             return puts("no mdwe"), 0;
+        }
     } else {
         unsigned refused = strcmp(argv[2], "exec") == 0 ? PROT_EXEC : PROT_WRITE | PROT_EXEC;
         struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -338,11 +365,13 @@ static QUIET int confined(char **argv)
                                      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
                                      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
         struct sock_fprog filter = {sizeof code / sizeof code[0], code};
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
             return puts("no seccomp"), 0;
+        }
     }
-    if (strcmp(argv[2], "late") != 0)
+    if (strcmp(argv[2], "late") != 0) {
         execv("/proc/self/exe", argv + 2); /* the mode is that one's first word */
+    }
     return 1;
 }
 
@@ -351,18 +380,21 @@ static QUIET const char *locked(void)
 {
     char *words[] = {"", "", "late"};
     uint64_t before[TRUTH_FUNCTIONS];
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         outer();
+    }
     confined(words);
     moncontrol(0);
     memcpy(before, truth[0], sizeof before);
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         outer();
+    }
     printf("%s ", form_of(leaf));
     memcpy(truth[0], before, sizeof before);
     moncontrol(1);
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         outer();
+    }
     return form_of(leaf);
 }
 
@@ -374,13 +406,16 @@ static const struct {
 
 QUIET int main(int argc, char **argv)
 {
-    if (argc > 3 && strcmp(argv[1], "confined") == 0)
+    if (argc > 3 && strcmp(argv[1], "confined") == 0) {
         return confined(argv);
+    }
     truth_open();
     threads = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     rounds = argc > 3 ? atol(argv[3]) : rounds;
-    for (unsigned i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (argc > 1 && strcmp(modes[i].name, argv[1]) == 0)
+    for (unsigned i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (argc > 1 && strcmp(modes[i].name, argv[1]) == 0) {
             puts(modes[i].run());
+        }
+    }
     return 0;
 }

@@ -28,21 +28,24 @@ __attribute__((noinline)) void middle(void)
 
 static QUIET void on_signal(int number)
 {
-    if (number == SIGHUP)
+    if (number == SIGHUP) {
         fork_wanted = 1;
-    else
+    } else {
         moncontrol(number == SIGUSR2);
+    }
 }
 
 static QUIET void spin(void)
 {
     for (;;) {
-        for (int i = 0; i < 1000; i++)
+        for (int i = 0; i < 1000; i++) {
             middle();
+        }
         if (fork_wanted) {
             fork_wanted = 0;
-            if (fork() == 0)
+            if (fork() == 0) {
                 truth_open();
+            }
         }
     }
 }
@@ -58,8 +61,9 @@ static QUIET void flicker(void)
 {
     for (int phase = 0; cpu() < 2; phase++) {
         moncontrol(phase % 2);
-        for (double end = cpu() + 0.005; cpu() < end;)
+        for (double end = cpu() + 0.005; cpu() < end;) {
             middle();
+        }
     }
 }
 
@@ -72,22 +76,28 @@ QUIET int main(int argc, char **argv)
     sigaction(SIGUSR1, &act, NULL);
     sigaction(SIGUSR2, &act, NULL);
     sigaction(SIGHUP, &act, NULL);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         middle();
+    }
     puts("ready");
     fflush(stdout);
-    if (strcmp(mode, "spin") == 0)
+    if (strcmp(mode, "spin") == 0) {
         spin();
-    if (strcmp(mode, "flicker") == 0)
+    }
+    if (strcmp(mode, "flicker") == 0) {
         flicker();
+    }
     if (strcmp(mode, "chroot") == 0 &&
-        (chdir("/proc/sys") != 0 || chroot(".") != 0 || setgid(65534) != 0 || setuid(65534) != 0))
+        (chdir("/proc/sys") != 0 || chroot(".") != 0 || setgid(65534) != 0 || setuid(65534) != 0)) {
         return 1;
-    while (read(0, &byte, 1) > 0)
-        ;
-    for (int i = 0; i < 500; i++)
+    }
+    while (read(0, &byte, 1) > 0) {
+    }
+    for (int i = 0; i < 500; i++) {
         middle();
-    if (strcmp(mode, "_exit") == 0)
+    }
+    if (strcmp(mode, "_exit") == 0) {
         _exit(3);
+    }
     return 3;
 }

@@ -44,12 +44,14 @@ static inline QUIET void truth_open(void)
     snprintf(path, sizeof path, "%s.%d", base ? base : "/dev/null", (int)getpid());
     int fd = base ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
     size_t size = TRUTH_THREADS * sizeof *truth;
-    if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
+    if (fd >= 0 && ftruncate(fd, (off_t)size) == 0) {
         truth = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    else
+    } else {
         truth = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fd >= 0)
+    }
+    if (fd >= 0) {
         close(fd);
+    }
 }
 
 #endif

@@ -1,0 +1,307 @@
+#include "gprof/gprof.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gprof/gprof_file.h"
+#include "gprof/gprof_options.h"
+#include "gprof/gprof_response.h"
+#include "compat/compat_gmon.h"
+#include "compat/compat_run.h"
+#include "compat/compat_sum.h"
+#include "elf/elf_read.h"
+
+#define GMON_SUM "gmon.sum"
+#define CLEAN_BLOCK ((size_t)4096)
+#define CLEAN_SIZE(n) (4 * ((n) + 4)) /* see gprof.h */
+#define OUT_BLOCK                                                                                                      \
+    ((size_t)256 << 10) /* bytes of output written at once: formatting goes on while a pipe's reader reads */
+
+struct gprof {
+    const char *program;
+    const struct gprof_options *options;
+    struct arena *arena;
+    struct object *object;
+    struct compat_run run;
+    struct compat_gmon gmon;
+    struct buffer out;
+    const struct gprof_terminal *terminal; /* NULL: standard output is none */
+    bool warned;                           /* of basic-block records */
+    int write_error;                       /* errno of standard output */
+};
+
+static bool out_write(void *context, const char *data, size_t n)
+{
+    struct gprof *g = context;
+    char shown[CLEAN_SIZE(CLEAN_BLOCK)];
+    bool good = g->terminal != NULL || gprof_file_write_all(STDOUT_FILENO, data, n);
+    for (size_t at = 0; g->terminal != NULL && good && at < n; at += CLEAN_BLOCK) {
+        size_t size =
+            g->terminal->clean(g->terminal->context, data + at, n - at < CLEAN_BLOCK ? n - at : CLEAN_BLOCK, shown);
+        good = gprof_file_write_all(STDOUT_FILENO, shown, size);
+    }
+    g->write_error = good ? g->write_error : errno;
+    return good;
+}
+
+/* The filter does not escape newlines, tabs and form feeds, because listings have them. Those inside a name become '?'.
+ */
+static bool names_keep_lines(struct gprof *g)
+{
+    struct object *o = g->object;
+    char *names = arena_copy(g->arena, o->names, o->name_bytes);
+    if (names == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < o->name_bytes; i++) {
+        if (names[i] == '\n' || names[i] == '\t' || names[i] == '\f') {
+            names[i] = '?';
+        }
+    }
+    o->names = names;
+    return true;
+}
+
+/* "FILE: why". Returns 1. */
+static int complain_errno(const char *file, int error)
+{
+    (void)fprintf(stderr, "%s: %s\n", file, strerror(error));
+    return 1;
+}
+
+/* A status that gprof does not know, or our own sentence for one that it does. */
+static int complain(const struct gprof *g, enum profd_status status, const struct profd_error *e)
+{
+    (void)fprintf(stderr, "%s: %s\n", g->program, e->sentence);
+    return status == PROFD_REFUSED || status == PROFD_CONFLICT || status == PROFD_MALFORMED ? 1
+                                                                                            : profd_status_exit(status);
+}
+
+/* gprof's words for what is no ELF file at all, and our reason behind them for what only is a bad one. */
+static int complain_format(const struct gprof *g, int fd, enum profd_status status, const struct profd_error *e)
+{
+    char magic[4] = "";
+    const char *path = g->options->executable;
+    if (status != PROFD_MALFORMED && status != PROFD_REFUSED) {
+        return complain(g, status, e);
+    }
+    if (pread(fd, magic, sizeof magic, 0) != (ssize_t)sizeof magic || memcmp(magic, "\177ELF", sizeof magic) != 0) {
+        (void)fprintf(stderr, "%s: %s: not in executable format\n", g->program, path);
+    } else {
+        (void)fprintf(stderr, "%s: %s: not in executable format: %s\n", g->program, path, e->sentence);
+    }
+    return 1;
+}
+
+static int executable_read(struct gprof *g)
+{
+    const struct gprof_options *o = g->options;
+    struct profd_error e = {""};
+    struct stat st;
+    int fd = open(o->executable, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return complain_errno(o->executable, errno);
+    }
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        (void)close(fd);
+        return complain_errno(o->executable, ENOENT);
+    }
+    struct elf_read_options how = {.demangle = !o->listing.raw_names && !o->listing.traditional,
+                                   .all_lines = true,
+                                   .line_table = o->listing.lines,
+                                   .text = o->listing.static_calls,
+                                   .long_names = true,
+                                   .no_rust = o->no_rust,
+                                   .no_cxx = o->no_cxx};
+    enum profd_status status = elf_read(fd, -1, &how, g->arena, &g->object, &e);
+    int exit_status = status == PROFD_OK ? 0 : complain_format(g, fd, status, &e);
+    (void)close(fd);
+    if (exit_status == 0 && g->object->big_endian) {
+        (void)fprintf(stderr, "%s: %s: big-endian executables are not read here yet\n", g->program, o->executable);
+        exit_status = profd_status_exit(PROFD_REFUSED);
+    }
+    if (exit_status == 0 && g->terminal && !names_keep_lines(g)) {
+        exit_status = complain(
+            g, profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %u bytes of names", g->object->name_bytes), &e);
+    }
+    return exit_status;
+}
+
+static bool has_text(const struct object *o)
+{
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].kind == OBJECT_RANGE_TEXT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int run_open(struct gprof *g)
+{
+    struct profd_error e = {""};
+    const char *path = g->options->executable;
+    if (!has_text(g->object)) {
+        (void)fprintf(stderr, "%s: can't find .text section in %s\n", g->program, path);
+        return 1;
+    }
+    enum profd_status status = compat_run_open(&g->run, &g->options->listing, g->object, g->arena, &e);
+    if (status == PROFD_OK) {
+        return 0;
+    }
+    if (status != PROFD_REFUSED) {
+        return complain(g, status, &e);
+    }
+    (void)fprintf(stderr, "%s: file `%s' has no symbols\n", g->program, path);
+    return 1;
+}
+
+static void info_print(struct gprof *g, const char *file)
+{
+    const struct compat_gmon *m = &g->gmon;
+    const struct {
+        uint32_t n;
+        const char *what;
+    } lines[] = {
+        {m->histograms, "histogram record"}, {m->arcs, "call-graph record"}, {m->blocks, "basic-block count record"}};
+    buffer_add_format(&g->out, "File `%s' (version %u) contains:\n", file, m->version);
+    for (unsigned i = 0; i < 3; i++) {
+        buffer_add_format(&g->out, "\t%u %s%s\n", lines[i].n, lines[i].what, lines[i].n == 1 ? "" : "s");
+    }
+}
+
+static int file_take(struct gprof *g, const char *path)
+{
+    struct gprof_file f;
+    if (!gprof_file_read(path, &f)) {
+        return complain_errno(path, errno);
+    }
+    const char *complaint = NULL;
+    enum profd_status status = PROFD_MALFORMED;
+    /* A BSD file is read from its begin again. */
+    if (!f.seekable && f.size >= 20 && memcmp(f.bytes, "gmon", 4) != 0) {
+        (void)complain_errno(path, ESPIPE);
+    } else {
+        status = compat_gmon_read(&g->gmon, path, f.bytes, f.size, &complaint);
+    }
+    gprof_file_done(&f);
+    if (g->gmon.has_blocks && !g->options->listing.lines && !g->warned) {
+        (void)fprintf(stderr, "%s: warning: ignoring basic-block exec counts (use -l or --line)\n", g->program);
+    }
+    g->warned = g->gmon.has_blocks;
+    if (complaint != NULL) {
+        (void)fputs(complaint, stderr);
+    }
+    if (status != PROFD_OK) {
+        return status == PROFD_NO_MEMORY ? profd_status_exit(status) : 1;
+    }
+    if (g->gmon.has_blocks && g->options->listing.lines) {
+        (void)fprintf(stderr, "%s: %s: -l and -s do not take basic-block records here\n", g->program, path);
+        return profd_status_exit(PROFD_REFUSED);
+    }
+    if (g->options->info) {
+        info_print(g, path);
+    }
+    return 0;
+}
+
+static int sum_write(struct gprof *g)
+{
+    struct buffer sum;
+    buffer_init(&sum, SIZE_MAX / 2);
+    compat_sum_write(&g->run, g->gmon.pointer, g->gmon.has_block_records, &sum);
+    errno = ENOMEM;
+    int status = sum.failed || !gprof_file_write(GMON_SUM, sum.data, sum.size) ? complain_errno(GMON_SUM, errno) : 0;
+    buffer_done(&sum);
+    return status;
+}
+
+static int counts_show(struct gprof *g)
+{
+    struct profd_error e = {""};
+    const struct compat_gmon *m = &g->gmon;
+    if (g->options->debug) {
+        (void)fprintf(stderr, "%s: %u symbols, %u histograms with %u bins, %u arcs\n", g->program, g->run.symbols.count,
+                      m->counts.histogram_count, m->counts.bin_count, m->counts.arc_count);
+    }
+    g->run.has_histogram = m->has_histogram;
+    g->run.has_arcs = m->has_arcs;
+    g->run.options.follows = g->out.drained + g->out.size > 0;
+    if (g->options->listing.static_calls && m->has_arcs && !compat_calls_possible(g->object)) {
+        (void)fprintf(stderr, "%s: -c not supported on architecture %u\n", g->program, g->object->machine);
+    }
+    enum profd_status status = compat_run_count(&g->run, &m->counts, g->arena, &e);
+    if (status != PROFD_OK) {
+        return complain(g, status, &e);
+    }
+    if (g->options->sum) {
+        int exit_status = sum_write(g);
+        if (exit_status != 0) {
+            return exit_status;
+        }
+    }
+    status = compat_run_print(&g->run, g->arena, &g->out, &e);
+    return status == PROFD_OK ? 0 : complain(g, status, &e);
+}
+
+static int gprof_do(struct gprof *g)
+{
+    const struct gprof_options *o = g->options;
+    int status = executable_read(g);
+    if (status == 0) {
+        status = run_open(g);
+    }
+    if (status != 0) {
+        return status;
+    }
+    compat_gmon_init(&g->gmon, g->arena, g->program, g->object->bits / 8u);
+    for (int i = 0; i < o->file_count && status == 0; i++) {
+        status = file_take(g, o->files[i]);
+    }
+    return status == 0 ? counts_show(g) : status;
+}
+
+/* Prints what there is, also in front of a complaint, as gprof does. */
+static int out_flush(struct gprof *g, int status)
+{
+    char rest[CLEAN_SIZE(0)];
+    bool good = buffer_flush(&g->out);
+    size_t size = g->terminal != NULL ? g->terminal->clean(g->terminal->context, NULL, 0, rest) : 0;
+    if (good && (size == 0 || gprof_file_write_all(STDOUT_FILENO, rest, size))) {
+        return status;
+    }
+    g->write_error = good ? errno : g->write_error;
+    (void)fprintf(stderr, "%s: cannot write to standard output: %s\n", g->program, strerror(g->write_error));
+    return profd_status_exit(PROFD_IO);
+}
+
+int gprof_main(const char *program, int argc, char **argv, const struct gprof_terminal *terminal)
+{
+    struct gprof_words words;
+    struct gprof_options options;
+    int status = 1;
+    if (!gprof_words_expand(program, argc, argv, &words)) {
+        return status;
+    }
+    if (gprof_options_parse(program, words.count, words.list, &options, &status)) {
+        struct gprof g = {.program = program, .options = &options, .arena = arena_new(0), .terminal = terminal};
+        g.write_error = ENOMEM;
+        gprof_file_widen(STDOUT_FILENO);
+        buffer_init_drained(&g.out, OUT_BLOCK, out_write, &g);
+        if (g.arena == NULL) {
+            (void)fprintf(stderr, "%s: out of memory\n", program);
+        }
+        status = g.arena == NULL ? profd_status_exit(PROFD_NO_MEMORY) : gprof_do(&g);
+        status = out_flush(&g, status);
+        buffer_done(&g.out);
+        arena_free(g.arena);
+        gprof_options_done(&options);
+    }
+    gprof_words_done(&words);
+    return status;
+}

@@ -1,0 +1,314 @@
+#include "import/import_callgrind_internal.h"
+
+#include <inttypes.h>
+
+enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out,
+                                       struct profd_error *e)
+{
+    struct import_callgrind *c = ARENA_NEW(a, struct import_callgrind);
+    if (!c) {
+        return import_profile_exhausted(a, e);
+    }
+    import_profile_init(&c->profile, a);
+    import_texts_init(&c->texts, a);
+    c->wanted = event;
+    c->lines = true; /* "positions: line" is the default */
+    *out = c;
+    return PROFD_OK;
+}
+
+static enum profd_status no_place(struct import_callgrind *c, struct profd_error *e)
+{
+    return import_profile_exhausted(c->profile.arena, e);
+}
+
+/* One subposition: absolute, or relative to the last cost line's. Differences may lead below 0 and back: modulo 2^64.
+ */
+static bool take_subposition(struct import_scan *s, uint64_t last, uint64_t *out)
+{
+    uint64_t difference;
+    import_scan_blanks(s);
+    char sign = s->at < s->end ? *s->at : '\0';
+    if (sign == '*') {
+        s->at++;
+        *out = last;
+        return true;
+    }
+    if (sign != '+' && sign != '-') {
+        return import_scan_any_number(s, out);
+    }
+    s->at++;
+    if (!import_scan_any_number(s, &difference)) {
+        return false;
+    }
+    *out = sign == '+' ? last + difference : last - difference;
+    return true;
+}
+
+/* Subpositions at the beginning of a line: *instruction is its first, or 0. False if they are not what "positions:"
+ * says. */
+static bool take_place(const struct import_callgrind *c, struct import_scan *s, uint64_t *instruction, uint64_t *line)
+{
+    *instruction = 0;
+    return (!c->instructions || take_subposition(s, c->instruction, instruction)) &&
+           (!c->lines || take_subposition(s, c->line, line));
+}
+
+/* The frame of a function, or of an instruction in it. */
+static bool take_frame(struct import_callgrind *c, const char *object, const char *file, const char *function,
+                       uint64_t instruction, uint32_t *out)
+{
+    struct import_frame f = {.object = IMPORT_NONE, .name = function, .file = file, .offset = IMPORT_NO_OFFSET};
+    if (!object) {
+        object = import_texts_take(&c->texts, "", 0);
+    }
+    if (!object || !import_profile_take_object(&c->profile, object, &f.object)) {
+        return false;
+    }
+    c->profile.objects[f.object].addressing = IMPORT_MOVED;
+    f.has_address = c->instructions;
+    f.address = c->instructions ? instruction : 0;
+    return import_profile_take_frame(&c->profile, &f, out);
+}
+
+static enum profd_status take_call(struct import_callgrind *c, uint64_t instruction, struct profd_error *e)
+{
+    const char *object = c->called_object ? c->called_object : c->object,
+               *file = c->called_file ? c->called_file : c->file;
+    uint32_t from, to;
+    if (!take_frame(c, c->object, c->function_file, c->function, instruction, &from) ||
+        !take_frame(c, object, file, c->called_function, c->target, &to) ||
+        (c->calls > 0 && !import_profile_add_pair(&c->profile, from, to, c->calls))) {
+        return no_place(c, e);
+    }
+    c->called_object = c->called_file = c->called_function = NULL;
+    return PROFD_OK;
+}
+
+/* Costs that are left out are 0. */
+static bool take_cost(const struct import_callgrind *c, struct import_scan *s, uint64_t *cost)
+{
+    *cost = 0;
+    for (uint32_t i = 0;; i++) {
+        uint64_t value;
+        import_scan_blanks(s);
+        if (s->at == s->end) {
+            return true;
+        }
+        if (!import_scan_any_number(s, &value)) {
+            return false;
+        }
+        *cost = i == c->column ? value : *cost;
+    }
+}
+
+static enum profd_status take_cost_line(struct import_callgrind *c, struct import_scan *s, uint64_t number,
+                                        struct profd_error *e)
+{
+    uint64_t instruction, line = c->line, cost;
+    enum callgrind_pending pending = c->pending;
+    if (!c->event || !c->function) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"events:\" and \"fn=\"",
+                               number);
+    }
+    struct import_scan whole = *s;
+    if (!take_place(c, s, &instruction, &line) || !take_cost(c, s, &cost)) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": \"%.*s\" is not a position and its costs, numbers up to 2^64", number,
+                               import_scan_shown(&whole), whole.at);
+    }
+    c->instruction = instruction;
+    c->line = line;
+    c->pending = CALLGRIND_NOTHING;
+    if (pending == CALLGRIND_CALL) {
+        return take_call(c, instruction, e);
+    }
+    uint32_t frame;
+    if (pending == CALLGRIND_JUMP || cost == 0) {
+        return PROFD_OK;
+    }
+    if (!take_frame(c, c->object, c->function_file, c->function, instruction, &frame)) {
+        return no_place(c, e);
+    }
+    import_profile_add_ticks(&c->profile, frame, cost);
+    return PROFD_OK;
+}
+
+static uint64_t id_mix(enum callgrind_names kind, uint64_t number)
+{
+    return table_mix(number, (uint64_t)kind);
+}
+
+static uint64_t id_hash(const void *context, uint32_t index)
+{
+    const struct callgrind_id *id = &((const struct import_callgrind *)context)->ids[index];
+    return id_mix(id->kind, id->number);
+}
+
+/* The id of that number, made on first use with text NULL; NULL when memory is exhausted. */
+static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_names kind, uint64_t number)
+{
+    struct arena *a = c->profile.arena;
+    if (!table_reserve(&c->id_table, a, id_hash, c)) {
+        return NULL;
+    }
+    uint32_t at = table_slot(&c->id_table, id_mix(kind, number));
+    for (; c->id_table.slots[at] != 0; at = (at + 1) & c->id_table.mask) {
+        struct callgrind_id *id = &c->ids[c->id_table.slots[at] - 1];
+        if (id->kind == kind && id->number == number) {
+            return id;
+        }
+    }
+    void *ids = arena_extend(a, c->ids, c->id_count, &c->id_room, sizeof *c->ids);
+    if (!ids) {
+        return NULL;
+    }
+    c->ids = ids;
+    c->ids[c->id_count] = (struct callgrind_id){.kind = kind, .number = number};
+    c->id_table.slots[at] = ++c->id_count;
+    c->id_table.used++;
+    return &c->ids[c->id_count - 1];
+}
+
+/* "name", "(12) name", or "(12)" for one that was named before. */
+static enum profd_status take_name(struct import_callgrind *c, enum callgrind_names kind, struct import_scan *value,
+                                   uint64_t number, const char **out, struct profd_error *e)
+{
+    struct import_scan s = *value;
+    struct callgrind_id *id = NULL;
+    uint64_t which;
+    if (s.at < s.end && *s.at == '(') {
+        s.at++;
+        if (import_scan_any_number(&s, &which) && s.at < s.end &&
+            *s.at == ')') { /* otherwise "(below main)" and the like */
+            s.at++;
+            import_scan_trim(&s);
+            id = take_id(c, kind, which);
+            if (!id) {
+                return import_profile_exhausted(c->profile.arena, e);
+            }
+            if (s.at == s.end) {
+                if (!id->text) {
+                    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": (%" PRIu64 ") was not defined before",
+                                           number, which);
+                }
+                *out = id->text;
+                return PROFD_OK;
+            }
+        }
+    }
+    if (!id) {
+        s = *value;
+    }
+    const char *text = import_texts_take(&c->texts, s.at, import_scan_left(&s));
+    if (!text) {
+        return import_profile_exhausted(c->profile.arena, e);
+    }
+    if (id) {
+        id->text = text;
+    }
+    *out = text;
+    return PROFD_OK;
+}
+
+static enum profd_status take_calls(struct import_callgrind *c, struct import_scan *value, uint64_t number,
+                                    struct profd_error *e)
+{
+    struct import_scan all = *value;
+    uint64_t target_line = c->line;
+    if (!c->function || !c->called_function) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"calls=\" must follow \"fn=\" and \"cfn=\"",
+                               number);
+    }
+    if (!import_scan_any_number(value, &c->calls)) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" is not a number of calls", number,
+                               import_scan_shown(&all), all.at);
+    }
+    c->target = 0;
+    if (!take_place(c, value, &c->target, &target_line)) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s\" does not state the called position",
+                               number, import_scan_shown(&all), all.at);
+    }
+    c->pending = CALLGRIND_CALL;
+    return PROFD_OK;
+}
+
+/* A line "key=value": where costs belong, and what is called. */
+static enum profd_status take_position(struct import_callgrind *c, const struct import_scan *key,
+                                       struct import_scan *value, uint64_t number, struct profd_error *e)
+{
+    const char *ignored;
+    if (import_scan_is(key, "fn")) {
+        c->function_file = c->file;
+        return take_name(c, CALLGRIND_FUNCTION, value, number, &c->function, e);
+    }
+    if (import_scan_is(key, "fl") || import_scan_is(key, "fi") || import_scan_is(key, "fe")) {
+        enum profd_status status = take_name(c, CALLGRIND_FILE, value, number, &ignored, e);
+        if (status == PROFD_OK) {
+            c->file = ignored;
+        }
+        return status;
+    }
+    if (import_scan_is(key, "ob")) {
+        return take_name(c, CALLGRIND_OBJECT, value, number, &c->object, e);
+    }
+    if (import_scan_is(key, "cob")) {
+        return take_name(c, CALLGRIND_OBJECT, value, number, &c->called_object, e);
+    }
+    if (import_scan_is(key, "cfi") || import_scan_is(key, "cfl")) {
+        return take_name(c, CALLGRIND_FILE, value, number, &c->called_file, e);
+    }
+    if (import_scan_is(key, "cfn")) {
+        return take_name(c, CALLGRIND_FUNCTION, value, number, &c->called_function, e);
+    }
+    if (import_scan_is(key, "calls")) {
+        return take_calls(c, value, number, e);
+    }
+    if (import_scan_is(key, "jump") || import_scan_is(key, "jcnd")) {
+        c->pending = CALLGRIND_JUMP;
+        return PROFD_OK;
+    }
+    if (import_scan_is(key, "jfi") || import_scan_is(key, "jfl")) {
+        return take_name(c, CALLGRIND_FILE, value, number, &ignored, e);
+    }
+    if (import_scan_is(key, "jfn")) {
+        return take_name(c, CALLGRIND_FUNCTION, value, number, &ignored, e);
+    }
+    return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"%.*s=\" is not a key of callgrind's format", number,
+                           import_scan_shown(key), key->at);
+}
+
+enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
+                                        struct profd_error *e)
+{
+    struct import_scan s = import_scan_of(line, n);
+    import_scan_trim(&s);
+    if (s.at == s.end || *s.at == '#') {
+        return PROFD_OK;
+    }
+    if (memchr(line, '\0', n)) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " holds a NUL", number);
+    }
+    if ((*s.at >= '0' && *s.at <= '9') || *s.at == '+' || *s.at == '-' || *s.at == '*') {
+        return take_cost_line(c, &s, number, e);
+    }
+    struct import_scan key = {s.at, s.at};
+    while (key.end < s.end && *key.end != ':' && *key.end != '=') {
+        key.end++;
+    }
+    if (key.end == s.end) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "line %" PRIu64 ": \"%.*s\" is neither a position, a cost nor \"key: value\"", number,
+                               import_scan_shown(&s), s.at);
+    }
+    struct import_scan value = {key.end + 1, s.end};
+    import_scan_trim(&value);
+    if (*key.end == ':') {
+        return callgrind_take_header(c, &key, &value, number, e);
+    }
+    if (c->pending != CALLGRIND_NOTHING) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": a cost line must follow \"calls=\" and \"jump=\"",
+                               number);
+    }
+    return take_position(c, &key, &value, number, e);
+}

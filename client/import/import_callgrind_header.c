@@ -1,0 +1,146 @@
+/* Lines "key: value" of callgrind.out. */
+#include "import/import_callgrind_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Events that are time, and their ticks per second. */
+static uint32_t time_rate(const struct import_scan *event)
+{
+    static const struct {
+        const char *name;
+        uint32_t rate;
+    } times[] = {{"ns", 1000000000}, {"nsec", 1000000000}, {"nanoseconds", 1000000000},
+                 {"us", 1000000},    {"usec", 1000000},    {"microseconds", 1000000},
+                 {"ms", 1000},       {"msec", 1000},       {"milliseconds", 1000},
+                 {"s", 1},           {"seconds", 1}};
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        if (import_scan_is(event, times[i].name)) {
+            return times[i].rate;
+        }
+    }
+    return 0;
+}
+
+static void dimension_set(struct import_profile *p, const struct import_scan *event, bool waiting)
+{
+    uint32_t rate = time_rate(event);
+    if (rate > 0) {
+        import_profile_set_dimension(p, waiting ? "wall" : "seconds", waiting ? 4 : 7, rate);
+    } else if (import_scan_is(event, "Ir")) {
+        import_profile_set_dimension(p, "instructions", 12, 1);
+    } else {
+        import_profile_set_dimension(p, event->at, import_scan_left(event), 1);
+    }
+}
+
+/* The end of a header: later parts, and other threads, are of a process whose first part counts it. */
+static void close_header(struct import_callgrind *c)
+{
+    bool later = c->part > 1 || c->thread > 1;
+    c->profile.continues = c->part_seen ? c->profile.continues && later : later;
+    c->part_seen = true;
+    c->part = c->thread = 0;
+}
+
+static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number,
+                                     struct profd_error *e)
+{
+    struct import_scan all = *value, event = {NULL, NULL};
+    uint32_t column = 0;
+    for (;; column++) {
+        event = import_scan_word(value);
+        if (event.at == event.end || !c->wanted || import_scan_is(&event, c->wanted)) {
+            break;
+        }
+    }
+    if (event.at == event.end) {
+        return profd_error_set(e, PROFD_REFUSED, "line %" PRIu64 ": it has no event %s, only \"%.*s\"", number,
+                               c->wanted ? c->wanted : "at all", import_scan_shown(&all), all.at);
+    }
+    if (c->event && !import_scan_is(&event, c->event)) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "line %" PRIu64
+                               ": parts with different events, \"%.30s\" and \"%.*s\", cannot be added up",
+                               number, c->event, import_scan_shown(&event), event.at);
+    }
+    close_header(c);
+    c->column = column;
+    c->event = import_texts_take(&c->texts, event.at, import_scan_left(&event));
+    if (!c->event) {
+        return import_profile_exhausted(c->profile.arena, e);
+    }
+    dimension_set(&c->profile, &event, c->waiting);
+    return PROFD_OK;
+}
+
+static enum profd_status take_positions(struct import_callgrind *c, struct import_scan *value, uint64_t number,
+                                        struct profd_error *e)
+{
+    struct import_scan all = *value;
+    c->instructions = c->lines = false;
+    for (;;) {
+        struct import_scan word = import_scan_word(value);
+        if (word.at == word.end) {
+            break;
+        }
+        bool *which = import_scan_is(&word, "instr")  ? &c->instructions
+                      : import_scan_is(&word, "line") ? &c->lines
+                                                      : NULL;
+        if (!which || *which || (which == &c->instructions && c->lines)) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "line %" PRIu64
+                                   ": positions are \"instr\", \"line\" or \"instr line\", not \"%.*s\"",
+                                   number, import_scan_shown(&all), all.at);
+        }
+        *which = true;
+    }
+    if (!c->instructions && !c->lines) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 ": \"positions:\" is empty", number);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status take_version(struct import_scan *value, uint64_t number, struct profd_error *e)
+{
+    if (import_scan_is(value, "1")) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_REFUSED,
+                           "line %" PRIu64 ": callgrind format version \"%.*s\" is not supported, only version 1",
+                           number, import_scan_shown(value), value->at);
+}
+
+enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
+                                        struct import_scan *value, uint64_t number, struct profd_error *e)
+{
+    const char *text = "";
+    if (import_scan_is(key, "version")) {
+        return take_version(value, number, e);
+    }
+    if (import_scan_is(key, "events")) {
+        return take_events(c, value, number, e);
+    }
+    if (import_scan_is(key, "positions")) {
+        return take_positions(c, value, number, e);
+    }
+    if (import_scan_is(key, "part")) {
+        (void)import_scan_number(value, 10, &c->part);
+    } else if (import_scan_is(key, "thread")) {
+        (void)import_scan_number(value, 10, &c->thread);
+    } else if (import_scan_is(key, "cmd")) {
+        struct import_scan word = import_scan_word(value);
+        text = c->profile.program = import_texts_take(&c->texts, word.at, import_scan_left(&word));
+    } else if (import_scan_is(key, "event")) { /* profd's own exports say here whose time it is */
+        c->waiting |= memmem(value->at, import_scan_left(value), "elapsed time", 12) != NULL;
+    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: sampled")) {
+        c->profile.sampled = true;
+    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: counted, but not exact")) {
+        c->profile.lossy = true;
+    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Build:")) {
+        value->at += strlen("Build:");
+        struct import_scan word = import_scan_word(value);
+        text = c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));
+    }
+    return text ? PROFD_OK : import_profile_exhausted(c->profile.arena, e);
+}

@@ -1,0 +1,45 @@
+/* The inside of the parser of callgrind.out. */
+#ifndef PROFD_CLIENT_IMPORT_CALLGRIND_INTERNAL_H
+#define PROFD_CLIENT_IMPORT_CALLGRIND_INTERNAL_H
+
+#include "import/import_callgrind.h"
+#include "import/import_scan.h"
+
+enum callgrind_names { CALLGRIND_OBJECT, CALLGRIND_FILE, CALLGRIND_FUNCTION };
+enum callgrind_pending { CALLGRIND_NOTHING, CALLGRIND_CALL, CALLGRIND_JUMP };
+
+/* "(12) name": what a number of a kind of names stands for. */
+struct callgrind_id {
+    enum callgrind_names kind;
+    uint64_t number;
+    const char *text;
+};
+
+struct import_callgrind {
+    struct import_profile profile;
+    struct import_texts texts;
+    struct callgrind_id *ids;
+    uint32_t id_count, id_room;
+    struct table id_table;
+    const char *wanted;       /* event, or NULL */
+    const char *event;        /* the one taken; NULL before "events:" */
+    uint32_t column;          /* of its cost */
+    bool instructions, lines; /* the subpositions that lines begin with */
+    uint64_t instruction;     /* of the last cost line; "+n" and "*" refer to it */
+    uint64_t line;
+    const char *object, *file,
+        *function;             /* NULL before the first; file: where the code came from, of inlined code too */
+    const char *function_file; /* where the function is */
+    const char *called_object, *called_file, *called_function; /* NULL: as the caller's */
+    enum callgrind_pending pending;                            /* what the next cost line belongs to */
+    uint64_t calls, target;
+    uint64_t part, thread; /* of the header that is being read; 0 if it does not say */
+    bool part_seen;
+    bool waiting; /* time is elapsed time */
+};
+
+/* A line "key: value". */
+enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
+                                        struct import_scan *value, uint64_t number, struct profd_error *e);
+
+#endif

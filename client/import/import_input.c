@@ -1,0 +1,169 @@
+#include "import/import_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static enum profd_status input_judge(struct import_input *in, bool is_standard, struct profd_error *e)
+{
+    struct stat s;
+    if (fstat(in->fd, &s) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot stat: %s", strerror(errno));
+    }
+    if (S_ISREG(s.st_mode)) {
+        in->size = (uint64_t)s.st_size;
+        in->ended = s.st_size == 0; /* what the kernel makes up on reading is no profile */
+        in->time = s.st_mtim.tv_sec > 0 ? (uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec : 0;
+        return PROFD_OK;
+    }
+    if (!is_standard) {
+        return profd_error_set(e, PROFD_REFUSED, "not a regular file (- is standard input)");
+    }
+    in->time = now();
+    return PROFD_OK;
+}
+
+enum profd_status import_input_open(const char *path, struct import_input *in, struct profd_error *e)
+{
+    bool is_standard = strcmp(path, "-") == 0;
+    *in = (struct import_input){.fd = is_standard ? STDIN_FILENO
+                                                  : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+    if (in->fd < 0) {
+        return profd_error_set(e, PROFD_NO_INPUT, "cannot open: %s", strerror(errno));
+    }
+    enum profd_status status = input_judge(in, is_standard, e);
+    in->room = IMPORT_INPUT_PEEK;
+    in->buffer = status == PROFD_OK ? malloc(in->room) : NULL;
+    if (status == PROFD_OK && !in->buffer) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to read a file");
+    }
+    if (status != PROFD_OK) {
+        import_input_close(in);
+    }
+    return status;
+}
+
+void import_input_close(struct import_input *in)
+{
+    if (in->fd > STDIN_FILENO) {
+        close(in->fd);
+    }
+    free(in->buffer);
+    *in = (struct import_input){.fd = -1};
+}
+
+/* Reads on behind what is there, into at least one free byte. */
+static enum profd_status input_fill(struct import_input *in, struct profd_error *e)
+{
+    for (;;) {
+        ssize_t n = read(in->fd, in->buffer + in->have, in->room - in->have);
+        if (n >= 0) {
+            in->have += (size_t)n;
+            in->ended = n == 0;
+            return PROFD_OK;
+        }
+        if (errno != EINTR) {
+            return profd_error_set(e, PROFD_IO, "cannot read: %s", strerror(errno));
+        }
+    }
+}
+
+enum profd_status import_input_peek(struct import_input *in, const uint8_t **bytes, size_t *n, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && !in->ended && in->have < IMPORT_INPUT_PEEK) {
+        status = input_fill(in, e);
+    }
+    *bytes = in->buffer;
+    *n = in->have;
+    return status;
+}
+
+/* Moves the rest of the data to the front of the buffer, and doubles the buffer if it is full. */
+static bool input_widen(struct import_input *in, size_t most)
+{
+    if (in->at > 0) {
+        memmove(in->buffer, in->buffer + in->at, in->have - in->at);
+        in->have -= in->at;
+        in->at = 0;
+    }
+    if (in->have < in->room) {
+        return true;
+    }
+    size_t room = in->room * 2 < most ? in->room * 2 : most;
+    uint8_t *buffer = room > in->room ? realloc(in->buffer, room) : NULL;
+    if (!buffer) {
+        return false;
+    }
+    in->buffer = buffer;
+    in->room = room;
+    return true;
+}
+
+enum profd_status import_input_each_line(struct import_input *in, import_line *each, void *context,
+                                         struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (uint64_t number = 1; status == PROFD_OK; number++) {
+        size_t looked = 0;
+        const uint8_t *end = NULL;
+        while (status == PROFD_OK) {
+            end = memchr(in->buffer + in->at + looked, '\n', in->have - in->at - looked);
+            looked = in->have - in->at;
+            if (end || in->ended) {
+                break;
+            }
+            if (looked >= IMPORT_LINE_MAX || !input_widen(in, IMPORT_LINE_MAX + 1)) {
+                return profd_error_set(e, PROFD_TOO_LARGE, "line %" PRIu64 " has more than %zu bytes", number,
+                                       IMPORT_LINE_MAX);
+            }
+            status = input_fill(in, e);
+        }
+        if (status != PROFD_OK || (!end && looked == 0)) {
+            break;
+        }
+        size_t n = end ? (size_t)(end - (in->buffer + in->at)) : looked, cut = n;
+        const char *line = (const char *)in->buffer + in->at;
+        if (cut > 0 && line[cut - 1] == '\r') {
+            cut--;
+        }
+        status = each(context, line, cut, number, e);
+        in->at += n + (end != NULL);
+    }
+    return status;
+}
+
+enum profd_status import_input_take_all(struct import_input *in, size_t max, uint8_t **bytes, size_t *n,
+                                        struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && !in->ended) {
+        if (in->have > max || (in->have == in->room && !input_widen(in, max + 1))) {
+            return profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes, the limit", max);
+        }
+        status = input_fill(in, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (in->have >= 2 && in->buffer[0] == 0x1f && in->buffer[1] == 0x8b) {
+        return import_inflate(in->buffer, in->have, max, bytes, n, e);
+    }
+    *bytes = in->buffer;
+    *n = in->have;
+    in->buffer = NULL;
+    in->room = in->have = in->at = 0;
+    return PROFD_OK;
+}

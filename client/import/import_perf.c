@@ -1,0 +1,311 @@
+#include "import/import_perf.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "import/import_perf_text.h"
+
+#define COMM_MAX 15 /* bytes of a process's name that the kernel keeps */
+
+struct perf_process {
+    uint64_t number;      /* pid; tid where the text has no pids */
+    uint64_t first, last; /* time stamps, ns */
+    struct import_profile profile;
+};
+
+struct import_perf {
+    struct arena *arena;
+    struct import_texts texts;
+    struct perf_process *processes;
+    uint32_t process_count, process_room;
+    struct table process_table;
+    const char *wanted, *event; /* event: the one taken; NULL before the first sample */
+    bool is_clock, has_period;
+    uint64_t period; /* of all samples until now; 0 if they differ */
+    bool without_pids, timed;
+    uint64_t last;         /* of all time stamps */
+    uint64_t other_events; /* samples */
+    /* The sample that is being read. */
+    bool inside, taken;
+    uint32_t process;
+    uint64_t ticks;
+    const char *comm_text;
+    uint32_t depth, callee;
+    const char *words;
+};
+
+enum profd_status import_perf_new(struct arena *a, const char *event, struct import_perf **out, struct profd_error *e)
+{
+    struct import_perf *f = ARENA_NEW(a, struct import_perf);
+    if (!f) {
+        return import_profile_exhausted(a, e);
+    }
+    f->arena = a;
+    f->wanted = event;
+    f->words = "";
+    import_texts_init(&f->texts, a);
+    *out = f;
+    return PROFD_OK;
+}
+
+static uint64_t process_hash(const void *context, uint32_t index)
+{
+    return table_mix(((const struct import_perf *)context)->processes[index].number, 3);
+}
+
+/* The process of that number, made on first use. False when memory is exhausted. */
+static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
+{
+    if (!table_reserve(&f->process_table, f->arena, process_hash, f)) {
+        return false;
+    }
+    uint32_t at = table_slot(&f->process_table, table_mix(number, 3));
+    for (; f->process_table.slots[at] != 0; at = (at + 1) & f->process_table.mask) {
+        if (f->processes[f->process_table.slots[at] - 1].number == number) {
+            *out = f->process_table.slots[at] - 1;
+            return true;
+        }
+    }
+    void *list = arena_extend(f->arena, f->processes, f->process_count, &f->process_room, sizeof *f->processes);
+    if (!list) {
+        return false;
+    }
+    f->processes = list;
+    struct perf_process *p = &f->processes[f->process_count];
+    *p = (struct perf_process){.number = number, .first = UINT64_MAX};
+    import_profile_init(&p->profile, f->arena);
+    p->profile.sampled = true;
+    *out = f->process_count++;
+    f->process_table.slots[at] = f->process_count;
+    f->process_table.used++;
+    return true;
+}
+
+/* The first sample of the event that is taken says what its ticks are. */
+static bool choose_event(struct import_perf *f, const struct import_scan *name, bool has_period, uint64_t period)
+{
+    f->event = import_texts_take(&f->texts, name->at, import_scan_left(name));
+    f->is_clock = import_scan_is(name, "cpu-clock") || import_scan_is(name, "task-clock");
+    f->has_period = has_period;
+    f->period = period;
+    return f->event != NULL;
+}
+
+static void set_dimension(const struct import_perf *f, struct import_profile *p)
+{
+    if (!f->has_period) {
+        import_profile_set_dimension(p, "samples", 7, 1);
+    } else if (f->is_clock) {
+        import_profile_set_dimension(p, "seconds", 7, 1000000000u);
+    } else {
+        import_profile_set_dimension(p, f->event[0] ? f->event : "samples", f->event[0] ? strlen(f->event) : 7, 1);
+    }
+}
+
+static bool is_wanted(const struct import_perf *f, const struct import_scan *name)
+{
+    const char *wanted = f->event ? f->event : f->wanted;
+    return !wanted || import_scan_is(name, wanted);
+}
+
+static void note_time(struct import_perf *f, struct perf_process *p, const struct perf_heading *h)
+{
+    if (h->has_time) {
+        f->timed = true;
+        f->last = h->time > f->last ? h->time : f->last;
+        p->first = h->time < p->first ? h->time : p->first;
+        p->last = h->time > p->last ? h->time : p->last;
+    }
+}
+
+/* comm names the program's file, if that is not longer. */
+static bool is_program(const char *comm, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(comm);
+    return n > 0 && (n < COMM_MAX ? strcmp(base, comm) == 0 : strncmp(base, comm, n) == 0);
+}
+
+/* Generated code, by the name perf gives its map. */
+static bool is_generated(const struct import_scan *object)
+{
+    return import_scan_begins(object, "/tmp/perf-") && import_scan_left(object) > 4 &&
+           memcmp(object->end - 4, ".map", 4) == 0;
+}
+
+/* One place of the sample that is being read: the leaf, then its callers, whose addresses are where they go on. */
+static enum profd_status take_place(struct import_perf *f, const struct perf_place *place, uint64_t number,
+                                    struct profd_error *e)
+{
+    struct import_profile *p = &f->processes[f->process].profile;
+    if (import_scan_is(&place->object, "inlined") ||
+        place->address == 0) { /* a part of the next one; the end of a chain */
+        return PROFD_OK;
+    }
+    if (place->object.at == place->object.end) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "line %" PRIu64 ": a location without a file; add the field dso (perf script -F +dso)",
+                               number);
+    }
+    struct import_frame frame = {.has_address = true, .address = place->address, .offset = IMPORT_NO_OFFSET};
+    if (place->has_offset) {
+        frame.offset = place->offset;
+    }
+    if (f->depth > 0 && frame.offset != 0) {
+        frame.address--;
+        frame.offset -= frame.offset != IMPORT_NO_OFFSET;
+    }
+    const char *path = import_texts_take(&f->texts, place->object.at, import_scan_left(&place->object));
+    if (place->name.at != place->name.end) {
+        frame.name = import_texts_take(&f->texts, place->name.at, import_scan_left(&place->name));
+    }
+    uint32_t index;
+    if (!path || (place->name.at != place->name.end && !frame.name) ||
+        !import_profile_take_object(p, path, &frame.object)) {
+        return import_profile_exhausted(f->arena, e);
+    }
+    struct import_object *o = &p->objects[frame.object];
+    o->addressing = IMPORT_MOVED;
+    o->outside |= is_generated(&place->object);
+    if (o->outside) { /* what it is called and where it is says nothing */
+        frame = (struct import_frame){.object = frame.object, .offset = IMPORT_NO_OFFSET};
+    } else if (is_program(f->comm_text, path)) {
+        p->program_object = frame.object;
+    }
+    if (!import_profile_take_frame(p, &frame, &index) ||
+        (f->depth > 0 && !import_profile_add_pair(p, index, f->callee, 1))) {
+        return import_profile_exhausted(f->arena, e);
+    }
+    if (f->depth == 0) {
+        import_profile_add_ticks(p, index, f->ticks);
+    }
+    f->callee = index;
+    f->depth++;
+    return PROFD_OK;
+}
+
+static enum profd_status take_heading(struct import_perf *f, const struct perf_heading *h, uint64_t number,
+                                      struct profd_error *e)
+{
+    struct import_scan name = perf_event_name(h->event);
+    struct perf_place place;
+    f->inside = true;
+    f->taken = is_wanted(f, &name);
+    f->depth = 0;
+    f->other_events += !f->taken;
+    if (!f->taken) {
+        return PROFD_OK;
+    }
+    f->without_pids |= !h->has_pid;
+    f->comm_text = import_texts_take(&f->texts, h->comm.at, import_scan_left(&h->comm));
+    if (!f->comm_text || (!f->event && !choose_event(f, &name, h->has_period, h->period)) ||
+        !take_process(f, h->pid, &f->process)) {
+        return import_profile_exhausted(f->arena, e);
+    }
+    struct perf_process *p = &f->processes[f->process];
+    f->period = h->period == f->period ? f->period : 0;
+    p->profile.program = f->comm_text;
+    note_time(f, p, h);
+    f->ticks = h->has_period && f->has_period ? h->period : 1;
+    return perf_place_parse(h->place, &place) ? take_place(f, &place, number, e) : PROFD_OK;
+}
+
+/* "file.c:12" of -F +srcline. */
+static bool is_source_line(struct import_scan s)
+{
+    while (s.end > s.at && s.end[-1] >= '0' && s.end[-1] <= '9') {
+        s.end--;
+    }
+    return s.end > s.at + 1 && s.end[-1] == ':';
+}
+
+enum profd_status import_perf_line(struct import_perf *f, const char *line, size_t n, uint64_t number,
+                                   struct profd_error *e)
+{
+    struct import_scan s = import_scan_of(line, n);
+    struct perf_heading heading;
+    struct perf_place place;
+    bool indented = n > 0 && line[0] == '\t';
+    import_scan_trim(&s);
+    if (s.at == s.end) {
+        f->inside = false;
+        return PROFD_OK;
+    }
+    if (*s.at == '#' && !indented) {
+        return PROFD_OK;
+    }
+    if (memchr(line, '\0', n)) {
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " holds a NUL", number);
+    }
+    if (!indented && perf_heading_parse(s, &heading)) {
+        return take_heading(f, &heading, number, e);
+    }
+    if (f->inside && (indented || line[0] == ' ') && perf_place_parse(s, &place)) {
+        return f->taken ? take_place(f, &place, number, e) : PROFD_OK;
+    }
+    if ((f->inside && line[0] == ' ' && is_source_line(s)) ||
+        (memmem(s.at, import_scan_left(&s), "PERF_RECORD_", 12) && !indented)) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_MALFORMED,
+                           "line %" PRIu64 ": \"%.*s\" is neither a sample nor a location as printed by perf script",
+                           number, import_scan_shown(&s), s.at);
+}
+
+/* A clock that ticked evenly counts its ticks, not their nanoseconds. */
+static void count_ticks(const struct import_perf *f, struct import_profile *p)
+{
+    uint64_t rate = f->period > 0 && f->period <= 1000000000u ? (1000000000u + f->period / 2) / f->period : 0;
+    set_dimension(f, p);
+    if (!f->is_clock || !f->has_period || rate == 0 || 1000000000u / rate != f->period) {
+        return;
+    }
+    p->rate = (uint32_t)rate;
+    for (uint32_t i = 0; i < p->frame_count; i++) {
+        p->frames[i].ticks /= f->period;
+    }
+}
+
+enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32_t *count, struct profd_error *e)
+{
+    if (f->process_count == 0) {
+        return f->other_events > 0 ? profd_error_set(e, PROFD_REFUSED, "it has no samples of event %s", f->wanted)
+                                   : profd_error_set(e, PROFD_MALFORMED, "it has no samples");
+    }
+    for (uint32_t i = 0; i < f->process_count; i++) {
+        struct perf_process *p = &f->processes[i];
+        const char *process = arena_format(f->arena, "%s (%" PRIu64 ")", p->profile.program, p->number);
+        p->profile.process = process && f->process_count > 1 ? process : "";
+        p->profile.end = end;
+        count_ticks(f, &p->profile);
+        if (f->timed && p->first <= p->last && end > f->last - p->first) {
+            p->profile.end = end - (f->last - p->last);
+            p->profile.start = end - (f->last - p->first);
+        }
+    }
+    const char *others = "", *threads = "";
+    if (f->other_events > 0) {
+        others = arena_format(
+            f->arena, "%" PRIu64 " samples of events other than %s were left out; select another event with --event",
+            f->other_events, f->event);
+    }
+    if (f->without_pids && f->process_count > 1) {
+        threads = arena_format(
+            f->arena, "%sno process ids: each of %u threads is stored as a process; add them with perf script -F +pid",
+            f->other_events > 0 ? "; " : "", f->process_count);
+    }
+    const char *words = others && threads ? arena_format(f->arena, "%s%s", others, threads) : NULL;
+    f->words = words ? words : "";
+    *count = f->process_count;
+    return PROFD_OK;
+}
+
+const struct import_profile *import_perf_process(const struct import_perf *f, uint32_t index)
+{
+    return &f->processes[index].profile;
+}
+
+const char *import_perf_words(const struct import_perf *f)
+{
+    return f->words;
+}

@@ -1,0 +1,72 @@
+/* The inside of the parser of profile.proto. */
+#ifndef PROFD_CLIENT_IMPORT_PPROF_INTERNAL_H
+#define PROFD_CLIENT_IMPORT_PPROF_INTERNAL_H
+
+#include "import/import_pprof.h"
+#include "import/import_pprof_field.h"
+#include "proto/pprof.h"
+
+#define PPROF_TYPES 64 /* sample types of one profile */
+
+struct pprof_string {
+    const char *text;
+    size_t size;
+};
+
+struct pprof_type {
+    uint64_t type, unit; /* strings */
+};
+
+struct pprof_mapping {
+    uint64_t id, start, limit, offset, filename, build_id;
+    uint32_t inside, outside; /* locations whose addresses are, and are not, in [start, limit) */
+};
+
+struct pprof_location {
+    uint64_t id, mapping, address;
+    uint32_t frame; /* of the profile */
+};
+
+/* Rows by their ids, which may be any numbers. */
+struct pprof_ids {
+    struct table table;
+    const void *rows; /* each begins with its id */
+    size_t size;      /* of a row */
+};
+
+struct pprof {
+    struct arena *arena;
+    const uint8_t *file, *profile_end;
+    struct import_profile profile;
+    struct import_texts texts;
+    struct pprof_string *strings;
+    struct pprof_mapping *mappings;
+    struct pprof_location *locations;
+    uint64_t *comments; /* strings */
+    uint32_t string_count, string_room, mapping_count, mapping_room, location_count, location_room, comment_count,
+        comment_room;
+    struct pprof_ids mapping_ids, location_ids;
+    struct pprof_type types[PPROF_TYPES], period_type;
+    uint32_t type_count;
+    uint64_t period, time, duration, default_type;
+    uint32_t sample_count;
+    /* What is taken of each sample: columns of its values; PPROF_TYPES: none. */
+    uint32_t ticks, weight, calls;
+    bool own; /* an export of profd: calls are exact, stacks are derived */
+};
+
+/* Rows of every kind but samples. */
+enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n, struct profd_error *e);
+/* The row of an id, NULL if there is none. */
+const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id);
+
+/* Mappings become objects, locations frames. */
+enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e);
+
+/* A string that may not exist: "" then. */
+struct pprof_string pprof_string_at(const struct pprof *p, uint64_t index);
+bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text);
+
+enum profd_status pprof_broken(const struct pprof *p, const uint8_t *at, const char *what, struct profd_error *e);
+
+#endif

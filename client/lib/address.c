@@ -1,0 +1,141 @@
+#include "lib/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/uidmap.h"
+
+#define SYSTEM_SOCKET "/run/profd/profd.sock"
+
+static enum profd_status unix_parse(const char *path, struct address *out, struct profd_error *e)
+{
+    struct address a = {.http = false};
+    size_t n = strlen(path);
+    if (n == 0) {
+        return profd_error_set(e, PROFD_USAGE, "the path of the socket is empty");
+    }
+    if (n >= sizeof a.socket.local.sun_path) {
+        return profd_error_set(e, PROFD_USAGE, "the path of the socket has %zu bytes; the limit is %zu: %s", n,
+                               sizeof a.socket.local.sun_path - 1, path);
+    }
+    a.socket.local.sun_family = AF_UNIX;
+    memcpy(a.socket.local.sun_path, path, n + 1);
+    a.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+    (void)snprintf(a.text, sizeof a.text, "unix:%s", path);
+    *out = a;
+    return PROFD_OK;
+}
+
+static enum profd_status http_parse(const char *text, struct address *out, struct profd_error *e)
+{
+    const char *host = text + strlen("http://");
+    struct address a = {.http = true};
+    const char *colon = strrchr(host, ':');
+    char *end = NULL;
+    unsigned long port = 0;
+    if (colon && colon[1] >= '0' && colon[1] <= '9') {
+        port = strtoul(colon + 1, &end, 10);
+    }
+    if (port == 0 || port > 65535 || (*end != '\0' && strcmp(end, "/") != 0)) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not http://127.0.0.1:PORT", text);
+    }
+    size_t n = (size_t)(colon - host);
+    if (n == 5 && memcmp(host, "[::1]", 5) == 0) {
+        a.socket.ip6 = (struct sockaddr_in6){
+            .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+        a.size = sizeof a.socket.ip6;
+    } else if ((n == 9 && memcmp(host, "127.0.0.1", 9) == 0) || (n == 9 && memcmp(host, "localhost", 9) == 0)) {
+        a.socket.ip4 = (struct sockaddr_in){
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        a.size = sizeof a.socket.ip4;
+    } else {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\": profd's HTTP is on 127.0.0.1, localhost or [::1] only", text);
+    }
+    (void)snprintf(a.text, sizeof a.text, "http://%.*s:%lu", (int)n, host, port);
+    *out = a;
+    return PROFD_OK;
+}
+
+enum profd_status address_parse(const char *text, struct address *out, struct profd_error *e)
+{
+    if (strncmp(text, "unix:", 5) == 0) {
+        return unix_parse(text + 5, out, e);
+    }
+    if (strncmp(text, "http://", 7) == 0) {
+        return http_parse(text, out, e);
+    }
+    if (strstr(text, "://")) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is neither unix:/PATH nor http://127.0.0.1:PORT", text);
+    }
+    return unix_parse(text, out, e);
+}
+
+enum profd_status address_default(struct address *out, struct profd_error *e)
+{
+    /* secure_getenv: the environment must not direct a set-user-id program to another user's socket. */
+    const char *named = secure_getenv("PROFD_SOCKET");
+    if (named && *named) {
+        enum profd_status status = address_parse(named, out, e);
+        return status == PROFD_OK ? status : profd_error_wrap(e, status, "PROFD_SOCKET");
+    }
+    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    if (access(SYSTEM_SOCKET, F_OK) != 0 && runtime && runtime[0] == '/') {
+        char path[512];
+        int n = snprintf(path, sizeof path, "%s/profd/profd.sock", runtime);
+        if (n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0) {
+            return unix_parse(path, out, e);
+        }
+    }
+    return unix_parse(SYSTEM_SOCKET, out, e);
+}
+
+/* The beginning of a file; 0 bytes if it cannot be read. */
+static size_t read_beginning(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t got = read(fd, out, size);
+    close(fd);
+    return got > 0 ? (size_t)got : 0;
+}
+
+enum profd_status address_check_peer(int fd, const struct address *a, struct profd_error *e)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        return profd_error_set(e, PROFD_UNTRUSTED, "cannot determine the user of the daemon at %s: %s", a->text,
+                               strerror(errno));
+    }
+    if (peer.uid == 0) {
+        return PROFD_OK;
+    }
+    char overflow[16], map[4096];
+    if (peer.uid == uidmap_unproven(overflow, read_beginning(UIDMAP_OVERFLOW_PATH, overflow, sizeof overflow), map,
+                                    read_beginning(UIDMAP_PATH, map, sizeof map))) {
+        return profd_error_set(e, PROFD_UNTRUSTED,
+                               "%s: the daemon's user is not mapped in this user namespace (overflow uid %u); only "
+                               "daemons of root, profd and this user are accepted",
+                               a->text, (unsigned)peer.uid);
+    }
+    if (peer.uid == geteuid()) {
+        return PROFD_OK;
+    }
+    struct passwd entry, *found = NULL;
+    char names[4096];
+    if (getpwnam_r("profd", &entry, names, sizeof names, &found) == 0 && found && found->pw_uid == peer.uid) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_UNTRUSTED,
+                           "%s: the daemon runs as uid %u; only daemons of root, profd and uid %u are accepted",
+                           a->text, (unsigned)peer.uid, (unsigned)geteuid());
+}

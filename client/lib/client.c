@@ -1,0 +1,506 @@
+/* The two queues of a client: bytes come in and are cut into frames, frames wait until they are sent. */
+#include "lib/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+
+enum profd_status profd_client_new(const char *name, struct profd_client **out, struct profd_error *e)
+{
+    struct profd_client *c = calloc(1, sizeof *c);
+    if (!c) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a connection");
+    }
+    STAILQ_INIT(&c->out);
+    STAILQ_INIT(&c->in);
+    c->in_flight_max = LIMIT_IN_FLIGHT;
+    c->payload_max = LIMIT_FRAME_PAYLOAD;
+    struct message m = {.type = FRAME_HELLO};
+    m.as.hello = (struct message_hello){FRAME_VERSION_OLDEST, FRAME_VERSION, name ? name : "libprofd"};
+    uint8_t *frame;
+    size_t size;
+    uint32_t tag = 0;
+    enum profd_status status = message_encode(&m, 0, 0, &frame, &size, e);
+    if (status == PROFD_OK) {
+        status = client_queue(c, frame, size, NULL, 0, &tag, true, e);
+    }
+    if (status != PROFD_OK) {
+        profd_client_free(c);
+        return status;
+    }
+    *out = c;
+    return PROFD_OK;
+}
+
+static void out_free(struct client_out *o)
+{
+    for (size_t i = 0; i < o->fd_count; i++) {
+        close(o->fds[i]);
+    }
+    free(o->bytes);
+    free(o);
+}
+
+static void in_free(struct client_in *in)
+{
+    if (in) {
+        message_done(&in->message);
+        free(in);
+    }
+}
+
+void profd_client_free(struct profd_client *c)
+{
+    if (!c) {
+        return;
+    }
+    for (struct client_out *o; (o = STAILQ_FIRST(&c->out)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&c->out, link);
+        out_free(o);
+    }
+    for (struct client_in *in; (in = STAILQ_FIRST(&c->in)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&c->in, link);
+        in_free(in);
+    }
+    in_free(c->taken);
+    free(c->asked);
+    free(c->payload);
+    free(c);
+}
+
+enum profd_status client_fail(struct profd_client *c, enum profd_status status, const struct profd_error *why,
+                              struct profd_error *e)
+{
+    if (c->state < CLIENT_CLOSED) {
+        c->state = CLIENT_DEAD;
+        c->failure = status;
+        c->error = *why;
+    }
+    return profd_error_set(e, c->failure, "%s", c->error.sentence);
+}
+
+/* A tag that no unanswered request has: tags of the daemon's own questions may be echoed among them. */
+static uint32_t tag_new(struct profd_client *c)
+{
+    for (bool used = true; used;) {
+        c->tag = c->tag % 0x7fffffffu + 1;
+        used = false;
+        for (size_t i = 0; i < c->asked_count; i++) {
+            used |= c->asked[i].tag == c->tag;
+        }
+    }
+    return c->tag;
+}
+
+static bool asked_reserve(struct profd_client *c)
+{
+    if (c->asked_count < c->asked_room) {
+        return true;
+    }
+    size_t room = c->asked_room ? 2 * c->asked_room : 64;
+    struct client_asked *grown = realloc(c->asked, room * sizeof *grown);
+    if (grown) {
+        c->asked = grown;
+        c->asked_room = room;
+    }
+    return grown != NULL;
+}
+
+enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
+                               uint32_t *tag, bool expect_answer, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    struct profd_error dead = {""};
+    struct client_out *o = NULL;
+    if (c->state >= CLIENT_CLOSED) {
+        status = client_fail(c, c->failure, &dead, e);
+    } else if (size - FRAME_HEADER_SIZE > c->payload_max) {
+        status = profd_error_set(e, PROFD_TOO_LARGE, "a message of %zu bytes; the limit of the daemon is %u",
+                                 size - FRAME_HEADER_SIZE, c->payload_max);
+    } else {
+        o = calloc(1, sizeof *o);
+        if (!o || (expect_answer && !asked_reserve(c))) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to send a message");
+        }
+    }
+    if (status != PROFD_OK) {
+        free(o);
+        free(frame);
+        for (size_t i = 0; i < fd_count; i++) {
+            close(fds[i]);
+        }
+        return status;
+    }
+    struct frame f;
+    (void)frame_decode(frame, &f, NULL); /* our own header: filled in every case */
+    f.tag = *tag ? *tag : tag_new(c);
+    frame_encode(&f, frame);
+    *o = (struct client_out){.bytes = frame, .size = size, .fd_count = fd_count};
+    for (size_t i = 0; i < fd_count; i++) {
+        o->fds[i] = fds[i];
+    }
+    STAILQ_INSERT_TAIL(&c->out, o, link);
+    c->out_bytes += size;
+    if (expect_answer) {
+        c->asked[c->asked_count++] = (struct client_asked){f.tag, f.type};
+    }
+    *tag = f.tag;
+    return PROFD_OK;
+}
+
+size_t client_queued(const struct profd_client *c)
+{
+    return c->out_bytes;
+}
+
+size_t profd_client_in_flight(const struct profd_client *c)
+{
+    return c->asked_count;
+}
+
+void profd_client_output(const struct profd_client *c, const void **bytes, size_t *n, int fds[2], size_t *fd_count)
+{
+    const struct client_out *o = STAILQ_FIRST(&c->out);
+    *bytes = NULL;
+    *n = *fd_count = 0;
+    /* Until the version is agreed only HELLO goes out. */
+    if (!o || c->state >= CLIENT_CLOSED || (c->state == CLIENT_GREETING && o->bytes[5] != FRAME_HELLO)) {
+        return;
+    }
+    *bytes = o->bytes + o->done;
+    *n = o->size - o->done;
+    if (o->done == 0) {
+        for (size_t i = 0; i < o->fd_count; i++) {
+            fds[i] = o->fds[i];
+        }
+        *fd_count = o->fd_count;
+    }
+}
+
+void profd_client_sent(struct profd_client *c, size_t n)
+{
+    struct client_out *o = STAILQ_FIRST(&c->out);
+    if (!o || n == 0) {
+        return;
+    }
+    for (size_t i = 0; i < o->fd_count; i++) { /* they went with the first byte */
+        close(o->fds[i]);
+    }
+    o->fd_count = 0;
+    size_t left = o->size - o->done;
+    n = n < left ? n : left;
+    o->done += n;
+    c->out_bytes -= n;
+    if (o->done == o->size) {
+        STAILQ_REMOVE_HEAD(&c->out, link);
+        out_free(o);
+    }
+}
+
+/* --- what comes in: each type of frame has the moment when it may come --- */
+
+/* Removes the first request with that tag and one of the types; false if there is none. */
+static bool asked_take(struct profd_client *c, uint32_t tag, unsigned types, bool keep)
+{
+    for (size_t i = 0; i < c->asked_count; i++) {
+        if (c->asked[i].tag == tag && (types & (1u << c->asked[i].type))) {
+            if (!keep) {
+                memmove(&c->asked[i], &c->asked[i + 1], (c->asked_count - i - 1) * sizeof c->asked[0]);
+                c->asked_count--;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum profd_status not_asked(const struct frame *f, struct profd_error *why)
+{
+    return profd_error_set(why, PROFD_PROTOCOL, "unexpected %s from the daemon for tag %u", frame_type_name(f->type),
+                           f->tag);
+}
+
+static enum profd_status take_welcome(struct profd_client *c, const struct frame *f, const struct message *m,
+                                      struct profd_error *why)
+{
+    (void)f; /* the first answer of a connection, whatever its tag */
+    const struct message_welcome *w = &m->as.welcome;
+    if (c->state != CLIENT_GREETING) {
+        return profd_error_set(why, PROFD_PROTOCOL, "the daemon sent WELCOME twice");
+    }
+    if (w->version < FRAME_VERSION_OLDEST || w->version > FRAME_VERSION) {
+        return profd_error_set(why, PROFD_UNKNOWN_VERSION,
+                               "the daemon chose protocol version %u; this client supports %u to %u", w->version,
+                               FRAME_VERSION_OLDEST, FRAME_VERSION);
+    }
+    if (w->payload_max > 0 && w->payload_max < c->payload_max) {
+        c->payload_max = w->payload_max;
+    }
+    if (w->in_flight_max > 0 && w->in_flight_max < c->in_flight_max) {
+        c->in_flight_max = w->in_flight_max;
+    }
+    c->run = w->run;
+    c->refused = w->refused;
+    memmove(c->asked, c->asked + 1, --c->asked_count * sizeof *c->asked); /* HELLO is always the first */
+    c->state = CLIENT_OPEN;
+    return PROFD_OK;
+}
+
+static enum profd_status take_ack(struct profd_client *c, const struct frame *f, const struct message *m,
+                                  struct profd_error *why)
+{
+    const unsigned types = 1u << FRAME_UPLOAD | 1u << FRAME_OBJECT | 1u << FRAME_SYNC | 1u << FRAME_DECLINE;
+    if (!asked_take(c, f->tag, types, false)) {
+        return not_asked(f, why);
+    }
+    if (m->as.ack.run != 0) {
+        c->run = m->as.ack.run;
+        c->refused = m->as.ack.refused;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status take_nack(struct profd_client *c, const struct frame *f, const struct message *m,
+                                   struct profd_error *why)
+{
+    (void)m;
+    if (f->tag == 0 || c->state == CLIENT_GREETING) {
+        return PROFD_OK; /* of the connection as a whole */
+    }
+    return asked_take(c, f->tag, ~(1u << FRAME_HELLO), false) ? PROFD_OK : not_asked(f, why);
+}
+
+static enum profd_status take_want(struct profd_client *c, const struct frame *f, const struct message *m,
+                                   struct profd_error *why)
+{
+    (void)c;
+    (void)f;
+    (void)m;
+    (void)why;
+    return PROFD_OK;
+}
+
+static enum profd_status take_reply(struct profd_client *c, const struct frame *f, const struct message *m,
+                                    struct profd_error *why)
+{
+    (void)m;
+    return asked_take(c, f->tag, 1u << FRAME_QUERY | 1u << FRAME_ADMIN, !(f->flags & FRAME_FLAG_LAST))
+               ? PROFD_OK
+               : not_asked(f, why);
+}
+
+typedef enum profd_status (*take_function)(struct profd_client *, const struct frame *, const struct message *,
+                                           struct profd_error *);
+
+static take_function take_find(unsigned type)
+{
+    static const struct {
+        unsigned type;
+        take_function take;
+    } takes[] = {
+        {FRAME_WELCOME, take_welcome},  {FRAME_ACK, take_ack},     {FRAME_NACK, take_nack},
+        {FRAME_WANT_OBJECT, take_want}, {FRAME_REPLY, take_reply},
+    };
+    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+        if (takes[i].type == type) {
+            return takes[i].take;
+        }
+    }
+    return NULL;
+}
+
+static enum profd_status frame_open(const struct frame *f, const uint8_t *payload, size_t n, struct message *m,
+                                    struct profd_error *why)
+{
+    if (!(f->flags & FRAME_FLAG_COMPRESSED)) {
+        return message_decode(f->type, payload, n, m, why);
+    }
+    uint8_t *inflated;
+    size_t size;
+    enum profd_status status = frame_inflate(payload, n, LIMIT_FRAME_PAYLOAD, &inflated, &size, why);
+    if (status == PROFD_OK) {
+        status = message_decode(f->type, inflated, size, m, why);
+        free(inflated);
+    }
+    return status;
+}
+
+/* One whole frame that came in: the payload stays the caller's. Answers are checked against what was asked. */
+static enum profd_status frame_take(struct profd_client *c, const struct frame *f, const uint8_t *payload, size_t n,
+                                    struct profd_error *e)
+{
+    static const uint8_t none[1];
+    struct profd_error why = {""};
+    take_function take = take_find(f->type);
+    if (!take || (c->state == CLIENT_GREETING && f->type != FRAME_WELCOME && f->type != FRAME_NACK)) {
+        profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends %s %s", frame_type_name(f->type),
+                        take ? "before WELCOME" : "to a client");
+        return client_fail(c, PROFD_PROTOCOL, &why, e);
+    }
+    struct client_in *in = calloc(1, sizeof *in);
+    if (!in) {
+        profd_error_set(&why, PROFD_NO_MEMORY, "no memory for an answer");
+        return client_fail(c, PROFD_NO_MEMORY, &why, e);
+    }
+    enum profd_status status = frame_open(f, payload ? payload : none, n, &in->message, &why);
+    if (status == PROFD_OK) {
+        status = take(c, f, &in->message, &why);
+        if (status != PROFD_OK) {
+            message_done(&in->message);
+        }
+    }
+    if (status != PROFD_OK) {
+        free(in);
+        return client_fail(c, status, &why, e);
+    }
+    in->frame = *f;
+    if (f->type == FRAME_NACK && c->state == CLIENT_GREETING) {
+        in->frame.tag = 0;
+    }
+    STAILQ_INSERT_TAIL(&c->in, in, link);
+    if (in->frame.type == FRAME_NACK && in->frame.tag == 0) { /* reported as an event; nothing more is sent or read */
+        c->state = CLIENT_CLOSED;
+        c->failure = profd_status_known(in->message.as.nack.status) && in->message.as.nack.status != PROFD_OK
+                         ? (enum profd_status)in->message.as.nack.status
+                         : PROFD_INTERNAL;
+        profd_error_set(&c->error, c->failure, "%s", in->message.as.nack.sentence);
+    }
+    return PROFD_OK;
+}
+
+/* Grows the payload as bytes come: a header alone takes no memory. */
+static bool payload_reserve(struct profd_client *c, size_t need)
+{
+    if (need <= c->payload_room) {
+        return true;
+    }
+    size_t room = c->payload_room ? c->payload_room : 4096;
+    while (room < need) {
+        room *= 2;
+    }
+    uint8_t *grown = realloc(c->payload, room);
+    if (grown) {
+        c->payload = grown;
+        c->payload_room = room;
+    }
+    return grown != NULL;
+}
+
+static enum profd_status header_take(struct profd_client *c, const uint8_t **p, size_t *n, struct profd_error *e)
+{
+    struct profd_error why = {""};
+    size_t more = FRAME_HEADER_SIZE - c->header_got;
+    more = more < *n ? more : *n;
+    memcpy(c->header + c->header_got, *p, more);
+    c->header_got += more;
+    *p += more;
+    *n -= more;
+    if (c->header_got < FRAME_HEADER_SIZE) {
+        return PROFD_OK;
+    }
+    enum profd_status status = frame_decode(c->header, &c->frame, &why);
+    if (status != PROFD_OK) {
+        return client_fail(c, status, &why, e);
+    }
+    if (frame_fds(&c->frame) != 0) {
+        profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends descriptors with a %s", frame_type_name(c->frame.type));
+        return client_fail(c, PROFD_PROTOCOL, &why, e);
+    }
+    c->payload_got = 0;
+    return PROFD_OK;
+}
+
+enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, size_t n, struct profd_error *e)
+{
+    const uint8_t *p = bytes;
+    struct profd_error why = {""};
+    if (c->state == CLIENT_DEAD) {
+        return client_fail(c, c->failure, &why, e);
+    }
+    in_free(c->taken);
+    c->taken = NULL;
+    while (n > 0 && c->state != CLIENT_CLOSED) {
+        if (c->header_got < FRAME_HEADER_SIZE) {
+            enum profd_status status = header_take(c, &p, &n, e);
+            if (status != PROFD_OK) {
+                return status;
+            }
+            if (c->header_got < FRAME_HEADER_SIZE) {
+                return PROFD_OK;
+            }
+        }
+        size_t more = c->frame.length - c->payload_got;
+        more = more < n ? more : n;
+        if (more > 0) {
+            if (!payload_reserve(c, c->payload_got + more)) {
+                profd_error_set(&why, PROFD_NO_MEMORY, "no memory for a message of %u bytes", c->frame.length);
+                return client_fail(c, PROFD_NO_MEMORY, &why, e);
+            }
+            memcpy(c->payload + c->payload_got, p, more);
+            c->payload_got += more;
+            p += more;
+            n -= more;
+        }
+        if (c->payload_got == c->frame.length) {
+            c->header_got = 0;
+            enum profd_status status = frame_take(c, &c->frame, c->payload, c->payload_got, e);
+            if (status != PROFD_OK) {
+                return status;
+            }
+        }
+    }
+    return PROFD_OK;
+}
+
+bool profd_client_next(struct profd_client *c, struct profd_event *event)
+{
+    struct client_in *in = STAILQ_FIRST(&c->in);
+    if (!in) {
+        return false;
+    }
+    STAILQ_REMOVE_HEAD(&c->in, link);
+    in_free(c->taken);
+    c->taken = in;
+    const struct message *m = &in->message;
+    *event = (struct profd_event){
+        .tag = in->frame.tag, .sentence = "", .build_id = "", .name = "", .content_type = "", .etag = "", .body = ""};
+    switch (m->type) {
+    case FRAME_WELCOME:
+        event->kind = PROFD_EVENT_READY;
+        event->name = m->as.welcome.daemon;
+        break;
+    case FRAME_ACK:
+        event->kind = PROFD_EVENT_ACK;
+        event->duplicate = m->as.ack.duplicate;
+        break;
+    case FRAME_NACK:
+        event->kind = in->frame.tag == 0 ? PROFD_EVENT_CLOSED : PROFD_EVENT_NACK;
+        /* A code of a later version: what matters is whether to retry, and the sentence. */
+        event->status = profd_status_known(m->as.nack.status) && m->as.nack.status != PROFD_OK
+                            ? (enum profd_status)m->as.nack.status
+                            : PROFD_INTERNAL;
+        event->retry = m->as.nack.retry;
+        event->retry_after_ms = m->as.nack.retry_after_ms;
+        event->sentence = m->as.nack.sentence;
+        break;
+    case FRAME_WANT_OBJECT:
+        event->kind = PROFD_EVENT_WANT_OBJECT;
+        event->build_id = m->as.object.build_id;
+        event->name = m->as.object.name;
+        break;
+    default: /* frame_take lets nothing else in */
+        event->kind = PROFD_EVENT_REPLY;
+        event->http_status = (int)m->as.reply.http_status;
+        event->content_type = m->as.reply.content_type;
+        event->etag = m->as.reply.etag;
+        event->body = m->as.reply.body.data;
+        event->body_size = m->as.reply.body.size;
+        event->done = m->as.reply.done;
+        event->total = m->as.reply.total;
+        event->last = (in->frame.flags & FRAME_FLAG_LAST) != 0;
+        break;
+    }
+    return true;
+}

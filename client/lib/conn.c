@@ -1,0 +1,404 @@
+/* Opening and closing a connection, and moving its bytes. */
+#include "lib/conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+
+#define CONNECT_MS 200
+#define ANSWER_MS 10000
+
+int64_t conn_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+enum profd_status conn_address(const struct profd_options *o, struct address *out, struct profd_error *e)
+{
+    return o && o->server ? address_parse(o->server, out, e) : address_default(out, e);
+}
+
+static enum profd_status dial_failed(const struct address *a, int why, struct profd_error *e)
+{
+    bool denied = why == EACCES || why == EPERM;
+    return profd_error_set(e, denied ? PROFD_FORBIDDEN : PROFD_UNAVAILABLE, "%s at %s: %s",
+                           denied ? "may not connect" : "no daemon", a->text, strerror(why));
+}
+
+/* Waits for a TCP connect that is under way. */
+static enum profd_status dial_wait(const struct address *a, int fd, int64_t deadline, struct profd_error *e)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int64_t left = deadline - conn_clock();
+    if (left <= 0 || poll(&p, 1, (int)left) <= 0) {
+        return profd_error_set(e, PROFD_TIMEOUT, "%s does not answer", a->text);
+    }
+    int why = 0;
+    socklen_t size = sizeof why;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size);
+    return why == 0 ? PROFD_OK : dial_failed(a, why, e);
+}
+
+static enum profd_status dial_tcp(const struct address *a, int fd, int64_t deadline, struct profd_error *e)
+{
+    if (connect(fd, &a->socket.any, a->size) == 0) {
+        return PROFD_OK;
+    }
+    return errno == EINPROGRESS || errno == EINTR ? dial_wait(a, fd, deadline, e) : dial_failed(a, errno, e);
+}
+
+/* If the daemon's backlog is full, a nonblocking connect fails immediately, and poll does not report free space. A
+ * blocking connect waits in the kernel, in the order of arrival, for at most SO_SNDTIMEO. */
+static enum profd_status dial_unix(const struct address *a, int fd, int64_t deadline, struct profd_error *e)
+{
+    for (;;) {
+        int64_t left = deadline - conn_clock();
+        left = left < 1 ? 1 : left;
+        const struct timeval limit = {.tv_sec = (time_t)(left / 1000), .tv_usec = (suseconds_t)(left % 1000) * 1000};
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
+            return profd_error_set(e, PROFD_IO, "cannot set the time limit of a socket: %s", strerror(errno));
+        }
+        if (connect(fd, &a->socket.any, a->size) == 0) {
+            break;
+        }
+        if (errno != EAGAIN && errno != EINTR) {
+            return dial_failed(a, errno, e);
+        }
+        if (conn_clock() >= deadline) {
+            return profd_error_set(e, PROFD_TIMEOUT,
+                                   "the daemon at %s is busy: it accepted no connection in time; try again later",
+                                   a->text);
+        }
+    }
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot make the socket nonblocking: %s", strerror(errno));
+    }
+    return address_check_peer(fd, a, e);
+}
+
+enum profd_status conn_dial(const struct address *a, int64_t deadline, int *out, struct profd_error *e)
+{
+    int fd = socket(a->socket.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | (a->http ? SOCK_NONBLOCK : 0), 0);
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_IO, "cannot create a socket: %s", strerror(errno));
+    }
+    enum profd_status status = a->http ? dial_tcp(a, fd, deadline, e) : dial_unix(a, fd, deadline, e);
+    if (status != PROFD_OK) {
+        close(fd);
+        return status;
+    }
+    *out = fd;
+    return PROFD_OK;
+}
+
+static enum profd_status token_read(struct profd_conn *c, const char *path, struct profd_error *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, c->token, sizeof c->token);
+    int why = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (n < 0) {
+        return profd_error_set(e, PROFD_NO_INPUT, "cannot read the token in %s: %s", path, strerror(why));
+    }
+    if ((size_t)n == sizeof c->token) {
+        return profd_error_set(e, PROFD_CONFIG, "the token in %s has more than %zu bytes", path, sizeof c->token - 1);
+    }
+    while (n > 0 && (c->token[n - 1] == '\n' || c->token[n - 1] == '\r' || c->token[n - 1] == ' ')) {
+        n--;
+    }
+    c->token[n] = '\0';
+    for (ssize_t i = 0; i < n; i++) {
+        if (c->token[i] <= ' ' || c->token[i] > '~') {
+            return profd_error_set(e, PROFD_CONFIG, "the token in %s contains a byte that is not printable ASCII",
+                                   path);
+        }
+    }
+    return n > 0 ? PROFD_OK : profd_error_set(e, PROFD_CONFIG, "%s contains no token", path);
+}
+
+static enum profd_status unix_open(struct profd_conn *c, const char *name, struct profd_error *e)
+{
+    int64_t deadline = conn_clock() + c->connect_ms;
+    enum profd_status status = conn_dial(&c->address, deadline, &c->fd, e);
+    if (status == PROFD_OK) {
+        status = profd_client_new(name, &c->client, e);
+    }
+    struct profd_event event;
+    bool got = false;
+    if (status == PROFD_OK) {
+        status = conn_step(c, deadline, &event, &got, e);
+    }
+    if (status == PROFD_OK && !got) {
+        status = profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s does not answer", c->address.text);
+    }
+    if (status == PROFD_OK) { /* the client lets nothing in before WELCOME */
+        (void)snprintf(c->daemon, sizeof c->daemon, "%s", event.name);
+    }
+    return status;
+}
+
+enum profd_status profd_conn_open(const struct profd_options *o, struct profd_conn **out, struct profd_error *e)
+{
+    struct profd_conn *c = calloc(1, sizeof *c);
+    if (!c) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a connection");
+    }
+    c->fd = -1;
+    c->connect_ms = o && o->connect_ms ? o->connect_ms : CONNECT_MS;
+    c->answer_ms = o && o->answer_ms ? o->answer_ms : ANSWER_MS;
+    enum profd_status status = conn_address(o, &c->address, e);
+    if (status == PROFD_OK && c->address.http) {
+        status = o && o->token_file ? token_read(c, o->token_file, e) : PROFD_OK;
+    } else if (status == PROFD_OK) {
+        status = unix_open(c, o ? o->name : NULL, e);
+    }
+    if (status != PROFD_OK) {
+        profd_conn_close(c);
+        return status;
+    }
+    *out = c;
+    return PROFD_OK;
+}
+
+void profd_conn_close(struct profd_conn *c)
+{
+    if (!c) {
+        return;
+    }
+    profd_client_free(c->client);
+    if (c->fd >= 0) {
+        close(c->fd);
+    }
+    for (size_t i = 0; i < c->offer_count; i++) {
+        free(c->offers[i].path);
+        free(c->offers[i].build_id);
+    }
+    free(c->offers);
+    c->refused = NULL;
+    conn_give_up_executables(c, PROFD_UNAVAILABLE, "");
+    free(c->sent);
+    explicit_bzero(c->token, sizeof c->token);
+    free(c);
+}
+
+const char *profd_conn_daemon(const struct profd_conn *c)
+{
+    return c->daemon;
+}
+
+void profd_conn_get_refused(const struct profd_conn *c, uint64_t *run, uint64_t *refused)
+{
+    *run = c->client ? c->client->run : 0;
+    *refused = c->client ? c->client->refused : 0;
+}
+
+void profd_conn_set_sink(struct profd_conn *c, profd_outcome_sink sink, void *context)
+{
+    c->refused = sink;
+    c->refused_context = context;
+}
+
+uint32_t profd_conn_set_answer_ms(struct profd_conn *c, uint32_t answer_ms)
+{
+    uint32_t before = c->answer_ms;
+    c->answer_ms = answer_ms ? answer_ms : ANSWER_MS;
+    return before;
+}
+
+const char *profd_conn_server(const struct profd_conn *c)
+{
+    return c->address.text;
+}
+
+/* Sends as much as the socket takes. A broken pipe is not yet the end: the daemon's reason may wait to be read. */
+static enum profd_status bytes_out(struct profd_conn *c, struct profd_error *e)
+{
+    while (!c->send_broken) {
+        const void *bytes;
+        size_t n, fd_count;
+        int fds[2];
+        profd_client_output(c->client, &bytes, &n, fds, &fd_count);
+        if (n == 0) {
+            return PROFD_OK;
+        }
+        union {
+            struct cmsghdr align;
+            char space[CMSG_SPACE(sizeof fds)];
+        } control = {.space = {0}};
+        struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
+        struct msghdr m = {.msg_iov = &piece, .msg_iovlen = 1};
+        if (fd_count > 0) {
+            m.msg_control = control.space;
+            m.msg_controllen = CMSG_SPACE(fd_count * sizeof fds[0]);
+            struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+            *h = (struct cmsghdr){
+                .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(fd_count * sizeof fds[0])};
+            memcpy(CMSG_DATA(h), fds, fd_count * sizeof fds[0]);
+        }
+        ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0) {
+            profd_client_sent(c->client, (size_t)sent);
+            c->progress = conn_clock();
+        } else if (errno == EAGAIN) {
+            return PROFD_OK;
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            c->send_broken = true;
+        } else if (errno != EINTR) {
+            return profd_error_set(e, PROFD_IO, "cannot send to %s: %s", c->address.text, strerror(errno));
+        }
+    }
+    return PROFD_OK;
+}
+
+/* Reads once, without waiting. recv takes no descriptors: any the other side passes are closed by the kernel. */
+static enum profd_status bytes_in(struct profd_conn *c, struct profd_error *e)
+{
+    ssize_t n = recv(c->fd, c->input, sizeof c->input, MSG_DONTWAIT);
+    if (n > 0) {
+        c->progress = conn_clock();
+        return profd_client_feed(c->client, c->input, (size_t)n, e);
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_UNAVAILABLE, "the daemon at %s closed the connection%s%s", c->address.text,
+                           n < 0 ? ": " : "", n < 0 ? strerror(errno) : "");
+}
+
+enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_event *want,
+                                       const struct profd_executable *x, bool earlier, struct profd_error *e)
+{
+    if (c->sent_count == c->sent_room) {
+        size_t room = c->sent_room ? 2 * c->sent_room : 8;
+        struct conn_sent *grown = realloc(c->sent, room * sizeof *grown);
+        if (!grown) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", profd_executable_path(x));
+        }
+        c->sent = grown;
+        c->sent_room = room;
+    }
+    struct conn_sent s = {.earlier = earlier, .path = strdup(profd_executable_path(x))};
+    enum profd_status status =
+        s.path ? profd_client_send_object(c->client, want, x, &s.tag, e)
+               : profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", profd_executable_path(x));
+    if (status != PROFD_OK) {
+        free(s.path);
+        return status;
+    }
+    c->sent[c->sent_count++] = s;
+    return PROFD_OK;
+}
+
+/* Takes one out of the list; a status other than OK goes to the sink. */
+static void sent_settle(struct profd_conn *c, size_t i, enum profd_status status, const char *sentence)
+{
+    struct conn_sent s = c->sent[i];
+    c->sent[i] = c->sent[--c->sent_count];
+    if (status != PROFD_OK && c->refused) {
+        const struct profd_outcome o = {
+            .name = s.path, .status = status, .earlier = s.earlier, .executable = true, .sentence = sentence};
+        c->refused(c->refused_context, &o);
+    }
+    free(s.path);
+}
+
+void conn_give_up_executables(struct profd_conn *c, enum profd_status status, const char *sentence)
+{
+    while (c->sent_count > 0) {
+        sent_settle(c, 0, status, sentence);
+    }
+}
+
+/* Notes the answer to an executable while the caller waits for something else. */
+static void sent_answered(struct profd_conn *c, const struct profd_event *event)
+{
+    for (size_t i = 0; i < c->sent_count; i++) {
+        if (c->sent[i].tag == event->tag && (event->kind == PROFD_EVENT_ACK || event->kind == PROFD_EVENT_NACK)) {
+            sent_settle(c, i, event->kind == PROFD_EVENT_ACK ? PROFD_OK : event->status, event->sentence);
+            return;
+        }
+    }
+}
+
+/* Events that need no caller: offers are answered, the end of the connection becomes a status. */
+static enum profd_status want_answer(struct profd_conn *c, const struct profd_event *want, struct profd_error *e)
+{
+    const char *reason = "this client does not offer that executable";
+    for (size_t i = 0; i < c->offer_count; i++) {
+        const struct conn_offer *o = &c->offers[i];
+        if (o->executable && strcmp(profd_executable_build_id(o->executable), want->build_id) == 0) {
+            return conn_send_executable(c, want, o->executable, false, e);
+        }
+        if (o->executable || strcmp(o->build_id, want->build_id) != 0) {
+            continue;
+        }
+        struct profd_executable *x;
+        if (profd_executable_open(o->path, &x, NULL) != PROFD_OK) {
+            reason = "the executable is gone";
+            continue;
+        }
+        bool same = strcmp(profd_executable_build_id(x), want->build_id) == 0;
+        enum profd_status status = same ? conn_send_executable(c, want, x, true, e) : PROFD_OK;
+        profd_executable_free(x);
+        if (same) {
+            return status;
+        }
+        reason = "the executable was replaced by another build";
+    }
+    return profd_client_send_decline(c->client, want, reason, e);
+}
+
+enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd_event *event, bool *got,
+                            struct profd_error *e)
+{
+    for (;;) {
+        struct profd_event next;
+        while (profd_client_next(c->client, &next)) {
+            enum profd_status status = PROFD_OK;
+            if (next.kind == PROFD_EVENT_WANT_OBJECT) {
+                status = want_answer(c, &next, e);
+            } else if (next.kind == PROFD_EVENT_CLOSED) {
+                status = profd_error_set(e, next.status, "%s", next.sentence);
+            } else {
+                sent_answered(c, &next);
+                *event = next;
+                *got = true;
+                return PROFD_OK;
+            }
+            if (status != PROFD_OK) {
+                return status;
+            }
+        }
+        enum profd_status status = bytes_out(c, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        const void *bytes;
+        size_t n, fd_count;
+        int fds[2];
+        profd_client_output(c->client, &bytes, &n, fds, &fd_count);
+        struct pollfd p = {.fd = c->fd, .events = (short)(n && !c->send_broken ? POLLIN | POLLOUT : POLLIN)};
+        int64_t left = deadline - conn_clock();
+        int ready = poll(&p, 1, left > 0 ? (int)(left < 60000 ? left : 60000) : 0);
+        if (ready > 0 && (p.revents & (POLLIN | POLLHUP | POLLERR))) {
+            status = bytes_in(c, e);
+            if (status != PROFD_OK) {
+                return status;
+            }
+        } else if (ready <= 0 && left <= 0) {
+            *got = false;
+            return PROFD_OK;
+        }
+    }
+}

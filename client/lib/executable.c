@@ -1,0 +1,254 @@
+/* Executables in the client: opened once, read once, passed on by descriptor. */
+#include "lib/executable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+#include "elf/elf_debuglink.h"
+#include "elf/elf_read.h"
+#include "proto/limits.h"
+
+/* Symbols and their names; what a worker may take too (limits.h). */
+#define EXECUTABLE_MEMORY ((size_t)LIMIT_WORKER_MEMORY + 2 * (size_t)LIMIT_NAME_BYTES)
+
+struct profd_executable {
+    char *path;
+    int fd, debug;
+    struct arena *arena;
+    struct object *object;
+};
+
+/* O_NONBLOCK: a FIFO must not hang us before fstat refuses it. */
+static enum profd_status file_open(const char *path, int *out, struct profd_error *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat s;
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
+    }
+    enum profd_status status = PROFD_OK;
+    if (fstat(fd, &s) != 0) {
+        status = profd_error_set(e, PROFD_IO, "cannot stat %s: %s", path, strerror(errno));
+    } else if (!S_ISREG(s.st_mode)) {
+        status = profd_error_set(e, PROFD_REFUSED, "%s is not a regular file", path);
+    } else if ((unsigned long long)s.st_size > LIMIT_OBJECT_BYTES) {
+        status = profd_error_set(e, PROFD_TOO_LARGE, "%s has %lld bytes; the limit for an executable is %llu", path,
+                                 (long long)s.st_size, LIMIT_OBJECT_BYTES);
+    }
+    if (status != PROFD_OK) {
+        close(fd);
+        return status;
+    }
+    *out = fd;
+    return PROFD_OK;
+}
+
+/* A debug file fits by build-id; an executable without one (its id is a hash) by the checksum in .gnu_debuglink. */
+static bool debug_fits(int debug, const struct buildid *id, uint32_t crc)
+{
+    struct buildid other;
+    if (strncmp(id->text, "sha256-", 7) != 0) {
+        return elf_read_id(debug, &other, NULL) == PROFD_OK && strcmp(id->text, other.text) == 0;
+    }
+    uint32_t found;
+    return elf_read_crc(debug, LIMIT_OBJECT_BYTES, &found, NULL) == PROFD_OK && found == crc;
+}
+
+/* The debug file that a distribution keeps by build-id, or −1. */
+static int debug_open_by_id(const struct buildid *id)
+{
+    char candidate[PATH_MAX];
+    int debug;
+    if (strncmp(id->text, "sha256-", 7) == 0) {
+        return -1;
+    }
+    (void)snprintf(candidate, sizeof candidate, "/usr/lib/debug/.build-id/%.2s/%s.debug", id->text, id->text + 2);
+    if (file_open(candidate, &debug, NULL) != PROFD_OK) {
+        return -1;
+    }
+    if (debug_fits(debug, id, 0)) {
+        return debug;
+    }
+    close(debug);
+    return -1;
+}
+
+/* The debug file of .gnu_debuglink where debuggers look for it, or −1. It's optional, so nothing here is an error. */
+static int debug_open(int fd, const char *path, const struct buildid *id)
+{
+    static const char *const places[][2] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
+    struct elf_debuglink link;
+    const char *slash = strrchr(path, '/');
+    if (!slash || elf_read_debuglink(fd, &link, NULL) != PROFD_OK) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char candidate[PATH_MAX];
+        int n = snprintf(candidate, sizeof candidate, "%s%.*s%s%s", places[i][0], (int)(slash - path + 1), path,
+                         places[i][1], link.name);
+        int debug;
+        if (n < 0 || (size_t)n >= sizeof candidate || strcmp(candidate, path) == 0 ||
+            file_open(candidate, &debug, NULL) != PROFD_OK) {
+            continue;
+        }
+        if (debug_fits(debug, id, link.crc)) {
+            return debug;
+        }
+        close(debug);
+    }
+    return -1;
+}
+
+static enum profd_status executable_read(struct profd_executable *x, const char *path, struct profd_error *e)
+{
+    const struct elf_read_options options = {.static_arcs = false, .demangle = false, .lines = false};
+    struct buildid id;
+    enum profd_status status = elf_read_id(x->fd, &id, e);
+    if (status == PROFD_OK) {
+        x->debug = debug_open(x->fd, x->path, &id);
+        x->debug = x->debug >= 0 ? x->debug : debug_open_by_id(&id);
+        status = elf_read(x->fd, x->debug, &options, x->arena, &x->object, e);
+    }
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
+}
+
+enum profd_status profd_executable_open(const char *path, struct profd_executable **out, struct profd_error *e)
+{
+    struct profd_executable *x = calloc(1, sizeof *x);
+    if (!x) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+    }
+    x->fd = x->debug = -1;
+    enum profd_status status = file_open(path, &x->fd, e);
+    if (status == PROFD_OK) {
+        char *absolute = realpath(path, NULL);
+        x->path = absolute && strlen(absolute) <= LIMIT_BUILD_NAME ? absolute : strdup(path);
+        if (x->path != absolute) {
+            free(absolute);
+        }
+        x->arena = arena_new(EXECUTABLE_MEMORY);
+        status = x->path && x->arena ? executable_read(x, path, e)
+                                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+    }
+    if (status != PROFD_OK) {
+        profd_executable_free(x);
+        return status;
+    }
+    *out = x;
+    return PROFD_OK;
+}
+
+void profd_executable_free(struct profd_executable *x)
+{
+    if (!x) {
+        return;
+    }
+    if (x->fd >= 0) {
+        close(x->fd);
+    }
+    if (x->debug >= 0) {
+        close(x->debug);
+    }
+    arena_free(x->arena);
+    free(x->path);
+    free(x);
+}
+
+const char *profd_executable_build_id(const struct profd_executable *x)
+{
+    return x->object->id.text;
+}
+
+const char *profd_executable_path(const struct profd_executable *x)
+{
+    return x->path;
+}
+
+bool profd_executable_has_names(const struct profd_executable *x)
+{
+    return x->object->has_names;
+}
+
+const struct object *executable_object(const struct profd_executable *x)
+{
+    return x->object;
+}
+
+enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options,
+                                         struct arena *a, struct object **out, struct profd_error *e)
+{
+    enum profd_status status = elf_read(x->fd, x->debug, options, a, out, e);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
+}
+
+enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out,
+                                        uint32_t *count, struct profd_error *e)
+{
+    enum profd_status status = elf_read_loads(x->fd, a, out, count, e);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
+}
+
+uint64_t executable_time(const struct profd_executable *x)
+{
+    struct stat s;
+    if (fstat(x->fd, &s) != 0 || s.st_mtim.tv_sec <= 0) {
+        return 0;
+    }
+    return (uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec;
+}
+
+enum profd_status profd_executable_read_id(const char *path, char *id, size_t size, struct profd_error *e)
+{
+    int fd;
+    struct buildid found;
+    enum profd_status status = file_open(path, &fd, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = elf_read_id(fd, &found, e);
+    close(fd);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "%s", path);
+    }
+    size_t n = strlen(found.text) + 1;
+    if (n > size) {
+        return profd_error_set(e, PROFD_USAGE, "a build-id of %zu bytes does not fit into %zu", n, size);
+    }
+    memcpy(id, found.text, n);
+    return PROFD_OK;
+}
+
+enum profd_status executable_dup_fds(const struct profd_executable *x, int fds[2], size_t *fd_count,
+                                     struct profd_error *e)
+{
+    int copies[2] = {fcntl(x->fd, F_DUPFD_CLOEXEC, 0), -1};
+    size_t n = 1;
+    if (copies[0] >= 0 && x->debug >= 0) {
+        copies[1] = fcntl(x->debug, F_DUPFD_CLOEXEC, 0);
+        n = 2;
+    }
+    if (copies[0] < 0 || (n == 2 && copies[1] < 0)) {
+        int why = errno;
+        executable_close_fds(copies, n);
+        return profd_error_set(e, PROFD_IO, "no descriptor for %s: %s", x->path, strerror(why));
+    }
+    memcpy(fds, copies, n * sizeof fds[0]);
+    *fd_count = n;
+    return PROFD_OK;
+}
+
+void executable_close_fds(const int *fds, size_t fd_count)
+{
+    for (size_t i = 0; i < fd_count; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+/* Uploads in the making. */
+#include "lib/upload.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/identity.h"
+#include "proto/buildid.h"
+#include "proto/frame.h"
+#include "proto/label.h"
+#include "proto/limits.h"
+#include "proto/message.h"
+
+_Static_assert((int)PROFD_INEXACT_THREADS_UNKNOWN == INEXACT_THREADS_UNKNOWN, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_CALLER_BUCKET == INEXACT_CALLER_BUCKET, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_BINS_16_BIT == INEXACT_BINS_16_BIT, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_CLOCK == INEXACT_CLOCK, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_SATURATED == INEXACT_SATURATED, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_LOST == INEXACT_LOST, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_END_NOT_SEEN == INEXACT_END_NOT_SEEN, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_SAMPLED == INEXACT_SAMPLED, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_LABEL_LEFT_OUT == INEXACT_LABEL_LEFT_OUT, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_PAUSED == INEXACT_PAUSED, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_TICKS_OUTSIDE == INEXACT_TICKS_OUTSIDE, "the wire's bits");
+_Static_assert(PROFD_NOWHERE == COUNTS_NOWHERE, "the wire's value");
+_Static_assert(PROFD_SENDER_SIZE == UPLOAD_SENDER_SIZE, "the wire's size");
+
+struct profd_upload {
+    uint64_t start, end;
+    uint32_t inexact, processes_started;
+    uint32_t build_count, label_count;
+    size_t build_room, label_room, label_bytes;
+    struct message_build *builds; /* strings owned */
+    struct message_label *labels; /* strings owned */
+    struct counts counts;         /* block is NULL: each array is its own */
+    size_t histogram_room, bin_room, arc_room;
+};
+
+enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error *e)
+{
+    struct profd_upload *u = calloc(1, sizeof *u);
+    if (!u) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    u->processes_started = 1;
+    *out = u;
+    return PROFD_OK;
+}
+
+void profd_upload_free(struct profd_upload *u)
+{
+    if (!u) {
+        return;
+    }
+    for (uint32_t i = 0; i < u->build_count; i++) {
+        free((void *)(uintptr_t)u->builds[i].build_id);
+        free((void *)(uintptr_t)u->builds[i].name);
+    }
+    for (uint32_t i = 0; i < u->label_count; i++) {
+        free((void *)(uintptr_t)u->labels[i].name);
+        free((void *)(uintptr_t)u->labels[i].value);
+    }
+    free(u->builds);
+    free(u->labels);
+    free(u->counts.histograms);
+    free(u->counts.bin_index);
+    free(u->counts.bin_ticks);
+    free(u->counts.from_build);
+    free(u->counts.to_build);
+    free(u->counts.from);
+    free(u->counts.to);
+    free(u->counts.calls);
+    free(u);
+}
+
+/* Ensures capacity for need elements of size bytes in *array, whose capacity is `room`; the caller stores the new
+ * capacity. */
+static bool array_grow(void *array, size_t room, size_t size)
+{
+    void **place = array;
+    size_t bytes;
+    if (__builtin_mul_overflow(room, size, &bytes)) {
+        return false;
+    }
+    void *grown = realloc(*place, bytes);
+    if (!grown) {
+        return false;
+    }
+    *place = grown;
+    return true;
+}
+
+static size_t room_for(size_t room, size_t need)
+{
+    size_t next = room ? room : 16;
+    while (next < need) {
+        next += next / 2;
+    }
+    return next;
+}
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload of this size");
+}
+
+enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
+                                         uint32_t *index, struct profd_error *e)
+{
+    struct buildid id;
+    enum profd_status status = buildid_parse(build_id, strlen(build_id), &id, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (strlen(name) > LIMIT_BUILD_NAME) {
+        return profd_error_set(e, PROFD_REFUSED, "the name of build %s has %zu bytes; the limit is %u", id.text,
+                               strlen(name), LIMIT_BUILD_NAME);
+    }
+    if (u->build_count >= LIMIT_BUILDS) {
+        return profd_error_set(e, PROFD_REFUSED, "an upload may have at most %u builds", LIMIT_BUILDS);
+    }
+    for (uint32_t i = 0; i < u->build_count; i++) {
+        if (strcmp(u->builds[i].build_id, id.text) == 0) {
+            return profd_error_set(e, PROFD_REFUSED, "build %s is in the upload already", id.text);
+        }
+    }
+    if (u->build_count == u->build_room) {
+        size_t room = room_for(u->build_room, (size_t)u->build_count + 1);
+        if (!array_grow(&u->builds, room, sizeof *u->builds)) {
+            return no_memory(e);
+        }
+        u->build_room = room;
+    }
+    char *id_copy = strdup(id.text), *name_copy = strdup(name);
+    if (!id_copy || !name_copy) {
+        free(id_copy);
+        free(name_copy);
+        return no_memory(e);
+    }
+    u->builds[u->build_count] = (struct message_build){.build_id = id_copy, .name = name_copy};
+    if (index) {
+        *index = u->build_count;
+    }
+    u->build_count++;
+    return PROFD_OK;
+}
+
+bool profd_upload_has_label(const struct profd_upload *u, const char *name)
+{
+    for (uint32_t i = 0; i < u->label_count; i++) {
+        if (strcmp(u->labels[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum profd_status profd_upload_add_label(struct profd_upload *u, const char *name, const char *value,
+                                         struct profd_error *e)
+{
+    enum profd_status status = label_check(name, value, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (profd_upload_has_label(u, name)) {
+        return profd_error_set(e, PROFD_REFUSED, "label %s is given twice", name);
+    }
+    size_t bytes = strlen(name) + strlen(value);
+    if (u->label_count >= LIMIT_LABELS || u->label_bytes + bytes > LIMIT_LABEL_BYTES) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "label %s exceeds the limits: at most %u labels with %u bytes in total", name,
+                               LIMIT_LABELS, LIMIT_LABEL_BYTES);
+    }
+    if (u->label_count == u->label_room) {
+        size_t room = room_for(u->label_room, (size_t)u->label_count + 1);
+        if (!array_grow(&u->labels, room, sizeof *u->labels)) {
+            return no_memory(e);
+        }
+        u->label_room = room;
+    }
+    char *name_copy = strdup(name), *value_copy = strdup(value);
+    if (!name_copy || !value_copy) {
+        free(name_copy);
+        free(value_copy);
+        return no_memory(e);
+    }
+    u->labels[u->label_count++] = (struct message_label){.name = name_copy, .value = value_copy};
+    u->label_bytes += bytes;
+    return PROFD_OK;
+}
+
+void profd_upload_set_window(struct profd_upload *u, uint64_t start, uint64_t end)
+{
+    u->start = start;
+    u->end = end;
+}
+
+void profd_upload_set_inexact(struct profd_upload *u, uint32_t bits)
+{
+    u->inexact = bits;
+}
+
+void profd_upload_set_processes_started(struct profd_upload *u, uint32_t n)
+{
+    u->processes_started = n;
+}
+
+static enum profd_status bins_reserve(struct profd_upload *u, size_t more, struct profd_error *e)
+{
+    size_t need = (size_t)u->counts.bin_count + more;
+    if (need > LIMIT_BINS) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
+    }
+    if (need > u->bin_room) {
+        size_t room = room_for(u->bin_room, need);
+        if (!array_grow(&u->counts.bin_index, room, sizeof(uint32_t)) ||
+            !array_grow(&u->counts.bin_ticks, room, sizeof(uint64_t))) {
+            return no_memory(e);
+        }
+        u->bin_room = room;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status histogram_check(const struct profd_upload *u, const struct profd_histogram *h,
+                                         struct profd_error *e)
+{
+    if (h->build >= u->build_count) {
+        return profd_error_set(e, PROFD_REFUSED, "a histogram of build number %" PRIu32 "; the upload has %" PRIu32,
+                               h->build, u->build_count);
+    }
+    if (h->low >= h->high || h->bins == 0 || h->bins > LIMIT_HISTOGRAM_BINS) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a histogram has %" PRIu32 " bins over 0x%" PRIx64 "–0x%" PRIx64
+                               "; it needs 1 to %u and a low end below the high one",
+                               h->bins, h->low, h->high, LIMIT_HISTOGRAM_BINS);
+    }
+    if (h->rate == 0 || h->rate > LIMIT_RATE) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a histogram's rate is %" PRIu32 " ticks per second; it must be 1 to %u", h->rate,
+                               LIMIT_RATE);
+    }
+    for (uint32_t i = 0; i < h->used; i++) {
+        if (h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1])) {
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "bin %" PRIu32 " of a histogram: indexes ascend below %" PRIu32
+                                   " and ticks are not 0",
+                                   h->index[i], h->bins);
+        }
+    }
+    if (u->counts.histogram_count >= LIMIT_HISTOGRAMS) {
+        return profd_error_set(e, PROFD_REFUSED, "an upload has at most %u histograms", LIMIT_HISTOGRAMS);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status histogram_add(struct profd_upload *u, const struct profd_histogram *h,
+                                       const char dimension[16], char abbreviation, struct profd_error *e)
+{
+    enum profd_status status = histogram_check(u, h, e);
+    if (status == PROFD_OK) {
+        status = bins_reserve(u, h->used, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct counts *c = &u->counts;
+    if (c->histogram_count == u->histogram_room) {
+        size_t room = room_for(u->histogram_room, (size_t)c->histogram_count + 1);
+        if (!array_grow(&c->histograms, room, sizeof *c->histograms)) {
+            return no_memory(e);
+        }
+        u->histogram_room = room;
+    }
+    struct counts_histogram *to = &c->histograms[c->histogram_count];
+    *to = (struct counts_histogram){.build = h->build,
+                                    .bins = h->bins,
+                                    .low = h->low,
+                                    .high = h->high,
+                                    .rate = h->rate,
+                                    .abbreviation = abbreviation,
+                                    .first = c->bin_count,
+                                    .used = h->used};
+    memcpy(to->dimension, dimension, sizeof to->dimension);
+    if (h->used) {
+        memcpy(c->bin_index + c->bin_count, h->index, h->used * sizeof *h->index);
+        memcpy(c->bin_ticks + c->bin_count, h->ticks, h->used * sizeof *h->ticks);
+    }
+    c->bin_count += h->used;
+    c->histogram_count++;
+    return PROFD_OK;
+}
+
+enum profd_status profd_upload_add_histogram(struct profd_upload *u, const struct profd_histogram *h,
+                                             struct profd_error *e)
+{
+    static const char dimension[16] = "seconds";
+    return histogram_add(u, h, dimension, 's', e);
+}
+
+static enum profd_status arcs_reserve(struct profd_upload *u, size_t more, struct profd_error *e)
+{
+    struct counts *c = &u->counts;
+    size_t need = (size_t)c->arc_count + more;
+    if (need > LIMIT_ARCS) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload has %zu arcs; the limit is %u", need, LIMIT_ARCS);
+    }
+    if (need > u->arc_room) {
+        size_t room = room_for(u->arc_room, need);
+        if (!array_grow(&c->from_build, room, sizeof(uint32_t)) || !array_grow(&c->to_build, room, sizeof(uint32_t)) ||
+            !array_grow(&c->from, room, sizeof(uint64_t)) || !array_grow(&c->to, room, sizeof(uint64_t)) ||
+            !array_grow(&c->calls, room, sizeof(uint64_t))) {
+            return no_memory(e);
+        }
+        u->arc_room = room;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct profd_arc *arc, struct profd_error *e)
+{
+    const uint32_t ends[2] = {arc->from_build, arc->to_build};
+    for (size_t i = 0; i < 2; i++) {
+        if (ends[i] != PROFD_NOWHERE && ends[i] >= u->build_count) {
+            return profd_error_set(e, PROFD_REFUSED, "an arc of build number %" PRIu32 "; the upload has %" PRIu32,
+                                   ends[i], u->build_count);
+        }
+    }
+    enum profd_status status = arcs_reserve(u, 1, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct counts *c = &u->counts;
+    uint32_t i = c->arc_count++;
+    c->from_build[i] = arc->from_build;
+    c->to_build[i] = arc->to_build;
+    c->from[i] = arc->from;
+    c->to[i] = arc->to;
+    c->calls[i] = arc->calls;
+    return PROFD_OK;
+}
+
+enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
+        const struct counts_histogram *from = &c->histograms[i];
+        const struct profd_histogram h = {.build = from->build,
+                                          .bins = from->bins,
+                                          .rate = from->rate,
+                                          .used = from->used,
+                                          .low = from->low,
+                                          .high = from->high,
+                                          .index = c->bin_index + from->first,
+                                          .ticks = c->bin_ticks + from->first};
+        status = histogram_add(u, &h, from->dimension, from->abbreviation, e);
+    }
+    if (status == PROFD_OK) {
+        status = arcs_reserve(u, c->arc_count, e);
+    }
+    for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
+        const struct profd_arc arc = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i]};
+        status = profd_upload_add_arc(u, &arc, e);
+    }
+    return status;
+}
+
+enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
+                                struct profd_error *e)
+{
+    if (u->build_count == 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload names no build");
+    }
+    char host[IDENTITY_HOST_SIZE];
+    identity_host(host);
+    uint8_t *counts = NULL;
+    size_t counts_size = 0;
+    enum profd_status status = counts_encode(&u->counts, &counts, &counts_size, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct message m = {.type = FRAME_UPLOAD};
+    m.as.upload = (struct message_upload){.sender = {id->sender, PROFD_SENDER_SIZE},
+                                          .sequence = id->sequence,
+                                          .start = u->start,
+                                          .end = u->end,
+                                          .program = 0,
+                                          .build_count = u->build_count,
+                                          .builds = u->builds,
+                                          .label_count = u->label_count,
+                                          .labels = u->labels,
+                                          .counts = {counts, counts_size},
+                                          .inexact = u->inexact,
+                                          .processes_started = u->processes_started,
+                                          .host = host};
+    status = message_encode(&m, 0, 0, frame, size, e);
+    free(counts);
+    return status;
+}
+
+uint32_t profd_upload_build_count(const struct profd_upload *u)
+{
+    return u->build_count;
+}
+
+const char *profd_upload_build_id(const struct profd_upload *u, uint32_t index)
+{
+    return u->builds[index].build_id;
+}
+
+const char *profd_upload_build_name(const struct profd_upload *u, uint32_t index)
+{
+    return u->builds[index].name;
+}

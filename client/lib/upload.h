@@ -1,0 +1,15 @@
+/* The inside of struct profd_upload, for the rest of the library. */
+#ifndef PROFD_CLIENT_UPLOAD_H
+#define PROFD_CLIENT_UPLOAD_H
+
+#include "profd.h"
+#include "proto/counts.h"
+
+/* Appends all of c, whose build indices are those of u. */
+enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e);
+
+/* The whole UPLOAD frame with tag 0, in a new block that the caller frees. The host is this machine's id. */
+enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
+                                struct profd_error *e);
+
+#endif

@@ -1,0 +1,91 @@
+#include "profctl/profctl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profctl/profctl_progress.h"
+#include "profctl/terminal.h"
+
+int profctl_alternative(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    int index = 0;
+    for (const char *at = list; *at; index++) {
+        size_t size = strcspn(at, "|");
+        if (size == n && memcmp(at, word, n) == 0) {
+            return index;
+        }
+        at += size + (at[size] == '|');
+    }
+    return -1;
+}
+
+const char *profctl_value(const struct profctl_call *call, const char *option)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < call->given_count; i++) {
+        if (strcmp(call->given[i].option->name, option) == 0) {
+            value = call->given[i].value;
+        }
+    }
+    return value;
+}
+
+enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,
+                                 struct profd_error *e)
+{
+    for (size_t i = call->given_count; i-- > 0;) {
+        const struct profctl_given *g = &call->given[i];
+        if (strcmp(g->option->name, option) != 0) {
+            continue;
+        }
+        int index = profctl_alternative(g->option->argument, g->value);
+        if (index < 0) {
+            return profd_error_set(e, PROFD_USAGE, "%s: --%s must be one of %s, not \"%s\"", call->verb->name, option,
+                                   g->option->argument, g->value);
+        }
+        *out = (size_t)index;
+        return PROFD_OK;
+    }
+    *out = 0;
+    return PROFD_OK;
+}
+
+void profctl_clean(const char *text, char *out, size_t size)
+{
+    struct terminal_filter f = {.one_line = true};
+    char piece[TERMINAL_ROOM(1)];
+    size_t written = 0;
+    for (bool more = true; more; text++) {
+        more = *text != '\0';
+        size_t n = terminal_filter_run(&f, text, more, piece);
+        if (written + n >= size) {
+            break;
+        }
+        memcpy(out + written, piece, n);
+        written += n;
+    }
+    out[written] = '\0';
+}
+
+void profctl_complain(const char *format, ...)
+{
+    char text[2048], clean[2048];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    profctl_clean(text, clean, sizeof clean);
+    progress_make_room();
+    (void)fprintf(stderr, "profctl: %s\n", clean);
+}
+
+struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms)
+{
+    return (struct profd_options){.server = call->server,
+                                  .token_file = call->token_file,
+                                  .name = "profctl " PROFD_VERSION,
+                                  .connect_ms = 20000,
+                                  .answer_ms = answer_ms};
+}

@@ -1,0 +1,68 @@
+/* Shared by the verbs of profctl: the description of a verb, and its arguments. */
+#ifndef PROFD_CLIENT_PROFCTL_H
+#define PROFD_CLIENT_PROFCTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "profd.h"
+
+struct profctl_option {
+    const char *name;     /* "since" of --since */
+    char letter;          /* 'l' of -l; 0 if none */
+    const char *argument; /* "T", or all its values as "self|total"; NULL if it takes none */
+    const char *help;
+};
+
+struct profctl_given {
+    const struct profctl_option *option;
+    const char *value; /* "" for an option without argument */
+};
+
+struct profctl_call {
+    const struct profctl_verb *verb;
+    const char *server; /* NULL: the default */
+    const char *token_file;
+    bool json;
+    struct profctl_given *given; /* the verb's own options, in order */
+    size_t given_count;
+    char **arguments;
+    size_t argument_count;
+    char *server_text;                       /* owned */
+    const struct profctl_verb *const *verbs; /* all, in the order of the help */
+    size_t verb_count;
+};
+
+struct profctl_verb {
+    const char *name, *arguments, *summary;
+    const char *details; /* paragraphs for --help; "" if none */
+    const struct profctl_option *options;
+    size_t option_count;
+    size_t arguments_least, arguments_most;
+    /* Runs the verb; the status becomes the exit status. The sentence is in *e. */
+    enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
+    /* Replaces run and all members above except name and summary: parses its arguments and reports errors itself.
+     * Returns the exit status. program is the prefix of its messages. */
+    int (*run_alone)(const char *program, int argc, char **argv);
+};
+
+extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
+    verb_status, verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
+    verb_open, verb_run_command, verb_ps, verb_pause, verb_resume;
+
+/* The last value of an option, NULL if it was not given. */
+const char *profctl_value(const struct profctl_call *call, const char *option);
+/* The number of a word among those of a list "self|total|calls"; −1 if it is none of them. */
+int profctl_alternative(const char *list, const char *word);
+/* The number of the given value of an option among its alternatives; 0 if it was not given. USAGE if it is none of
+ * them. */
+enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,
+                                 struct profd_error *e);
+/* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
+void profctl_clean(const char *text, char *out, size_t size);
+/* "profctl: sentence" on stderr, control characters replaced. */
+void profctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Connection options for this call; answers may take answer_ms. */
+struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms);
+
+#endif

@@ -1,0 +1,108 @@
+#include "profctl/profctl_build.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_rows.h"
+
+#define ID_SIZE 160
+#define PREFIX_LEAST 4
+#define LISTED_MOST 4 /* builds in a sentence */
+
+static bool is_prefix(const char *text)
+{
+    return strncmp(text, "sha256-", 7) == 0 ||
+           (strlen(text) >= PREFIX_LEAST && text[strspn(text, "0123456789abcdefABCDEF")] == '\0');
+}
+
+static bool row_has_name(const struct rows *builds, size_t i, const char *name)
+{
+    const char *path = rows_text(builds, i, "name"), *slash = strrchr(path, '/');
+    return rows_flag(builds, i, "is_program") && strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+/* "5559b53474f7 (version 1.2, last seen 2026-11-22T16:35:09Z)" */
+static void row_describe(struct profd_conn *conn, const struct rows *builds, size_t i, char *out, size_t size)
+{
+    struct ask_target target;
+    struct rows *versions = NULL;
+    const char *id = rows_text(builds, i, "build_id");
+    ask_target_init(&target, "/api/v1/labels/{}/values", "version");
+    ask_target_add(&target, "build_id", id);
+    bool known = rows_read(conn, &target, &versions, NULL) == PROFD_OK && rows_count(versions) > 0;
+    (void)snprintf(out, size, "%.12s (%s%.40s%s%slast seen %.19sZ)", id, known ? "version " : "",
+                   known ? rows_text(versions, 0, "value") : "", known && rows_count(versions) > 1 ? " and others" : "",
+                   known ? ", " : "", rows_text(builds, i, "last_seen"));
+    rows_free(versions);
+}
+
+static enum profd_status list_builds(struct profd_conn *conn, const struct rows *builds, const char *name, size_t count,
+                                     struct profd_error *e)
+{
+    char list[sizeof e->sentence] = "", one[128];
+    size_t used = 0, listed = 0;
+    for (size_t i = 0; i < rows_count(builds) && listed < LISTED_MOST; i++) {
+        if (!row_has_name(builds, i, name)) {
+            continue;
+        }
+        row_describe(conn, builds, i, one, sizeof one);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", listed ? ", " : "", one);
+        listed++;
+    }
+    if (count > listed) {
+        (void)snprintf(list + used, sizeof list - used, ", %zu more", count - listed);
+    }
+    return profd_error_set(e, PROFD_AMBIGUOUS, "\"%.40s\" is the name of %zu builds; choose one by its build-id: %s",
+                           name, count, list);
+}
+
+static enum profd_status find_name(struct profd_conn *conn, const char *name, char id[ID_SIZE], struct profd_error *e)
+{
+    struct ask_target target;
+    struct rows *builds = NULL;
+    size_t count = 0;
+    ask_target_init(&target, "/api/v1/builds", NULL);
+    ask_target_add(&target, "limit", "1000");
+    enum profd_status status = rows_read(conn, &target, &builds, e);
+    if (status == PROFD_OK) {
+        status = rows_sort(builds, "last_seen", true, e);
+    }
+    for (size_t i = 0; status == PROFD_OK && i < rows_count(builds); i++) {
+        if (row_has_name(builds, i, name) && count++ == 0) {
+            (void)snprintf(id, ID_SIZE, "%s", rows_text(builds, i, "build_id"));
+        }
+    }
+    if (count > 1) {
+        status = list_builds(conn, builds, name, count, e);
+    }
+    rows_free(builds);
+    return status;
+}
+
+enum profd_status build_find(const struct profctl_call *call, const char *argument, char id[ID_SIZE],
+                             struct profd_error *e)
+{
+    struct stat s;
+    struct profd_conn *conn;
+    if (strchr(argument, '/') || (stat(argument, &s) == 0 && S_ISREG(s.st_mode))) {
+        return profd_executable_read_id(argument, id, ID_SIZE, e);
+    }
+    size_t n = strlen(argument);
+    if (n == 0 || n >= ID_SIZE) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is neither a build-id, nor the name of a program, nor a file",
+                               argument);
+    }
+    memcpy(id, argument, n + 1);
+    if (is_prefix(argument)) {
+        return PROFD_OK;
+    }
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    enum profd_status status = profd_conn_open(&o, &conn, e);
+    if (status == PROFD_OK) {
+        status = find_name(conn, argument, id, e);
+        profd_conn_close(conn);
+    }
+    return status;
+}

@@ -1,0 +1,234 @@
+#include "profctl/profctl_paint.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "profctl/profctl_show.h"
+
+#define KEY_COLUMNS 10 /* of the heading: "Not called" */
+#define NAME_LEAST 24  /* columns that a name keeps, however narrow the terminal is */
+
+void paint_init(struct paint *p, const struct look *look)
+{
+    *p = (struct paint){.look = look};
+}
+
+/* Columns of the character at text, and its bytes. Ranges by Unicode's East Asian Width (W, F) and combining marks. */
+static unsigned character_columns(const char *text, size_t n, size_t *bytes)
+{
+    static const struct {
+        unsigned low, high, columns;
+    } ranges[] = {
+        {0x300, 0x36f, 0},     {0x1100, 0x115f, 2},   {0x200b, 0x200d, 0},   {0x2060, 0x2064, 0}, {0x20d0, 0x20ff, 0},
+        {0x2e80, 0x303e, 2},   {0x3041, 0xa4cf, 2},   {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2}, {0xfe00, 0xfe0f, 0},
+        {0xfe20, 0xfe2f, 0},   {0xfe30, 0xfe6f, 2},   {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2}, {0x1f300, 0x1f64f, 2},
+        {0x1f900, 0x1f9ff, 2}, {0x20000, 0x3fffd, 2}, {0xe0100, 0xe01ef, 0},
+    };
+    unsigned char first = (unsigned char)text[0];
+    size_t size = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    size = size <= n ? size : n;
+    unsigned code = size == 1 ? first : first & (0x7fu >> size);
+    for (size_t i = 1; i < size; i++) {
+        code = code << 6 | ((unsigned char)text[i] & 0x3f);
+    }
+    *bytes = size;
+    for (size_t i = 0; code >= 0x300 && i < sizeof ranges / sizeof ranges[0]; i++) {
+        if (code >= ranges[i].low && code <= ranges[i].high) {
+            return ranges[i].columns;
+        }
+    }
+    return 1;
+}
+
+static size_t text_columns(const char *text, size_t n)
+{
+    size_t columns = 0, bytes;
+    for (size_t i = 0; i < n; i += bytes) {
+        columns += character_columns(text + i, n - i, &bytes);
+    }
+    return columns;
+}
+
+/* The number of leading bytes of text that fit that many columns. */
+static size_t bytes_of_columns(const char *text, size_t n, size_t columns)
+{
+    size_t i = 0, used = 0, bytes;
+    while (i < n && (used += character_columns(text + i, n - i, &bytes)) <= columns) {
+        i += bytes;
+    }
+    return i;
+}
+
+/* The line, with the middle of its name cut out where it is wider than the terminal. */
+static void line_write(const struct paint *p, FILE *out)
+{
+    size_t columns = p->look->columns, at = p->name_column, width = text_columns(p->line, p->size);
+    if (columns == 0 || width <= columns || at == 0 || p->part == PAINT_HEADING || p->size <= at) {
+        (void)fwrite(p->line, 1, p->size, out);
+        return;
+    }
+    size_t room = columns > at + NAME_LEAST ? columns - at : NAME_LEAST, dots = p->look->dots[0] == '.' ? 3 : 1;
+    size_t name = width - at;
+    if (name <= room) {
+        (void)fwrite(p->line, 1, p->size, out);
+        return;
+    }
+    size_t last = (room - dots) / 2, head = at + bytes_of_columns(p->line + at, p->size - at, room - dots - last);
+    size_t tail = at + bytes_of_columns(p->line + at, p->size - at, name - last);
+    size_t bytes;
+    while (tail < p->size && text_columns(p->line + tail, p->size - tail) > last) { /* a wide character at the cut */
+        (void)character_columns(p->line + tail, p->size - tail, &bytes);
+        tail += bytes;
+    }
+    (void)fwrite(p->line, 1, head, out);
+    (void)fputs(p->look->dots, out);
+    (void)fwrite(p->line + tail, 1, p->size - tail, out);
+}
+
+/* Parses a number with a decimal point; false if there is none. */
+static bool take_number(const char **text, double *out)
+{
+    const char *p = *text + strspn(*text, " ");
+    size_t n = strspn(p, "0123456789.");
+    if (n == 0 || (p[n] != ' ' && p[n] != '\0') || !memchr(p, '.', n)) {
+        return false;
+    }
+    *out = strtod(p, NULL);
+    *text = p + n;
+    return true;
+}
+
+static const char *heading_style(struct paint *p, size_t *key)
+{
+    static const char total[] = "Total     ", exact[] = "Exact     no";
+    if (strncmp(p->line, total, sizeof total - 1) == 0) {
+        p->total = strtod(p->line + sizeof total - 1, NULL);
+    }
+    *key = p->size < KEY_COLUMNS ? p->size : KEY_COLUMNS;
+    while (*key > 0 && p->line[*key - 1] == ' ') {
+        --*key;
+    }
+    if (*key == p->size || p->line[0] == ' ') {
+        *key = 0;
+        return "";
+    }
+    return strncmp(p->line, exact, sizeof exact - 1) == 0 ? look_heat(p->look, 100) : "\033[1m";
+}
+
+/* Style of a whole line of the tables; "" for none. */
+static const char *table_style(const struct paint *p)
+{
+    double percent = 0, children = 0;
+    const char *text = p->line;
+    if (text[0] == '-') {
+        return "\033[2m";
+    }
+    if (p->part == PAINT_GRAPH && text[0] == '[') {
+        text += strcspn(text, "]");
+        text += *text == ']';
+        if (!take_number(&text, &percent)) {
+            return "\033[1m";
+        }
+        return percent >= 1 ? look_heat(p->look, percent) : "\033[1m";
+    }
+    if (!take_number(&text, &percent)) {
+        return "";
+    }
+    if (p->part == PAINT_GRAPH) { /* a caller or callee: its self and children of everything */
+        if (!take_number(&text, &children) || !(p->total > 0)) {
+            return "";
+        }
+        percent = 100 * (percent + children) / p->total;
+        percent = percent < 24 ? percent : 24; /* bold is the entry's own line */
+    }
+    return look_heat(p->look, percent);
+}
+
+/* Titles and headers; NULL for other lines. */
+static const char *title_style(struct paint *p)
+{
+    const char *text = p->line + strspn(p->line, "\t");
+    bool flat = strcmp(text, "Flat profile:") == 0;
+    if (flat || strcmp(text, "Call graph") == 0) {
+        p->part = flat ? PAINT_FLAT : PAINT_GRAPH;
+        p->name_column = 0;
+        return "\033[1m";
+    }
+    if (p->part != PAINT_HEADING && p->name_column == 0 && p->size > 5 && strcmp(p->line + p->size - 5, " name") == 0) {
+        p->name_column = p->size - 4;
+        return "\033[1m";
+    }
+    return p->part != PAINT_HEADING && p->name_column == 0 ? "\033[1m" : NULL; /* the header's first line */
+}
+
+/* How long ago the counts of live processes were read. Here, because the daemon's text may be kept. */
+static void line_add_age(struct paint *p)
+{
+    static const char live[] = "Live      as of ";
+    char age[40], rest[256];
+    const char *end = strncmp(p->line, live, sizeof live - 1) == 0 ? strstr(p->line, ": ") : NULL;
+    if (end != NULL && strlen(end) < sizeof rest) {
+        show_age_of(p->line + sizeof live - 1, (int64_t)time(NULL), age, sizeof age);
+        (void)snprintf(rest, sizeof rest, "%s", end);
+        p->size = (size_t)(end - p->line);
+        p->size += (size_t)snprintf(p->line + p->size, sizeof p->line - p->size, " (%s)%s", age, rest);
+    }
+}
+
+static void line_paint(struct paint *p, FILE *out)
+{
+    size_t key = 0;
+    p->line[p->size] = '\0';
+    if (p->part == PAINT_HEADING) {
+        line_add_age(p);
+    }
+    const char *style = p->size > 0 ? title_style(p) : "";
+    if (!style) {
+        style = p->part == PAINT_HEADING ? heading_style(p, &key) : table_style(p);
+    }
+    if (!p->look->colour || !style[0]) {
+        line_write(p, out);
+    } else if (key) {
+        (void)fprintf(out, "%s%.*s\033[0m%s", style, (int)key, p->line, p->line + key);
+    } else {
+        (void)fputs(style, out);
+        line_write(p, out);
+        (void)fputs("\033[0m", out);
+    }
+    p->size = 0;
+}
+
+void paint_run(struct paint *p, const char *text, size_t n, FILE *out)
+{
+    while (n > 0) {
+        const char *newline = memchr(text, '\n', n);
+        size_t take = newline ? (size_t)(newline - text) : n;
+        if (p->passing || take >= sizeof p->line - p->size) { /* no line of a report is so long */
+            (void)fwrite(p->line, 1, p->size, out);
+            (void)fwrite(text, 1, take, out);
+            p->size = 0;
+            p->passing = true;
+        } else {
+            memcpy(p->line + p->size, text, take);
+            p->size += take;
+        }
+        if (newline) {
+            if (!p->passing) {
+                line_paint(p, out);
+            }
+            (void)putc('\n', out);
+            p->passing = false;
+            take++;
+        }
+        text += take;
+        n -= take;
+    }
+}
+
+void paint_end(struct paint *p, FILE *out)
+{
+    if (p->size > 0) {
+        line_paint(p, out);
+    }
+}

@@ -1,0 +1,176 @@
+#include "profctl/profctl_parse.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profctl/profctl_examples.h"
+
+enum { COMMON_SOCKET, COMMON_SERVER, COMMON_TOKEN, COMMON_JSON, COMMON_HELP, COMMON_COUNT };
+
+static const struct profctl_option common[COMMON_COUNT] = {
+    [COMMON_SOCKET] = {"socket", 0, "PATH", "the daemon's Unix socket"},
+    [COMMON_SERVER] = {"server", 0, "URL", "unix:/PATH, or http://127.0.0.1:PORT (no uploads)"},
+    [COMMON_TOKEN] = {"token-file", 0, "FILE", "bearer token for http"},
+    [COMMON_JSON] = {"json", 0, NULL, "JSON on stdout"},
+    [COMMON_HELP] = {"help", 'h', NULL, "print this text"},
+};
+
+#define OPTIONS_MAX 32
+#define HELP_COLUMN 29 /* where the texts of options begin */
+
+const struct profctl_option *profctl_common_options(size_t *n)
+{
+    *n = COMMON_COUNT;
+    return common;
+}
+
+/* Builds getopt's tables from the verb's; option i of the verb, then the common ones, has the value 256 + i. */
+static void tables_fill(const struct profctl_verb *verb, struct option longs[OPTIONS_MAX + 1],
+                        char letters[3 * OPTIONS_MAX])
+{
+    size_t n = verb->option_count + COMMON_COUNT, at = 0;
+    letters[at++] = ':'; /* a missing argument is distinguished */
+    for (size_t i = 0; i < n && i < OPTIONS_MAX; i++) {
+        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+        longs[i] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, 256 + (int)i};
+        if (o->letter) {
+            letters[at++] = o->letter;
+            if (o->argument) {
+                letters[at++] = ':';
+            }
+        }
+    }
+    longs[n] = (struct option){NULL, 0, NULL, 0};
+    letters[at] = '\0';
+}
+
+static const struct profctl_option *option_find(const struct profctl_verb *verb, int value)
+{
+    for (size_t i = 0; i < verb->option_count + COMMON_COUNT; i++) {
+        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+        if (value == 256 + (int)i || (value < 256 && o->letter && value == o->letter)) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static enum profd_status server_take(struct profctl_call *call, const char *prefix, const char *value,
+                                     struct profd_error *e)
+{
+    if (call->server_text) {
+        return profd_error_set(e, PROFD_USAGE, "--socket and --server: one of them, once");
+    }
+    size_t n = strlen(prefix) + strlen(value) + 1;
+    call->server_text = malloc(n);
+    if (!call->server_text) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+    }
+    (void)snprintf(call->server_text, n, "%s%s", prefix, value);
+    call->server = call->server_text;
+    return PROFD_OK;
+}
+
+static enum profd_status option_take(struct profctl_call *call, const struct profctl_option *o, const char *value,
+                                     bool *help, struct profd_error *e)
+{
+    if (o < common || o >= common + COMMON_COUNT) {
+        call->given[call->given_count++] = (struct profctl_given){o, value ? value : ""};
+        return PROFD_OK;
+    }
+    switch (o - common) {
+    case COMMON_SOCKET:
+        return server_take(call, "unix:", value, e);
+    case COMMON_SERVER:
+        return server_take(call, "", value, e);
+    case COMMON_TOKEN:
+        call->token_file = value;
+        break;
+    case COMMON_JSON:
+        call->json = true;
+        break;
+    default:
+        *help = true;
+        break;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status arguments_check(const struct profctl_call *call, struct profd_error *e)
+{
+    const struct profctl_verb *v = call->verb;
+    if (call->argument_count < v->arguments_least) {
+        return profd_error_set(e, PROFD_USAGE, "%s: usage: profctl %s %s", v->name, v->name, v->arguments);
+    }
+    if (call->argument_count > v->arguments_most) {
+        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s %s", v->name,
+                               call->arguments[v->arguments_most], v->name, v->arguments);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
+                                bool *help, struct profd_error *e)
+{
+    struct option longs[OPTIONS_MAX + 1];
+    char letters[3 * OPTIONS_MAX];
+    *call = (struct profctl_call){.verb = verb};
+    call->given = calloc((size_t)argc + 1, sizeof *call->given);
+    if (!call->given) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+    }
+    tables_fill(verb, longs, letters);
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int value = getopt_long(argc, argv, letters, longs, NULL);
+        if (value == -1) {
+            break;
+        }
+        if (value == '?' || value == ':') {
+            const char *word = optind > 0 && optind <= argc && argv[optind - 1] ? argv[optind - 1] : "";
+            const char letter[3] = {'-', (char)optopt, '\0'};
+            bool by_letter = optopt > 0 && optopt < 256;
+            return profd_error_set(e, PROFD_USAGE, "%s: %s \"%s\"; see profctl %s --help", verb->name,
+                                   value == ':' ? "no value given for" : "unknown or ambiguous option",
+                                   by_letter ? letter : word, verb->name);
+        }
+        enum profd_status status = option_take(call, option_find(verb, value), optarg, help, e);
+        if (status != PROFD_OK || *help) {
+            return status;
+        }
+    }
+    call->arguments = argv + optind;
+    call->argument_count = (size_t)(argc - optind);
+    return arguments_check(call, e);
+}
+
+void profctl_parse_done(struct profctl_call *call)
+{
+    free(call->given);
+    free(call->server_text);
+}
+
+void profctl_print_options(const struct profctl_option *options, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct profctl_option *o = &options[i];
+        const char letter[] = {o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? ',' : ' ', '\0'};
+        int width = printf("  %s --%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        bool fits = width < HELP_COLUMN;
+        printf("%s%*s%s\n", fits ? "" : "\n", fits ? HELP_COLUMN - width : HELP_COLUMN, "", o->help);
+    }
+}
+
+void profctl_print_help(const struct profctl_verb *verb)
+{
+    printf("usage: profctl %s [options]%s%s\n\n%s.\n%s%s\noptions:\n", verb->name, verb->arguments[0] ? " " : "",
+           verb->arguments, verb->summary, verb->details[0] ? "\n" : "", verb->details);
+    profctl_print_options(verb->options, verb->option_count);
+    profctl_print_options(common, COMMON_COUNT);
+    if (examples_of(verb->name)[0]) {
+        printf("\nexamples:\n%s", examples_of(verb->name));
+    }
+}

@@ -1,0 +1,42 @@
+#include "profctl/profctl_show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+void show_age(int64_t then, int64_t now, char *out, size_t size)
+{
+    static const struct {
+        int64_t below, unit;
+        const char *name;
+    } steps[] = {{120, 1, "s"}, {7200, 60, "min"}, {172800, 3600, "h"}, {INT64_MAX, 86400, "d"}};
+    int64_t age = now > then ? now - then : 0;
+    size_t i = 0;
+    while (age >= steps[i].below) {
+        i++;
+    }
+    (void)snprintf(out, size, "%" PRId64 " %s ago", age / steps[i].unit, steps[i].name);
+}
+
+void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size)
+{
+    struct tm t = {.tm_sec = 0};
+    if (strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &t) == NULL) {
+        (void)snprintf(out, size, "-");
+        return;
+    }
+    show_age((int64_t)timegm(&t), now, out, size);
+}
+
+void show_bytes(uint64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    size_t i = 0;
+    while (value >= 1000 && i + 1 < sizeof units / sizeof units[0]) {
+        value /= 1000;
+        i++;
+    }
+    (void)snprintf(out, size, "%.*f %s", i ? 1 : 0, value, units[i]);
+}

@@ -1,0 +1,43 @@
+/* The connection of profctl run to the daemon, beside the collector's: sends executables, and at the end waits until
+ * all counts are stored. */
+#ifndef PROFD_CLIENT_RUN_DELIVERY_H
+#define PROFD_CLIENT_RUN_DELIVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profd.h"
+
+struct run_delivery {
+    struct profd_conn *conn;      /* NULL: there is no daemon */
+    int64_t started;              /* seconds since 1970 */
+    uint64_t run, refused_before; /* as stated by the daemon when the command started (struct message_welcome) */
+    size_t names;                 /* executables whose names the daemon had not, and has now been sent */
+    size_t refused;               /* of the latest of these, those that it has not stored */
+    struct profd_error why;       /* of the first of them, with its path */
+};
+
+/* Connects to the daemon that the collector will find ($PROFD_SOCKET or the default), within 200 ms. Fails as
+ * profd_conn_open. */
+enum profd_status run_delivery_open(struct run_delivery *d, struct profd_error *e);
+
+#define RUN_PATH_SIZE 4096
+/* The file that execvp() runs for a name. False: there is none. */
+bool run_delivery_find_command(const char *name, char out[RUN_PATH_SIZE]);
+
+/* Sends this executable, unless the daemon has its names already; does not wait for it to be
+ * parsed. Scripts, files without names and what cannot be read are passed over: run_delivery_finish looks again. */
+void run_delivery_send_command(struct run_delivery *d, const char *path);
+
+/* After the command: waits at most wait_ms until everything that ended processes counted is durable, and for the names
+ * of builds that were seen meanwhile and whose files are still where they were. A daemon that was started again in
+ * between is asked anew. TIMEOUT, UNAVAILABLE, or what the daemon says; UNAVAILABLE, too, if the daemon cannot know
+ * whether it has all counts: it was started again, or did not accept a process or a connection of this user, since
+ * run_delivery_open. OK does not vouch for a process that found the daemon's queue of new connections full. */
+enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, struct profd_error *e);
+
+/* Closes. */
+void run_delivery_close(struct run_delivery *d);
+
+#endif

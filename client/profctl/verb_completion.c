@@ -1,0 +1,237 @@
+/* profctl completion: scripts for shells, made from the same tables that parse the command line. */
+#include <stdio.h>
+#include <string.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_complete.h"
+#include "profctl/profctl_parse.h"
+
+/* The i-th option of a verb, then the common ones, if it takes them; NULL at the end. */
+static const struct profctl_option *option_at(const struct profctl_verb *v, size_t i)
+{
+    size_t n;
+    const struct profctl_option *common = profctl_common_options(&n);
+    n = v->run_alone ? 0 : n;
+    return i < v->option_count ? &v->options[i] : i - v->option_count < n ? &common[i - v->option_count] : NULL;
+}
+
+/* Words of a list "a|b|c", with blanks between. */
+static void print_words(const char *list)
+{
+    for (; *list; list++) {
+        putchar(*list == '|' ? ' ' : *list);
+    }
+}
+
+static void bash_option_values(const struct profctl_verb *v)
+{
+    const struct profctl_option *o;
+    for (size_t i = 0; (o = option_at(v, i)) != NULL; i++) {
+        if (!o->argument) {
+            continue;
+        }
+        const char *words = "";
+        enum complete_kind kind = complete_option(o, &words);
+        printf("        %s:--%s", v->name, o->name);
+        if (o->letter) {
+            printf("|%s:-%c", v->name, o->letter);
+        }
+        if (kind == COMPLETE_FILES) {
+            printf(") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+        } else if (kind == COMPLETE_LABELS) {
+            printf(") _profctl_label; return ;;\n");
+        } else {
+            printf(") COMPREPLY=($(compgen -W '");
+            print_words(words);
+            printf("' -- \"$word\")); return ;;\n");
+        }
+    }
+}
+
+static void bash_verb(const struct profctl_verb *v)
+{
+    const struct profctl_option *o;
+    printf("        %s) [[ $word == -* ]] && COMPREPLY=($(compgen -W '", v->name);
+    for (size_t i = 0; (o = option_at(v, i)) != NULL; i++) {
+        printf("%s--%s", i ? " " : "", o->name);
+    }
+    printf("' -- \"$word\"))%s ;;\n",
+           complete_takes_build(v) ? " || COMPREPLY=($(compgen -W \"$(_profctl_builds)\" -- \"$word\"))" : "");
+}
+
+static void bash_print(const struct profctl_verb *const *verbs, size_t n)
+{
+    printf("# bash completion for profctl: source it, or put it below bash-completion's folder.\n"
+           "_profctl_builds() { profctl completion builds 2>/dev/null | cut -f 1; }\n"
+           /* '=' ends a word in bash: name=value arrives as three of them */
+           "_profctl_label() {\n"
+           "    local have=\n"
+           "    if [[ $word == = ]]; then have=$before=; word=; elif [[ $before == = ]]; then "
+           "have=${COMP_WORDS[COMP_CWORD-2]}=; fi\n"
+           "    if [[ $have ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$(profctl completion labels 2>/dev/null | sed -n \"s|^$have||p\")\" -- "
+           "\"$word\"))\n"
+           "    else\n"
+           "        COMPREPLY=($(compgen -S = -W \"$(profctl completion labels 2>/dev/null | cut -d = -f 1 | sort "
+           "-u)\" -- \"$word\"))\n"
+           "        type compopt >/dev/null 2>&1 && compopt -o nospace 2>/dev/null\n"
+           "    fi\n}\n"
+           "_profctl() {\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} option\n"
+           "    COMPREPLY=()\n"
+           "    option=$before\n"
+           "    if [[ $word == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n"
+           "    elif [[ $before == = ]]; then option=${COMP_WORDS[COMP_CWORD-3]}; fi\n"
+           "    [[ $word == = && $before == --* ]] && { option=$before; word=; }\n"
+           "    [[ $before == = && ${COMP_WORDS[COMP_CWORD-2]} == --* ]] && option=${COMP_WORDS[COMP_CWORD-2]}\n"
+           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
+    for (size_t i = 0; i < n; i++) {
+        printf("%s ", verbs[i]->name);
+    }
+    printf("help version' -- \"$word\")); return\n    fi\n    case $verb:$option in\n");
+    for (size_t i = 0; i < n; i++) {
+        bash_option_values(verbs[i]);
+    }
+    printf("    esac\n    case $verb in\n");
+    for (size_t i = 0; i < n; i++) {
+        bash_verb(verbs[i]);
+    }
+    printf("    esac\n}\ncomplete -o default -F _profctl profctl\n");
+}
+
+/* Text between single quotes of zsh and fish, where brackets and colons mean something to zsh. */
+static void print_quoted(const char *text, bool zsh)
+{
+    for (; *text; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", stdout);
+        } else if (zsh && strchr("[]:", *text)) {
+            printf("\\%c", *text);
+        } else {
+            putchar(*text);
+        }
+    }
+}
+
+static void zsh_option(const struct profctl_option *o)
+{
+    const char *words = "";
+    enum complete_kind kind = o->argument ? complete_option(o, &words) : COMPLETE_TEXT;
+    if (o->letter) {
+        printf("            '(-%c --%s)'{-%c,--%s}'[", o->letter, o->name, o->letter, o->name);
+    } else {
+        printf("            '--%s[", o->name);
+    }
+    print_quoted(o->help, true);
+    putchar(']');
+    if (o->argument) {
+        printf(":%s:", o->name);
+        if (kind == COMPLETE_FILES || kind == COMPLETE_LABELS) {
+            fputs(kind == COMPLETE_FILES ? "_files" : "_profctl_labels", stdout);
+        } else if (kind == COMPLETE_WORDS) {
+            putchar('(');
+            print_words(words);
+            putchar(')');
+        }
+    }
+    puts("' \\");
+}
+
+static void zsh_print(const struct profctl_verb *const *verbs, size_t n)
+{
+    const struct profctl_option *o;
+    printf("#compdef profctl\n"
+           "_profctl_builds() { local -a ids; ids=(${${(f)\"$(profctl completion builds 2>/dev/null)\"}/$'\\t'/:}); "
+           "_describe build ids; _files }\n"
+           "_profctl_labels() { local -a labels; labels=(${(f)\"$(profctl completion labels 2>/dev/null)\"}); compadd "
+           "-a labels }\n"
+           "_profctl() {\n    local -a verbs=(\n");
+    for (size_t i = 0; i < n; i++) {
+        printf("        '%s:", verbs[i]->name);
+        print_quoted(verbs[i]->summary, true);
+        puts("'");
+    }
+    printf("    )\n    if ((CURRENT == 2)); then _describe verb verbs; return; fi\n"
+           "    local verb=$words[2]\n    shift words; ((CURRENT--))\n    case $verb in\n");
+    for (size_t i = 0; i < n; i++) {
+        printf("        %s) _arguments -s \\\n", verbs[i]->name);
+        for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
+            zsh_option(o);
+        }
+        printf("            '*:argument:%s' ;;\n", complete_takes_build(verbs[i])  ? "_profctl_builds"
+                                                   : complete_takes_file(verbs[i]) ? "_files"
+                                                                                   : "");
+    }
+    printf("    esac\n}\n_profctl \"$@\"\n");
+}
+
+static void fish_option(const struct profctl_verb *v, const struct profctl_option *o)
+{
+    const char *words = "";
+    enum complete_kind kind = o->argument ? complete_option(o, &words) : COMPLETE_TEXT;
+    printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -l %s", v->name, o->name);
+    if (o->letter) {
+        printf(" -s %c", o->letter);
+    }
+    if (o->argument) {
+        printf(" -r%s", kind == COMPLETE_FILES ? " -F" : " -f");
+    }
+    if (kind == COMPLETE_WORDS) {
+        printf(" -a '");
+        print_words(words);
+        putchar('\'');
+    } else if (kind == COMPLETE_LABELS) {
+        printf(" -a '(profctl completion labels 2>/dev/null)'");
+    }
+    printf(" -d '");
+    print_quoted(o->help, false);
+    puts("'");
+}
+
+static void fish_print(const struct profctl_verb *const *verbs, size_t n)
+{
+    const struct profctl_option *o;
+    puts("# fish completion for profctl\n"
+         "function __profctl_builds; profctl completion builds 2>/dev/null; end");
+    for (size_t i = 0; i < n; i++) {
+        printf("complete -c profctl -n __fish_use_subcommand -f -a %s -d '", verbs[i]->name);
+        print_quoted(verbs[i]->summary, false);
+        puts("'");
+        if (complete_takes_build(verbs[i])) {
+            printf("complete -c profctl -n '__fish_seen_subcommand_from %s' -a '(__profctl_builds)'\n", verbs[i]->name);
+        }
+        for (size_t k = 0; (o = option_at(verbs[i], k)) != NULL; k++) {
+            fish_option(verbs[i], o);
+        }
+    }
+}
+
+static enum profd_status completion_run(const struct profctl_call *call, struct profd_error *e)
+{
+    static const struct {
+        const char *shell;
+        void (*print)(const struct profctl_verb *const *verbs, size_t n);
+    } shells[] = {{"bash", bash_print}, {"zsh", zsh_print}, {"fish", fish_print}};
+    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+        if (strcmp(shells[i].shell, call->arguments[0]) == 0) {
+            shells[i].print(call->verbs, call->verb_count);
+            return PROFD_OK;
+        }
+    }
+    if (complete_list(call, call->arguments[0])) { /* what the scripts themselves ask for */
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_USAGE, "completion: the shell must be bash, zsh or fish, not \"%s\"",
+                           call->arguments[0]);
+}
+
+const struct profctl_verb verb_completion = {
+    .name = "completion",
+    .arguments = "bash|zsh|fish",
+    .summary = "Print a completion script for a shell",
+    .details = "bash: source <(profctl completion bash); zsh: profctl completion zsh > _profctl in a folder of fpath;\n"
+               "fish: profctl completion fish | source.\n",
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = completion_run,
+};

@@ -1,0 +1,106 @@
+/* profctl delete: forgets a program's uploads. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_admin.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_build.h"
+#include "profctl/profctl_rows.h"
+
+static const struct profctl_option options[] = {
+    {"yes", 'y', NULL, "do not ask for confirmation"},
+};
+
+struct victim {
+    char id[160], name[256];
+    uint64_t uploads;
+};
+
+/* What the argument means now: what is asked about is what will be deleted. */
+static enum profd_status victim_find(const struct profctl_call *call, struct victim *v, struct profd_error *e)
+{
+    struct profd_conn *conn;
+    struct rows *build = NULL;
+    struct ask_target target;
+    char id[160];
+    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    if (status == PROFD_OK) {
+        status = profd_conn_open(&o, &conn, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    ask_target_init(&target, "/api/v1/builds/{}", id);
+    status = rows_read_object(conn, &target, &build, e);
+    if (status == PROFD_OK) {
+        (void)snprintf(v->id, sizeof v->id, "%s", rows_text(build, 0, "build_id"));
+        (void)snprintf(v->name, sizeof v->name, "%s", rows_text(build, 0, "name"));
+        v->uploads = rows_number(build, 0, "uploads");
+    }
+    rows_free(build);
+    profd_conn_close(conn);
+    return status;
+}
+
+static enum profd_status victim_confirm(const struct victim *v, struct profd_error *e)
+{
+    char line[16] = "";
+    if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "delete would remove %" PRIu64 " upload%s of %s permanently; confirm with --yes",
+                               v->uploads, v->uploads == 1 ? "" : "s", v->name);
+    }
+    (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " upload%s, permanently? [y/N] ", v->name, v->id, v->uploads,
+                  v->uploads == 1 ? "" : "s");
+    (void)fflush(stderr);
+    if (!fgets(line, sizeof line, stdin) || (strcmp(line, "y\n") != 0 && strcmp(line, "yes\n") != 0)) {
+        return profd_error_set(e, PROFD_USAGE, "nothing was deleted");
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status delete_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct victim v = {.uploads = 0};
+    struct rows *answer = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    enum profd_status status = victim_find(call, &v, e);
+    if (status == PROFD_OK && !profctl_value(call, "yes")) {
+        status = victim_confirm(&v, e);
+    }
+    if (status == PROFD_OK) {
+        const char *const arguments[] = {v.id};
+        status = admin_read(call, "delete", arguments, 1, "deleting", &text, &n, e);
+    }
+    if (status == PROFD_OK && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (status == PROFD_OK) {
+        status = rows_parse_object(text, n, &answer, e);
+        if (status == PROFD_OK) {
+            printf("deleted %s, build %s: uploads %" PRIu64 "\n", v.name, v.id, rows_number(answer, 0, "uploads"));
+        }
+        rows_free(answer);
+    }
+    free(text);
+    return status;
+}
+
+const struct profctl_verb verb_delete = {
+    .name = "delete",
+    .arguments = "BUILD|EXE",
+    .summary = "Delete every upload of a program",
+    .details = "Deletes all uploads of processes of this program, of all users, and the symbols that no other data "
+               "needs. The ids\nstay known, so a repeated upload is not counted. For root, the daemon's user and "
+               "members of its admin group.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = delete_run,
+};

@@ -1,0 +1,138 @@
+/* profctl groups: the uploads of a build by the values of labels, by time, or both. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_build.h"
+#include "profctl/profctl_options.h"
+#include "profctl/profctl_rows.h"
+
+#define LABELS_MAX 3 /* the daemon's limit, which it says itself when there are more */
+
+static const struct profctl_option options[] = {
+    {"by", 'b', "LABEL", "group by this label; up to three times"},
+    {"step", 0, "1m|5m|10m|15m|30m|1h|2h|3h|4h|6h|8h|12h|1d|7d", "also group by time"},
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    OPTION_SCOPE,
+    OPTION_DIMENSION,
+    OPTION_UID,
+};
+
+static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
+{
+    char id[160];
+    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    ask_target_init(t, "/api/v1/builds/{}/groups", id);
+    ask_target_add(t, "limit", "1000");
+    return ask_target_add_given(t, call, "step|since|until|scope|dimension|uid", e);
+}
+
+/* The labels that were asked for, as fields of a row. */
+static size_t find_fields(const struct profctl_call *call, char fields[LABELS_MAX][160])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < call->given_count && n < LABELS_MAX; i++) {
+        if (strcmp(call->given[i].option->name, "by") == 0) {
+            (void)snprintf(fields[n++], sizeof fields[0], "label_%.150s", call->given[i].value);
+        }
+    }
+    return n;
+}
+
+#define VALUE_MOST 40
+
+/* Width of the values of a label, so that columns are aligned. */
+static int find_width(const struct rows *r, const char *field)
+{
+    size_t width = strlen(field + strlen("label_"));
+    for (size_t i = 0; i < rows_count(r); i++) {
+        size_t n = strlen(rows_text(r, i, field));
+        width = n > width ? n : width;
+    }
+    return width < VALUE_MOST ? (int)width : VALUE_MOST;
+}
+
+static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths,
+                      bool steps)
+{
+    if (steps) {
+        printf("%-20s ", rows_text(r, i, "time"));
+    }
+    printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11.2f %14" PRIu64 " %-5s", rows_number(r, i, "uploads"),
+           rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), rows_real(r, i, "seconds"),
+           rows_number(r, i, "calls"), rows_flag(r, i, "exact") ? "yes" : "no");
+    for (size_t k = 0; k < labels; k++) {
+        const char *value = rows_text(r, i, fields[k]);
+        printf(" %-*s", k + 1 < labels ? widths[k] : 0, value[0] != '\0' ? value : "-");
+    }
+    printf("\n");
+}
+
+static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size_t labels, bool steps)
+{
+    int widths[LABELS_MAX] = {0};
+    if (rows_count(r) == 0) {
+        puts("no uploads");
+        return;
+    }
+    if (steps) {
+        printf("%-20s ", "TIME");
+    }
+    printf("%8s %9s %8s %11s %14s %-5s", "UPLOADS", "PROCESSES", "MACHINES", "SECONDS", "CALLS", "EXACT");
+    for (size_t k = 0; k < labels; k++) {
+        widths[k] = find_width(r, fields[k]);
+        printf(" %-*s", k + 1 < labels ? widths[k] : 0, fields[k] + strlen("label_"));
+    }
+    printf("\n");
+    for (size_t i = 0; i < rows_count(r); i++) {
+        row_print(r, i, fields, labels, widths, steps);
+    }
+}
+
+static enum profd_status groups_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_conn *conn;
+    struct rows *rows = NULL;
+    struct ask_target target;
+    char fields[LABELS_MAX][160];
+    if (!profctl_value(call, "by") && !profctl_value(call, "step")) {
+        return profd_error_set(e, PROFD_USAGE, "groups: --by LABEL or --step T is required");
+    }
+    enum profd_status status = make_target(call, &target, e);
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    if (status == PROFD_OK) {
+        status = profd_conn_open(&o, &conn, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = rows_read(conn, &target, &rows, e);
+    if (status == PROFD_OK && call->json) {
+        status = rows_print_json(rows, e);
+    } else if (status == PROFD_OK) {
+        table_print(rows, fields, find_fields(call, fields), profctl_value(call, "step") != NULL);
+    }
+    rows_free(rows);
+    profd_conn_close(conn);
+    return status;
+}
+
+const struct profctl_verb verb_groups = {
+    .name = "groups",
+    .arguments = "BUILD|EXE",
+    .summary = "Divide the uploads of a build by label or time",
+    .details = "BUILD is a build-id or at least its first four characters; EXE is an executable file.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = groups_run,
+};

@@ -1,0 +1,174 @@
+/* profctl report: the call graph of a build. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_build.h"
+#include "profctl/profctl_drawing.h"
+#include "profctl/profctl_look.h"
+#include "profctl/profctl_options.h"
+#include "profctl/profctl_output.h"
+#include "profctl/profctl_pager.h"
+#include "profctl/profctl_paint.h"
+#include "proto/report_format.h"
+
+#define OR_FORMAT(name, content_type, wants_report, lists_rows, functions) "|" #name
+
+static const struct profctl_option options[] = {
+    {"format", 'f', &(REPORT_FORMATS(OR_FORMAT) "|" DRAWING_FORMATS)[1], "output format (default text)"},
+    {"output", 'o', "FILE", "output file, which appears when it is complete"},
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    {"flat", 0, NULL, "print only the flat profile"},
+    {"graph", 0, NULL, "print only the call graph"},
+    {"focus", 0, "NAME", "print only entries with this in a function name"},
+    {"limit", 0, "N", "print only the first N functions"},
+    {"rows", 0, "N", "print at most N callers, callees and members each (default 100 with --limit, otherwise 0: all)"},
+    {"sort", 0, "index|self|total|calls", "order (default index; with --flat self)"},
+    OPTION_SCOPE,
+    {"static", 0, NULL, "also use calls found in the machine code but never executed when detecting cycles"},
+    OPTION_DIMENSION,
+    {"geometry", 0, "N", "for -f gprof: select one of several histograms"},
+    OPTION_UID,
+    OPTION_COLOR,
+    OPTION_NAMES,
+    OPTION_WIDE,
+    {"no-pager", 0, NULL, "do not use a pager"},
+};
+
+/* Options that are parameters of the same name. */
+#define PARAMETERS "since|until|focus|limit|rows|sort|scope|dimension|geometry|uid"
+
+static enum profd_status target_build(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
+{
+    char id[160];
+    const char *format = profctl_value(call, "format");
+    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (call->json && format && strcmp(format, "json") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "report: --json and -f %s exclude each other", format);
+    }
+    if (profctl_value(call, "flat") && profctl_value(call, "graph")) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "report: --flat and --graph exclude each other; omit both to print both");
+    }
+    ask_target_init(t, "/api/v1/builds/{}/report", id);
+    ask_target_add(t, "format", call->json ? "json" : drawing_is_format(format) ? "dot" : format ? format : "text");
+    ask_target_add(t, "view", profctl_value(call, "flat") ? "flat" : profctl_value(call, "graph") ? "graph" : NULL);
+    ask_target_add(t, "empty", "error");
+    ask_target_add(t, "static", profctl_value(call, "static") ? "1" : NULL);
+    bool text = !call->json && !profctl_value(call, "output") && (!format || strcmp(format, "text") == 0);
+    ask_target_add(t, "names", look_names(call, text && isatty(STDOUT_FILENO) == 1));
+    return ask_target_add_given(t, call, PARAMETERS, e);
+}
+
+/* Where the answer's bytes go. */
+struct shown {
+    struct output out;
+    struct look look;
+    struct paint paint;
+    struct drawing drawing;
+    const char *picture; /* svg, png or pdf; NULL where the answer itself is shown */
+};
+
+static enum profd_status piece_write(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                     struct profd_error *e)
+{
+    struct shown *s = context;
+    (void)answer;
+    return s->picture ? drawing_write(&s->drawing, bytes, n, e) : output_write(&s->out, bytes, n, e);
+}
+
+static bool is_binary(const char *format)
+{
+    return format && (strcmp(format, "pprof") == 0 || strcmp(format, "png") == 0 || strcmp(format, "pdf") == 0);
+}
+
+/* Colour, shortened names and a pager only for text on a terminal; a file and every other format is exactly the
+ * daemon's output. */
+static enum profd_status shown_open(const struct profctl_call *call, struct shown *s, struct profd_error *e)
+{
+    const char *format = call->json ? "json" : profctl_value(call, "format"), *path = profctl_value(call, "output");
+    enum profd_status status = look_choose(call, &s->look, e);
+    if (status == PROFD_OK && !path && s->look.terminal && is_binary(format)) {
+        status = profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
+    }
+    if (status == PROFD_OK && drawing_is_format(format)) {
+        s->picture = format;
+        status = drawing_open(&s->drawing, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = output_open(path, &s->out, e);
+    if (status == PROFD_OK && !path) {
+        bool text = !format || strcmp(format, "text") == 0;
+        paint_init(&s->paint, &s->look);
+        output_dress(&s->out, text && (s->look.colour || s->look.terminal) ? &s->paint : NULL,
+                     s->look.terminal && !profctl_value(call, "no-pager") ? pager_choose() : NULL);
+    } else if (status != PROFD_OK && s->picture) {
+        drawing_close(&s->drawing);
+    }
+    return status;
+}
+
+static enum profd_status shown_fill(struct shown *s, struct profd_conn *conn, const struct ask_target *target,
+                                    struct profd_error *e)
+{
+    enum profd_status status = ask_run(conn, target, piece_write, s, e);
+    if (status == PROFD_OK && s->picture) {
+        status = drawing_run(&s->drawing, s->picture, &s->out, e);
+    }
+    struct profd_error end = {""};
+    enum profd_status closed = output_close(&s->out, status == PROFD_OK, &end);
+    if (s->picture) {
+        drawing_close(&s->drawing);
+    }
+    if (closed != PROFD_OK && (status == PROFD_OK || s->out.left)) {
+        return profd_error_set(e, closed, "%s", end.sentence);
+    }
+    return s->out.left ? PROFD_OK : status; /* a pager that was left early has shown what was wanted */
+}
+
+static enum profd_status report_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct ask_target target;
+    struct profd_conn *conn = NULL;
+    enum profd_status status = target_build(call, &target, e);
+    struct shown *s = status == PROFD_OK ? calloc(1, sizeof *s) : NULL;
+    if (!s) {
+        return status != PROFD_OK ? status : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
+    }
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    status = profd_conn_open(&o, &conn, e);
+    if (status == PROFD_OK) {
+        status = shown_open(call, s, e);
+        if (status == PROFD_OK) {
+            status = shown_fill(s, conn, &target, e);
+        }
+        profd_conn_close(conn);
+    }
+    free(s);
+    return status;
+}
+
+const struct profctl_verb verb_report = {
+    .name = "report",
+    .arguments = "BUILD|EXE",
+    .summary = "Print the flat profile and call graph of a build",
+    .details = "BUILD is a build-id, at least its first four characters, or the name of a program; EXE is an "
+               "executable file (an\nargument with a / or that names a file). On a terminal lines are coloured by "
+               "their share, long names are shortened,\nand a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long "
+               "reports. svg, png and pdf are drawn by Graphviz.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = report_run,
+};

@@ -1,0 +1,366 @@
+/* profctl run: a command under the collector. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_examples.h"
+#include "profctl/profctl_parse.h"
+#include "profctl/run_delivery.h"
+#include "profctl/run_judge.h"
+#include "profctl/run_place.h"
+#include "proto/attach.h"
+
+static const struct profctl_option options[] = {
+    {"label", 'l', "K=V", "attach a label to everything the command counts; may be repeated"},
+    {"rate", 0, "HZ", "ticks per second of CPU time, 0 to 10000 (default 99)"},
+    {"clock", 0, "cpu|wall|off",
+     "cpu is the default; wall: also tick while waiting (waits may end early with EINTR); off: no timers"},
+    {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64)"},
+    {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
+    {"no-rewrite", 0, NULL, "leave the code unchanged"},
+    {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},
+    {"require-daemon", 0, NULL, "do not run the command without a daemon"},
+    {"verbose", 'v', NULL, "report at the end what was delivered"},
+    {"socket", 0, "PATH", "the daemon's Unix socket"},
+    {"help", 'h', NULL, "print this text"},
+};
+enum {
+    OPTION_LABEL,
+    OPTION_RATE,
+    OPTION_CLOCK,
+    OPTION_MEMORY,
+    OPTION_REWRITE,
+    OPTION_NO_REWRITE,
+    OPTION_WAIT,
+    OPTION_REQUIRE,
+    OPTION_VERBOSE,
+    OPTION_SOCKET,
+    OPTION_HELP,
+    OPTION_COUNT
+};
+
+/* How profctl itself is to behave; the rest goes to the command's environment. */
+struct behaviour {
+    bool help, verbose, require;
+    uint32_t wait_ms;
+};
+
+#define EXIT_NOT_RUNNABLE 126
+#define EXIT_NOT_THERE 127
+#define WAIT_MS 10000u
+#define WHY_SIZE 160
+
+static enum profd_status env_set(const char *name, const char *value, struct profd_error *e)
+{
+    return setenv(name, value, 1) == 0 ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "run: no memory for %s", name);
+}
+
+/* PROFD_LABEL_K=V: the collector reads them there. */
+static enum profd_status label_take(const char *text, struct profd_error *e)
+{
+    char variable[256];
+    const char *equals = strchr(text, '=');
+    struct profd_upload *judge = NULL;
+    if (!equals || equals == text) {
+        return profd_error_set(e, PROFD_USAGE, "run: -l \"%s\" is not NAME=VALUE", text);
+    }
+    int n = snprintf(variable, sizeof variable, "PROFD_LABEL_%.*s", (int)(equals - text), text);
+    if (n < 0 || (size_t)n >= sizeof variable) {
+        return profd_error_set(e, PROFD_REFUSED, "run: the name of label \"%s\" is too long", text);
+    }
+    enum profd_status status = profd_upload_new(&judge, e);
+    if (status == PROFD_OK) {
+        status = profd_upload_add_label(judge, variable + strlen("PROFD_LABEL_"), equals + 1, e);
+    }
+    profd_upload_free(judge);
+    return status == PROFD_OK ? env_set(variable, equals + 1, e) : profd_error_wrap(e, status, "run: -l %s", text);
+}
+
+static enum profd_status number_parse(const char *option, const char *text, unsigned long least, unsigned long most,
+                                      unsigned long *out, struct profd_error *e)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end || n < least || n > most) {
+        return profd_error_set(e, PROFD_USAGE, "run: --%s \"%s\" is not a number from %lu to %lu", option, text, least,
+                               most);
+    }
+    *out = n;
+    return PROFD_OK;
+}
+
+static enum profd_status number_take(const char *option, const char *variable, const char *text, unsigned long least,
+                                     unsigned long most, struct profd_error *e)
+{
+    unsigned long n;
+    enum profd_status status = number_parse(option, text, least, most, &n, e);
+    return status == PROFD_OK ? env_set(variable, text, e) : status;
+}
+
+static enum profd_status option_take(int which, const char *value, struct behaviour *b, struct profd_error *e)
+{
+    char path[RUN_PLACE_SIZE];
+    unsigned long n = 0;
+    enum profd_status status = PROFD_OK;
+    switch (which) {
+    case OPTION_LABEL:
+        return label_take(value, e);
+    case OPTION_RATE:
+        return number_take("rate", "PROFD_RATE", value, 0, ATTACH_RATE_MAX, e);
+    case OPTION_MEMORY:
+        return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, ATTACH_SIZE_MAX >> 20, e);
+    case OPTION_CLOCK:
+        if (profctl_alternative(options[which].argument, value) < 0) {
+            return profd_error_set(e, PROFD_USAGE, "run: --clock must be one of %s, not \"%s\"",
+                                   options[which].argument, value);
+        }
+        return env_set("PROFD_CLOCK", value, e);
+    case OPTION_REWRITE:
+    case OPTION_NO_REWRITE:
+        return env_set("PROFD_REWRITE", which == OPTION_REWRITE ? "1" : "0", e);
+    case OPTION_WAIT:
+        status = number_parse("wait", value, 0, 86400, &n, e);
+        b->wait_ms = status == PROFD_OK ? (uint32_t)n * 1000 : b->wait_ms;
+        return status;
+    case OPTION_REQUIRE:
+        b->require = true;
+        return PROFD_OK;
+    case OPTION_VERBOSE:
+        b->verbose = true;
+        return PROFD_OK;
+    case OPTION_HELP:
+        b->help = true;
+        return PROFD_OK;
+    default:
+        status = run_place_socket(value, path, e);
+        return status == PROFD_OK ? env_set("PROFD_SOCKET", path, e) : status;
+    }
+}
+
+/* Options end at the first argument that is not an option: the command and its arguments follow. */
+static enum profd_status command_parse(int argc, char **argv, struct behaviour *b, int *command, struct profd_error *e)
+{
+    struct option longs[OPTION_COUNT + 1] = {{0}};
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        longs[i] =
+            (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL, 256 + i};
+    }
+    opterr = 0;
+    optind = 1;
+    while (!b->help) {
+        int value = getopt_long(argc, argv, "+:l:vh", longs, NULL);
+        if (value == -1) {
+            break;
+        }
+        if (value == '?' || value == ':') {
+            return profd_error_set(e, PROFD_USAGE, "run: %s \"%s\"; see profctl run --help",
+                                   value == ':' ? "no value given for" : "unknown or ambiguous option",
+                                   argv[optind - 1]);
+        }
+        int which = value == 'l'   ? OPTION_LABEL
+                    : value == 'v' ? OPTION_VERBOSE
+                    : value == 'h' ? OPTION_HELP
+                                   : value - 256;
+        enum profd_status status = option_take(which, optarg, b, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
+    if (optind >= argc && !b->help) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "run: no command given; usage: profctl run [options] [--] COMMAND [ARGUMENT...]");
+    }
+    *command = optind;
+    return PROFD_OK;
+}
+
+static int not_run_complain(const char *command, int why)
+{
+    profctl_complain("run: %s: %s", command, strerror(why));
+    return why == ENOENT ? EXIT_NOT_THERE : EXIT_NOT_RUNNABLE;
+}
+
+/* In the child. What execvp says goes through the pipe, which a success closes; or to standard error where no
+ * descriptor was left for a pipe. */
+static void command_exec(char **argv, const sigset_t *mask, int report)
+{
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    _exit(write(report, &why, sizeof why) == (ssize_t)sizeof why ? EXIT_NOT_THERE : not_run_complain(argv[0], why));
+}
+
+/* Waits for the child's end. Signals sent to us alone are passed on; those of the terminal reach it without us. */
+static int command_wait(pid_t child, const sigset_t *watched)
+{
+    for (;;) {
+        int status;
+        siginfo_t info;
+        int number = sigwaitinfo(watched, &info);
+        if (waitpid(child, &status, WNOHANG) == child) {
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        }
+        if (number > 0 && number != SIGCHLD && info.si_code <= 0) {
+            kill(child, number);
+        }
+    }
+}
+
+/* Ctrl-C during the command was for the command; the next one is for us. */
+static void signals_restore(const sigset_t *watched, const sigset_t *before)
+{
+    const struct timespec now = {0, 0};
+    while (sigtimedwait(watched, NULL, &now) > 0) {
+    }
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* Runs it to its end; its name goes to the daemon meanwhile. The exit status. */
+static int command_run(char **argv, const char *path, struct run_delivery *delivery, bool *ran)
+{
+    int report[2], why = 0;
+    sigset_t watched, before;
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        sigaddset(&watched, numbers[i]);
+    }
+    signal(SIGCHLD, SIG_DFL); /* an ignored one would take the status away */
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        report[0] = report[1] = -1;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        command_exec(argv, &before, report[1]);
+    }
+    close(report[1]);
+    if (child < 0) {
+        profctl_complain("run: no process: %s", strerror(errno));
+        close(report[0]);
+        return profd_status_exit(PROFD_INTERNAL);
+    }
+    ssize_t n = read(report[0], &why, sizeof why);
+    close(report[0]);
+    *ran = n != (ssize_t)sizeof why;
+    if (*ran) {
+        run_delivery_send_command(delivery, path);
+    }
+    int status = command_wait(child, &watched);
+    signals_restore(&watched, &before);
+    if (!*ran) {
+        return not_run_complain(argv[0], why);
+    }
+    return status;
+}
+
+static int help_print(void)
+{
+    puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all processes that it starts, "
+         "under the collector.\nEvery call is counted in code compiled with -pg; other code is sampled.\nThe exit "
+         "status is that of the command, or 128 plus the signal that ended it.\n\noptions:");
+    profctl_print_options(options, OPTION_COUNT);
+    printf("\nexamples:\n%s", examples_of("run"));
+    return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
+}
+
+/* Waits for the daemon, and says what there is to say. */
+static void delivery_finish(struct run_delivery *d, const struct behaviour *b)
+{
+    struct profd_error e = {""};
+    if (b->wait_ms && run_delivery_finish(d, b->wait_ms, &e) != PROFD_OK) {
+        profctl_complain("run: %s", e.sentence);
+    } else if (b->verbose && b->wait_ms) {
+        profctl_complain("run: all counts are stored by %s at %s; executables sent: %zu", profd_conn_daemon(d->conn),
+                         profd_conn_server(d->conn), d->names);
+    } else if (b->verbose) {
+        profctl_complain("run: counted for %s at %s; did not wait until the counts are stored",
+                         profd_conn_daemon(d->conn), profd_conn_server(d->conn));
+    }
+    if (d->refused > 1) {
+        profctl_complain("run: %s (and %zu more)", d->why.sentence, d->refused - 1);
+    } else if (d->refused) {
+        profctl_complain("run: %s", d->why.sentence);
+    }
+}
+
+static enum profd_status environment_set(struct profd_error *e)
+{
+    char library[RUN_PLACE_SIZE];
+    enum profd_status status = run_place_library(library, e);
+    return status == PROFD_OK ? env_set("LD_PRELOAD", library, e) : status;
+}
+
+/* Finds the command's file and prepares the environment. path: its file, or "". why: "" or why it cannot be counted. */
+static enum profd_status command_prepare(const char *command, char path[RUN_PATH_SIZE], char why[WHY_SIZE],
+                                         struct profd_error *e)
+{
+    bool breaks = false;
+    if (!run_delivery_find_command(command, path)) {
+        path[0] = '\0';
+    }
+    const char *judged = path[0] ? run_judge_program(path, &breaks) : NULL;
+    if (judged || !run_judge_limits(why, WHY_SIZE)) {
+        (void)snprintf(why, WHY_SIZE, "%s", judged ? judged : "");
+    }
+    return breaks ? PROFD_OK : environment_set(e);
+}
+
+static int run_main(const char *program, int argc, char **argv)
+{
+    struct profd_error e = {""}, absent = {""};
+    struct behaviour b = {.wait_ms = WAIT_MS};
+    struct run_delivery delivery;
+    char path[RUN_PATH_SIZE], why[WHY_SIZE];
+    bool ran = false;
+    int command = 0;
+    (void)program;
+    enum profd_status status = command_parse(argc, argv, &b, &command, &e);
+    if (status == PROFD_OK && b.help) {
+        return help_print();
+    }
+    if (status == PROFD_OK) {
+        status = command_prepare(argv[command], path, why, &e);
+    }
+    if (status != PROFD_OK) {
+        profctl_complain("%s", e.sentence);
+        return profd_status_exit(status);
+    }
+    status = run_delivery_open(&delivery, &absent);
+    if (status != PROFD_OK) {
+        profctl_complain("run: %s; %s", absent.sentence, b.require ? "command not run" : "running without profiling");
+        if (b.require) {
+            return profd_status_exit(status);
+        }
+    }
+    if (why[0]) {
+        profctl_complain("run: %s runs without profiling: %s", argv[command], why);
+    }
+    int exit_status = command_run(argv + command, path[0] ? path : argv[command], &delivery, &ran);
+    if (delivery.conn && ran) {
+        delivery_finish(&delivery, &b);
+    }
+    run_delivery_close(&delivery);
+    return exit_status;
+}
+
+const struct profctl_verb verb_run_command = {
+    .name = "run",
+    .arguments = "[--] COMMAND [ARGUMENT...]",
+    .summary = "Run a command under the collector",
+    .details = "",
+    .options = options,
+    .option_count = OPTION_COUNT,
+    .arguments_least = 1,
+    .arguments_most = (size_t)-1,
+    .run_alone = run_main,
+};

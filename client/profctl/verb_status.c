@@ -1,0 +1,208 @@
+/* profctl status: is the daemon there, what does it hold, what waits in the spool. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_json.h"
+#include "profctl/profctl_rows.h"
+#include "profctl/profctl_show.h"
+
+struct spooled {
+    size_t count;
+    uint64_t bytes, oldest;
+};
+
+static void entry_add(void *context, const struct profd_spool_entry *entry)
+{
+    struct spooled *s = context;
+    s->bytes += entry->size;
+    s->oldest = s->count == 0 || entry->time < s->oldest ? entry->time : s->oldest;
+    s->count++;
+}
+
+struct totals {
+    size_t builds, programs, unnamed;
+    uint64_t uploads, processes;
+};
+
+static enum profd_status totals_read(struct profd_conn *conn, struct totals *t, struct profd_error *e)
+{
+    struct rows *rows;
+    struct ask_target target;
+    ask_target_init(&target, "/api/v1/builds", NULL);
+    ask_target_add(&target, "limit", "1000");
+    enum profd_status status = rows_read(conn, &target, &rows, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    t->builds = rows_count(rows);
+    for (size_t i = 0; i < t->builds; i++) {
+        if (!rows_flag(rows, i, "symbols")) {
+            t->unnamed++;
+        }
+        if (rows_flag(rows, i, "is_program")) { /* each upload has one program */
+            t->programs++;
+            t->uploads += rows_number(rows, i, "uploads");
+            t->processes += rows_number(rows, i, "processes_started");
+        }
+    }
+    rows_free(rows);
+    return PROFD_OK;
+}
+
+#define STATE_MAX 65536
+
+/* Only for users who may read everything; absent if the daemon does not send it. */
+struct state {
+    char *text; /* the daemon's text without its final newline */
+    struct rows *rows;
+};
+
+static void state_read(struct profd_conn *conn, struct state *s)
+{
+    struct ask_target target;
+    size_t n = 0;
+    ask_target_init(&target, "/api/v1/status", NULL);
+    if (ask_read(conn, &target, STATE_MAX, &s->text, &n, NULL) == PROFD_OK &&
+        rows_parse_object(s->text ? s->text : "", n, &s->rows, NULL) == PROFD_OK) {
+        s->text[strcspn(s->text, "\n")] = '\0';
+    }
+}
+
+static void state_print(const struct state *s)
+{
+    const struct rows *r = s->rows;
+    char raw[32], file[32], idle[32], age[32];
+    show_bytes(rows_number(r, 0, "raw_bytes"), raw, sizeof raw);
+    show_bytes(rows_number(r, 0, "file_bytes") + rows_number(r, 0, "wal_bytes"), file, sizeof file);
+    show_bytes(rows_number(r, 0, "free_bytes"), idle, sizeof idle);
+    printf("kept     single uploads %" PRIu64 " (%s), sums %" PRIu64 ", removed uploads %" PRIu64
+           "; %s on disk, %s of it free\n",
+           rows_number(r, 0, "raw_uploads"), raw, rows_number(r, 0, "rollups"), rows_number(r, 0, "retired_uploads"),
+           file, idle);
+    if (rows_text(r, 0, "http_url")[0]) {
+        printf("page     %s%s\n", rows_text(r, 0, "http_url"), rows_flag(r, 0, "http_token") ? " with token" : "");
+    }
+    if (rows_number(r, 0, "backlog_bytes")) {
+        show_bytes(rows_number(r, 0, "backlog_bytes"), raw, sizeof raw);
+        printf("backlog  %s of uploads are to be rolled up\n", raw);
+    }
+    if (rows_number(r, 0, "migration_steps")) {
+        printf("upgrade  %" PRIu64 " of about %" PRIu64 " rows of an older version are converted\n",
+               rows_number(r, 0, "migration_rows_done"), rows_number(r, 0, "migration_rows"));
+    }
+    if (rows_number(r, 0, "verified_at")) {
+        show_age((int64_t)rows_number(r, 0, "verified_at"), (int64_t)time(NULL), age, sizeof age);
+        printf("verified uploads %" PRIu64 ", %s, mismatches %" PRIu64 "\n", rows_number(r, 0, "verified_uploads"), age,
+               rows_number(r, 0, "verified_mismatches"));
+    } else {
+        puts("verified not yet since the daemon's start");
+    }
+    if (rows_number(r, 0, "ledger_mismatches")) {
+        printf("DAMAGED  mismatches %" PRIu64 " since the daemon's start: see profctl verify\n",
+               rows_number(r, 0, "ledger_mismatches"));
+    }
+    if (*rows_text(r, 0, "damaged_database")) {
+        printf("DEGRADED damaged databases %" PRIu64
+               ", put aside, the latest as %s: what they hold is in no report; see profd(8)\n",
+               rows_number(r, 0, "damaged_databases"), rows_text(r, 0, "damaged_database"));
+    }
+    if (rows_flag(r, 0, "read_failed")) {
+        puts("DEGRADED a query could not read the database: see profctl verify; the next start of profd checks all of "
+             "it");
+    }
+    if (*rows_text(r, 0, "reserve") && strcmp(rows_text(r, 0, "reserve"), "held") != 0) {
+        printf("reserve  %s: %s\n", rows_text(r, 0, "reserve"),
+               strcmp(rows_text(r, 0, "reserve"), "missing")
+                   ? "the disk is full; the reserve is used for removals"
+                   : "the file system cannot keep a reserve for removals on a full disk");
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *why = rows_text(r, 0, i ? "no_space" : "write_error");
+        if (*why) {
+            printf("REFUSES  uploads: %s\n", why);
+        }
+    }
+}
+
+static void text_print(const struct profd_conn *conn, const struct totals *t, const struct state *state,
+                       const struct spooled *s, const char *directory)
+{
+    if (conn) {
+        char name[128];
+        profctl_clean(profd_conn_daemon(conn)[0] ? profd_conn_daemon(conn) : "profd", name, sizeof name);
+        printf("daemon   %s at %s\n", name, profd_conn_server(conn));
+        printf("stored   uploads %" PRIu64 ", processes %" PRIu64 ", programs %zu, builds %zu (%zu without names)\n",
+               t->uploads, t->processes, t->programs, t->builds, t->unnamed);
+        if (state->rows) {
+            state_print(state);
+        }
+    }
+    if (s->count == 0) {
+        puts("spool    empty");
+        return;
+    }
+    char size[32], age[32];
+    show_bytes(s->bytes, size, sizeof size);
+    show_age((int64_t)(s->oldest / 1000000000u), (int64_t)time(NULL), age, sizeof age);
+    printf("spool    uploads %zu (%s, oldest %s) in %s\n", s->count, size, age, directory);
+}
+
+static enum profd_status state_print_json(const char *daemon, bool reachable, const struct totals *t,
+                                          const struct state *state, const struct spooled *s, struct profd_error *e)
+{
+    json_t *name = json_string(daemon), *store = state->rows ? json_loads(state->text, 0, NULL) : json_null();
+    return json_print(json_pack("{s:o,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:{s:I,s:I}}", "daemon",
+                                name ? name : json_string(""), "reachable", reachable, "uploads",
+                                json_count(t->uploads), "processes_started", json_count(t->processes), "programs",
+                                json_count(t->programs), "builds", json_count(t->builds), "builds_without_names",
+                                json_count(t->unnamed), "store", store, "spool", "uploads", json_count(s->count),
+                                "bytes", json_count(s->bytes)),
+                      e);
+}
+
+static enum profd_status status_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_conn *conn = NULL;
+    struct totals totals = {.builds = 0};
+    struct state state = {.text = NULL};
+    struct spooled spooled = {.count = 0};
+    char directory[4096] = "";
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    struct profd_error spool_error = {""};
+    if (profd_spool_directory(directory, sizeof directory, NULL) == PROFD_OK &&
+        profd_spool_list(entry_add, &spooled, &spool_error) != PROFD_OK) {
+        profctl_complain("%s", spool_error.sentence);
+    }
+    enum profd_status status = profd_conn_open(&o, &conn, e);
+    if (status == PROFD_OK) {
+        status = totals_read(conn, &totals, e);
+    }
+    if (status == PROFD_OK) {
+        state_read(conn, &state);
+    }
+    if (call->json) {
+        enum profd_status printed =
+            state_print_json(conn ? profd_conn_daemon(conn) : "", status == PROFD_OK, &totals, &state, &spooled, e);
+        status = status == PROFD_OK ? printed : status;
+    } else {
+        text_print(status == PROFD_OK ? conn : NULL, &totals, &state, &spooled, directory);
+    }
+    rows_free(state.rows);
+    free(state.text);
+    profd_conn_close(conn);
+    return status;
+}
+
+const struct profctl_verb verb_status = {
+    .name = "status",
+    .arguments = "",
+    .summary = "Show the daemon, its stored data, and the spool",
+    .details = "",
+    .arguments_most = 0,
+    .run = status_run,
+};

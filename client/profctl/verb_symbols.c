@@ -1,0 +1,64 @@
+/* profctl symbols: executables for builds whose names are missing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_json.h"
+
+static enum profd_status symbols_send(struct profd_conn *conn, const char *path, bool json, struct profd_error *e)
+{
+    struct profd_executable *x;
+    enum profd_status status = profd_executable_open(path, &x, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = profd_conn_send_executable(conn, x, e);
+    if (status != PROFD_OK) {
+        (void)profd_error_wrap(e, status, "%s", path);
+    } else if (json) {
+        status = json_print(
+            json_pack("{s:s,s:b}", "build_id", profd_executable_build_id(x), "names", profd_executable_has_names(x)),
+            e);
+    } else if (profd_executable_has_names(x)) {
+        char name[512];
+        profctl_clean(path, name, sizeof name);
+        printf("names of %s (build %.12s) stored\n", name, profd_executable_build_id(x));
+    } else {
+        profctl_complain("%s (build %.12s) is stored, but neither it nor its debug file has function names", path,
+                         profd_executable_build_id(x));
+    }
+    profd_executable_free(x);
+    return status;
+}
+
+static enum profd_status symbols_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_conn *conn;
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    enum profd_status first = profd_conn_open(&o, &conn, e);
+    if (first != PROFD_OK) {
+        return first;
+    }
+    for (size_t i = 0; i < call->argument_count; i++) { /* one bad file does not keep the others back */
+        struct profd_error why = {""};
+        enum profd_status status = symbols_send(conn, call->arguments[i], call->json, &why);
+        if (status != PROFD_OK) {
+            profctl_complain("%s", why.sentence);
+            first = first == PROFD_OK ? status : first;
+        }
+    }
+    profd_conn_close(conn);
+    return first;
+}
+
+const struct profctl_verb verb_symbols = {
+    .name = "symbols",
+    .arguments = "EXE...",
+    .summary = "Send executables with the function names of stored profiles",
+    .details = "Names may be sent before or after the profiles; both are stored by build-id. A separate debug file is "
+               "found by\n.gnu_debuglink and sent, too.\n",
+    .arguments_least = 1,
+    .arguments_most = (size_t)-1,
+    .run = symbols_run,
+};

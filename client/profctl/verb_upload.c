@@ -1,0 +1,396 @@
+/* profctl upload: profiles of processes, gmon.out and other tools' files, to the daemon. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "import/import_any.h"
+#include "profctl/profctl.h"
+#include "profctl/profctl_json.h"
+#include "profctl/profctl_progress.h"
+#include "proto/buildid.h"
+
+static const struct profctl_option options[] = {
+    {"exe", 'e', "EXE", "the executable that was profiled (default ./a.out; other formats name it in the file)"},
+    {"format", 'f', IMPORT_FORMATS, "format of the files (default auto: by their content)"},
+    {"event", 0, "NAME", "event or sample type to import"},
+    {"root", 0, "DIR", "look up executables and libraries below DIR"},
+    {"label", 'l', "K=V", "attach a label to these uploads; may be repeated"},
+};
+
+struct tally {
+    size_t stored, spooled, refused, earlier_stored, executables_refused;
+    enum profd_status first; /* of what was refused */
+    char why_spooled[sizeof(struct profd_error)];
+    char build_id[BUILDID_TEXT_SIZE], name[512]; /* of the first upload's program; "" before */
+    bool several;                                /* there were uploads of another program */
+    bool imported;                               /* of another tool's file */
+    struct import_notes notes;
+    struct progress progress;
+    size_t sent, files_left; /* uploads of this run, and files that none was read from yet */
+};
+
+/* One run of the verb. */
+struct upload_run {
+    const struct profctl_call *call;
+    struct profd_delivery *delivery;
+    struct profd_executable *executable; /* for gmon.out; NULL until the first one */
+    enum import_format format;
+    const char **executables;
+    size_t executable_count;
+    struct import_shelf shelf;
+    struct tally tally;
+    const char *file;  /* that is imported now */
+    size_t said_count; /* sentences about objects that were said already */
+    bool said_more;
+    char said[64][sizeof(struct profd_error)];
+};
+
+static void refuse(struct tally *t, enum profd_status status, const char *sentence)
+{
+    t->refused++;
+    t->first = t->first == PROFD_OK ? status : t->first;
+    profctl_complain("%s", sentence);
+}
+
+static void tally_show(struct tally *t)
+{
+    char detail[64];
+    size_t done = t->stored + t->spooled + t->refused;
+    (void)snprintf(detail, sizeof detail, "%zu of %zu", done, t->sent + t->files_left);
+    progress_show(&t->progress, "uploading", done, t->sent + t->files_left, detail);
+}
+
+static void executable_refused(struct tally *t, const struct profd_outcome *o)
+{
+    profctl_complain("%s: executable not stored: %s. Its profiles show addresses until you run: profctl symbols %s",
+                     o->name, o->sentence, o->name);
+    if (!o->earlier) {
+        t->executables_refused++;
+        t->first = t->first == PROFD_OK ? o->status : t->first;
+    }
+}
+
+static void outcome_take(void *context, const struct profd_outcome *o)
+{
+    struct tally *t = context;
+    tally_show(t);
+    if (o->status != PROFD_OK && o->executable) {
+        executable_refused(t, o);
+    } else if (o->status != PROFD_OK) {
+        struct profd_error line;
+        (void)profd_error_set(&line, o->status, "%s%s: %s", o->earlier ? "from the spool, refused: " : "", o->name,
+                              o->sentence);
+        if (o->earlier) { /* not a file of this run: it is reported, but does not change the exit status */
+            profctl_complain("%s", line.sentence);
+        } else {
+            refuse(t, o->status, line.sentence);
+        }
+    } else if (o->earlier) {
+        t->earlier_stored += !o->spooled;
+    } else if (o->spooled) {
+        t->spooled++;
+        (void)snprintf(t->why_spooled, sizeof t->why_spooled, "%s", o->sentence);
+    } else {
+        t->stored++;
+    }
+}
+
+/* -l K=V of the command line, and the name of this host where none is given. */
+static enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e)
+{
+    char host[256] = "";
+    for (size_t i = 0; i < call->given_count; i++) {
+        if (strcmp(call->given[i].option->name, "label") != 0) {
+            continue;
+        }
+        const char *text = call->given[i].value, *equals = strchr(text, '=');
+        char name[160];
+        if (!equals || (size_t)(equals - text) >= sizeof name) {
+            return profd_error_set(e, PROFD_USAGE, "upload: -l %s is not NAME=VALUE", text);
+        }
+        (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+        enum profd_status status = profd_upload_add_label(u, name, equals + 1, e);
+        if (status != PROFD_OK) {
+            return profd_error_wrap(e, PROFD_USAGE, "upload: -l %s", text);
+        }
+    }
+    if (profd_upload_has_label(u, "host") || gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') {
+        return PROFD_OK;
+    }
+    return profd_upload_add_label(u, "host", host, e);
+}
+
+/* Bad labels are refused before anything is read or sent. */
+static enum profd_status labels_check(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_upload *u;
+    enum profd_status status = profd_upload_new(&u, e);
+    if (status == PROFD_OK) {
+        status = labels_add(call, u, e);
+        profd_upload_free(u);
+    }
+    return status;
+}
+
+static void program_note(struct tally *t, const char *build_id, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (t->build_id[0] == '\0') {
+        (void)snprintf(t->build_id, sizeof t->build_id, "%s", build_id);
+        profctl_clean(slash ? slash + 1 : path, t->name, sizeof t->name);
+    } else if (strcmp(t->build_id, build_id) != 0) {
+        t->several = true;
+    }
+}
+
+/* Labels u and sends it. Frees it. */
+static enum profd_status upload_send(struct upload_run *r, struct profd_upload *u, const char *name,
+                                     struct profd_error *e)
+{
+    enum profd_status status = labels_add(r->call, u, e);
+    if (status == PROFD_OK) {
+        program_note(&r->tally, profd_upload_build_id(u, 0), profd_upload_build_name(u, 0));
+        status = profd_delivery_upload(r->delivery, u, name, e);
+        r->tally.sent++;
+        tally_show(&r->tally);
+    }
+    profd_upload_free(u);
+    return status;
+}
+
+static enum profd_status gmon_send(struct upload_run *r, const char *path, struct profd_error *e)
+{
+    struct profd_upload *u = NULL;
+    enum profd_status status = profd_executable_import(r->executable, path, &u, e);
+    return status == PROFD_OK ? upload_send(r, u, path, e) : status;
+}
+
+/* The executable of gmon.out files, once. */
+static enum profd_status gmon_prepare(struct upload_run *r, struct profd_error *e)
+{
+    const char *exe = profctl_value(r->call, "exe");
+    if (r->executable) {
+        return PROFD_OK;
+    }
+    enum profd_status status = profd_executable_open(exe ? exe : "./a.out", &r->executable, e);
+    return status == PROFD_OK ? profd_delivery_offer(r->delivery, r->executable, e) : status;
+}
+
+static enum profd_status import_take(void *context, struct profd_upload *u, const char *process, struct profd_error *e)
+{
+    struct upload_run *r = context;
+    struct profd_error name;
+    (void)profd_error_set(&name, PROFD_OK, "%s%s%s", r->file, process[0] ? ": " : "", process);
+    return upload_send(r, u, name.sentence, e);
+}
+
+static void executable_found(void *context, const struct profd_executable *x)
+{
+    struct upload_run *r = context;
+    (void)profd_delivery_offer(r->delivery, x, NULL); /* without it the names come later: profctl symbols */
+}
+
+/* Each sentence once: many processes miss the same library. */
+static void note_say(void *context, const char *sentence)
+{
+    struct upload_run *r = context;
+    for (size_t i = 0; i < r->said_count; i++) {
+        if (strcmp(r->said[i], sentence) == 0) {
+            return;
+        }
+    }
+    if (r->said_count < sizeof r->said / sizeof r->said[0]) {
+        (void)snprintf(r->said[r->said_count++], sizeof r->said[0], "%s", sentence);
+        profctl_complain("%s", sentence);
+    } else if (!r->said_more) {
+        r->said_more = true;
+        profctl_complain("and more of this kind");
+    }
+}
+
+/* One argument. Fails only where the others cannot be sent either. */
+static enum profd_status file_send(struct upload_run *r, const char *path, struct profd_error *e)
+{
+    struct profd_error why = {""};
+    enum import_format format = r->format;
+    enum profd_status status = PROFD_OK;
+    if (format == IMPORT_AUTO && strcmp(path, "-") != 0) {
+        status = import_any_detect(path, &format, &why);
+    }
+    if (status == PROFD_OK && format == IMPORT_GMON) {
+        enum profd_status ready = gmon_prepare(r, e);
+        if (ready != PROFD_OK) {
+            return ready;
+        }
+        status = gmon_send(r, path, &why);
+    } else if (status == PROFD_OK) {
+        const struct import_request request = {.format = format,
+                                               .event = profctl_value(r->call, "event"),
+                                               .shelf = &r->shelf,
+                                               .notes = &r->tally.notes,
+                                               .take = import_take,
+                                               .context = r};
+        r->file = path;
+        r->tally.imported = true;
+        status = import_any_file(&request, path, &why);
+    }
+    if (status != PROFD_OK) {
+        refuse(&r->tally, status, why.sentence);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status summary_json(const struct tally *t, struct profd_error *e)
+{
+    const struct import_notes *n = &t->notes;
+    json_t *object =
+        json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "build_id", t->build_id, "stored", json_count(t->stored), "spooled",
+                  json_count(t->spooled), "refused", json_count(t->refused), "executables_refused",
+                  json_count(t->executables_refused), "stored_from_spool", json_count(t->earlier_stored));
+    json_t *notes = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "ticks", json_count(n->ticks), "ticks_outside",
+                              json_count(n->outside_ticks), "calls", json_count(n->calls), "calls_outside",
+                              json_count(n->outside_calls), "ambiguous", json_count(n->ambiguous), "nameless",
+                              json_count(n->nameless), "left_out", json_count(n->left_out));
+    if (t->imported && json_object_update(object, notes) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    json_decref(notes);
+    return json_print(object, e);
+}
+
+/* What of other tools' files did not find its place. */
+static void notes_print(const struct import_notes *n)
+{
+    if (n->outside_ticks || n->outside_calls) {
+        printf("; %llu of %llu ticks (left out) and %llu of %llu calls are in no known build (kernel, generated code, "
+               "missing files)",
+               (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks, (unsigned long long)n->outside_calls,
+               (unsigned long long)n->calls);
+    }
+    if (n->ambiguous) {
+        printf("; %llu function name%s ambiguous: counted for the first function of that name",
+               (unsigned long long)n->ambiguous, n->ambiguous == 1 ? " is" : "s are");
+    }
+    if (n->nameless) {
+        printf("; %llu function%s in no symbol table: stored as outside", (unsigned long long)n->nameless,
+               n->nameless == 1 ? " is" : "s are");
+    }
+    if (n->left_out) {
+        printf("; %llu process%s entirely in the kernel or generated code: left out", (unsigned long long)n->left_out,
+               n->left_out == 1 ? " was" : "es were");
+    }
+}
+
+static enum profd_status summary_print(const struct upload_run *r, struct profd_error *e)
+{
+    const struct tally *t = &r->tally;
+    char what[600];
+    if (t->build_id[0] == '\0') {
+        (void)snprintf(what, sizeof what, "nothing");
+    } else if (t->several) {
+        (void)snprintf(what, sizeof what, "several programs");
+    } else {
+        (void)snprintf(what, sizeof what, "%s (build %.12s)", t->name, t->build_id);
+    }
+    enum profd_status status = PROFD_OK;
+    if (r->call->json) {
+        status = summary_json(t, e);
+    } else if (t->stored == 0 && t->earlier_stored == 0 && t->spooled == 0 && t->refused > 0) {
+        printf("Nothing stored: %zu file%s refused.\n", t->refused, t->refused == 1 ? "" : "s");
+    } else if (t->stored || t->spooled == 0) {
+        printf("%zu upload%s of %s stored", t->stored, t->stored == 1 ? "" : "s", what);
+        if (t->refused) {
+            printf(", %zu refused", t->refused);
+        }
+        if (t->executables_refused) {
+            printf(", without %s", t->executables_refused == 1 ? "its executable" : "their executables");
+        }
+        if (t->earlier_stored) {
+            printf("; and %zu from the spool", t->earlier_stored);
+        }
+        notes_print(&t->notes);
+        putchar('\n');
+    }
+    if (t->spooled) {
+        profctl_complain("%s: %zu upload%s of %s kept in the spool until the next upload", t->why_spooled, t->spooled,
+                         t->spooled == 1 ? "" : "s", t->several ? what : t->name);
+    }
+    return status;
+}
+
+static enum profd_status run_prepare(struct upload_run *r, struct profd_error *e)
+{
+    const struct profctl_call *call = r->call;
+    size_t format = IMPORT_AUTO;
+    enum profd_status status = profctl_choose(call, "format", &format, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    r->format = (enum import_format)format;
+    r->executables = calloc(call->given_count + 1, sizeof *r->executables);
+    if (!r->executables) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
+    }
+    for (size_t i = 0; i < call->given_count; i++) {
+        if (strcmp(call->given[i].option->name, "exe") == 0) {
+            r->executables[r->executable_count++] = call->given[i].value;
+        }
+    }
+    r->shelf = (struct import_shelf){.root = profctl_value(call, "root"),
+                                     .executables = r->executables,
+                                     .executable_count = r->executable_count,
+                                     .found = executable_found,
+                                     .context = r};
+    r->tally.notes.say = note_say;
+    r->tally.notes.context = r;
+    return labels_check(call, e);
+}
+
+static enum profd_status upload_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct upload_run *r = calloc(1, sizeof *r);
+    const struct profd_options o = profctl_options(call, 30000);
+    if (!r) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+    }
+    r->call = call;
+    enum profd_status status = run_prepare(r, e);
+    if (status == PROFD_OK) {
+        status = profd_delivery_open(&o, outcome_take, &r->tally, &r->delivery, e);
+    }
+    if (status == PROFD_OK) {
+        for (size_t i = 0; i < call->argument_count && status == PROFD_OK; i++) {
+            r->tally.files_left = call->argument_count - i - 1;
+            status = file_send(r, call->arguments[i], e);
+        }
+        enum profd_status finished = profd_delivery_finish(r->delivery, status == PROFD_OK ? e : NULL);
+        progress_end(&r->tally.progress);
+        if (status == PROFD_OK) {
+            status = finished;
+            status = status == PROFD_OK ? summary_print(r, e) : status;
+        }
+    }
+    profd_delivery_close(r->delivery);
+    import_shelf_done(&r->shelf);
+    profd_executable_free(r->executable);
+    free(r->executables);
+    status = status != PROFD_OK ? status : r->tally.first;
+    free(r);
+    return status;
+}
+
+const struct profctl_verb verb_upload = {
+    .name = "upload",
+    .arguments = "[-e EXE] [-l K=V]... FILE...",
+    .summary = "Send profiles: gmon.out, pprof, callgrind, perf script",
+    .details = "Each FILE is the gmon.out of one process, or a file of pprof, callgrind or perf script (- for standard "
+               "input).\nA file that EXE did not write is refused; the others are sent.\nWithout a daemon uploads are "
+               "kept in the spool and sent with the next upload.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = (size_t)-1,
+    .run = upload_run,
+};

@@ -1,0 +1,209 @@
+#include "config/config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config_file.h"
+
+enum config_kind { TEXT, FLAG, ONLY_OPTION, ONLY_FLAG };
+
+static const struct config_row {
+    const char *name;
+    enum config_kind kind;
+    const char *argument, *help;
+} config_rows[CONFIG_COUNT] = {
+#define X(field, name, kind, argument, help) {name, kind, argument, help},
+    CONFIG_LIST(X)
+#undef X
+};
+
+void config_done(struct config *config)
+{
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        free(config->values[i]);
+    }
+    memset(config, 0, sizeof *config);
+}
+
+void config_print_help(void)
+{
+    printf("usage: profd [OPTION]...\nCollects call-graph profiles from processes and serves reports.\n\n");
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        char left[64];
+
+        snprintf(left, sizeof left, "--%s%s%s", config_rows[i].name, config_rows[i].argument ? " " : "",
+                 config_rows[i].argument ? config_rows[i].argument : "");
+        printf("  %-24s %s\n", left, config_rows[i].help);
+    }
+    printf("\nEvery option but --config, --restore, --help and --version is also a key of profd.conf(5).\n");
+}
+
+/* Sets what is not set yet. */
+static enum profd_status config_set(struct config *config, enum config_option option, const char *value, size_t n,
+                                    struct profd_error *e)
+{
+    if (config->values[option]) {
+        return PROFD_OK;
+    }
+    config->values[option] = strndup(value, n);
+    return config->values[option] ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+}
+
+/* The option of an unambiguous name, or CONFIG_COUNT. */
+static enum config_option config_find_key(const char *key, size_t n)
+{
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        if (config_rows[i].kind <= FLAG && strlen(config_rows[i].name) == n && !memcmp(config_rows[i].name, key, n)) {
+            return (enum config_option)i;
+        }
+    }
+    return CONFIG_COUNT;
+}
+
+static bool config_is_flag_value(const char *value, size_t n)
+{
+    return (n == 3 && !memcmp(value, "yes", 3)) || (n == 2 && !memcmp(value, "no", 2));
+}
+
+static void config_trim(const char **text, size_t *n)
+{
+    while (*n && ((*text)[0] == ' ' || (*text)[0] == '\t')) {
+        (*text)++;
+        (*n)--;
+    }
+    while (*n && ((*text)[*n - 1] == ' ' || (*text)[*n - 1] == '\t' || (*text)[*n - 1] == '\r')) {
+        (*n)--;
+    }
+}
+
+/* One line, trimmed and not empty. seen holds the keys of this file. */
+static enum profd_status config_parse_line(struct config *config, const char *line, size_t n, bool seen[CONFIG_COUNT],
+                                           struct profd_error *e)
+{
+    const char *equals = memchr(line, '=', n), *value;
+    size_t key_size, value_size;
+    enum config_option option;
+
+    if (memchr(line, 0, n)) {
+        return profd_error_set(e, PROFD_CONFIG, "the line holds a NUL byte");
+    }
+    if (!equals) {
+        return profd_error_set(e, PROFD_CONFIG, "\"%.*s\" is not key = value", (int)(n < 100 ? n : 100), line);
+    }
+    key_size = (size_t)(equals - line);
+    value = equals + 1;
+    value_size = n - key_size - 1;
+    config_trim(&line, &key_size);
+    config_trim(&value, &value_size);
+    option = config_find_key(line, key_size);
+    if (option == CONFIG_COUNT) {
+        return profd_error_set(e, PROFD_CONFIG, "unknown key \"%.*s\"", (int)(key_size < 100 ? key_size : 100), line);
+    }
+    if (seen[option]) {
+        return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" occurs twice", config_rows[option].name);
+    }
+    if (!value_size) {
+        return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" has no value", config_rows[option].name);
+    }
+    if (config_rows[option].kind == FLAG && !config_is_flag_value(value, value_size)) {
+        return profd_error_set(e, PROFD_CONFIG, "the value of \"%s\" is \"%.*s\", not yes or no",
+                               config_rows[option].name, (int)(value_size < 100 ? value_size : 100), value);
+    }
+    seen[option] = true;
+    return config_set(config, option, value, value_size, e);
+}
+
+enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name,
+                               struct profd_error *e)
+{
+    bool seen[CONFIG_COUNT] = {false};
+    enum profd_status status = PROFD_OK;
+    unsigned line = 0;
+
+    while (n && !status) {
+        const char *end = memchr(text, '\n', n), *start = text;
+        size_t size = end ? (size_t)(end - text) : n;
+        const size_t whole = end ? size + 1 : size;
+
+        line++;
+        config_trim(&start, &size);
+        if (size && *start != '#') {
+            status = config_parse_line(config, start, size, seen, e);
+            if (status) {
+                profd_error_wrap(e, status, "%s:%u", name, line);
+            }
+        }
+        text += whole;
+        n -= whole;
+    }
+    return status;
+}
+
+static enum profd_status config_parse_options(struct config *config, int argc, char *const argv[],
+                                              struct profd_error *e)
+{
+    struct option options[CONFIG_COUNT + 1];
+    enum profd_status status = PROFD_OK;
+    int got, index = 0;
+
+    memset(options, 0, sizeof options);
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        options[i].name = config_rows[i].name;
+        options[i].has_arg = config_rows[i].argument ? required_argument : no_argument;
+        options[i].val = 'o';
+    }
+    optind = 0; /* start over: this is called more than once in tests */
+    opterr = 0;
+    while (!status && (got = getopt_long(argc, argv, "+:", options, &index)) != -1) {
+        const char *shown = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+
+        if (got == ':') {
+            status = profd_error_set(e, PROFD_USAGE, "option \"%s\" requires a value; try --help", shown);
+        } else if (got != 'o') {
+            status = profd_error_set(e, PROFD_USAGE, "unknown option \"%s\"; try --help", shown);
+        } else if (config->values[index]) {
+            status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" was given twice", config_rows[index].name);
+        } else if (optarg && !*optarg) {
+            status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" has an empty value", config_rows[index].name);
+        } else {
+            status =
+                config_set(config, (enum config_option)index, optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
+        }
+    }
+    if (!status && optind < argc) {
+        status = profd_error_set(e, PROFD_USAGE, "\"%s\": profd takes options only; try --help", argv[optind]);
+    }
+    return status;
+}
+
+enum profd_status config_load(int argc, char *const argv[], struct config *config, struct profd_error *e)
+{
+    struct config made;
+    enum profd_status status;
+    char *text = NULL;
+    char name[4096];
+    size_t n = 0;
+
+    memset(&made, 0, sizeof made);
+    status = config_parse_options(&made, argc, argv, e);
+    if (!status && !made.values[CONFIG_help] && !made.values[CONFIG_version]) {
+        status = config_file_read(made.values[CONFIG_config], name, sizeof name, &text, &n, e);
+        if (!status) {
+            status = config_parse(&made, text, n, name, e);
+        }
+        free(text);
+        if (!status) {
+            status = config_check(&made, e);
+        }
+    }
+    if (status) {
+        config_done(&made);
+    } else {
+        *config = made;
+    }
+    return status;
+}

@@ -1,0 +1,83 @@
+/* The configuration of profd: the command line overrides the file, the file overrides defaults. One table (CONFIG_LIST)
+ * generates the long options, the keys of profd.conf(5), the text of --help and the fields below. */
+#ifndef PROFD_DAEMON_CONFIG_H
+#define PROFD_DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "log/log.h"
+#include "proto/status.h"
+
+/* X(field, name, kind, argument, help). Names of kind ONLY_… are options only; every other name is also a key. */
+#define CONFIG_LIST(X)                                                                                                 \
+    X(config, "config", ONLY_OPTION, "FILE", "read FILE instead of the default profd.conf")                            \
+    X(state_dir, "state-dir", TEXT, "DIR", "directory for all data")                                                   \
+    X(socket, "socket", TEXT, "PATH", "Unix socket for uploads and queries, mode 0666")                                \
+    X(http_socket, "http-socket", TEXT, "PATH", "Unix socket for HTTP, for the read group; \"none\" disables it")      \
+    X(http, "http", TEXT, "ADDR:PORT", "also serve HTTP on this loopback address (read only)")                         \
+    X(http_token, "http-token", TEXT, "FILE", "require the bearer token in FILE on --http")                            \
+    X(http_open, "http-open", FLAG, NULL, "allow all local users on --http without a token")                           \
+    X(http_origin, "http-origin", TEXT, "URL", "allow web pages of this origin (https://HOST[:PORT])")                 \
+    X(read_group, "read-group", TEXT, "GROUP", "group whose members may read the profiles of all users")               \
+    X(admin_group, "admin-group", TEXT, "GROUP", "group whose members may delete, verify and back up")                 \
+    X(raw_age, "raw-age", TEXT, "AGE", "roll up uploads older than AGE into hourly sums (default 48h)")                \
+    X(raw_bytes, "raw-bytes", TEXT, "SIZE", "roll up the oldest uploads when they exceed SIZE (default 1G)")           \
+    X(keep_age, "keep-age", TEXT, "AGE", "remove days that ended more than AGE ago; 0: never (default 400d)")          \
+    X(user_share, "user-share", TEXT, "PERCENT",                                                                       \
+      "share of the space left by other users that one user may use (default 50%)")                                    \
+    X(keep_bytes, "keep-bytes", TEXT, "SIZE",                                                                          \
+      "remove the oldest days when the database exceeds SIZE (default 0: never)")                                      \
+    X(harvest_interval, "harvest-interval", TEXT, "TIME", "interval between harvests of a live process (default 10s)") \
+    X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice (default), info or debug")                        \
+    X(restore, "restore", ONLY_OPTION, "FILE", "replace the stored data by the backup FILE and exit")                  \
+    X(help, "help", ONLY_FLAG, NULL, "print this text")                                                                \
+    X(version, "version", ONLY_FLAG, NULL, "print the version")
+
+enum config_option {
+#define X(field, name, kind, argument, help) CONFIG_##field,
+    CONFIG_LIST(X)
+#undef X
+        CONFIG_COUNT
+};
+
+struct config {
+    char *values[CONFIG_COUNT]; /* text, owned; NULL if not given. Flags are "yes" or "no" */
+
+    /* Set by config_check. Strings point into values and are not NULL unless noted. */
+    const char *state_dir;
+    const char *socket;      /* NULL: not given, and there is no directory for the default; it must be passed in */
+    const char *http_socket; /* NULL: none */
+    const char *http;        /* NULL: no TCP */
+    bool http_open;
+    const char *http_origin;       /* lower case, as browsers send it; NULL: none */
+    uint8_t http_token_sha256[32]; /* when http and not http_open */
+    bool has_read_group;
+    uint32_t read_group;
+    bool has_admin_group;
+    uint32_t admin_group;
+    int64_t raw_age, keep_age;      /* nanoseconds; keep 0: for ever */
+    uint64_t raw_bytes, keep_bytes; /* keep 0: no limit */
+    unsigned user_share;            /* percent; 100: no bound */
+    int64_t harvest_interval;       /* nanoseconds */
+    enum log_level log_level;
+    bool http_given; /* not by default */
+};
+
+/* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown
+ * option or a stray argument. CONFIG: an invalid value, or an invalid file; the sentence names file and line. --help
+ * and --version skip the check, so the caller must look at values first. On failure nothing is owned. */
+enum profd_status config_load(int argc, char *const argv[], struct config *config, struct profd_error *e);
+/* Parses the key = value lines of a file of n bytes; name is used in error sentences. Values that are already set are
+ * kept. */
+enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name,
+                               struct profd_error *e);
+/* Fills in defaults and the checked part. */
+enum profd_status config_check(struct config *config, struct profd_error *e);
+void config_done(struct config *config);
+
+/* The text of --help. */
+void config_print_help(void);
+
+#endif

@@ -1,0 +1,299 @@
+/* Fills in defaults and checks values and their combinations. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/config_file.h"
+#include "config/config_units.h"
+#include "net/http_target.h"
+#include "net/listen.h"
+#include "net/peer.h"
+
+#define RAW_AGE_MIN INT64_C(1000000000)
+#define RAW_BYTES_MIN (64u << 10)
+#define KEEP_BYTES_MIN (1u << 20)
+#define HARVEST_MIN INT64_C(1000000000)
+#define HARVEST_MAX INT64_C(3600000000000)
+
+static enum profd_status config_set_default(struct config *config, enum config_option option, const char *first,
+                                            const char *second, struct profd_error *e)
+{
+    const size_t n = strlen(first) + strlen(second) + 1;
+    char *text;
+
+    if (config->values[option]) {
+        return PROFD_OK;
+    }
+    text = malloc(n);
+    if (!text) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+    }
+    snprintf(text, n, "%s%s", first, second);
+    config->values[option] = text;
+    return PROFD_OK;
+}
+
+static enum profd_status config_default_state(struct config *config, struct profd_error *e)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+    if (config->values[CONFIG_state_dir]) {
+        return PROFD_OK;
+    }
+    if (geteuid() == 0) {
+        return config_set_default(config, CONFIG_state_dir, "/var/lib/profd", "", e);
+    }
+    if (state && *state == '/') {
+        return config_set_default(config, CONFIG_state_dir, state, "/profd", e);
+    }
+    if (home && *home == '/') {
+        return config_set_default(config, CONFIG_state_dir, home, "/.local/state/profd", e);
+    }
+    return profd_error_set(e, PROFD_CONFIG,
+                           "No state directory: neither XDG_STATE_HOME nor HOME is set. Use --state-dir DIR.");
+}
+
+static enum profd_status config_default_sockets(struct config *config, struct profd_error *e)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char own[64];
+    enum profd_status status;
+    struct stat st;
+
+    snprintf(own, sizeof own, "/run/user/%u", (unsigned)geteuid());
+    if (geteuid() == 0) {
+        runtime = "/run";
+    } else if (!runtime || *runtime != '/') {
+        runtime = !stat(own, &st) && st.st_uid == geteuid() ? own : NULL;
+    }
+    if (!runtime) {
+        return PROFD_OK; /* sockets must be passed in or named */
+    }
+    /* If only the upload socket is moved, the default HTTP socket could replace that of another daemon. */
+    if (config->values[CONFIG_socket] && !config->values[CONFIG_http_socket]) {
+        return PROFD_OK;
+    }
+    status = config_set_default(config, CONFIG_socket, runtime, "/profd/profd.sock", e);
+    if (!status) {
+        status = config_set_default(config, CONFIG_http_socket, runtime, "/profd/http.sock", e);
+    }
+    return status;
+}
+
+/* scheme://host[:port] as browsers send it in Origin: lower case, and no port if it is the default of the scheme. */
+static enum profd_status config_check_origin(struct config *config, struct profd_error *e)
+{
+    char *origin = config->values[CONFIG_http_origin];
+    const char *own_port = NULL;
+    size_t n, scheme;
+
+    config->http_origin = origin;
+    if (!origin) {
+        return PROFD_OK;
+    }
+    n = strlen(origin);
+    for (size_t i = 0; i < n; i++) {
+        origin[i] = (char)(origin[i] >= 'A' && origin[i] <= 'Z' ? origin[i] + ('a' - 'A') : origin[i]);
+    }
+    scheme = !strncmp(origin, "https://", 8) ? 8 : !strncmp(origin, "http://", 7) ? 7 : 0;
+    if (!scheme || !http_host_valid(origin + scheme, n - scheme)) {
+        return profd_error_set(e, PROFD_CONFIG,
+                               "http-origin is \"%s\", not http://HOST[:PORT] or https://HOST[:PORT] without a path",
+                               origin);
+    }
+    own_port = scheme == 8 ? ":443" : ":80";
+    if (n > strlen(own_port) && !strcmp(origin + n - strlen(own_port), own_port)) {
+        origin[n - strlen(own_port)] = 0;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status config_check_http(struct config *config, struct profd_error *e)
+{
+    const char *token = config->values[CONFIG_http_token];
+    enum profd_status status;
+    uint16_t port;
+
+    if (config->http_open && token) {
+        return profd_error_set(e, PROFD_CONFIG, "http-open and http-token %s exclude each other", token);
+    }
+    if (token) {
+        status = config_file_read_token(token, config->http_token_sha256, e);
+        if (status) {
+            return status;
+        }
+    }
+    if (!config->http) {
+        return PROFD_OK;
+    }
+    status = listen_parse_tcp(config->http, &port, e);
+    if (status) {
+        return status;
+    }
+    if (!config->http_open && !token) {
+        return profd_error_set(
+            e, PROFD_CONFIG,
+            "http %s: every local user could read all profiles; use http-token FILE, or http-open to allow it",
+            config->http);
+    }
+    return PROFD_OK;
+}
+
+/* Without the option, the group of the packages is used if it exists. */
+static enum profd_status config_check_group(const char *key, const char *group, const char *usual, bool *has,
+                                            uint32_t *gid, struct profd_error *e)
+{
+    if (!group) {
+        *has = peer_find_group(usual, gid, NULL) == PROFD_OK;
+        return PROFD_OK;
+    }
+    if (peer_find_group(group, gid, e)) {
+        return profd_error_wrap(e, PROFD_CONFIG, "%s", key);
+    }
+    *has = true;
+    return PROFD_OK;
+}
+
+static enum profd_status config_check_groups(struct config *config, struct profd_error *e)
+{
+    enum profd_status status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read",
+                                                  &config->has_read_group, &config->read_group, e);
+
+    if (!status) {
+        status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
+                                    &config->has_admin_group, &config->admin_group, e);
+    }
+    return status;
+}
+
+static const char *config_or(const char *value, const char *otherwise)
+{
+    return value ? value : otherwise;
+}
+
+/* What is rolled up when, and what is kept how long. */
+static enum profd_status config_check_policy(struct config *c, struct profd_error *e)
+{
+    const char *raw_age = config_or(c->values[CONFIG_raw_age], "48h");
+    const char *keep_age = config_or(c->values[CONFIG_keep_age], "400d");
+    const char *raw_bytes = config_or(c->values[CONFIG_raw_bytes], "1G");
+    const char *keep_bytes = config_or(c->values[CONFIG_keep_bytes], "0");
+    enum profd_status status = config_parse_age("raw-age", raw_age, &c->raw_age, e);
+
+    if (!status) {
+        status = config_parse_age("keep-age", keep_age, &c->keep_age, e);
+    }
+    if (!status) {
+        status = config_parse_bytes("raw-bytes", raw_bytes, &c->raw_bytes, e);
+    }
+    if (!status) {
+        status = config_parse_bytes("keep-bytes", keep_bytes, &c->keep_bytes, e);
+    }
+    if (!status) {
+        status = config_parse_percent("user-share", config_or(c->values[CONFIG_user_share], "50%"), &c->user_share, e);
+    }
+    if (status) {
+        return status;
+    }
+    /* A default gives way to what was said. */
+    if (!c->values[CONFIG_raw_age] && c->keep_age && c->keep_age < c->raw_age) {
+        c->raw_age = c->keep_age;
+    }
+    if (!c->values[CONFIG_keep_age] && c->keep_age < c->raw_age) {
+        c->keep_age = c->raw_age;
+    }
+    if (!c->values[CONFIG_raw_bytes] && c->keep_bytes && c->keep_bytes / 2 < c->raw_bytes) {
+        c->raw_bytes = c->keep_bytes / 2;
+    }
+    if (c->raw_age < RAW_AGE_MIN) {
+        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\", it must be at least 1s", raw_age);
+    }
+    if (c->keep_bytes && c->keep_bytes < KEEP_BYTES_MIN) {
+        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\", it must be at least 1M, or 0 for no limit",
+                               keep_bytes);
+    }
+    if (c->raw_bytes < RAW_BYTES_MIN) {
+        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\", it must be at least 64K", raw_bytes);
+    }
+    /* Removing data before it is rolled up would change the meaning of raw-age. */
+    if (c->keep_age && c->keep_age < c->raw_age) {
+        return profd_error_set(e, PROFD_CONFIG, "keep-age %s is less than raw-age %s", keep_age, raw_age);
+    }
+    if (c->keep_bytes && c->keep_bytes < c->raw_bytes) {
+        return profd_error_set(e, PROFD_CONFIG, "keep-bytes %s is less than raw-bytes %s", keep_bytes, raw_bytes);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status config_check_harvest(struct config *c, struct profd_error *e)
+{
+    const char *text = config_or(c->values[CONFIG_harvest_interval], "10s");
+    int64_t interval;
+    enum profd_status status = config_parse_age("harvest-interval", text, &interval, e);
+
+    if (status) {
+        return status;
+    }
+    if (interval < HARVEST_MIN || interval > HARVEST_MAX) {
+        return profd_error_set(e, PROFD_CONFIG, "harvest-interval is \"%s\", not 1s to 1h", text);
+    }
+    c->harvest_interval = interval;
+    return PROFD_OK;
+}
+
+enum profd_status config_check(struct config *config, struct profd_error *e)
+{
+    const char *level = config->values[CONFIG_log_level], *open = config->values[CONFIG_http_open];
+    enum profd_status status;
+
+    config->http_given = config->values[CONFIG_http_socket] != NULL;
+    config->log_level = LOG_LEVEL_NOTICE;
+    if (level && !log_find_level(level, &config->log_level)) {
+        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
+                               level);
+    }
+    status = config_default_state(config, e);
+    config->state_dir = config->values[CONFIG_state_dir];
+    if (!status && config->values[CONFIG_restore]) {
+        return PROFD_OK; /* a restore opens no sockets */
+    }
+    if (!status) {
+        status = config_default_sockets(config, e);
+    }
+    if (status) {
+        return status;
+    }
+    config->socket = config->values[CONFIG_socket];
+    config->http_socket = config->values[CONFIG_http_socket];
+    if (config->http_socket && !strcmp(config->http_socket, "none")) {
+        config->http_socket = NULL;
+    }
+    if (config->http_socket && config->socket && !strcmp(config->http_socket, config->socket)) {
+        return profd_error_set(e, PROFD_CONFIG, "socket and http-socket are the same path: %s", config->socket);
+    }
+    if (config->socket) {
+        status = listen_parse_unix(config->socket, e);
+    }
+    if (!status && config->http_socket) {
+        status = listen_parse_unix(config->http_socket, e);
+    }
+    if (status) {
+        return status;
+    }
+    config->http = config->values[CONFIG_http];
+    config->http_open = open && !strcmp(open, "yes");
+    status = config_check_groups(config, e);
+    if (!status) {
+        status = config_check_policy(config, e);
+    }
+    if (!status) {
+        status = config_check_harvest(config, e);
+    }
+    if (!status) {
+        status = config_check_origin(config, e);
+    }
+    return status ? status : config_check_http(config, e);
+}

@@ -1,0 +1,198 @@
+#include "core/bounds.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/bins.h"
+#include "proto/words.h"
+
+#define BUCKET 16 /* bytes of text for which glibc keeps one caller */
+#define HEAD 17   /* flag and the two marks */
+
+static void put_u64(uint8_t *out, uint64_t v)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        out[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+
+static uint64_t get_u64(const uint8_t *in)
+{
+    uint64_t v = 0;
+    for (unsigned i = 8; i-- > 0;) {
+        v = v << 8 | in[i];
+    }
+    return v;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct object_range *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+enum profd_status bounds_encode(const struct object *o, struct arena *a, const uint8_t **out, size_t *size,
+                                struct profd_error *e)
+{
+    size_t n = 0;
+    struct object_range *ranges = ARENA_ARRAY(a, (size_t)o->range_count + 1, struct object_range);
+    uint8_t *bytes = arena_take(a, HEAD + 16 * (size_t)o->range_count);
+    if (!ranges || !bytes) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the ranges of an executable");
+    }
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].low < o->ranges[i].high) {
+            ranges[n++] = o->ranges[i];
+        }
+    }
+    qsort(ranges, n, sizeof *ranges, compare_ranges);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (kept > 0 && ranges[i].low <= ranges[kept - 1].high) {
+            if (ranges[i].high > ranges[kept - 1].high) {
+                ranges[kept - 1].high = ranges[i].high;
+            }
+        } else {
+            ranges[kept++] = ranges[i];
+        }
+    }
+    bytes[0] = o->has_executable_start && o->has_etext;
+    put_u64(bytes + 1, o->executable_start);
+    put_u64(bytes + 9, o->etext);
+    for (size_t i = 0; i < kept; i++) {
+        put_u64(bytes + HEAD + 16 * i, ranges[i].low);
+        put_u64(bytes + HEAD + 16 * i + 8, ranges[i].high);
+    }
+    *out = bytes;
+    *size = HEAD + 16 * kept;
+    return PROFD_OK;
+}
+
+bool bounds_open(const uint8_t *bytes, size_t n, struct bounds *b)
+{
+    if (n < HEAD || (n - HEAD) % 16 != 0 || bytes[0] > 1) {
+        return false;
+    }
+    *b = (struct bounds){.has_marks = bytes[0] != 0,
+                         .executable_start = get_u64(bytes + 1),
+                         .etext = get_u64(bytes + 9),
+                         .count = (n - HEAD) / 16,
+                         .ranges = bytes + HEAD};
+    return true;
+}
+
+/* The first range that ends above low; count if there is none. */
+static size_t find_range(const struct bounds *b, uint64_t low)
+{
+    size_t first = 0, end = b->count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (get_u64(b->ranges + 16 * middle + 8) <= low) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+bool bounds_touch(const struct bounds *b, uint64_t low, uint64_t high)
+{
+    size_t at = find_range(b, low);
+    return at < b->count && get_u64(b->ranges + 16 * at) < high;
+}
+
+bool bounds_touch_hint(const struct bounds *b, uint64_t low, uint64_t high, struct bounds_hint *hint)
+{
+    size_t at = find_range(b, low);
+    if (at == b->count || get_u64(b->ranges + 16 * at) >= high) {
+        return false;
+    }
+    *hint = (struct bounds_hint){get_u64(b->ranges + 16 * at), get_u64(b->ranges + 16 * at + 8)};
+    return true;
+}
+
+static enum profd_status wrong(struct profd_error *e, const struct bounds_build *k, const char *what, uint64_t value)
+{
+    return profd_error_set(e, PROFD_WRONG_BUILD,
+                           "%s 0x%" PRIx64
+                           " lies outside the code of build %s (\"%s\"): not the executable that was profiled",
+                           what, value, k->id, k->name);
+}
+
+static enum profd_status check_marks(const struct counts_histogram *h, struct bounds_build *k, struct profd_error *e)
+{
+    uint64_t low = k->bounds->executable_start & ~UINT64_C(3), high = (k->bounds->etext + 3) & ~UINT64_C(3);
+    if (h->low != low || h->high != high) {
+        return profd_error_set(e, PROFD_WRONG_BUILD,
+                               "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
+                               ", but build %s (\"%s\") has __executable_start and etext for 0x%" PRIx64 "-0x%" PRIx64
+                               ": not the executable that was profiled",
+                               h->low, h->high, k->id, k->name, low, high);
+    }
+    k->proven = true;
+    return PROFD_OK;
+}
+
+static enum profd_status check_bins(const struct counts *c, const struct counts_histogram *h, struct bounds_build *k,
+                                    struct profd_error *e)
+{
+    struct bins bins = bins_make(h->low, h->high, h->bins);
+    if (!bounds_touch(k->bounds, h->low, h->high)) {
+        return wrong(e, k, "a histogram that begins at", h->low);
+    }
+    for (uint32_t i = h->first; i < h->first + h->used; i++) {
+        uint64_t low, high;
+        bins_range(&bins, c->bin_index[i], &low, &high);
+        if (!bounds_touch_near(k->bounds, low, high, &k->hint)) {
+            return wrong(e, k, "a bin with ticks at", low);
+        }
+    }
+    return PROFD_OK;
+}
+
+static bool touches(struct bounds_build *k, uint64_t low, uint64_t size)
+{
+    uint64_t high = low + size;
+    return bounds_touch_near(k->bounds, low, high > low ? high : UINT64_MAX, &k->hint);
+}
+
+/* A caller is told by where its call returns to: behind the code when that ends with a call that never returns. */
+static bool caller_touches(struct bounds_build *k, uint64_t from, bool imported)
+{
+    return imported ? touches(k, from, BUCKET) : from == 0 ? touches(k, 0, 1) : touches(k, from - 1, 2);
+}
+
+static enum profd_status check_arc(struct bounds_build *builds, const struct counts *c, uint32_t i, bool imported,
+                                   struct profd_error *e)
+{
+    struct bounds_build *from = c->from_build[i] != COUNTS_NOWHERE ? &builds[c->from_build[i]] : NULL;
+    struct bounds_build *to = c->to_build[i] != COUNTS_NOWHERE ? &builds[c->to_build[i]] : NULL;
+    if (from != NULL && from->bounds != NULL && !caller_touches(from, c->from[i], imported)) {
+        return wrong(e, from, "the caller of an arc at", c->from[i]);
+    }
+    if (to != NULL && to->bounds != NULL && !(imported && to->proven) && !touches(to, c->to[i], 1)) {
+        return wrong(e, to, "the callee of an arc at", c->to[i]);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t program, bool imported,
+                                      const struct counts *c, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        struct bounds_build *k = &builds[h->build];
+        if (k->bounds == NULL || words_are(h->dimension)) {
+            continue;
+        }
+        status =
+            imported && h->build == program && k->bounds->has_marks ? check_marks(h, k, e) : check_bins(c, h, k, e);
+    }
+    for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
+        status = check_arc(builds, c, i, imported, e);
+    }
+    return status;
+}

@@ -1,0 +1,148 @@
+#include "core/report.h"
+
+#include "core/report_dimension.h"
+#include "core/report_graph.h"
+#include "core/report_names.h"
+#include "core/report_order.h"
+#include "core/report_rows.h"
+#include "core/sum.h"
+
+static double report_percent(const struct report_graph *g, double seconds)
+{
+    return g->total > 0 ? 100 * seconds / g->total : 0;
+}
+
+/* The builds in the report's order, with one more entry for what lies outside them. */
+static bool report_list_builds(struct arena *a, const struct report_request *request, const struct report_graph *g,
+                               struct report *r)
+{
+    uint32_t n = g->builds.count;
+    const char **ids = ARENA_ARRAY(a, (size_t)n + 1, const char *),
+               **names = ARENA_ARRAY(a, (size_t)n + 1, const char *);
+    bool *shown = ARENA_ARRAY(a, (size_t)n + 1, bool);
+    if (ids == NULL || names == NULL || shown == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = request->names == NULL ? NULL : request->names[g->builds.origin[i]];
+        ids[i] = request->profile->builds[g->builds.origin[i]];
+        names[i] = name == NULL ? "" : name;
+    }
+    ids[n] = names[n] = "";
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        if (r->functions[i].index != 0) {
+            shown[r->functions[i].build] = true;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        r->unnamed_builds += shown[i] && !g->builds.tables[i]->named;
+    }
+    r->build_count = n;
+    r->builds = ids;
+    r->build_names = names;
+    return true;
+}
+
+static bool report_fill_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
+{
+    const struct propagate *flow = g->flow;
+    for (uint32_t i = 0; i < g->function_count; i++) {
+        struct report_function *f = &functions[i];
+        uint32_t node = g->node_of[i];
+        bool saturated = false;
+        if (!report_names_describe(a, &g->builds, g->owner[node], f)) {
+            return false;
+        }
+        f->ticks_total = g->node_ticks[node];
+        f->self = g->node_seconds[node];
+        f->children = flow->node_children[node];
+        f->percent = report_percent(g, f->self + f->children);
+        f->calls_outside = flow->node_outside[node];
+        f->calls_inside = flow->node_inside[node];
+        f->calls = f->calls_outside;
+        sum_add(&f->calls, f->calls_inside, &saturated);
+        f->self_calls = flow->node_self[node];
+        f->cycle = g->cycle[g->scc->component[node]];
+    }
+    return report_rows_functions(a, g, functions);
+}
+
+static bool report_fill_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
+                               struct report_cycle *cycles)
+{
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
+        uint32_t component = g->cycle_component[i];
+        struct report_cycle *cycle = &cycles[i];
+        cycle->number = i + 1;
+        cycle->self = g->component_seconds[component];
+        cycle->children = g->flow->component_children[component];
+        cycle->percent = report_percent(g, cycle->self + cycle->children);
+        cycle->calls_outside = g->flow->component_outside[component];
+        cycle->calls_inside = g->flow->component_inside[component];
+    }
+    return report_rows_cycles(a, g, functions, cycles);
+}
+
+static bool report_fill_not_called(struct arena *a, const struct report_graph *g, struct report *r)
+{
+    struct report_function *functions = ARENA_ARRAY(a, g->uncalled.count, struct report_function);
+    if (functions == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < g->uncalled.count; i++) {
+        if (!report_names_describe(a, &g->builds, g->uncalled.owners[i], &functions[i])) {
+            return false;
+        }
+    }
+    r->counted_functions = g->uncalled.counted;
+    r->not_called = functions;
+    r->not_called_count = g->uncalled.count;
+    return true;
+}
+
+static bool report_fill(struct arena *a, const struct report_request *request, const struct report_graph *g,
+                        struct report *r)
+{
+    struct report_function *functions = ARENA_ARRAY(a, g->function_count, struct report_function);
+    struct report_cycle *cycles = ARENA_ARRAY(a, g->cycle_count, struct report_cycle);
+    if (functions == NULL || cycles == NULL || !report_fill_functions(a, g, functions) ||
+        !report_fill_cycles(a, g, functions, cycles) || !report_fill_not_called(a, g, r) ||
+        !report_order_entries(a, g, functions, cycles, &r->order, &r->order_count)) {
+        return false;
+    }
+    r->functions = functions;
+    r->function_count = g->function_count;
+    r->cycles = cycles;
+    r->cycle_count = g->cycle_count;
+    r->total = g->total;
+    r->ticks = g->ticks.ticks;
+    r->calls = request->profile->calls;
+    r->rates = g->ticks.rates;
+    r->rate_count = g->ticks.rate_count;
+    r->dimension = g->ticks.dimension;
+    r->in_seconds = report_dimension_is_time(r->dimension);
+    r->other_dimensions = g->ticks.others;
+    r->other_dimension_count = g->ticks.other_count;
+    r->static_arcs = request->static_arcs;
+    r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated;
+    return report_list_builds(a, request, g, r);
+}
+
+enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
+                               struct profd_error *e)
+{
+    struct report_graph *g = ARENA_NEW(a, struct report_graph);
+    struct report *r = ARENA_NEW(a, struct report);
+    if (g == NULL || r == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
+    }
+    enum profd_status status = report_graph_make(a, request, g, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (!report_fill(a, request, g, r)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report of %u functions", g->function_count);
+    }
+    *out = r;
+    return PROFD_OK;
+}

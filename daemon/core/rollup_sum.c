@@ -1,0 +1,226 @@
+#include "core/rollup.h"
+
+#include "core/rollup_map.h"
+#include "core/rollup_merge.h"
+#include "core/rollup_run.h"
+#include "core/sum.h"
+#include "proto/limits.h"
+#include "proto/words.h"
+
+#define ROLLUP_SMALL 2048u /* rows; a larger upload is cheaper to sort and merge than to add up by key */
+
+/* Uploads are gathered by group, without spread: small ones are added up as any profile is, and become a run at the
+ * end; large ones are sorted. Rollups are runs already. */
+struct rollup_sum {
+    struct rollup_runs plain, spread;
+    struct rollup_stack groups[ROLLUP_GROUPS], sums;
+    struct profile_sum *small[ROLLUP_GROUPS];
+    uint32_t builds[ROLLUP_GROUPS];  /* introduced in each */
+    uint32_t identity[LIMIT_BUILDS]; /* builds keep their positions */
+};
+
+static struct rollup_sum *sum_new(struct arena *a, bool spread)
+{
+    struct rollup_sum *s = ARENA_NEW(a, struct rollup_sum);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->plain = (struct rollup_runs){.arena = a};
+    s->spread = (struct rollup_runs){.arena = a, .spread = spread};
+    for (uint32_t i = 0; i < LIMIT_BUILDS; i++) {
+        s->identity[i] = i;
+    }
+    return s;
+}
+
+struct rollup_sum *rollup_sum_new(struct arena *a)
+{
+    return sum_new(a, true);
+}
+
+struct rollup_sum *rollup_sum_new_plain(struct arena *a)
+{
+    return sum_new(a, false);
+}
+
+/* One more than the highest build index in the counts. */
+static uint64_t counts_builds(const struct counts *c)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        most = c->histograms[i].build >= most ? (uint64_t)c->histograms[i].build + 1 : most;
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        most = c->from_build[i] != COUNTS_NOWHERE && c->from_build[i] >= most ? (uint64_t)c->from_build[i] + 1 : most;
+        most = c->to_build[i] != COUNTS_NOWHERE && c->to_build[i] >= most ? (uint64_t)c->to_build[i] + 1 : most;
+    }
+    return most;
+}
+
+/* A profile names its builds; here their positions are their names. */
+static bool sum_introduce(struct rollup_sum *s, uint32_t group, uint32_t builds)
+{
+    while (s->builds[group] < builds) {
+        const char *name = arena_format(s->plain.arena, "%u", s->builds[group]);
+        uint32_t index;
+        if (name == NULL || profile_sum_build(s->small[group], name, &index) != PROFD_OK) {
+            return false;
+        }
+        s->builds[group]++;
+    }
+    return true;
+}
+
+static enum profd_status sum_add_small(struct rollup_sum *s, const struct counts *c, uint32_t builds, uint64_t commit,
+                                       uint32_t group, struct profd_error *e)
+{
+    if (s->small[group] == NULL) {
+        s->small[group] = profile_sum_new(s->plain.arena);
+    }
+    if (s->small[group] == NULL || !sum_introduce(s, group, builds)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
+    }
+    return profile_sum_add(s->small[group], c, s->identity, commit, false, e);
+}
+
+enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
+                                        struct profd_error *e)
+{
+    uint64_t builds = counts_builds(c);
+    uint32_t g = s->spread.spread ? group : 0;
+    if (g >= ROLLUP_GROUPS) {
+        return profd_error_set(e, PROFD_REFUSED, "an upload of group %u: there are %u", group, ROLLUP_GROUPS);
+    }
+    if (builds > LIMIT_BUILDS) {
+        return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds,
+                               LIMIT_BUILDS);
+    }
+    if ((uint64_t)c->arc_count + c->bin_count <= ROLLUP_SMALL || rollup_run_repeats(c)) {
+        return sum_add_small(s, c, (uint32_t)builds, commit, g, e);
+    }
+    struct rollup_run *run = rollup_run_sort(&s->plain, c, commit);
+    if (run == NULL || !rollup_stack_push(&s->groups[g], &s->plain, run, true)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, const struct rollup_spread *spread,
+                                 struct profd_error *e)
+{
+    struct rollup_run run = {.r = *r};
+    if (s->spread.spread) {
+        run.s = *spread;
+    }
+    if (!rollup_stack_push(&s->sums, &s->spread, &run, false)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count,
+                               r->arc_count);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e)
+{
+    struct rollup_run *run = rollup_run_profile(&s->spread, p);
+    if (run == NULL || !rollup_stack_push(&s->sums, &s->spread, run, true)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u arcs", p->arc_count);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,
+                                        uint32_t builds, bool alone, struct profd_error *e)
+{
+    const struct rollup_map m = {map, builds, alone};
+    if (!rollup_map_push(&m, &s->spread, &s->sums, r)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count,
+                               r->arc_count);
+    }
+    return PROFD_OK;
+}
+
+/* The small uploads of a group join its large ones. */
+static enum profd_status sum_close_small(struct rollup_sum *s, uint32_t group, struct profd_error *e)
+{
+    struct profile *p;
+    enum profd_status status = profile_sum_finish(s->small[group], &p, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct rollup_run *run = rollup_run_profile(&s->plain, p);
+    if (run == NULL || !rollup_stack_push(&s->groups[group], &s->plain, run, true)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %u arcs", p->arc_count);
+    }
+    return PROFD_OK;
+}
+
+/* What a group brought joins the sum, as the group's share. */
+static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, struct profd_error *e)
+{
+    enum profd_status status = s->small[group] != NULL ? sum_close_small(s, group, e) : PROFD_OK;
+    struct rollup_run *run = NULL;
+    if (status != PROFD_OK || s->groups[group].depth == 0) {
+        return status;
+    }
+    if (rollup_stack_close(&s->groups[group], &s->plain, &run)) {
+        struct rollup_run *shared = s->spread.spread ? rollup_run_share(&s->spread, run, group) : run;
+        bool pushed = shared != NULL && rollup_stack_push(&s->sums, &s->spread, shared, shared != run);
+        rollup_run_give(&s->plain, run);
+        if (pushed) {
+            return PROFD_OK;
+        }
+    }
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the sum of group %u", group);
+}
+
+/* Σ, stopping at 2^63−1 and saying so. */
+static uint64_t total_calls(const struct rollup *r, bool *saturated)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < r->arc_count; i++) {
+        sum_add(&sum, r->calls[i], saturated);
+    }
+    return sum;
+}
+
+static uint64_t total_ticks(const struct rollup *r, bool *saturated)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < r->histogram_count; i++) {
+        const struct rollup_histogram *h = &r->histograms[i];
+        for (uint32_t k = h->first; k < h->first + h->used && !words_are(h->dimension); k++) {
+            sum_add(&sum, r->bin_ticks[k], saturated);
+        }
+    }
+    return sum;
+}
+
+enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, struct rollup_spread *spread,
+                                    struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    struct rollup_run *run;
+    for (uint32_t g = 0; g < ROLLUP_GROUPS && status == PROFD_OK; g++) {
+        status = sum_close_group(s, g, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (!rollup_stack_close(&s->sums, &s->spread, &run)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum");
+    }
+    total_ticks(&run->r, &run->r.saturated);
+    total_calls(&run->r, &run->r.saturated);
+    *out = run->r;
+    if (spread != NULL) {
+        *spread = run->s;
+    }
+    return PROFD_OK;
+}
+
+void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls)
+{
+    bool saturated = false;
+    *ticks = total_ticks(r, &saturated);
+    *calls = total_calls(r, &saturated);
+}

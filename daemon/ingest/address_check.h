@@ -1,0 +1,14 @@
+/* Can these counts be of the executables that are stored for their builds? */
+#ifndef PROFD_INGEST_ADDRESS_CHECK_H
+#define PROFD_INGEST_ADDRESS_CHECK_H
+
+#include "ingest/known.h"
+#include "proto/counts.h"
+#include "proto/status.h"
+#include "store/store.h"
+
+/* Checks the counts of an upload against every build whose object is known to its uid (bounds_check_counts). */
+enum profd_status address_check(struct known *known, const struct store_upload *u, const struct counts *c,
+                                struct profd_error *e);
+
+#endif

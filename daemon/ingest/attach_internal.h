@@ -1,0 +1,190 @@
+/* What the parts of a harvest share. Private to attach*. */
+#ifndef PROFD_INGEST_ATTACH_PARTS_H
+#define PROFD_INGEST_ATTACH_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "ingest/attach.h"
+#include "ingest/attach_snapshot.h"
+#include "proto/attach.h"
+#include "proto/counts.h"
+#include "proto/limits.h"
+#include "proto/status.h"
+#include "proto/words.h"
+
+/* --- attach_open.c ------------------------------------------------------------------------------------------------ */
+
+/* The rules of attach_open. page takes the first page, aligned. */
+enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64_t *file_size, struct profd_error *e);
+/* n bytes at an offset. REFUSED: not to be read, or the file ends before; IO. */
+enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t at, struct profd_error *e);
+
+/* --- attach_reading.c: the memory, copied ----------------------------------------------------------------------------
+ */
+
+/* A copy of what is used, read once. Of a large file all but the tables; these come one at a time. */
+struct attach_reading {
+    int memfd;
+    bool whole;                /* tables are there from the beginning */
+    uint8_t *bytes;            /* mapped */
+    size_t size;               /* of the mapping */
+    struct attach_image image; /* up to the end of the last chunk */
+};
+enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct attach_reading *r, struct profd_error *e);
+enum profd_status attach_reading_load(struct attach_reading *r, uint64_t at, uint64_t size, struct profd_error *e);
+void attach_reading_drop(struct attach_reading *r, uint64_t at, uint64_t size);
+/* Accepts a zeroed struct. */
+void attach_reading_close(struct attach_reading *r);
+
+/* --- attach_builds.c: modules become builds ------------------------------------------------------------------------
+ */
+
+struct attach_build {
+    struct buildid id;
+    const char *name;
+    uint64_t low, high; /* link-time addresses: the same wherever this build runs */
+    bool counted;       /* calls into it are counted, so sampled ones are left out */
+};
+struct attach_builds {
+    uint32_t count; /* in load order, each id once; build 0 is the program */
+    struct attach_build *build;
+    uint32_t module_count;
+    uint32_t *of_module;         /* [module_count + 1]; COUNTS_NOWHERE for those without build-id */
+    uint64_t nameless, unlisted; /* modules without build-id, and beyond LIMIT_BUILDS */
+};
+/* count is 0 as long as the program has no row. MALFORMED for impossible rows, REFUSED for a program without build-id.
+ * O(n log n). */
+enum profd_status attach_builds_list(const struct attach_image *image, struct arena *a, struct attach_builds *out,
+                                     struct profd_error *e);
+/* Which build, and COUNTS_NOWHERE for what lies outside. */
+static inline uint32_t attach_builds_of(const struct attach_builds *b, uint32_t module)
+{
+    return module <= b->module_count ? b->of_module[module] : COUNTS_NOWHERE;
+}
+
+/* --- attach_gather.c: sums by identity ------------------------------------------------------------------------------
+ */
+
+struct attach_arc {
+    uint32_t from_build, to_build;
+    uint64_t from, to, calls;
+};
+/* Arcs in order of arrival. One that is hard to find is listed again, which is legal: no input is slow. */
+struct attach_arcs {
+    struct attach_arc *arc;
+    uint32_t *slots; /* index + 1 */
+    uint32_t count, capacity, mask;
+};
+/* NO_MEMORY or OK. O(1) amortized. */
+enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e);
+void attach_arcs_done(struct attach_arcs *s);
+
+struct attach_tick {
+    uint32_t build, index; /* address above the build's low */
+    uint64_t ticks;
+};
+struct attach_ticks {
+    struct attach_tick *tick;
+    uint32_t count, capacity;
+};
+enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e);
+/* Ascending by build and index, each once. */
+void attach_ticks_sort(struct attach_ticks *s);
+void attach_ticks_done(struct attach_ticks *s);
+
+/* --- attach_difference.c ---------------------------------------------------------------------------------------------
+ */
+
+/* What is new since a snapshot, and the next one's counts. */
+struct attach_difference {
+    struct attach_arcs calls, pairs;
+    struct attach_ticks ticks;
+    uint64_t outside;            /* ticks that are new, outside every build */
+    uint64_t calls_total;        /* since the process began */
+    uint64_t bad, not_yet;       /* invalid slots; slots whose modules come with the next snapshot */
+    bool more;                   /* LIMIT_ATTACH_NEWS was reached: the rest is new with the next harvest */
+    struct attach_places places; /* the next snapshot's counts */
+};
+/* builds learn which of them are counted. O(slots). */
+enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
+                                         const struct attach_places *before, struct attach_difference *d,
+                                         struct profd_error *e);
+/* Accepts a zeroed struct. */
+void attach_difference_done(struct attach_difference *d);
+
+/* --- attach_words.c --------------------------------------------------------------------------------------------------
+ */
+
+/* The words as a snapshot keeps them, clamped, never less than before. */
+void attach_words_take(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
+                       const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_WORDS]);
+/* What is new of them, in proto/words.h's terms; first: the process is new, too. */
+void attach_words_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
+                           enum attach_mode mode, bool first, uint64_t out[WORDS_ROOM]);
+/* Was something lost since, or is it still being lost? */
+bool attach_words_lose(const struct attach_snapshot *after, const struct attach_snapshot *before);
+
+/* --- attach_counts.c -------------------------------------------------------------------------------------------------
+ */
+
+struct attach_news {
+    const struct attach_builds *builds;
+    struct attach_difference *difference;
+    const uint64_t *words; /* [WORDS_ROOM] */
+    uint32_t rate;
+    bool wall;
+};
+/* Everything as counts; sampled says whether pairs became arcs. any is false when there is nothing, and nothing to
+ * free. */
+enum profd_status attach_counts_make(const struct attach_news *news, struct counts *c, bool *any, bool *sampled,
+                                     struct profd_error *e);
+
+/* --- attach.c --------------------------------------------------------------------------------------------------------
+ */
+
+struct attach_process {
+    int memfd;
+    uint32_t uid;
+    uint64_t size; /* of the file */
+    struct attach_origin origin;
+    bool told;           /* a harvest of it was stored since attach_open */
+    uint64_t generation; /* of the store's snapshot, 0: it has none */
+    uint8_t *snapshot;   /* up to where all is counted; NULL: nothing is yet */
+    size_t snapshot_size;
+    struct attach_facts facts;
+    void *texts; /* of facts */
+};
+
+/* A harvest's own memory. */
+struct attach_inside {
+    struct arena *arena;
+    uint8_t *counts, *snapshot;
+    uint8_t parents[ATTACH_PARENTS_MAX][ATTACH_INSTANCE_SIZE];
+    struct store_build *builds;
+    struct attach_facts facts;
+};
+struct attach_inside *attach_inside_new(void);
+void attach_inside_free(struct attach_inside *in);
+/* The facts of a harvest become the process's. Without memory for its texts these are "". */
+void attach_publish(struct attach_process *p, const struct attach_facts *facts);
+
+/* Validates an upload of a live process by the rules for all uploads, and fills in h's (attach_upload.c). */
+struct attach_delivery {
+    uint32_t uid;
+    int64_t received;
+    int64_t start;
+    const uint8_t *instance;
+    const char *host;
+    bool first;
+    uint32_t inexact;
+    size_t build_count;
+    const struct attach_build *builds;
+    size_t label_count;
+    const struct store_label *labels;
+};
+enum profd_status attach_upload_validate(const struct attach_delivery *d, struct attach_inside *in,
+                                         struct store_upload *u, struct profd_error *e);
+
+#endif

@@ -1,0 +1,132 @@
+/* Orphaned processes: they are in the store, but their memory no longer exists. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ingest/attach_internal.h"
+#include "proto/message.h"
+
+enum profd_status attach_get_origin(const uint8_t *snapshot, size_t size, struct attach_origin *out,
+                                    struct profd_error *e)
+{
+    struct attach_snapshot s;
+    enum profd_status status = attach_snapshot_decode(snapshot, size, &s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    *out = s.origin;
+    attach_snapshot_done(&s);
+    return PROFD_OK;
+}
+
+bool attach_still_lives(const struct attach_origin *o, const struct attach_origin *here,
+                        uint64_t (*started_of)(uint32_t pid))
+{
+    bool known = o->pid != 0 && o->started != 0;
+    return memcmp(o->boot, here->boot, sizeof o->boot) == 0 && strcmp(o->host, here->host) == 0 &&
+           (!known || started_of(o->pid) == o->started);
+}
+
+/* A histogram with the one counter, for a process of which only the program is known. */
+static enum profd_status counts_make(uint8_t **out, size_t *size, struct profd_error *e)
+{
+    struct counts c;
+    enum profd_status status = counts_init(&c, 1, 1, 0, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    words_make_histogram(&c.histograms[0], 0);
+    c.histograms[0].used = 1;
+    c.bin_index[0] = WORDS_END_NOT_SEEN;
+    c.bin_ticks[0] = 1;
+    status = counts_encode(&c, out, size, e);
+    counts_done(&c);
+    return status;
+}
+
+static enum profd_status close_it(const struct store_instance *i, const struct attach_snapshot *s, int64_t received,
+                                  struct attach_inside *in, struct store_harvest *put, struct profd_error *e)
+{
+    struct attach_build program = {.name = s->name};
+    struct attach_delivery d = {.uid = i->uid,
+                                .received = received,
+                                .start = i->seen < received ? i->seen : received,
+                                .instance = i->instance,
+                                .host = s->origin.host,
+                                .inexact = INEXACT_END_NOT_SEEN,
+                                .build_count = 1,
+                                .builds = &program,
+                                .label_count = s->label_count,
+                                .labels = s->labels};
+    enum profd_status status = buildid_parse(s->build_id, strlen(s->build_id), &program.id, e);
+    if (status == PROFD_OK) {
+        status = attach_upload_validate(&d, in, &put->upload, e);
+    }
+    if (status == PROFD_OK) {
+        status = counts_make(&in->counts, &put->upload.counts_size, e);
+    }
+    put->upload.counts = in->counts;
+    return status;
+}
+
+/* Texts of the upload live in the decoded snapshot: they are moved into the arena. */
+static bool texts_keep(struct attach_inside *in, struct attach_snapshot *s)
+{
+    struct store_label *labels = ARENA_ARRAY(in->arena, s->label_count + 1, struct store_label);
+    s->name = arena_copy(in->arena, s->name, strlen(s->name));
+    if (!labels || !s->name) {
+        return false;
+    }
+    for (size_t k = 0; k < s->label_count; k++) {
+        labels[k].name = arena_copy(in->arena, s->labels[k].name, strlen(s->labels[k].name));
+        labels[k].value = arena_copy(in->arena, s->labels[k].value, strlen(s->labels[k].value));
+        if (!labels[k].name || !labels[k].value) {
+            return false;
+        }
+    }
+    free((void *)(uintptr_t)s->labels);
+    s->labels = NULL;
+    in->facts.labels = labels;
+    return true;
+}
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to close a process");
+}
+
+enum profd_status attach_close_orphan(const struct store_instance *i, int64_t now, struct attach_harvest *h,
+                                      struct profd_error *e)
+{
+    struct attach_snapshot s;
+    struct attach_harvest made = {.any = true};
+    const int64_t received = i->ended ? i->missing_since : now; /* when it ended was seen: it is about its children */
+    enum profd_status status = attach_snapshot_decode(i->snapshot, i->snapshot_size, &s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct attach_inside *in = attach_inside_new();
+    if (in) {
+        in->snapshot = malloc(i->snapshot_size);
+    }
+    if (!in || !in->snapshot || !texts_keep(in, &s)) {
+        status = no_memory(e);
+    } else {
+        struct attach_snapshot kept = s;
+        kept.labels = in->facts.labels;
+        memcpy(in->snapshot, i->snapshot, i->snapshot_size);
+        status = close_it(i, &kept, received, in, &made.put, e);
+    }
+    attach_snapshot_done(&s);
+    if (status != PROFD_OK) {
+        attach_inside_free(in);
+        return status;
+    }
+    memcpy(made.put.instance, i->instance, sizeof made.put.instance);
+    made.put.base = i->generation;
+    made.put.snapshot = in->snapshot;
+    made.put.snapshot_size = i->snapshot_size;
+    made.put.ended = made.put.told = true;
+    made.inside = in;
+    *h = made;
+    return PROFD_OK;
+}

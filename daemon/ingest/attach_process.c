@@ -1,0 +1,212 @@
+#include "ingest/attach.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ingest/attach_internal.h"
+
+#define ARENA_MAX ((size_t)64 << 20) /* builds, names and labels of one process */
+
+struct attach_inside *attach_inside_new(void)
+{
+    struct attach_inside *in = calloc(1, sizeof *in);
+    if (in) {
+        in->arena = arena_new(ARENA_MAX);
+    }
+    if (in && !in->arena) {
+        free(in);
+        in = NULL;
+    }
+    return in;
+}
+
+void attach_inside_free(struct attach_inside *in)
+{
+    if (!in) {
+        return;
+    }
+    arena_free(in->arena);
+    free(in->counts);
+    free(in->snapshot);
+    free(in);
+}
+
+enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origin *origin, struct attach_process **out,
+                              struct profd_error *e)
+{
+    _Alignas(ATTACH_PAGE) uint8_t page[ATTACH_PAGE];
+    static const uint8_t nobody[ATTACH_INSTANCE_SIZE];
+    struct attach_header h;
+    uint64_t size;
+    enum profd_status status = attach_judge_file(memfd, page, &size, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    memcpy(&h, page, sizeof h);
+    if (memcmp(h.instance, nobody, UPLOAD_SENDER_SIZE) == 0) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "the instance of the process begins with %d zeros, so it is not random",
+                               UPLOAD_SENDER_SIZE);
+    }
+    struct attach_process *p = calloc(1, sizeof *p);
+    if (!p) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a process that counts");
+    }
+    *p = (struct attach_process){.memfd = memfd, .uid = uid, .size = size, .origin = *origin};
+    p->facts = (struct attach_facts){.uid = uid,
+                                     .pid = origin->pid,
+                                     .pid_inside = h.pid,
+                                     .build_id = "",
+                                     .name = "",
+                                     .start = (int64_t)(h.start > INT64_MAX ? INT64_MAX : h.start),
+                                     .rate = h.rate,
+                                     .mode = (enum attach_mode)h.mode,
+                                     .why = ""};
+    memcpy(p->facts.instance, h.instance, sizeof h.instance);
+    memcpy(p->facts.parent, h.parent, sizeof h.parent);
+    *out = p;
+    return PROFD_OK;
+}
+
+void attach_close(struct attach_process *p)
+{
+    if (!p) {
+        return;
+    }
+    close(p->memfd);
+    free(p->snapshot);
+    free(p->texts);
+    free(p);
+}
+
+const uint8_t *attach_get_instance(const struct attach_process *p)
+{
+    return p->facts.instance;
+}
+
+uint32_t attach_get_user(const struct attach_process *p)
+{
+    return p->uid;
+}
+
+void attach_set_user(struct attach_process *p, uint32_t uid)
+{
+    p->uid = uid;
+    p->facts.uid = uid;
+}
+
+enum profd_status attach_resume(struct attach_process *p, uint64_t generation, const uint8_t *snapshot, size_t size,
+                                struct profd_error *e)
+{
+    struct attach_snapshot s;
+    if (generation == 0 && p->generation > 0 && !p->snapshot) {
+        return profd_error_set(e, PROFD_DAMAGED, "the snapshot of the process, generation %llu, is not in the store",
+                               (unsigned long long)p->generation);
+    }
+    if (generation == 0) {
+        p->generation = 0;
+        return PROFD_OK;
+    }
+    enum profd_status status = attach_snapshot_decode(snapshot, size, &s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    bool same = memcmp(s.instance, p->facts.instance, sizeof s.instance) == 0;
+    attach_snapshot_done(&s);
+    if (!same) {
+        return profd_error_set(e, PROFD_DAMAGED, "the snapshot is of another process");
+    }
+    uint8_t *copy = malloc(size);
+    if (!copy) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", size);
+    }
+    memcpy(copy, snapshot, size);
+    free(p->snapshot);
+    p->snapshot = copy;
+    p->snapshot_size = size;
+    p->generation = generation;
+    return PROFD_OK;
+}
+
+static size_t texts_size(const struct attach_facts *f)
+{
+    size_t n = f->label_count * sizeof(struct store_label) + strlen(f->build_id) + strlen(f->name) + 2;
+    for (size_t i = 0; i < f->label_count; i++) {
+        n += strlen(f->labels[i].name) + strlen(f->labels[i].value) + 2;
+    }
+    return n;
+}
+
+static const char *text_put(char **at, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *put = *at;
+    memcpy(put, text, n);
+    *at += n;
+    return put;
+}
+
+void attach_publish(struct attach_process *p, const struct attach_facts *facts)
+{
+    struct attach_facts f = *facts;
+    struct store_label *labels = malloc(texts_size(facts));
+    f.calls_before = p->facts.calls;
+    f.harvested_before = p->facts.harvested;
+    if (labels) {
+        char *at = (char *)(labels + f.label_count);
+        for (size_t i = 0; i < f.label_count; i++) {
+            labels[i].name = text_put(&at, facts->labels[i].name);
+            labels[i].value = text_put(&at, facts->labels[i].value);
+        }
+        f.build_id = text_put(&at, facts->build_id);
+        f.name = text_put(&at, facts->name);
+        f.labels = labels;
+    } else {
+        f.build_id = f.name = "";
+        f.label_count = 0;
+        f.labels = NULL;
+    }
+    free(p->texts);
+    p->texts = labels;
+    p->facts = f;
+}
+
+void attach_get_facts(const struct attach_process *p, struct attach_facts *out)
+{
+    *out = p->facts;
+}
+
+void attach_settle(struct attach_process *p, struct attach_harvest *h)
+{
+    struct attach_inside *in = h->inside;
+    if (!in || !in->snapshot) {
+        return;
+    }
+    free(p->snapshot);
+    p->snapshot = in->snapshot;
+    p->snapshot_size = h->put.snapshot_size;
+    p->generation = h->put.base + 1;
+    p->told = true;
+    in->snapshot = NULL;
+    h->put.snapshot = p->snapshot;
+    attach_publish(p, &in->facts);
+}
+
+size_t attach_get_kept(const struct attach_process *p)
+{
+    return p->snapshot ? p->snapshot_size : 0;
+}
+
+void attach_let_go(struct attach_process *p)
+{
+    free(p->snapshot);
+    p->snapshot = NULL;
+}
+
+void attach_harvest_done(struct attach_harvest *h)
+{
+    attach_inside_free(h->inside);
+    free(h->wanted);
+    *h = (struct attach_harvest){.any = false};
+}

@@ -1,0 +1,197 @@
+#include "ingest/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/object.h"
+#include "core/bounds.h"
+#include "ingest/ingest_validated.h"
+#include "ingest/ingest_wanted.h"
+
+#define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
+
+/* The uploads of the validated items are contiguous, as the store requires. */
+struct batch {
+    struct ingest_item **items; /* of uploads[i] */
+    struct store_upload *uploads;
+    enum store_outcome *outcomes;
+    size_t count;
+};
+
+static void settle_item(struct store *s, struct batch *b, size_t i)
+{
+    struct ingest_item *item = b->items[i];
+    if (b->outcomes[i] == STORE_TOO_MANY_GAPS) {
+        item->status = profd_error_set(
+            &item->error, PROFD_BUSY,
+            "upload %u of its sender would leave more than %u gaps in the sequence; send the missing uploads first",
+            (unsigned)b->uploads[i].sequence, STORE_ID_RANGES);
+        return;
+    }
+    if (b->outcomes[i] == STORE_OVER_SHARE) {
+        item->status = store_share_refuse(s, item->uid, &item->error);
+        return;
+    }
+    item->status = PROFD_OK;
+    item->duplicate = b->outcomes[i] == STORE_DUPLICATE;
+    item->ticks = item->duplicate ? 0 : b->uploads[i].ticks;
+    item->calls = item->duplicate ? 0 : b->uploads[i].calls;
+    wanted_list(s, &b->uploads[i], &item->wanted, &item->wanted_count);
+}
+
+/* An executable that was stored since the first delivery must not change the answer to a repeat. */
+static void judge_repeat(struct store *s, struct ingest_item *item)
+{
+    bool counted = false;
+    if (item->status == PROFD_WRONG_BUILD &&
+        store_has_upload(s, &item->validated->upload, &counted, NULL) == PROFD_OK && counted) {
+        item->duplicate = true;
+        item->status = PROFD_OK;
+        item->error.sentence[0] = 0;
+    }
+}
+
+static void run_batch(struct store *s, struct batch *b, struct ingest_item *const *items, size_t n)
+{
+    struct profd_error error = {.sentence = ""};
+    for (size_t i = 0; i < n; i++) {
+        if (items[i]->status == PROFD_OK) {
+            b->uploads[b->count] = items[i]->validated->upload;
+            b->items[b->count++] = items[i];
+        } else {
+            judge_repeat(s, items[i]);
+        }
+    }
+    enum profd_status status =
+        b->count == 0 ? PROFD_OK : store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
+    for (size_t i = 0; i < b->count; i++) {
+        if (status == PROFD_OK) {
+            settle_item(s, b, i);
+        } else {
+            b->items[i]->status = status;
+            b->items[i]->error = error;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        ingest_validated_free(items[i]);
+    }
+}
+
+/* Items that were not checked before are checked with the writer's handle. */
+static void check_rest(struct store *s, struct ingest_item *const *items, size_t n)
+{
+    struct ingest_checker *checker = NULL;
+    struct profd_error error = {.sentence = ""};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (items[i]->validated || items[i]->status != PROFD_OK) {
+            continue;
+        }
+        if (!checker && status == PROFD_OK) {
+            status = ingest_checker_new(s, &checker, &error);
+        }
+        if (checker) {
+            ingest_check(checker, 0, items[i]);
+        } else {
+            items[i]->status = status;
+            items[i]->error = error;
+        }
+    }
+    ingest_checker_free(checker);
+}
+
+void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n)
+{
+    struct batch b = {.items = calloc(n ? n : 1, sizeof(struct ingest_item *)),
+                      .uploads = calloc(n ? n : 1, sizeof *b.uploads),
+                      .outcomes = calloc(n ? n : 1, sizeof *b.outcomes)};
+    check_rest(s, items, n);
+    if (b.items && b.uploads && b.outcomes) {
+        run_batch(s, &b, items, n);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            items[i]->status =
+                profd_error_set(&items[i]->error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
+            ingest_validated_free(items[i]);
+        }
+    }
+    free(b.items);
+    free(b.uploads);
+    free(b.outcomes);
+}
+
+void ingest_item_done(struct ingest_item *item)
+{
+    ingest_validated_free(item);
+    free(item->wanted);
+    item->wanted = NULL;
+    item->wanted_count = 0;
+}
+
+/* The worker failed: the reason is stored, so that the executable is not requested repeatedly. */
+static enum profd_status store_failure(struct store *s, const struct ingest_object *o, struct profd_error *e)
+{
+    struct store_object stored = {.uid = o->uid,
+                                  .trusted = o->trusted,
+                                  .name = o->name,
+                                  .note = o->failure && o->failure[0] ? o->failure : "the executable could not be read",
+                                  .received = o->received};
+    if (o->build_id[0] == 0) {
+        return profd_error_set(e, PROFD_MALFORMED, "%s", stored.note);
+    }
+    enum profd_status status = buildid_parse(o->build_id, strlen(o->build_id), &stored.id, e);
+    return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
+}
+
+static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a,
+                                      struct profd_error *e)
+{
+    struct object *object;
+    struct store_object stored = {.uid = o->uid,
+                                  .trusted = o->trusted,
+                                  .encoded = o->answer,
+                                  .encoded_size = o->answer_size,
+                                  .name = o->name,
+                                  .received = o->received};
+    enum profd_status status = object_decode(a, o->answer, o->answer_size, &object, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "what the worker said about %s", o->name[0] ? o->name : "an executable");
+    }
+    if (o->build_id[0] != 0) {
+        struct buildid asked;
+        status = buildid_parse(o->build_id, strlen(o->build_id), &asked, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        if (strcmp(asked.text, object->id.text) != 0) {
+            return profd_error_set(e, PROFD_WRONG_BUILD, "requested build %s, but \"%s\" is build %s", asked.text,
+                                   o->name, object->id.text);
+        }
+    }
+    stored.id = object->id;
+    memcpy(stored.variant, object->variant, sizeof stored.variant);
+    stored.has_names = object->has_names;
+    stored.outdated = object->by_name;
+    stored.note = object->note;
+    status = bounds_encode(object, a, &stored.bounds, &stored.bounds_size, e);
+    return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
+}
+
+enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e)
+{
+    if (strlen(object->name) > LIMIT_BUILD_NAME) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the executable's name has %zu bytes; at most %u are allowed",
+                               strlen(object->name), LIMIT_BUILD_NAME);
+    }
+    if (!object->answer) {
+        return store_failure(s, object, e);
+    }
+    struct arena *a = arena_new(OBJECT_MEMORY);
+    if (!a) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable's symbols");
+    }
+    enum profd_status status = store_answer(s, object, a, e);
+    arena_free(a);
+    return status;
+}

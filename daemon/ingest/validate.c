@@ -1,0 +1,277 @@
+#include "ingest/validate.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/share.h"
+#include "core/sum.h"
+#include "ingest/address_check.h"
+#include "proto/counts.h"
+#include "proto/label.h"
+#include "proto/limits.h"
+
+#define SECOND INT64_C(1000000000)
+
+static enum profd_status validate_id(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
+{
+    static const uint8_t nobody[UPLOAD_SENDER_SIZE];
+    if (m->sender.size != UPLOAD_SENDER_SIZE) {
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id has %zu bytes, not %d", m->sender.size,
+                               UPLOAD_SENDER_SIZE);
+    }
+    if (memcmp(m->sender.data, nobody, UPLOAD_SENDER_SIZE) == 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the sender's id is all zeros, not random");
+    }
+    if (m->sequence == 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the upload's sequence is 0; sequences begin with 1");
+    }
+    memcpy(u->sender, m->sender.data, UPLOAD_SENDER_SIZE);
+    u->sequence = m->sequence;
+    return PROFD_OK;
+}
+
+/* FNV-1a. */
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+/* The random group of the upload's process (DECISIONS 29); called after id and host are validated. A sender that
+ * chooses its bytes spoils only the error estimates of its own counts. */
+static enum profd_status validate_process(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
+{
+    uint64_t hash = mix_bytes(UINT64_C(0xcbf29ce484222325), u->host, strlen(u->host));
+    if (m->process.size > LIMIT_PROCESS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "a process is told apart by at most %u bytes, not %zu",
+                               LIMIT_PROCESS, m->process.size);
+    }
+    hash = mix_bytes(hash, &u->uid, sizeof u->uid);
+    if (m->process.size > 0) {
+        hash = mix_bytes(hash, m->process.data, m->process.size);
+    } else {
+        hash = mix_bytes(hash, u->sender, sizeof u->sender);
+        hash = mix_bytes(hash, &u->sequence, sizeof u->sequence);
+    }
+    /* FNV's low bits know little of the last bytes. */
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    u->group = (uint32_t)(hash >> 60);
+    return PROFD_OK;
+}
+
+static enum profd_status validate_host(const char *host, struct store_upload *u, struct profd_error *e)
+{
+    size_t n = strlen(host);
+    bool hex = n == 32 && strspn(host, "0123456789abcdefABCDEF") == n;
+    if (n != 0 && !hex) {
+        return profd_error_set(e, PROFD_REFUSED, "host \"%s\" is not a machine-id of 32 hexadecimal digits", host);
+    }
+    for (size_t i = 0; i <= n; i++) { /* one spelling, or one upload would have two ids */
+        u->host[i] = (char)(host[i] >= 'A' && host[i] <= 'F' ? host[i] - 'A' + 'a' : host[i]);
+    }
+    return PROFD_OK;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp((*(const struct store_build *const *)a)->id.text, (*(const struct store_build *const *)b)->id.text);
+}
+
+static enum profd_status refuse_twins(const struct store_build *builds, size_t n, struct arena *a,
+                                      struct profd_error *e)
+{
+    const struct store_build **sorted = ARENA_ARRAY(a, n, const struct store_build *);
+    if (!sorted) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = &builds[i];
+    }
+    qsort(sorted, n, sizeof *sorted, compare_ids);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(sorted[i - 1]->id.text, sorted[i]->id.text) == 0) {
+            return profd_error_set(e, PROFD_REFUSED, "build %s is named twice", sorted[i]->id.text);
+        }
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status validate_builds(const struct message_upload *m, struct arena *a, struct store_upload *u,
+                                         struct store_build **out, struct profd_error *e)
+{
+    if (m->build_count == 0 || m->build_count > LIMIT_BUILDS) {
+        return profd_error_set(e, m->build_count == 0 ? PROFD_REFUSED : PROFD_TOO_LARGE,
+                               "an upload must have 1 to %u builds, this one has %zu", LIMIT_BUILDS, m->build_count);
+    }
+    if (m->program >= m->build_count) {
+        return profd_error_set(e, PROFD_REFUSED, "the program is build number %" PRIu32 ", but there are only %zu",
+                               m->program, m->build_count);
+    }
+    struct store_build *builds = ARENA_ARRAY(a, m->build_count, struct store_build);
+    if (!builds) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    for (size_t i = 0; i < m->build_count; i++) {
+        const struct message_build *b = &m->builds[i];
+        enum profd_status status = buildid_parse(b->build_id, strlen(b->build_id), &builds[i].id, e);
+        if (status != PROFD_OK) {
+            return profd_error_wrap(e, status, "build number %zu", i);
+        }
+        if (strlen(b->name) > LIMIT_BUILD_NAME) {
+            return profd_error_set(e, PROFD_TOO_LARGE, "the name of build %s has %zu bytes; at most %u are allowed",
+                                   builds[i].id.text, strlen(b->name), LIMIT_BUILD_NAME);
+        }
+        builds[i].name = b->name;
+    }
+    *out = builds;
+    u->builds = builds;
+    u->build_count = m->build_count;
+    u->program = m->program;
+    return refuse_twins(builds, m->build_count, a, e);
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct store_label *)a)->name, ((const struct store_label *)b)->name);
+}
+
+static enum profd_status validate_labels(const struct message_upload *m, struct arena *a, struct store_upload *u,
+                                         struct profd_error *e)
+{
+    size_t bytes = 0, kept = 0;
+    if (m->label_count > LIMIT_LABELS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "an upload has at most %u labels, this has %zu", LIMIT_LABELS,
+                               m->label_count);
+    }
+    struct store_label *labels = ARENA_ARRAY(a, m->label_count + 1, struct store_label);
+    if (!labels) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    for (size_t i = 0; i < m->label_count; i++) {
+        enum profd_status status = label_check(m->labels[i].name, m->labels[i].value, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        bytes += strlen(m->labels[i].name) + strlen(m->labels[i].value);
+        labels[i] = (struct store_label){.name = m->labels[i].name, .value = m->labels[i].value};
+    }
+    if (bytes > LIMIT_LABEL_BYTES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the labels have %zu bytes; at most %u are allowed", bytes,
+                               LIMIT_LABEL_BYTES);
+    }
+    qsort(labels, m->label_count, sizeof *labels, compare_labels);
+    for (size_t i = 1; i < m->label_count; i++) {
+        if (strcmp(labels[i - 1].name, labels[i].name) == 0) {
+            return profd_error_set(e, PROFD_REFUSED, "label \"%s\" is given twice", labels[i].name);
+        }
+    }
+    for (size_t i = 0; i < m->label_count; i++) {
+        if (labels[i].value[0] != 0) {
+            labels[kept++] = labels[i];
+        }
+    }
+    u->labels = labels;
+    u->label_count = kept;
+    return PROFD_OK;
+}
+
+/* DECISIONS 30: the sender's window is accepted if its end is near the time of receipt. An unknown start becomes the
+ * end. */
+static void judge_window(const struct message_upload *m, struct store_upload *u)
+{
+    int64_t past = u->received - LIMIT_CLOCK_PAST_DAYS * 86400 * SECOND;
+    int64_t future = u->received + LIMIT_CLOCK_FUTURE_MINUTES * 60 * SECOND;
+    if (m->end > INT64_MAX || (int64_t)m->end < past || (int64_t)m->end > future) {
+        u->start = u->end = u->received;
+        u->inexact |= INEXACT_CLOCK;
+        return;
+    }
+    u->end = (int64_t)m->end;
+    u->start = m->start == 0 || m->start > m->end ? u->end : (int64_t)m->start;
+    if (m->start > m->end) {
+        u->inexact |= INEXACT_CLOCK;
+    }
+}
+
+enum profd_status validate_upload(uint32_t uid, int64_t received, const struct message_upload *m, struct arena *a,
+                                  struct store_upload *u, struct store_build **builds, struct profd_error *e)
+{
+    *u = (struct store_upload){.uid = uid,
+                               .received = received,
+                               .inexact = m->inexact,
+                               .processes_started = m->processes_started,
+                               .counts = m->counts.data,
+                               .counts_size = m->counts.size};
+    enum profd_status status = validate_id(m, u, e);
+    if (status == PROFD_OK) {
+        status = validate_host(m->host, u, e);
+    }
+    if (status == PROFD_OK) {
+        status = validate_process(m, u, e);
+    }
+    if (status == PROFD_OK) {
+        status = validate_builds(m, a, u, builds, e);
+    }
+    if (status == PROFD_OK) {
+        status = validate_labels(m, a, u, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (m->inexact & ~(uint32_t)INEXACT_SENT) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
+                               m->inexact, (unsigned)INEXACT_SENT);
+    }
+    if (m->processes_started > 1) {
+        return profd_error_set(e, PROFD_REFUSED, "one process cannot have started %" PRIu32 " processes",
+                               m->processes_started);
+    }
+    judge_window(m, u);
+    return PROFD_OK;
+}
+
+/* Adds up what the counts say of each build. True if a sum reached its end. */
+static bool share_counts(const struct counts *c, struct store_build *builds, size_t count)
+{
+    struct share shares[LIMIT_BUILDS];
+    memset(shares, 0, count * sizeof shares[0]);
+    bool saturated = share_add_counts(shares, c);
+    for (size_t i = 0; i < count; i++) {
+        builds[i].nanoseconds = shares[i].nanoseconds;
+        builds[i].calls = shares[i].calls;
+    }
+    return saturated;
+}
+
+enum profd_status validate_decoded(struct known *known, struct store_build *builds, struct store_upload *u,
+                                   const struct counts *c, struct profd_error *e)
+{
+    enum profd_status status = address_check(known, u, c, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    counts_totals(c, &u->ticks, &u->calls);
+    if (share_counts(c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX) {
+        u->inexact |= INEXACT_SATURATED;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status validate_counts(struct known *known, struct store_build *builds, struct store_upload *u,
+                                  struct profd_error *e)
+{
+    struct counts c;
+    enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = validate_decoded(known, builds, u, &c, e);
+    counts_done(&c);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* Validates an upload from an untrusted sender, or explains in a sentence why it is refused. */
+#ifndef PROFD_INGEST_VALIDATE_H
+#define PROFD_INGEST_VALIDATE_H
+
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "ingest/known.h"
+#include "proto/counts.h"
+#include "proto/message.h"
+#include "proto/status.h"
+#include "store/store.h"
+
+/* Validates everything in an upload but its counts: ids, host, builds, labels, window (DECISIONS 30), bits. Labels are
+ * sorted, and empty values are removed (an absent label equals ""). Arrays live in the arena; strings and counts stay
+ * the message's. *builds is u->builds, in which the validation of the counts fills in the shares. */
+enum profd_status validate_upload(uint32_t uid, int64_t received, const struct message_upload *m, struct arena *a,
+                                  struct store_upload *u, struct store_build **builds, struct profd_error *e);
+
+/* Decodes the counts, checks them against the stored executables, and fills in totals and the builds' shares. builds
+ * are those of validate_upload. WRONG_BUILD depends on what is stored by now: the same upload may have been accepted
+ * before. */
+enum profd_status validate_counts(struct known *known, struct store_build *builds, struct store_upload *u,
+                                  struct profd_error *e);
+/* The same of counts that need not be decoded; u->counts is not looked at. */
+enum profd_status validate_decoded(struct known *known, struct store_build *builds, struct store_upload *u,
+                                   const struct counts *c, struct profd_error *e);
+
+#endif

@@ -1,0 +1,131 @@
+/* ADMIN pause and resume. Processes are selected by process id, by labels or by a prefix of their instance. */
+#include <stdio.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "live/live_internal.h"
+
+static bool control_has_label(const struct live_process *a, const struct request_selector *r)
+{
+    const size_t n = a->summary ? a->summary->facts.label_count : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct label_row *l = &a->summary->labels[i];
+
+        if (strlen(l->name) == r->name_size && !memcmp(l->name, r->text, r->name_size)) {
+            return !strcmp(l->value, r->value);
+        }
+    }
+    return !*r->value; /* an absent label equals "" */
+}
+
+static bool control_has_prefix(const struct live_process *a, const char *prefix)
+{
+    char text[2 * ATTACH_INSTANCE_SIZE + 1];
+
+    for (size_t i = 0; i < ATTACH_INSTANCE_SIZE; i++) {
+        snprintf(text + 2 * i, 3, "%02x", a->instance[i]);
+    }
+    return !strncmp(text, prefix, strlen(prefix));
+}
+
+static bool control_is_meant(const struct live_process *a, const struct request *request)
+{
+    bool named = false, named_any = false;
+
+    for (size_t i = 0; i < request->selector_count; i++) {
+        const struct request_selector *r = &request->selectors[i];
+
+        if (r->kind == REQUEST_LABEL) {
+            if (!control_has_label(a, r)) {
+                return false;
+            }
+            continue;
+        }
+        named_any = true;
+        named |= r->kind == REQUEST_PID ? a->origin.pid == r->pid : control_has_prefix(a, r->text);
+    }
+    return named || !named_any;
+}
+
+/* A description of the selection, for messages. */
+static void control_say(const struct request *request, char *out, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < request->selector_count && at + 1 < size; i++) {
+        const struct request_selector *r = &request->selectors[i];
+        const char *kind = r->kind == REQUEST_PID ? "process " : r->kind == REQUEST_INSTANCE ? "instance " : "label ";
+        const int n = snprintf(out + at, size - at, "%s%s%.60s", i ? ", " : "", kind, r->text);
+
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* A prefix must select one process, so that a typing error cannot stop others. */
+static enum profd_status control_judge_prefixes(struct live *l, bool all, uint32_t uid, const struct request *request,
+                                                struct profd_error *e)
+{
+    for (size_t i = 0; i < request->selector_count; i++) {
+        const struct request_selector *r = &request->selectors[i];
+        size_t n = 0;
+
+        if (r->kind != REQUEST_INSTANCE) {
+            continue;
+        }
+        for (size_t b = 0; b < LIVE_BUCKETS; b++) {
+            for (const struct live_process *a = l->buckets[b]; a; a = a->next) {
+                n += (all || a->uid == uid) && !a->dead && control_has_prefix(a, r->text);
+            }
+        }
+        if (n > 1) {
+            return profd_error_set(e, PROFD_AMBIGUOUS, "%zu live processes have an instance that begins with %s", n,
+                                   r->text);
+        }
+    }
+    return PROFD_OK;
+}
+
+static void control_switch_one(struct live_process *a, const struct request *request)
+{
+    const bool pause = request->verb == REQUEST_PAUSE;
+
+    page_write(a->page, pause, request->has_rate ? request->rate : a->page->rate);
+}
+
+enum profd_status live_control(struct live *l, const struct peer *peer, const struct request *request, int64_t now,
+                               struct arena *a, struct process_row **rows, size_t *n, struct profd_error *e)
+{
+    enum profd_status status = control_judge_prefixes(l, peer->may_admin, peer->uid, request, e);
+    struct process_row *found = status ? NULL : ARENA_ARRAY(a, l->count + 1, struct process_row);
+    char words[400] = "";
+    size_t count = 0;
+
+    if (status) {
+        return status;
+    }
+    control_say(request, words, sizeof words);
+    for (size_t b = 0; b < LIVE_BUCKETS && found; b++) {
+        for (struct live_process *p = l->buckets[b]; p; p = p->next) {
+            if ((!peer->may_admin && p->uid != peer->uid) || p->dead || !p->page || !control_is_meant(p, request)) {
+                continue;
+            }
+            control_switch_one(p, request);
+            if (!list_copy_row(p, now, a, &found[count++])) {
+                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+            }
+        }
+    }
+    if (!found) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+    }
+    if (!count) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no live process%s matches %s", peer->may_admin ? "" : " of yours",
+                               words);
+    }
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu processes (%s)", peer->uid,
+              request_verb_name(request->verb), count, words);
+    *rows = found;
+    *n = count;
+    return PROFD_OK;
+}

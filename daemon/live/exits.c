@@ -1,0 +1,139 @@
+/* How the end of a process is noticed: by its handle, by its connection, and before a SYNC is granted by asking. */
+#include <poll.h>
+#include <unistd.h>
+
+#include "live/live_internal.h"
+
+#define POLLS 256
+
+static bool exits_has_ended(const struct live_process *a)
+{
+    struct pollfd p = {.fd = a->pidfd, .events = POLLIN};
+
+    return a->pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+static void exits_on_end(void *context)
+{
+    struct live_process *a = context;
+
+    harvest_mark_exited(a->live, a);
+}
+
+void exits_watch(struct live *l, struct live_process *a, enum peer_process state, int pidfd)
+{
+    watch_free(a->watch);
+    a->watch = NULL;
+    if (a->pidfd >= 0) {
+        close(a->pidfd);
+    }
+    a->pidfd = pidfd;
+    a->dead = false;
+    table_file(l, a);
+    if (state == PEER_DEAD || exits_has_ended(a)) {
+        harvest_mark_exited(l, a);
+    } else if (pidfd >= 0) {
+        a->watch = watch_new(l->config.loop, pidfd, exits_on_end, a);
+    }
+}
+
+/* exec keeps the process id and unmaps the memory of the earlier program, so a memory of the same process whose
+ * connection is closed will not grow any more. The process id cannot have been reused without the end of the process
+ * having been seen. Each is looked at once: what is marked leaves the list. */
+void exits_mark_earlier(struct live *l, const struct live_process *a)
+{
+    struct live_process *other = LIST_FIRST(&l->silent[a->origin.pid % LIVE_BUCKETS]), *next;
+
+    for (; other; other = next) {
+        next = LIST_NEXT(other, of_pid);
+        if (other != a && other->origin.pid == a->origin.pid && other->uid == a->uid) {
+            harvest_mark_exited(l, other);
+        }
+    }
+}
+
+/* True if a later program of the same process has attached. Then exec closed the connection of this one. */
+static bool exits_has_later(const struct live *l, const struct live_process *a)
+{
+    const struct live_process *other = LIST_FIRST(&l->connected[a->origin.pid % LIVE_BUCKETS]);
+
+    while (other && (other == a || other->origin.pid != a->origin.pid || other->uid != a->uid)) {
+        other = LIST_NEXT(other, of_pid);
+    }
+    return other;
+}
+
+void live_hang_up(struct live *l, struct live_process *a)
+{
+    a->conn = 0;
+    a->owed = false;
+    table_file(l, a);
+    /* If the daemon closes the connection, the process may still be running. */
+    if (exits_has_ended(a) || (!l->stopping && (a->pidfd < 0 || exits_has_later(l, a)))) {
+        harvest_mark_exited(l, a);
+        return;
+    }
+    sync_make_pending(l, a);
+    harvest_want(l, a, true);
+}
+
+/* Determines which of n processes have ended. */
+static void exits_poll(struct live *l, struct live_process *const *some, struct pollfd *polls, nfds_t n)
+{
+    if (!n || poll(polls, n, 0) <= 0) {
+        return;
+    }
+    for (nfds_t i = 0; i < n; i++) {
+        if (polls[i].revents) {
+            harvest_mark_exited(l, some[i]); /* frees nothing: the last harvest is still to come */
+        }
+    }
+}
+
+/* Processes of the user that have ended, even if the loop has not yet handled the events of their handles. */
+static void exits_look(struct live *l, uint32_t uid)
+{
+    struct live_process *some[POLLS];
+    struct pollfd polls[POLLS];
+    nfds_t n = 0;
+
+    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
+        for (struct live_process *a = l->buckets[i]; a; a = a->next) {
+            if (a->uid != uid || a->dead || a->pidfd < 0) {
+                continue;
+            }
+            some[n] = a;
+            polls[n++] = (struct pollfd){.fd = a->pidfd, .events = POLLIN};
+            if (n == POLLS) {
+                exits_poll(l, some, polls, n);
+                n = 0;
+            }
+        }
+    }
+    exits_poll(l, some, polls, n);
+}
+
+void exits_on_sync(struct loop_task *task)
+{
+    struct live *l = container_of(task, struct live, sync_task);
+    struct live_sync *sync = l->asked_first, *next;
+    bool looked = false;
+    uint32_t uid = 0;
+
+    l->asked_first = l->asked_last = NULL;
+    l->sync_posted = false;
+    if (sync) {
+        l->config.accept_waiting(l->config.context);
+    }
+    for (; sync; sync = next) {
+        next = sync->next;
+        sync->next = NULL;
+        if (!looked || uid != sync->uid) {
+            uid = sync->uid;
+            looked = true;
+            conn_group_listen(l->config.conns, uid);
+            exits_look(l, uid);
+        }
+        sync_wait(l, sync);
+    }
+}

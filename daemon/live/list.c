@@ -1,0 +1,147 @@
+/* What is shown of live processes: rows, from the loop's memory. */
+#include <ctype.h>
+#include <string.h>
+
+#include "live/live_internal.h"
+
+#define CALL_NS 2.0 /* estimated cost of a counted call, used where no tick gives a better value */
+
+static const char *list_state(const struct live_process *a)
+{
+    if (a->dead) {
+        return "ended";
+    }
+    if (a->page && a->page->paused) {
+        return "paused";
+    }
+    return a->conn ? "counting" : "silent";
+}
+
+/* The share of CPU time spent counting: by the ticks inside the collector where at least half of the CPU time has
+ * ticks, otherwise estimated from the number of calls. */
+static double list_overhead(const struct attach_facts *f)
+{
+    double part = 0;
+
+    if (f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9) {
+        part = (double)f->ticks_inside / (double)f->ticks;
+    } else if (f->cpu_ns) {
+        part = (double)f->calls * CALL_NS / (double)f->cpu_ns;
+    }
+    return part < 1 ? part : 1;
+}
+
+static double list_rate(const struct attach_facts *f)
+{
+    const int64_t since = f->harvested_before ? f->harvested_before : f->start;
+
+    if (!f->harvested || f->harvested <= since || f->calls < f->calls_before) {
+        return 0;
+    }
+    return (double)(f->calls - f->calls_before) * 1e9 / (double)(f->harvested - since);
+}
+
+/* The process as a row. Its texts belong to the process, but for why. */
+static struct process_row list_make_row(const struct live_process *a, int64_t now, char why[48])
+{
+    static const char *const modes[] = {
+        [ATTACH_MODE_OFF] = "off", [ATTACH_MODE_CPU] = "cpu", [ATTACH_MODE_WALL] = "wall"};
+    static const uint8_t nobody[ATTACH_INSTANCE_SIZE];
+    struct process_row row = {.instance = a->instance,
+                              .now = now,
+                              .uid = a->uid,
+                              .pid = a->origin.pid,
+                              .build_id = "",
+                              .name = "",
+                              .why = "",
+                              .mode = modes[0],
+                              .state = list_state(a)};
+    const struct attach_facts *f = a->summary ? &a->summary->facts : NULL;
+
+    row.rate_asked = a->page ? a->page->rate : 0;
+    if (f) {
+        for (size_t i = 0; f->why[i] && i + 1 < 48; i++) {
+            why[i] = (char)tolower((unsigned char)f->why[i]);
+        }
+        row.parent = memcmp(f->parent, nobody, sizeof nobody) ? f->parent : NULL;
+        row.pid_inside = f->pid_inside;
+        row.build_id = f->build_id;
+        row.name = f->name;
+        row.label_count = f->label_count;
+        row.labels = a->summary->labels;
+        row.started = f->start;
+        row.mode = f->mode <= ATTACH_MODE_WALL ? modes[f->mode] : modes[0];
+        row.rate = f->rate;
+        row.calls_exact = f->calls_exact;
+        row.ticks_exact = f->ticks_exact;
+        row.exact = f->calls_exact && f->ticks_exact;
+        row.why = why;
+        row.calls = f->calls;
+        row.ticks = f->ticks;
+        row.cpu_ns = f->cpu_ns;
+        row.bytes = f->bytes;
+        row.calls_per_second = list_rate(f);
+        row.overhead = list_overhead(f);
+        row.harvested = f->harvested;
+    }
+    return row;
+}
+
+static const void *list_copy(struct arena *arena, const void *bytes, size_t n, bool *failed)
+{
+    const void *copy = bytes ? arena_copy(arena, bytes, n) : NULL;
+
+    *failed = *failed || (bytes && !copy);
+    return copy;
+}
+
+static const char *list_copy_text(struct arena *arena, const char *text, bool *failed)
+{
+    return list_copy(arena, text, strlen(text) + 1, failed);
+}
+
+bool list_copy_row(const struct live_process *a, int64_t now, struct arena *arena, struct process_row *row)
+{
+    char why[48] = "";
+    struct label_row *labels;
+    bool failed = false;
+
+    *row = list_make_row(a, now, why);
+    row->instance = list_copy(arena, row->instance, ATTACH_INSTANCE_SIZE, &failed);
+    row->parent = list_copy(arena, row->parent, ATTACH_INSTANCE_SIZE, &failed);
+    row->build_id = list_copy_text(arena, row->build_id, &failed);
+    row->name = list_copy_text(arena, row->name, &failed);
+    row->why = list_copy_text(arena, why, &failed);
+    labels = ARENA_ARRAY(arena, row->label_count + 1, struct label_row);
+    for (size_t i = 0; i < row->label_count && labels; i++) {
+        labels[i] = row->labels[i];
+        labels[i].name = list_copy_text(arena, labels[i].name, &failed);
+        labels[i].value = list_copy_text(arena, labels[i].value, &failed);
+    }
+    row->labels = labels;
+    return labels && !failed;
+}
+
+enum profd_status live_list(const struct live *l, const struct store_scope *scope, int64_t now, struct arena *arena,
+                            struct process_row **rows, size_t *n, struct profd_error *e)
+{
+    struct process_row *found = ARENA_ARRAY(arena, l->count + 1, struct process_row);
+    size_t count = 0;
+
+    for (size_t b = 0; b < LIVE_BUCKETS && found; b++) {
+        for (const struct live_process *a = l->buckets[b]; a; a = a->next) {
+            if (!scope->all && a->uid != scope->uid) {
+                continue;
+            }
+            if (!list_copy_row(a, now, arena, &found[count++])) {
+                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+            }
+        }
+    }
+    if (!found) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+    }
+    *rows = found;
+    *n = count;
+    return PROFD_OK;
+}

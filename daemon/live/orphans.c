@@ -1,0 +1,315 @@
+/* Orphans: processes in the database that have not attached to this daemon. Those that no longer exist ended without
+ * being observed and are marked end-not-seen (DECISIONS 24); the others may attach again. Checked at start and every
+ * minute. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "live/live_internal.h"
+
+#define LOOK_MS 60000
+#define AGAIN_MS 200 /* there were more than one look may close */
+#define CLOSE_MAX 256u
+#define AWAITED_MAX 1024u /* processes whose end is observed: each takes a descriptor */
+#define DAY_NS (INT64_C(86400) * 1000000000)
+
+/* One that is to be closed. */
+struct orphan_end {
+    struct live_harvest harvest; /* first */
+    uint32_t uid;
+    uint8_t instance[STORE_INSTANCE_SIZE];
+    struct orphan_end *next;
+};
+
+/* One whose memory was found. */
+struct orphan_found {
+    struct attach_origin origin;
+    uint32_t uid;
+    int memory;
+    struct orphan_found *next;
+};
+
+/* A look at all of them. */
+struct orphan_search {
+    struct live_harvest harvest; /* first */
+    struct attach_origin here;
+    int64_t now;
+    struct orphan_end *ends;
+    struct orphan_found *found;
+    size_t found_count;
+    struct live_refused *refused;
+    struct live_awaited *awaited;
+    size_t awaited_count;
+    bool first;          /* search for memory; afterwards processes attach by themselves */
+    size_t count, bytes; /* of their snapshots */
+    bool more;
+};
+
+static bool orphans_is_refused(const struct orphan_search *u, const struct store_instance *i)
+{
+    const struct live_refused *r = u->refused;
+
+    while (r && (r->uid != i->uid || memcmp(r->instance, i->instance, sizeof r->instance) != 0)) {
+        r = r->next;
+    }
+    return r;
+}
+
+static void orphans_stored(struct live *l, struct live_harvest *h)
+{
+    l->in_flight--;
+    if (!h->status && h->outcome == STORE_HARVESTED) {
+        l->counts.orphaned++;
+    }
+    attach_harvest_done(&h->harvest);
+    free(container_of(h, struct orphan_end, harvest));
+    harvest_dispatch(l);
+}
+
+/* Finds the memory of a process that lives, if the daemon may open it. */
+static void orphans_find(struct orphan_search *u, const struct store_instance *i, const struct attach_origin *origin)
+{
+    struct orphan_found *found = i->uid == geteuid() ? calloc(1, sizeof *found) : NULL;
+
+    if (!found) {
+        return;
+    }
+    found->memory = search_find_memory(origin, i->instance);
+    if (found->memory < 0) {
+        free(found);
+        return;
+    }
+    found->origin = *origin;
+    found->uid = i->uid;
+    found->next = u->found;
+    u->found = found;
+    u->found_count++;
+}
+
+/* Adds one that lives, and takes its handle over. Those beyond the limit are checked every minute. */
+static void orphans_await(struct orphan_search *u, const struct store_instance *i, const struct attach_origin *origin,
+                          int pidfd)
+{
+    struct live_awaited *w = u->awaited_count < AWAITED_MAX ? calloc(1, sizeof *w) : NULL;
+
+    if (!w) {
+        if (pidfd >= 0) {
+            close(pidfd);
+        }
+        return;
+    }
+    w->origin = *origin;
+    w->uid = i->uid;
+    memcpy(w->instance, i->instance, sizeof w->instance);
+    w->pidfd = pidfd;
+    w->next = u->awaited;
+    u->awaited = w;
+    u->awaited_count++;
+}
+
+/* Does the process live, and run the program that counted? */
+static bool orphans_lives(struct orphan_search *u, const struct store_instance *i)
+{
+    struct attach_origin origin;
+    const size_t found = u->found_count;
+    int pidfd = -1;
+
+    if (orphans_is_refused(u, i) || attach_get_origin(i->snapshot, i->snapshot_size, &origin, NULL) ||
+        !attach_still_lives(&origin, &u->here, origin_read_start)) {
+        return false;
+    }
+    if (u->first) {
+        orphans_find(u, i, &origin);
+    }
+    if (found < u->found_count || !origin.pid || !origin.started) {
+        return true;
+    }
+    if (search_has_unmapped(&origin, 0) || search_open_process(&origin, &pidfd) == PEER_DEAD) {
+        return false;
+    }
+    orphans_await(u, i, &origin, pidfd);
+    return true;
+}
+
+/* On the harvesting thread, once for each instance that has not ended, or whose children are missing. The children are
+ * given up when the parent could be forgotten. */
+static bool orphans_each(void *context, const struct store_instance *i)
+{
+    struct orphan_search *u = context;
+    struct orphan_end *end;
+
+    if (i->ended ? i->seen > u->now - STORE_ENDED_DAYS * DAY_NS : orphans_lives(u, i)) {
+        return true;
+    }
+    if (u->count == CLOSE_MAX || (u->count && u->bytes + i->snapshot_size > LIMIT_HARVEST_BYTES)) {
+        u->more = true;
+        return false;
+    }
+    end = calloc(1, sizeof *end);
+    if (!end) {
+        return false;
+    }
+    if (attach_close_orphan(i, u->now, &end->harvest.harvest, NULL)) { /* damaged: store_verify tells of it */
+        free(end);
+        return true;
+    }
+    end->uid = i->uid;
+    memcpy(end->instance, i->instance, sizeof end->instance);
+    end->next = u->ends;
+    u->ends = end;
+    u->bytes += i->snapshot_size;
+    u->count++;
+    return true;
+}
+
+static void orphans_read(void *context, struct live_harvest *h)
+{
+    struct orphan_search *u = container_of(h, struct orphan_search, harvest);
+    struct live *l = context;
+
+    h->status = store_each_instance(l->store, orphans_each, u, &h->error);
+}
+
+static void orphans_drop(struct orphan_end *end)
+{
+    attach_harvest_done(&end->harvest.harvest);
+    free(end);
+}
+
+/* It is attached, so its end will be observed; or it is closed now. */
+static bool orphans_close(struct live *l, struct orphan_end *end)
+{
+    struct live_harvest *h = &end->harvest;
+
+    if (l->stopping || writer_check(l->config.writer, NULL) || table_find(l, end->uid, end->instance)) {
+        orphans_drop(end);
+        return false;
+    }
+    h->job = (struct writer_job){.type = &live_harvest_type, .item = {.uid = end->uid}};
+    h->live = l;
+    h->job.item.weight = h->harvest.put.upload.counts_size + h->harvest.put.snapshot_size;
+    h->stored = orphans_stored;
+    l->in_flight++;
+    if (writer_put(l->config.writer, &h->job)) {
+        return true;
+    }
+    l->in_flight--;
+    orphans_drop(end);
+    return false;
+}
+
+/* It is read as if it had attached; when it attaches, the same entry is used. */
+static enum profd_status orphans_enter(struct live *l, struct orphan_found *found, struct profd_error *e)
+{
+    struct live_process *a;
+    enum peer_process state;
+    int pidfd;
+    enum profd_status status = process_new(l, found->uid, &found->origin, found->memory, &a, e);
+
+    if (status) {
+        return status;
+    }
+    found->memory = -1; /* attach_close closes it */
+    if (!table_find(l, a->uid, a->instance) && !table_find_same(l, a)) {
+        status = table_check_capacity(l, a->uid, e);
+    } else {
+        status = profd_error_set(e, PROFD_CONFLICT, "it has attached meanwhile");
+    }
+    if (!status && !table_insert(l, a)) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a live process");
+    }
+    if (status) {
+        process_discard(a);
+        return status;
+    }
+    state = search_open_process(&found->origin, &pidfd);
+    exits_watch(l, a, state, pidfd);
+    fdstore_keep(l, a);
+    harvest_want(l, a, false);
+    return PROFD_OK;
+}
+
+static void orphans_enter_all(struct live *l, struct orphan_search *u)
+{
+    struct orphan_found *found, *next;
+    struct profd_error e = {""};
+    size_t entered = 0;
+
+    for (found = u->found; found; found = next) {
+        next = found->next;
+        if (!l->stopping && !orphans_enter(l, found, &e)) {
+            entered++;
+        } else {
+            log_write(LOG_LEVEL_INFO, "live process", "process %u was found and is not read: %s", found->origin.pid,
+                      e.sentence);
+        }
+        if (found->memory >= 0) {
+            close(found->memory);
+        }
+        free(found);
+    }
+    if (entered) {
+        log_write(LOG_LEVEL_NOTICE, "live process", "%zu live processes found again in /proc", entered);
+    }
+}
+
+static void orphans_was_read(struct live *l, struct live_harvest *h)
+{
+    struct orphan_search *u = container_of(h, struct orphan_search, harvest);
+    struct orphan_end *end, *next;
+    size_t closed = 0;
+
+    l->orphans_running = false;
+    if (h->status && h->status != PROFD_STOPPING) {
+        log_write(LOG_LEVEL_WARNING, "live process", "processes that ended while no daemon ran: %s", h->error.sentence);
+    }
+    orphans_enter_all(l, u);
+    if (u->first && !u->more && !h->status) {
+        l->searched = true;
+        log_write(LOG_LEVEL_INFO, NULL, "search for the live processes of the previous run finished");
+    }
+    awaited_set(l, u->awaited);
+    for (end = u->ends; end; end = next) {
+        next = end->next;
+        closed += orphans_close(l, end);
+    }
+    if (closed) {
+        log_write(LOG_LEVEL_NOTICE, "live process", "%zu processes ended while no daemon ran", closed);
+    }
+    if (!l->stopping) {
+        loop_timer_set(l->orphan_timer, (u->more && closed) || l->refused ? AGAIN_MS : LOOK_MS);
+    }
+    table_free_refused(u->refused);
+    free(u);
+}
+
+void live_look_for_orphans(struct live *l)
+{
+    struct orphan_search *u = l->orphans_running || l->stopping ? NULL : calloc(1, sizeof *u);
+
+    if (!u) {
+        loop_timer_set(l->orphan_timer, LOOK_MS);
+        return;
+    }
+    origin_of(l, 0, &u->here);
+    u->refused = l->refused;
+    l->refused = NULL;
+    u->first = !l->searched;
+    u->now = loop_clock();
+    u->harvest.job.item = (struct work_item){.uid = UINT32_MAX, .weight = 1};
+    u->harvest.read = orphans_read;
+    u->harvest.was_read = orphans_was_read;
+    l->orphans_running = work_put(l->work, &u->harvest.job.item);
+    if (l->orphans_running) {
+        return;
+    }
+    l->refused = u->refused;
+    free(u);
+    loop_timer_set(l->orphan_timer, LOOK_MS);
+}
+
+void orphans_on_timer(void *context)
+{
+    live_look_for_orphans(context);
+}

@@ -1,0 +1,69 @@
+/* A process from its memory to its removal. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "live/live_internal.h"
+
+enum profd_status process_new(struct live *l, uint32_t uid, const struct attach_origin *origin, int fd,
+                              struct live_process **out, struct profd_error *e)
+{
+    struct live_process *a = calloc(1, sizeof *a);
+    enum profd_status status;
+    struct stat st = {.st_dev = 0};
+
+    if (!a) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a live process");
+    }
+    status = attach_open(fd, uid, origin, &a->process, e);
+    if (status) {
+        free(a);
+        return status;
+    }
+    (void)fstat(fd, &st); /* only now it is known to be memory, so that fstat cannot block */
+    a->live = l;
+    a->uid = uid;
+    a->origin = *origin;
+    a->device = st.st_dev;
+    a->inode = st.st_ino;
+    a->memory = fd;
+    a->pidfd = -1;
+    a->page_fd = -1;
+    a->began = loop_now();
+    a->resume = true;
+    memcpy(a->instance, attach_get_instance(a->process), sizeof a->instance);
+    *out = a;
+    return PROFD_OK;
+}
+
+void process_discard(struct live_process *a)
+{
+    attach_close(a->process);
+    free(a);
+}
+
+void process_remove(struct live *l, struct live_process *a)
+{
+    struct conn *c = a->conn ? conn_find(l->config.conns, a->conn) : NULL;
+
+    sync_clear_pending(l, a);
+    if (c) {
+        *l->config.get_slot(c) = NULL;
+    }
+    fdstore_drop(l, a);
+    watch_free(a->watch);
+    if (a->pidfd >= 0) {
+        close(a->pidfd);
+    }
+    if (a->page_fd >= 0) {
+        close(a->page_fd);
+    }
+    page_free(a->page);
+    attach_harvest_done(&a->harvest.harvest);
+    attach_close(a->process);
+    l->kept_bytes -= a->kept_bytes;
+    table_remove(l, a);
+    free(a->summary);
+    free(a);
+}

@@ -1,0 +1,152 @@
+/* SYNC and live processes: the counts of processes that have ended are durable before a SYNC is acknowledged, even if
+ * the daemon has not yet been notified of their end or of their ATTACH. */
+#include "live/live_internal.h"
+
+#define SYNCS_MAX 65536u /* that wait; then BUSY says so at once */
+
+void sync_make_pending(struct live *l, struct live_process *a)
+{
+    struct live_user *u = a->user;
+
+    if (a->pending) {
+        return;
+    }
+    a->pending = ++l->sequence;
+    a->next_pending = NULL;
+    a->previous_pending = u->pending_last;
+    if (u->pending_last) {
+        u->pending_last->next_pending = a;
+    } else {
+        u->pending_first = a;
+    }
+    u->pending_last = a;
+}
+
+static void sync_grant(struct live *l, struct live_sync *sync, enum profd_status status)
+{
+    l->syncs--;
+    sync->granted(sync, status);
+}
+
+/* Grants the user's SYNCs that wait for nothing any more, or all if they have failed. */
+static void sync_grant_all(struct live *l, struct live_user *u, bool failed)
+{
+    while (u->sync_first && (failed || !u->pending_first || u->pending_first->pending > u->sync_first->sequence)) {
+        struct live_sync *sync = u->sync_first;
+
+        u->sync_first = sync->next;
+        if (!u->sync_first) {
+            u->sync_last = NULL;
+        }
+        sync_grant(l, sync, failed ? PROFD_IO : PROFD_OK);
+    }
+}
+
+void sync_clear_pending(struct live *l, struct live_process *a)
+{
+    struct live_user *u = a->user;
+
+    if (!a->pending) {
+        return;
+    }
+    a->pending = 0;
+    if (a->previous_pending) {
+        a->previous_pending->next_pending = a->next_pending;
+    } else {
+        u->pending_first = a->next_pending;
+    }
+    if (a->next_pending) {
+        a->next_pending->previous_pending = a->previous_pending;
+    } else {
+        u->pending_last = a->previous_pending;
+    }
+    a->next_pending = a->previous_pending = NULL;
+    sync_grant_all(l, u, false);
+}
+
+void sync_wait(struct live *l, struct live_sync *sync)
+{
+    struct live_user *u = table_find_user(l, sync->uid);
+
+    if (!u || !u->pending_first || writer_check(l->config.writer, NULL)) {
+        sync_grant(l, sync, u && u->pending_first ? PROFD_IO : PROFD_OK);
+        return;
+    }
+    sync->sequence = l->sequence;
+    if (u->sync_last) {
+        u->sync_last->next = sync;
+    } else {
+        u->sync_first = sync;
+    }
+    u->sync_last = sync;
+}
+
+enum profd_status live_sync(struct live *l, struct live_sync *sync, struct profd_error *e)
+{
+    if (l->syncs >= SYNCS_MAX) {
+        return profd_error_set(e, PROFD_BUSY, "%zu wait, at most %u may", l->syncs, SYNCS_MAX);
+    }
+    sync->next = NULL;
+    l->syncs++;
+    if (l->asked_last) {
+        l->asked_last->next = sync;
+    } else {
+        l->asked_first = sync;
+    }
+    l->asked_last = sync;
+    if (!l->sync_posted) {
+        loop_post(l->config.loop, &l->sync_task);
+    }
+    l->sync_posted = true;
+    return PROFD_OK;
+}
+
+void live_count_refused(struct live *l, const uint32_t *uid)
+{
+    struct live_user *u = uid ? table_open_user(l, *uid) : NULL;
+
+    if (u) {
+        u->refused_count++;
+    } else {
+        l->refused_count++;
+    }
+}
+
+void live_tell(const struct live *l, uint32_t uid, uint64_t *run, uint64_t *refused)
+{
+    const struct live_user *u = table_find_user(l, uid);
+
+    *run = l->config.run;
+    *refused = l->refused_count + (u ? u->refused_count : 0);
+}
+
+void live_fail_syncs(struct live *l)
+{
+    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
+        for (struct live_user *u = l->users[i]; u; u = u->next) {
+            sync_grant_all(l, u, true);
+        }
+    }
+}
+
+static void sync_end_list(struct live *l, struct live_sync *sync)
+{
+    for (struct live_sync *next; sync; sync = next) {
+        next = sync->next;
+        sync_grant(l, sync, PROFD_STOPPING);
+    }
+}
+
+void sync_end(struct live *l)
+{
+    sync_end_list(l, l->asked_first);
+    l->asked_first = l->asked_last = NULL;
+    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
+        for (struct live_user *u = l->users[i]; u; u = u->next) {
+            struct live_sync *first = u->sync_first;
+
+            u->sync_first = u->sync_last = NULL;
+            sync_end_list(l, first);
+        }
+    }
+}

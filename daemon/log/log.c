@@ -1,0 +1,179 @@
+#include "log/log.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINES_PER_WINDOW 20
+#define WINDOW_SECONDS 10
+#define CATEGORIES 32
+#define LINE_MAX_BYTES 2048
+
+static const struct {
+    const char *name;
+    char priority; /* of syslog */
+} log_levels[] = {{"error", '3'}, {"warning", '4'}, {"notice", '5'}, {"info", '6'}, {"debug", '7'}};
+
+struct log_window {
+    const char *category;
+    int64_t start;
+    unsigned lines, suppressed;
+};
+
+static struct {
+    enum log_level level;
+    bool journal;
+    struct log_window windows[CATEGORIES];
+    unsigned long long suppressed;
+} log_state = {.level = LOG_LEVEL_NOTICE};
+
+bool log_find_level(const char *name, enum log_level *level)
+{
+    for (size_t i = 0; i < sizeof log_levels / sizeof *log_levels; i++) {
+        if (!strcmp(log_levels[i].name, name)) {
+            *level = (enum log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* JOURNAL_STREAM is "device:inode" of the journal's stream; stderr may have been redirected since. */
+static bool log_goes_to_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    char own[64];
+    struct stat st;
+
+    if (!stream || fstat(STDERR_FILENO, &st)) {
+        return false;
+    }
+    snprintf(own, sizeof own, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return !strcmp(own, stream);
+}
+
+void log_open(enum log_level level)
+{
+    log_state.level = level;
+    log_state.journal = log_goes_to_journal();
+}
+
+static int64_t log_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* Appends text with control bytes as \xNN; UTF-8 passes. Returns the new length. */
+static size_t log_escape(char *out, size_t at, size_t size, const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (; *text && at + 5 < size; text++) {
+        const unsigned char c = (unsigned char)*text;
+
+        if (c >= 0x20 && c != 0x7f) {
+            out[at++] = *text;
+            continue;
+        }
+        out[at++] = '\\';
+        out[at++] = 'x';
+        out[at++] = digits[c >> 4];
+        out[at++] = digits[c & 15];
+    }
+    return at;
+}
+
+static void log_emit(enum log_level level, const char *text)
+{
+    char line[LINE_MAX_BYTES];
+    size_t n;
+    ssize_t put;
+
+    if (log_state.journal) {
+        n = (size_t)snprintf(line, sizeof line, "<%c>", log_levels[level].priority);
+    } else {
+        n = (size_t)snprintf(line, sizeof line, "profd: %s%s", level <= LOG_LEVEL_WARNING ? log_levels[level].name : "",
+                             level <= LOG_LEVEL_WARNING ? ": " : "");
+    }
+    n = log_escape(line, n, sizeof line - 1, text);
+    line[n++] = '\n';
+    put = write(STDERR_FILENO, line, n); /* one call for each line, so that lines of several writers do not mix */
+    (void)put;
+}
+
+static void log_end_window(struct log_window *w)
+{
+    char text[160];
+
+    if (w->suppressed) {
+        snprintf(text, sizeof text, "%u more lines about \"%s\" were suppressed", w->suppressed, w->category);
+        log_emit(LOG_LEVEL_WARNING, text);
+    }
+    w->lines = w->suppressed = 0;
+}
+
+/* Whether one more line of the category may be written. Categories beyond CATEGORIES share the last window. */
+static bool log_admit(const char *category)
+{
+    const int64_t now = log_now();
+    struct log_window *w = log_state.windows;
+
+    while (w->category && strcmp(w->category, category) != 0 && w < log_state.windows + CATEGORIES - 1) {
+        w++;
+    }
+    if (!w->category) {
+        w->category = category;
+        w->start = now;
+    }
+    if (now - w->start >= WINDOW_SECONDS) {
+        log_end_window(w);
+        w->start = now;
+    }
+    if (w->lines < LINES_PER_WINDOW) {
+        w->lines++;
+        return true;
+    }
+    w->suppressed++;
+    log_state.suppressed++;
+    return false;
+}
+
+void log_write(enum log_level level, const char *category, const char *format, ...)
+{
+    char text[LINE_MAX_BYTES];
+    va_list arguments;
+
+    if (level > log_state.level || (category && !log_admit(category))) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    log_emit(level, text);
+}
+
+void log_flush(void)
+{
+    const int64_t now = log_now();
+
+    for (struct log_window *w = log_state.windows; w < log_state.windows + CATEGORIES && w->category; w++) {
+        if (w->suppressed && now - w->start >= WINDOW_SECONDS) {
+            log_end_window(w);
+            w->start = now;
+        }
+    }
+}
+
+unsigned long long log_suppressed(void)
+{
+    return log_state.suppressed;
+}

@@ -1,0 +1,27 @@
+/* Writes log lines to stderr. Control bytes are escaped, because values come from untrusted peers. Each category is
+ * limited to 20 lines in 10 s, so that a misbehaving peer cannot fill the disk. Used by the loop's thread only. */
+#ifndef PROFD_DAEMON_LOG_H
+#define PROFD_DAEMON_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* The level with this name; false if there is none. */
+bool log_find_level(const char *name, enum log_level *level);
+
+/* Records above the level are left out from now on. Under journald (JOURNAL_STREAM names our stderr) lines carry its
+ * priority prefix. */
+void log_open(enum log_level level);
+
+/* category: a short static string, the key of the rate limit; NULL is not limited. */
+void log_write(enum log_level level, const char *category, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Logs how many lines were suppressed in windows that have ended. Called periodically. */
+void log_flush(void);
+
+/* Lines suppressed so far. */
+unsigned long long log_suppressed(void);
+
+#endif

@@ -1,0 +1,143 @@
+/* What the files of a connection share. Private to conn*.c. */
+#ifndef PROFD_NET_CONN_INSIDE_H
+#define PROFD_NET_CONN_INSIDE_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "net/conn.h"
+#include "net/tally.h"
+
+#define CONN_SCRATCH (64u << 10)
+#define CONN_FDS_MAX 16 /* descriptors that may wait for their frame */
+
+/* Something to be written: a block, or pieces made on demand. */
+struct conn_output {
+    STAILQ_ENTRY(conn_output) next;
+    uint8_t *block;
+    size_t size, sent;
+    int fd; /* goes with the first byte; −1: none */
+};
+
+struct conn {
+    struct conn_group *group;
+    struct peer peer;
+    struct tally_entry *tally;
+    conn_id id;
+    void *user;
+    int fd;
+    enum conn_state state;
+    unsigned busy; /* depth of calls that will settle the connection when they end */
+    bool failed;   /* being closed for an error: nothing is read any more */
+    bool broken;   /* the socket is useless: close without writing */
+    bool unproven; /* no whole frame after HELLO yet; then in the group's list */
+    TAILQ_ENTRY(conn) unproven_next;
+    bool deaf;             /* the peer reads no more answers; frames that it sent before are still handled */
+    bool reading, writing; /* which events are armed */
+
+    /* input */
+    uint8_t header[FRAME_HEADER_SIZE];
+    size_t header_got;
+    struct frame frame; /* valid when header_got is whole */
+    struct conn_body body;
+    size_t body_got;
+    bool body_ready; /* memory was given */
+    bool crowded;    /* not read until fewer descriptors of the user are being closed; counted in the group */
+    bool waiting;    /* for the budget; then in the group's list */
+    TAILQ_ENTRY(conn) wait_next;
+    uint8_t *held; /* read but not looked at, while the connection is paused */
+    size_t held_size, held_at;
+    int fds[CONN_FDS_MAX]; /* FIFO of descriptors that arrived */
+    unsigned fd_count;
+    size_t in_flight;
+
+    /* output */
+    STAILQ_HEAD(conn_outputs, conn_output) outputs;
+    size_t output_bytes;
+    STAILQ_HEAD(conn_sources, conn_source) sources;
+    size_t source_bytes;
+
+    /* deadlines, ms of loop_now, 0: none */
+    uint64_t read_deadline, write_deadline, armed, paused_since;
+    struct event read_event, write_event, timer_event;
+};
+
+struct conn_slot {
+    struct conn *conn;
+    uint32_t generation;
+    uint32_t next_free;
+};
+
+struct conn_group {
+    struct conn_config config;
+    struct tally tally;
+    struct conn_slot *slots;
+    uint32_t slot_count, slot_free; /* slot_free: index + 1 of the first free slot */
+    size_t bodies;
+    TAILQ_HEAD(conn_waiting_list, conn) waiting;
+    TAILQ_HEAD(conn_unproven_list, conn) unproven; /* in the order of their accept */
+    struct conn_counts counts;
+    bool draining;
+    bool urgent;              /* what has arrived is read although its user is crowded */
+    size_t crowded;           /* connections that are */
+    struct event crowd_event; /* looks whether they still are */
+    size_t limit;             /* of connections, SIZE_MAX: the configuration's alone */
+    uint8_t scratch[CONN_SCRATCH];
+};
+
+/* conn_group.c: the connection has sent a whole frame after HELLO, or ends. It does not give way to a new one any more.
+ */
+void conn_prove(struct conn *c);
+
+/* conn.c */
+/* Events, the deadline for HELLO, and the first look. */
+void conn_start(struct conn *c);
+void conn_free(struct conn *c);
+void conn_enter(struct conn *c);
+/* Closes, resumes or arms the connection as its state asks; it may be gone afterwards. */
+void conn_leave(struct conn *c);
+/* Moves if the move is allowed. */
+bool conn_move(struct conn *c, enum conn_state state);
+/* Sets a deadline (ms of loop_now; 0 clears) and the timer with it. */
+void conn_set_read_deadline(struct conn *c, uint64_t at);
+void conn_set_write_deadline(struct conn *c, uint64_t at);
+
+/* conn_read.c */
+void conn_read(struct conn *c);
+/* Looks at held bytes as far as it may. */
+void conn_read_held(struct conn *c);
+/* May bytes of this connection be looked at now? */
+bool conn_may_read(const struct conn *c);
+
+/* conn_frame.c: the header and, later, the whole frame. */
+void conn_take_header(struct conn *c);
+void conn_take_frame(struct conn *c);
+
+/* conn_budget.c */
+/* Memory for the body of the current frame, or the connection waits for it. */
+void conn_budget_ask(struct conn *c);
+void conn_budget_leave(struct conn *c);
+
+/* conn_fds.c */
+/* Appends the descriptors of one recvmsg to the FIFO. PROTOCOL if there are too many, BUSY if the process has no free
+ * descriptors. */
+struct msghdr;
+enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_error *e);
+/* After everything read was looked at: does every waiting descriptor have a frame it can belong to? */
+enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e);
+void conn_fds_close(const struct conn *c, int *fds, unsigned *count);
+/* Marks the connection crowded while LIMIT_CLOSING_PER_UID descriptors of its user are being closed, and has the group
+ * look again soon. True if it is. */
+bool conn_fds_crowd(struct conn *c);
+/* Looks at all crowded connections again. */
+void conn_fds_look(evutil_socket_t fd, short what, void *group);
+
+/* conn_write.c */
+/* Something changed for the connection outside its own events: it is settled from the loop. */
+void conn_touch(struct conn *c);
+void conn_write(struct conn *c);
+void conn_output_clear(struct conn *c);
+/* Can the peer read no more answers? Looks at the socket; frees the unread answers if so. */
+bool conn_is_deaf(struct conn *c);
+
+#endif

@@ -1,0 +1,249 @@
+#include "net/endpoints.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "net/loop.h"
+
+#define EXHAUSTED_PAUSE_MS 100
+
+struct endpoint_listener {
+    struct endpoints *all;
+    enum endpoint which;
+    int fd;           /* −1: none */
+    const char *path; /* of a Unix socket made here, to be removed; else NULL */
+    struct listener *listener;
+    struct http_door *door; /* of the two that speak HTTP */
+};
+
+struct endpoints {
+    struct endpoints_config config;
+    struct endpoint_listener listeners[ENDPOINT_COUNT];
+    uint16_t http_port;
+    uint8_t refusal[512];
+    size_t refusal_size;
+};
+
+static void endpoints_on_accept(void *context, int fd)
+{
+    struct endpoint_listener *l = context;
+    const struct endpoints_config *config = &l->all->config;
+    struct http_peer client = {.uid = 0};
+    struct profd_error e;
+    struct peer peer;
+
+    if (l->which == ENDPOINT_HTTP_TCP) {
+        http_door_accept(l->door, fd, &client);
+        return;
+    }
+    if (peer_read(fd, &config->policy, &peer, &e)) {
+        config->warn(config->context, "peer", e.sentence);
+        if (l->which == ENDPOINT_UPLOAD) {
+            config->refused(config->context);
+        }
+        close(fd);
+        return;
+    }
+    if (l->which == ENDPOINT_UPLOAD) {
+        conn_group_accept(config->conns, fd, &peer);
+        return;
+    }
+    client.uid = peer.uid;
+    client.may_read_all = peer.may_read_all;
+    http_door_accept(l->door, fd, &client);
+}
+
+static void endpoints_on_exhausted(void *context, const char *why)
+{
+    const struct endpoint_listener *l = context;
+    const struct endpoints_config *config = &l->all->config;
+    struct profd_error e;
+
+    profd_error_set(&e, PROFD_BUSY, "a connection to the %s socket was refused: %s",
+                    l->which == ENDPOINT_UPLOAD ? "upload" : "HTTP", why);
+    config->warn(config->context, "descriptors", e.sentence);
+    if (l->which == ENDPOINT_UPLOAD) {
+        config->refused(config->context);
+    }
+}
+
+static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
+{
+    const struct endpoints_config *config = &n->config;
+    struct http_door_config door = {.tcp = l->which == ENDPOINT_HTTP_TCP, .connections_max = LIMIT_HTTP_CONNECTIONS};
+
+    door.closer = config->closer;
+    door.port = n->http_port;
+    door.open = config->http_open;
+    memcpy(door.token_sha256, config->token_sha256, sizeof door.token_sha256);
+    door.is_public = config->is_public;
+    door.origin = config->origin;
+    l->door = http_door_new(loop_get_base(config->loop), &door, config->request, config->request_context);
+    return l->door ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
+}
+
+/* Creates a Unix socket, and its directory. */
+static enum profd_status endpoints_open_unix(struct endpoints *n, enum endpoint which, const char *path, mode_t mode,
+                                             uint32_t group, struct profd_error *e)
+{
+    const char *slash = strrchr(path, '/');
+    enum profd_status status = PROFD_OK;
+    char directory[4096];
+
+    if (slash && slash != path && (size_t)(slash - path) < sizeof directory) {
+        memcpy(directory, path, (size_t)(slash - path));
+        directory[slash - path] = 0;
+        status = listen_make_directory(directory, 0755, e);
+    }
+    if (!status) {
+        status = listen_open_unix(path, mode, group, &n->listeners[which].fd, e);
+    }
+    if (!status) {
+        n->listeners[which].path = path;
+    }
+    return status;
+}
+
+/* Creates the sockets that were not passed in. */
+static enum profd_status endpoints_open_sockets(struct endpoints *n, struct profd_error *e)
+{
+    const struct endpoints_config *config = &n->config;
+    const uint32_t group = config->policy.has_read_group ? config->policy.read_group : LISTEN_NO_GROUP;
+    const bool passed = n->listeners[ENDPOINT_UPLOAD].fd >= 0;
+    enum profd_status status = PROFD_OK;
+
+    if (!passed) {
+        status = endpoints_open_unix(n, ENDPOINT_UPLOAD, config->socket, 0666, LISTEN_NO_GROUP, e);
+    }
+    /* If the upload socket was passed in, an HTTP socket is created only if it was requested: the service manager owns
+     * * the directory. */
+    if (!status && n->listeners[ENDPOINT_HTTP].fd < 0 && config->http_socket && (!passed || config->http_given)) {
+        status = endpoints_open_unix(n, ENDPOINT_HTTP, config->http_socket, 0660, group, e);
+    }
+    if (!status && n->listeners[ENDPOINT_HTTP_TCP].fd < 0 && config->http) {
+        status = listen_open_tcp(config->http, &n->listeners[ENDPOINT_HTTP_TCP].fd, &n->http_port, e);
+    }
+    return status;
+}
+
+static enum profd_status endpoints_listen(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
+{
+    struct listener_config config = {.fd = l->fd, .pause_ms = EXHAUSTED_PAUSE_MS};
+
+    if (l->which == ENDPOINT_UPLOAD) {
+        config.refusal = n->refusal;
+        config.refusal_size = n->refusal_size;
+    } else if (endpoints_make_http(n, l, e)) {
+        return PROFD_NO_MEMORY;
+    }
+    config.accepted = endpoints_on_accept;
+    config.exhausted = endpoints_on_exhausted;
+    config.context = l;
+    l->listener = listener_new(loop_get_base(n->config.loop), &config);
+    return l->listener ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to listen");
+}
+
+enum profd_status endpoints_open(const struct endpoints_config *config, const struct listen_passed *passed,
+                                 struct endpoints **out, struct profd_error *e)
+{
+    const int fds[ENDPOINT_COUNT] = {passed->upload, passed->http, passed->http_tcp};
+    struct endpoints *n = calloc(1, sizeof *n);
+    enum profd_status status;
+
+    if (!n) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to listen");
+    }
+    n->config = *config;
+    n->http_port = passed->http_port;
+    n->refusal_size = conn_format_refusal(PROFD_BUSY, "the daemon is out of descriptors", n->refusal);
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        n->listeners[i] = (struct endpoint_listener){.all = n, .which = (enum endpoint)i, .fd = fds[i]};
+    }
+    status = endpoints_open_sockets(n, e);
+    for (int i = 0; i < ENDPOINT_COUNT && !status; i++) {
+        status = n->listeners[i].fd >= 0 ? endpoints_listen(n, &n->listeners[i], e) : PROFD_OK;
+    }
+    if (status) {
+        endpoints_free(n);
+        return status;
+    }
+    *out = n;
+    return PROFD_OK;
+}
+
+void endpoints_close(struct endpoints *n)
+{
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        struct endpoint_listener *l = &n->listeners[i];
+
+        listener_free(l->listener);
+        l->listener = NULL;
+        if (l->fd < 0) {
+            continue;
+        }
+        if (l->path) {
+            listen_remove_unix(l->path, l->fd);
+        }
+        close(l->fd);
+        l->fd = -1;
+    }
+}
+
+void endpoints_stop_http(struct endpoints *n)
+{
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        if (n->listeners[i].door) {
+            http_door_stop(n->listeners[i].door);
+        }
+    }
+}
+
+void endpoints_free(struct endpoints *n)
+{
+    if (!n) {
+        return;
+    }
+    endpoints_close(n);
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        if (n->listeners[i].door) {
+            http_door_free(n->listeners[i].door);
+        }
+    }
+    free(n);
+}
+
+void endpoints_accept_uploads(struct endpoints *n)
+{
+    listener_accept(n->listeners[ENDPOINT_UPLOAD].listener);
+}
+
+const char *endpoints_get_path(const struct endpoints *n, enum endpoint which)
+{
+    return n->listeners[which].path;
+}
+
+uint16_t endpoints_get_http_port(const struct endpoints *n)
+{
+    return n->http_port;
+}
+
+void endpoints_get_http_counts(const struct endpoints *n, struct http_door_counts *out)
+{
+    *out = (struct http_door_counts){.connections = 0};
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        struct http_door_counts one = {.connections = 0};
+
+        if (!n->listeners[i].door) {
+            continue;
+        }
+        http_door_get_counts(n->listeners[i].door, &one);
+        out->connections += one.connections;
+        out->bytes += one.bytes;
+        for (unsigned class = 0; class < sizeof one.answered / sizeof *one.answered; class ++) {
+            out->answered[class] += one.answered[class];
+        }
+    }
+}

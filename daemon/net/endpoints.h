@@ -1,0 +1,67 @@
+/* The listening sockets: inherited or created, and which connections they accept: uploads and queries on a Unix socket,
+ * HTTP on a Unix socket and on loopback TCP. */
+#ifndef PROFD_NET_ENDPOINTS_H
+#define PROFD_NET_ENDPOINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/conn.h"
+#include "net/http.h"
+#include "net/listen.h"
+#include "net/peer.h"
+#include "proto/status.h"
+
+struct endpoints;
+struct loop;
+
+enum endpoint { ENDPOINT_UPLOAD, ENDPOINT_HTTP, ENDPOINT_HTTP_TCP, ENDPOINT_COUNT };
+
+/* All parts outlive the endpoints. */
+struct endpoints_config {
+    struct loop *loop;
+    struct closer *closer;
+    struct conn_group *conns;
+    struct peer_policy policy; /* read_group may use the HTTP socket, too */
+
+    const char *socket;      /* path; NULL: it must be passed in */
+    const char *http_socket; /* path; NULL: none */
+    bool http_given;         /* make the HTTP socket also beside an upload socket that was passed in */
+    const char *http;        /* ADDR:PORT; NULL: no TCP */
+
+    bool http_open;           /* TCP: no token */
+    uint8_t token_sha256[32]; /* this and the next four: as in struct http_door_config */
+    const char *origin;
+    bool (*is_public)(const char *path, size_t n);
+    http_handler request;
+    void *request_context;
+
+    /* A sentence for the log: why a connection was refused. */
+    void (*warn)(void *context, const char *category, const char *sentence);
+    /* A connection to the upload socket was not accepted; its sender may not be known. */
+    void (*refused)(void *context);
+    void *context;
+};
+
+/* Creates the sockets that were not passed in, and accepts from now on. Takes over the listening descriptors of passed,
+ * not those that the service manager kept. CONFIG, BUSY, CANT_CREATE as net/listen.h. */
+enum profd_status endpoints_open(const struct endpoints_config *config, const struct listen_passed *passed,
+                                 struct endpoints **out, struct profd_error *e);
+/* Accepts no more; sockets that were created here are removed. */
+void endpoints_close(struct endpoints *n);
+/* The HTTP connections end when they have their answers. */
+void endpoints_stop_http(struct endpoints *n);
+/* Closes everything but the Unix socket's connections. Accepts NULL. */
+void endpoints_free(struct endpoints *n);
+
+/* Accepts every connection to the upload socket that waits now. Not from inside a handler. */
+void endpoints_accept_uploads(struct endpoints *n);
+/* The path of the upload or HTTP socket if it was created here, else NULL. */
+const char *endpoints_get_path(const struct endpoints *n, enum endpoint which);
+/* The port of TCP; 0: there is none. */
+uint16_t endpoints_get_http_port(const struct endpoints *n);
+/* Both HTTP endpoints together. */
+void endpoints_get_http_counts(const struct endpoints *n, struct http_door_counts *out);
+
+#endif

@@ -1,0 +1,103 @@
+/* Shared by the files of the HTTP server. Private to net/http*. */
+#ifndef PROFD_NET_HTTP_INSIDE_H
+#define PROFD_NET_HTTP_INSIDE_H
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "net/http.h"
+#include "net/http_parse.h"
+#include "proto/status.h"
+
+#define HTTP_INPUT_MAX 16384
+
+/* IDLE → READING → HANDLING → WRITING → IDLE or LINGERING; from each to closed. LINGERING reads what the client still
+ * sends, so that closing does not destroy the answer under way to it. */
+enum http_state { HTTP_IDLE, HTTP_READING, HTTP_HANDLING, HTTP_WRITING, HTTP_LINGERING };
+
+struct http_conn {
+    TAILQ_ENTRY(http_conn) next; /* of the listener */
+    struct http_door *door;
+    int fd;
+    enum http_state state;
+    struct event *readable, *writable, *timer;
+    struct evbuffer *output;
+    char *input; /* HTTP_INPUT_MAX bytes while a request is there, else NULL */
+    size_t input_size, lingered;
+    struct http_parser parser;
+    struct http_exchange *exchange; /* while HANDLING */
+    struct http_peer peer;
+    int64_t born, write_end; /* ms, monotonic */
+    size_t unwritten;        /* of output when the write deadline was last looked at */
+    unsigned requests;
+    bool proven;      /* has made a request that was admitted with the token, or without one if none is required */
+    bool last;        /* close after this answer */
+    bool from_origin; /* the request is one of a page of the configured origin */
+};
+
+struct http_door {
+    struct event_base *base;
+    struct http_door_config config;
+    http_handler handler;
+    void *context;
+    TAILQ_HEAD(http_conn_list, http_conn) conns; /* longest unused first */
+    struct http_conn *current; /* whose request is with the handler right now; NULL once it is closed */
+    struct http_door_counts counts;
+    bool stopping;
+};
+
+/* One request from the handler's call to its answer; outlives the connection. */
+struct http_exchange {
+    struct http_conn *conn; /* NULL when the client has gone */
+    struct http_request request;
+    char text[]; /* target and If-None-Match */
+};
+
+/* An error answer of the server itself. */
+struct http_refusal {
+    int status;     /* 0: admitted */
+    bool anonymous; /* admitted without the required token, because the target is public */
+    struct profd_error error;
+};
+
+int64_t http_now_ms(void);
+
+/* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be
+ * answered 204. */
+void http_check(const struct http_door_config *config, const struct http_head *head, const char *data,
+                struct http_refusal *out);
+
+/* Is the request one of a page of the configured origin? */
+bool http_check_from_origin(const struct http_door_config *config, const struct http_head *head, const char *data);
+
+/* What an answer owes to the connection and the request. */
+struct http_manner {
+    bool head_only, last;
+    const char *origin; /* of the listener, NULL: none */
+    bool from_origin, preflight;
+};
+/* http_write.c: append a whole answer to out. False when out of memory (out is then unusable). The body's memory is
+ * taken over in every case. A refusal is the last answer of its connection. */
+bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, const struct http_manner *manner);
+bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, struct http_manner manner);
+
+/* http_conn.c */
+struct http_conn *http_conn_new(struct http_door *door, int fd, const struct http_peer *peer);
+void http_conn_close(struct http_conn *c);
+/* If all connections are in use: reads what has arrived. A complete request is handled, and the connection stays.
+ * Otherwise it is closed; a client that has sent part of a request gets 503. True if it was closed. */
+bool http_conn_give_way(struct http_conn *c);
+void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
+/* 503 on the descriptor. Best effort: one write, no waiting. */
+void http_door_say_busy(struct http_door *door, int fd);
+
+/* http_list.c: the connections, the longest unused first. */
+void http_list_append(struct http_door *server, struct http_conn *c);
+void http_list_move_last(struct http_door *server, struct http_conn *c);
+void http_list_remove(struct http_door *server, struct http_conn *c);
+
+#endif

@@ -1,0 +1,294 @@
+#include "net/work.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "net/loop.h"
+#include "core/container.h"
+#include "net/work_internal.h"
+
+/* May the lane's first item run beside those that run now? */
+static bool work_may_run(const struct work *w, const struct work_lane *lane)
+{
+    const struct work_config *c = &w->config;
+    unsigned running = 0;
+    size_t weight = STAILQ_FIRST(&lane->items)->weight;
+
+    for (unsigned i = 0; i < c->threads; i++) {
+        if (!w->threads[i].running) {
+            continue;
+        }
+        running += w->threads[i].uid == lane->uid;
+        weight += w->threads[i].weight;
+    }
+    return (!c->threads_max_uid || running < c->threads_max_uid) && (!c->running_weight || weight <= c->running_weight);
+}
+
+/* Brings a lane that may run to the front. False: there is none now. O(waiting users). */
+static bool work_turn(struct work *w)
+{
+    for (size_t lanes = w->lanes.of_uid.count; lanes > 0; lanes--) {
+        if (work_may_run(w, TAILQ_FIRST(&w->lanes.ring))) {
+            return true;
+        }
+        work_lanes_turn(&w->lanes);
+    }
+    return false;
+}
+
+/* The next batch, or 0. With the lock held; preparing gives it up for a while. */
+static size_t work_take_batch(struct work *w, struct work_item **batch)
+{
+    if (w->config.prepare) {
+        return work_take_prepared(w, batch);
+    }
+    return work_turn(w) ? work_lanes_take_batch(&w->lanes, batch, w->config.batch_max, w->config.batch_weight, true)
+                        : 0;
+}
+
+static void work_deliver_finished(struct work *w)
+{
+    struct work_list finished = STAILQ_HEAD_INITIALIZER(finished);
+    struct work_item *item;
+
+    pthread_mutex_lock(&w->lock);
+    STAILQ_CONCAT(&finished, &w->finished);
+    w->posted = false;
+    pthread_mutex_unlock(&w->lock);
+    while ((item = STAILQ_FIRST(&finished)) != NULL) {
+        STAILQ_REMOVE_HEAD(&finished, next);
+        w->pending--;
+        w->config.done(w->config.done_context, item);
+    }
+}
+
+static void work_on_task(struct loop_task *task)
+{
+    work_deliver_finished(container_of(task, struct work, task));
+}
+
+/* Called with the lock held. */
+static void work_finish_batch(struct work *w, struct work_item **batch, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        STAILQ_INSERT_TAIL(&w->finished, batch[i], next);
+    }
+    w->batches++;
+    if (!w->posted) {
+        w->posted = true;
+        loop_post(w->loop, &w->task);
+    }
+}
+
+static bool work_is_over(const struct work *w)
+{
+    return w->stopping && !w->lanes.waiting && !w->ready && !w->preparing;
+}
+
+static void *work_thread_main(void *argument)
+{
+    struct work_thread *t = argument;
+    struct work *w = t->work;
+
+    /* On Linux the niceness is that of the thread. */
+    if (w->config.nice) {
+        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + w->config.nice);
+    }
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        size_t n = work_take_batch(w, t->batch);
+
+        if (!n && work_is_over(w)) {
+            break;
+        }
+        if (!n) {
+            pthread_cond_wait(&w->filled, &w->lock);
+            continue;
+        }
+        t->uid = t->batch[0]->uid;
+        t->weight = t->batch[0]->weight;
+        t->running = true;
+        if (w->config.prepare && w->lanes.waiting) {
+            pthread_cond_signal(&w->spare);
+        }
+        pthread_mutex_unlock(&w->lock);
+        w->config.run(t->context, t->batch, n);
+        pthread_mutex_lock(&w->lock);
+        t->running = false;
+        work_finish_batch(w, t->batch, n);
+        /* What another thread found that it may not run, it may run now; or there is nothing more to wait for. */
+        if (w->config.threads > 1 && (w->lanes.waiting || w->stopping)) {
+            pthread_cond_broadcast(&w->filled);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* Starts a thread with every signal blocked. */
+static bool work_start(struct work *w, struct work_thread *t, void *(*main)(void *))
+{
+    sigset_t all, before;
+    char name[16];
+    int failed;
+
+    t->work = w;
+    t->batch = calloc(w->config.batch_max, sizeof(struct work_item *));
+    if (!t->batch) {
+        return false;
+    }
+    sigfillset(&all);
+    sigdelset(&all,
+              SIGBUS); /* of the thread's own memory accesses: if blocked, it would end the process without a message */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&t->id, NULL, main, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        free(t->batch);
+        t->batch = NULL;
+        return false;
+    }
+    (void)snprintf(name, sizeof name, t == &w->preparer ? "%.13s-p" : "%s", w->config.name);
+    pthread_setname_np(t->id, name);
+    return true;
+}
+
+static bool work_start_threads(struct work *w)
+{
+    if (w->config.prepare) {
+        w->preparer_started = work_start(w, &w->preparer, work_preparer_main);
+    }
+    if (w->config.prepare && !w->preparer_started) {
+        return false;
+    }
+    for (unsigned i = 0; i < w->config.threads; i++) {
+        w->threads[i].context = w->config.contexts ? w->config.contexts[i] : NULL;
+        if (!work_start(w, &w->threads[i], work_thread_main)) {
+            return false;
+        }
+        w->started++;
+    }
+    return true;
+}
+
+enum profd_status work_new(struct loop *l, const struct work_config *config, struct work **out, struct profd_error *e)
+{
+    struct work *w;
+
+    if (!config->threads || config->threads > WORK_THREADS_MAX || !config->batch_max ||
+        config->batch_max > WORK_BATCH_MAX) {
+        return profd_error_set(e, PROFD_INTERNAL, "%s: %u threads, batches of %zu: at most %d and %d", config->name,
+                               config->threads, config->batch_max, WORK_THREADS_MAX, WORK_BATCH_MAX);
+    }
+    if (config->prepare && config->threads != 1) {
+        return profd_error_set(e, PROFD_INTERNAL, "%s: %u threads with preparation, which serves one", config->name,
+                               config->threads);
+    }
+    w = calloc(1, sizeof *w);
+    if (!w) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the threads of %s", config->name);
+    }
+    w->loop = l;
+    w->config = *config;
+    w->task.run = work_on_task;
+    work_lanes_init(&w->lanes);
+    STAILQ_INIT(&w->prepared);
+    STAILQ_INIT(&w->finished);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->filled, NULL);
+    pthread_cond_init(&w->spare, NULL);
+    if (!work_start_threads(w)) {
+        work_free(w);
+        return profd_error_set(e, PROFD_NO_MEMORY, "the threads of %s cannot be started", config->name);
+    }
+    w->config.contexts = NULL; /* belonged to the caller */
+    *out = w;
+    return PROFD_OK;
+}
+
+bool work_put(struct work *w, struct work_item *item)
+{
+    bool good;
+
+    pthread_mutex_lock(&w->lock);
+    good = !w->stopping && w->lanes.waiting < w->config.queue_max &&
+           work_lanes_put(&w->lanes, item, w->config.queue_max_uid);
+    if (good) {
+        w->pending++;
+        if (w->config.prepare && w->threads[0].running) {
+            pthread_cond_signal(&w->spare);
+        } else {
+            pthread_cond_signal(&w->filled);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return good;
+}
+
+size_t work_pending(const struct work *w)
+{
+    return w->pending;
+}
+
+uint64_t work_batches(struct work *w)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&w->lock);
+    n = w->batches;
+    pthread_mutex_unlock(&w->lock);
+    return n;
+}
+
+void work_stop(struct work *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stopping = true;
+    pthread_cond_broadcast(&w->filled);
+    pthread_cond_broadcast(&w->spare);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void work_drop(struct work *w, void (*drop)(void *context, struct work_item *item), void *context)
+{
+    struct work_list dropped = STAILQ_HEAD_INITIALIZER(dropped);
+    struct work_item *item;
+
+    pthread_mutex_lock(&w->lock);
+    while (w->ready || w->lanes.waiting) {
+        item = w->ready ? work_take_ready(w) : work_lanes_take(&w->lanes);
+        STAILQ_INSERT_TAIL(&dropped, item, next);
+        w->pending--;
+    }
+    pthread_mutex_unlock(&w->lock);
+    while ((item = STAILQ_FIRST(&dropped)) != NULL) {
+        STAILQ_REMOVE_HEAD(&dropped, next);
+        drop(context, item);
+    }
+}
+
+void work_free(struct work *w)
+{
+    if (!w) {
+        return;
+    }
+    work_stop(w);
+    if (w->preparer_started) {
+        pthread_join(w->preparer.id, NULL);
+        free(w->preparer.batch);
+    }
+    for (unsigned i = 0; i < w->started; i++) {
+        pthread_join(w->threads[i].id, NULL);
+        free(w->threads[i].batch);
+    }
+    work_deliver_finished(w);
+    work_lanes_done(&w->lanes);
+    pthread_cond_destroy(&w->filled);
+    pthread_cond_destroy(&w->spare);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

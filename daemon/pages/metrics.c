@@ -1,0 +1,255 @@
+#include "pages/metrics.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log/log.h"
+
+static void metrics_head(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_add_format(out, "# HELP profd_%s %s\n# TYPE profd_%s %s\n", name, help, name, type);
+}
+
+static void metrics_value(struct buffer *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+    metrics_head(out, name, type, help);
+    buffer_add_format(out, "profd_%s %" PRIu64 "\n", name, value);
+}
+
+static void metrics_histogram_text(struct buffer *out, const char *name, const char *label, const char *label_value,
+                                   const struct durations *h)
+{
+    char labels[96] = "", only[100] = "";
+    uint64_t sum = 0;
+
+    if (label) {
+        snprintf(labels, sizeof labels, "%s=\"%s\",", label, label_value);
+        snprintf(only, sizeof only, "{%s=\"%s\"}", label, label_value);
+    }
+    for (unsigned i = 0; i < DURATIONS_BOUNDS; i++) {
+        sum += h->buckets[i];
+        buffer_add_format(out, "profd_%s_bucket{%sle=\"%g\"} %" PRIu64 "\n", name, labels, durations_bounds[i], sum);
+    }
+    buffer_add_format(out, "profd_%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, h->count);
+    buffer_add_format(out, "profd_%s_sum%s ", name, only);
+    buffer_add_shortest(out, h->sum);
+    buffer_add_format(out, "\nprofd_%s_count%s %" PRIu64 "\n", name, only, h->count);
+}
+
+static void metrics_lower(char *out, size_t size, const char *text)
+{
+    size_t i = 0;
+
+    for (; text[i] && i + 1 < size; i++) {
+        out[i] = (char)tolower((unsigned char)text[i]);
+    }
+    out[i] = 0;
+}
+
+/* Counts by status, those that happened. */
+static void metrics_reasons(struct buffer *out, const char *name, const struct refusals *r)
+{
+    for (unsigned i = 0; i < REFUSALS_STATUSES; i++) {
+        char reason[32];
+
+        if (!r->of[i]) {
+            continue;
+        }
+        metrics_lower(reason, sizeof reason, profd_status_name((enum profd_status)i));
+        buffer_add_format(out, "profd_%s{reason=\"%s\"} %" PRIu64 "\n", name, reason, r->of[i]);
+    }
+}
+
+static void metrics_live(const struct live_counts *c, struct buffer *out)
+{
+    metrics_value(out, "attached_processes", "gauge", "Live processes.", c->processes);
+    metrics_value(out, "attached_silent_processes", "gauge", "Live processes whose connection is closed.", c->silent);
+    metrics_value(out, "attached_paused_processes", "gauge", "Live processes that are paused.", c->paused);
+    metrics_value(out, "attached_kept_memories", "gauge",
+                  "Live processes whose descriptors the service manager stores.", c->kept);
+    metrics_value(out, "attaches_total", "counter", "Processes attached, again or for the first time.", c->attached);
+    metrics_head(out, "attach_refused_total", "counter", "Processes not attached, by reason.");
+    metrics_reasons(out, "attach_refused_total", &c->attach_refused);
+    metrics_value(out, "harvests_total", "counter", "Harvests of live processes with new counts that were stored.",
+                  c->harvests);
+    metrics_head(out, "harvest_seconds", "histogram", "Time from the start of such a harvest to its commit.");
+    metrics_histogram_text(out, "harvest_seconds", NULL, NULL, &c->seconds);
+    metrics_head(out, "harvest_refused_total", "counter",
+                 "Processes that are no longer read because their memory is invalid, by reason.");
+    metrics_reasons(out, "harvest_refused_total", &c->harvests_refused);
+    metrics_value(out, "processes_ended_total", "counter", "Processes read for the last time after their end.",
+                  c->ended);
+    metrics_value(out, "processes_end_not_seen_total", "counter", "Processes that ended while no daemon ran.",
+                  c->orphaned);
+}
+
+static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)
+{
+    const struct upload_counts *u = &n->uploads;
+
+    metrics_head(out, "uploads_total", "counter", "Uploads answered, by result and, if rejected, reason.");
+    buffer_add_format(out, "profd_uploads_total{result=\"ok\",reason=\"\"} %" PRIu64 "\n", u->stored);
+    buffer_add_format(out, "profd_uploads_total{result=\"duplicate\",reason=\"\"} %" PRIu64 "\n", u->duplicate);
+    for (unsigned i = 0; i < REFUSALS_STATUSES; i++) {
+        char reason[32];
+
+        if (!u->refused.of[i]) {
+            continue;
+        }
+        metrics_lower(reason, sizeof reason, profd_status_name((enum profd_status)i));
+        buffer_add_format(out, "profd_uploads_total{result=\"rejected\",reason=\"%s\"} %" PRIu64 "\n", reason,
+                          u->refused.of[i]);
+    }
+    metrics_value(out, "upload_bytes_total", "counter", "Bytes of uploads received.", u->bytes);
+    metrics_value(out, "samples_total", "counter", "Clock ticks in stored uploads since start.",
+                  u->samples + n->live.samples);
+    metrics_value(out, "calls_total", "counter", "Calls in stored uploads since start.", u->calls + n->live.calls);
+    metrics_head(out, "upload_duration_seconds", "histogram", "Time from the complete frame to its answer.");
+    metrics_histogram_text(out, "upload_duration_seconds", NULL, NULL, &u->seconds);
+    metrics_value(out, "objects_wanted_total", "counter", "Executables requested.", n->objects.wanted);
+    metrics_head(out, "objects_total", "counter", "Executables delivered, by result.");
+    buffer_add_format(
+        out, "profd_objects_total{result=\"ok\"} %" PRIu64 "\nprofd_objects_total{result=\"failed\"} %" PRIu64 "\n",
+        n->objects.stored, n->objects.failed);
+}
+
+static void metrics_queries(const struct pages_numbers *n, struct buffer *out)
+{
+    metrics_head(out, "query_duration_seconds", "histogram", "Time from the query to its answer.");
+    for (unsigned i = 0; i < QUERY_KINDS; i++) {
+        metrics_histogram_text(out, "query_duration_seconds", "endpoint", query_kind_name((enum query_kind)i),
+                               &n->queries[i]);
+    }
+    metrics_head(out, "http_responses_total", "counter", "HTTP answers by class.");
+    for (unsigned i = 1; i < 6; i++) {
+        buffer_add_format(out, "profd_http_responses_total{class=\"%uxx\"} %" PRIu64 "\n", i, n->http.answered[i]);
+    }
+    metrics_value(out, "http_response_bytes_total", "counter", "Bytes sent by HTTP.", n->http.bytes);
+    metrics_value(out, "http_connections", "gauge", "HTTP connections open.", n->http.connections);
+    metrics_value(out, "answer_bytes", "gauge", "Bytes of unread answers.", n->answer_bytes);
+}
+
+static void metrics_store(const struct pages_numbers *n, const struct store_totals *t, struct buffer *out)
+{
+    static const char *const states[] = {"held", "given-up", "missing"};
+
+    metrics_value(out, "builds", "gauge", "Builds known.", t->builds);
+    metrics_value(out, "symbols_missing_builds", "gauge", "Builds whose functions have no names yet.",
+                  t->builds_without_names);
+    metrics_value(out, "accepted_uploads_total", "counter", "Uploads ever stored, including removed ones.", t->uploads);
+    metrics_value(out, "retired_uploads_total", "counter", "Uploads removed by retention or by delete.",
+                  t->retired_uploads);
+    metrics_value(out, "retired_samples_total", "counter", "Clock ticks removed with them.", t->retired_ticks);
+    metrics_value(out, "retired_calls_total", "counter", "Calls removed with them.", t->retired_calls);
+    metrics_value(out, "stored_uploads", "gauge", "Uploads stored, single or in sums.",
+                  t->uploads - t->retired_uploads);
+    metrics_value(out, "stored_samples", "gauge", "Clock ticks stored.", t->ticks - t->retired_ticks);
+    metrics_value(out, "stored_calls", "gauge", "Calls stored.", t->calls - t->retired_calls);
+    metrics_value(out, "raw_uploads", "gauge", "Uploads that are not rolled up.", t->raw_uploads);
+    metrics_value(out, "raw_bytes", "gauge", "Bytes of their counts.", t->raw_bytes);
+    metrics_value(out, "rollups", "gauge", "Sums stored, of hours, of days and of all time.", t->rollups);
+    metrics_value(out, "compaction_backlog_bytes", "gauge", "Bytes of uploads above raw-bytes.",
+                  n->upkeep.backlog_bytes);
+    metrics_value(out, "rolled_up_uploads_total", "counter", "Uploads rolled up since start.", n->upkeep.rolled_up);
+    metrics_value(out, "migration_steps", "gauge",
+                  "Steps of the conversion of an older database that are left; 0: none.", t->migration_steps);
+    metrics_value(out, "migration_rows_done", "gauge", "Rows that these steps have processed.", t->migration_done);
+    metrics_value(out, "migration_rows", "gauge", "Approximate number of rows that they must process.",
+                  t->migration_total);
+    metrics_value(out, "db_bytes", "gauge", "Size of the database file.", t->file_bytes);
+    metrics_value(out, "wal_bytes", "gauge", "Size of the write-ahead log.", t->wal_bytes);
+    metrics_value(out, "db_free_bytes", "gauge", "Free bytes in the database file.", t->free_bytes);
+    metrics_value(out, "writable", "gauge", "1 unless the store had an input/output error.", !n->failure);
+    metrics_value(out, "damaged_databases", "gauge", "Damaged databases that were set aside and still exist.",
+                  n->damaged);
+    metrics_value(out, "no_space", "gauge", "1 if the latest write found no space.", n->full != NULL);
+    metrics_head(out, "reserve", "gauge", "State of the reserve for removals on a full disk: 1 for the current state.");
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        buffer_add_format(out, "profd_reserve{state=\"%s\"} %d\n", states[i],
+                          !strcmp(reserve_name(n->reserve), states[i]));
+    }
+    metrics_value(out, "reserve_bytes", "gauge", "Bytes of the reserve.", n->reserve_bytes);
+}
+
+static void metrics_answers(const struct query_answers_use *a, struct buffer *out)
+{
+    buffer_add_text(out, "# HELP profd_answers_total Cacheable answers, by result: from the cache, revalidated by "
+                         "ETag, or computed.\n# TYPE profd_answers_total counter\n");
+    buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", a->at_once);
+    buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", a->after_look);
+    buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", a->made);
+    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of cached answers.", a->bytes);
+    metrics_value(out, "answers_kept", "gauge", "Cached answers.", a->entries);
+}
+
+static void metrics_cache(const struct query_cache_use *c, struct buffer *out)
+{
+    metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a query found in the cache.", c->found);
+    metrics_value(out, "sum_cache_misses_total", "counter", "Sums that a query had to compute.", c->missed);
+    metrics_value(out, "sum_cache_bytes", "gauge", "Bytes of cached sums.", c->bytes);
+    metrics_value(out, "sum_cache_entries", "gauge", "Cached sums.", c->entries);
+}
+
+static void metrics_upkeep(const struct upkeep_counts *c, struct buffer *out)
+{
+    static const char *const tasks[] = {"migrate", "compact", "retire", "shrink", "forget"};
+
+    metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writer thread spent on upkeep, by task.");
+    for (unsigned i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        buffer_add_format(out, "profd_upkeep_seconds_total{task=\"%s\"} ", tasks[i]);
+        buffer_add_shortest(out, c->seconds[i]);
+        buffer_add_char(out, '\n');
+    }
+}
+
+static void metrics_verification(const struct verifier_counts *c, struct buffer *out)
+{
+    metrics_value(out, "ledger_mismatch_total", "counter",
+                  "Differences found between what is stored and the ledger; must stay 0.", c->mismatches);
+    metrics_value(out, "verification_rounds_total", "counter", "Complete rounds of verification since start.",
+                  c->rounds);
+    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge",
+                 "When the latest round ended; 0: none yet.");
+    buffer_add_text(out, "profd_verification_last_round_timestamp_seconds ");
+    buffer_add_shortest(out, c->ended);
+    buffer_add_char(out, '\n');
+    metrics_value(out, "verification_last_round_mismatches", "gauge", "Differences found in the latest round.",
+                  c->round_mismatches);
+}
+
+void metrics_format(const struct pages_numbers *n, const struct store_totals *totals,
+                    const struct query_cache_use *cache, double start, struct buffer *out)
+{
+    metrics_head(out, "build_info", "gauge", "The running version.");
+    buffer_add_format(out, "profd_build_info{version=\"%s\"} 1\n", PROFD_VERSION);
+    metrics_head(out, "start_time_seconds", "gauge", "When the daemon started, since the epoch.");
+    buffer_add_text(out, "profd_start_time_seconds ");
+    buffer_add_shortest(out, start);
+    buffer_add_char(out, '\n');
+    metrics_uploads(n, out);
+    metrics_queries(n, out);
+    metrics_store(n, totals, out);
+    metrics_cache(cache, out);
+    metrics_answers(&n->answers, out);
+    metrics_live(&n->live, out);
+    metrics_upkeep(&n->upkeep, out);
+    metrics_verification(&n->verified, out);
+    metrics_value(out, "write_batches_total", "counter",
+                  "Batches of uploads and other jobs that the writer thread has finished.", n->batches);
+    metrics_value(out, "connections", "gauge", "Connections to the upload socket.", n->conns.connections);
+    metrics_value(out, "connections_total", "counter", "Connections accepted.", n->conns.accepted);
+    metrics_value(out, "connections_refused_total", "counter", "Connections refused because of a limit.",
+                  n->conns.refused);
+    metrics_value(out, "connections_failed_total", "counter", "Connections closed for an error.", n->conns.failed);
+    metrics_value(out, "frames_total", "counter", "Frames received.", n->conns.frames);
+    metrics_value(out, "body_bytes", "gauge", "Bytes of frames held.", n->conns.bodies);
+    metrics_head(out, "queue_length", "gauge", "Jobs queued or running, by queue.");
+    buffer_add_format(out,
+                      "profd_queue_length{queue=\"writer\"} %zu\nprofd_queue_length{queue=\"reader\"} %zu\n"
+                      "profd_queue_length{queue=\"object\"} %zu\nprofd_queue_length{queue=\"harvest\"} %zu\n",
+                      n->writer_pending, n->reader_pending, n->object_pending, n->live.pending);
+    metrics_value(out, "log_lines_suppressed_total", "counter", "Log lines suppressed by the rate limit.",
+                  log_suppressed());
+}

@@ -1,0 +1,14 @@
+/* GET /metrics: the text format of Prometheus. */
+#ifndef PROFD_PAGES_METRICS_H
+#define PROFD_PAGES_METRICS_H
+
+#include "core/buffer.h"
+#include "pages/numbers.h"
+#include "query/query.h"
+#include "store/store.h"
+
+/* start: seconds since the epoch. Content type: text/plain; version=0.0.4; charset=utf-8. */
+void metrics_format(const struct pages_numbers *n, const struct store_totals *totals,
+                    const struct query_cache_use *cache, double start, struct buffer *out);
+
+#endif

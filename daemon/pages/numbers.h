@@ -1,0 +1,57 @@
+/* What the pages tell: numbers of the daemon's components at one moment. */
+#ifndef PROFD_PAGES_NUMBERS_H
+#define PROFD_PAGES_NUMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/aside.h"
+#include "admin/reserve.h"
+#include "core/durations.h"
+#include "core/refusals.h"
+#include "live/counts.h"
+#include "net/conn.h"
+#include "net/http.h"
+#include "query/query.h"
+#include "writer/upkeep_job.h"
+#include "writer/verifier.h"
+
+/* Since the start. */
+struct upload_counts {
+    uint64_t stored, duplicate, bytes; /* bytes: received */
+    uint64_t samples, calls;           /* of what was stored */
+    struct refusals refused;
+    struct durations seconds; /* from the whole frame to its answer */
+};
+
+struct object_counts {
+    uint64_t stored, failed, wanted; /* wanted: asked for */
+};
+
+struct pages_numbers {
+    bool stopping;
+    const char *failure,
+        *full;        /* why nothing is written any more, why uploads are refused for want of space; or NULL */
+    bool read_failed; /* a query met damage or an input/output error */
+    size_t damaged;   /* databases that were put aside */
+    const char *damaged_latest; /* the name of the latest of them */
+    enum reserve_state reserve;
+    uint64_t reserve_bytes;
+    uint16_t http_port; /* of TCP; 0: none is listened on */
+
+    struct upload_counts uploads;
+    struct object_counts objects;
+    struct live_counts live;
+    struct durations queries[QUERY_KINDS]; /* from the request to its answer */
+    struct query_answers_use answers;
+    uint64_t answer_bytes; /* of answers that readers have not taken yet */
+    struct conn_counts conns;
+    struct http_door_counts http;
+    struct upkeep_counts upkeep;
+    struct verifier_counts verified;
+    size_t writer_pending, reader_pending, object_pending;
+    uint64_t batches; /* of the writer */
+};
+
+#endif

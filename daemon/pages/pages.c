@@ -1,0 +1,129 @@
+#include "pages/pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pages/metrics.h"
+#include "pages/status.h"
+#include "pages/web_coded.h"
+#include "render/document.h"
+
+struct pages {
+    struct pages_config config;
+    struct web_coded *web;
+};
+
+static const char pages_dashboard_csp[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+enum profd_status pages_new(const struct pages_config *config, struct pages **out, struct profd_error *e)
+{
+    struct pages *p = calloc(1, sizeof *p);
+
+    if (p) {
+        p->config = *config;
+        p->web = web_coded_new();
+    }
+    if (!p || !p->web) {
+        free(p);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the dashboard's files");
+    }
+    *out = p;
+    return PROFD_OK;
+}
+
+void pages_free(struct pages *p)
+{
+    if (p) {
+        web_coded_free(p->web);
+    }
+    free(p);
+}
+
+static void pages_get_numbers(const struct pages *p, struct pages_numbers *n)
+{
+    memset(n, 0, sizeof *n);
+    p->config.get_numbers(p->config.context, n);
+}
+
+static void pages_make_file(struct page *page, const struct web_form *form, const struct query_request *r)
+{
+    page_init(page, 200, form->content_type);
+    page->csp = pages_dashboard_csp;
+    page->cache_control = "no-cache";
+    page->etag = form->etag;
+    page->coding = form->coding;
+    page->negotiated = true;
+    if (*r->if_none_match && query_match_etag(r->if_none_match, form->tag, form->coding, page->tag)) {
+        page->status = 304;
+        page->etag = page->tag;
+    } else {
+        buffer_add(&page->body, form->bytes, form->size);
+    }
+}
+
+static void pages_make_ready(const struct pages_numbers *n, struct page *page)
+{
+    if (n->stopping) {
+        page_problem(page, 503, PROFD_STOPPING, "the daemon is stopping");
+    } else if (n->failure) {
+        page_problem(page, 503, PROFD_IO, n->failure);
+    } else if (n->full) {
+        page_problem(page, 503, PROFD_FULL, n->full);
+    } else {
+        page_init(page, 200, "application/json; charset=utf-8");
+        json_t *root = json_pack("{s:s, s:s}", "status", n->damaged || n->read_failed ? "degraded" : "ready", "reserve",
+                                 reserve_name(n->reserve));
+        if (n->read_failed) {
+            json_object_set_new(root, "read_failed", json_true());
+        }
+        if (n->damaged) {
+            json_object_set_new(root, "damaged_database", document_text(n->damaged_latest));
+        }
+        document_write(root, &page->body);
+    }
+}
+
+static void pages_make_health(const struct pages_numbers *n, struct page *page)
+{
+    page_init(page, 200, "application/json; charset=utf-8");
+    document_write(json_pack("{s:s, s:s, s:b}", "status", "ok", "version", PROFD_VERSION, "writable", !n->failure),
+                   &page->body);
+}
+
+bool pages_find(struct pages *p, enum query_source source, const struct query_request *request, struct page *page)
+{
+    struct pages_numbers n;
+    struct web_form form;
+
+    if (source == QUERY_HEALTH || source == QUERY_READY) {
+        pages_get_numbers(p, &n);
+        (source == QUERY_READY ? pages_make_ready : pages_make_health)(&n, page);
+        return true;
+    }
+    if (!web_coded_find(p->web, request->target, strcspn(request->target, "?"), request->coding, &form)) {
+        return false;
+    }
+    pages_make_file(page, &form, request);
+    return true;
+}
+
+void pages_make_status(struct pages *p, const struct store_totals *totals, struct page *page)
+{
+    struct pages_numbers n;
+
+    pages_get_numbers(p, &n);
+    page_init(page, 200, "application/json; charset=utf-8");
+    status_format(&p->config.setup, &n, totals, &page->body);
+}
+
+void pages_make_metrics(struct pages *p, const struct store_totals *totals, const struct query_cache_use *cache,
+                        struct page *page)
+{
+    struct pages_numbers n;
+
+    pages_get_numbers(p, &n);
+    page_init(page, 200, "text/plain; version=0.0.4; charset=utf-8");
+    metrics_format(&n, totals, cache, p->config.start, &page->body);
+}

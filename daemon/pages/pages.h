@@ -1,0 +1,35 @@
+/* Answers that need no profile: health, status, metrics, and the dashboard's files. On the loop. */
+#ifndef PROFD_PAGES_PAGES_H
+#define PROFD_PAGES_PAGES_H
+
+#include <stdbool.h>
+
+#include "pages/numbers.h"
+#include "pages/page.h"
+#include "pages/status.h"
+#include "query/query.h"
+#include "store/store.h"
+
+struct pages;
+
+struct pages_config {
+    void (*get_numbers)(void *context, struct pages_numbers *out);
+    void *context;
+    double start; /* seconds since the epoch */
+    struct status_setup setup;
+};
+
+/* Codes the dashboard's files. */
+enum profd_status pages_new(const struct pages_config *config, struct pages **out, struct profd_error *e);
+/* Accepts NULL. */
+void pages_free(struct pages *p);
+
+/* True if the request is for a file of the dashboard, /healthz or /readyz. The page's strings live as long as the pages
+ * and the request. */
+bool pages_find(struct pages *p, enum query_source source, const struct query_request *request, struct page *page);
+/* /api/v1/status and /metrics, which tell what the store holds, too. */
+void pages_make_status(struct pages *p, const struct store_totals *totals, struct page *page);
+void pages_make_metrics(struct pages *p, const struct store_totals *totals, const struct query_cache_use *cache,
+                        struct page *page);
+
+#endif

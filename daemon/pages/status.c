@@ -1,0 +1,68 @@
+#include "pages/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "render/document.h"
+
+static void status_add_number(json_t *out, const char *name, uint64_t value)
+{
+    json_object_set_new(out, name, json_integer((json_int_t)value));
+}
+
+/* The sentence, or null where it is NULL. */
+static void status_add_sentence(json_t *out, const char *name, const char *sentence)
+{
+    json_object_set_new(out, name, document_text(sentence));
+}
+
+/* The URL of the dashboard: the loopback address of the configuration, or that of a socket that was passed in. */
+static void status_add_http(json_t *out, const struct status_setup *setup, const struct pages_numbers *n)
+{
+    const char *address = setup->http ? setup->http : "127.0.0.1:", *colon = strrchr(address, ':');
+    char url[256];
+    bool tcp = n->http_port != 0 && colon;
+
+    if (tcp) {
+        (void)snprintf(url, sizeof url, "http://%.*s:%u/", (int)(colon - address), address, (unsigned)n->http_port);
+    }
+    status_add_sentence(out, "http_url", tcp ? url : NULL);
+    json_object_set_new(out, "http_token", json_boolean(tcp && !setup->http_open));
+}
+
+void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct store_totals *t,
+                   struct buffer *to)
+{
+    json_t *out = json_pack("{s:s, s:b}", "version", PROFD_VERSION, "writable", !n->failure);
+
+    status_add_sentence(out, "write_error", n->failure);
+    status_add_sentence(out, "no_space", n->full);
+    json_object_set_new(out, "read_failed", json_boolean(n->read_failed));
+    status_add_sentence(out, "damaged_database", n->damaged ? n->damaged_latest : NULL);
+    status_add_number(out, "damaged_databases", n->damaged);
+    status_add_sentence(out, "reserve", reserve_name(n->reserve));
+    status_add_number(out, "reserve_bytes", n->reserve_bytes);
+    status_add_number(out, "user_share_percent", setup->user_share);
+    status_add_number(out, "builds", t->builds);
+    status_add_number(out, "builds_without_names", t->builds_without_names);
+    status_add_number(out, "uploads", t->uploads - t->retired_uploads);
+    status_add_number(out, "accepted_uploads", t->uploads);
+    status_add_number(out, "retired_uploads", t->retired_uploads);
+    status_add_number(out, "raw_uploads", t->raw_uploads);
+    status_add_number(out, "raw_bytes", t->raw_bytes);
+    status_add_number(out, "rollups", t->rollups);
+    status_add_number(out, "backlog_bytes", n->upkeep.backlog_bytes);
+    status_add_number(out, "migration_steps", t->migration_steps);
+    status_add_number(out, "migration_rows_done", t->migration_done);
+    status_add_number(out, "migration_rows", t->migration_total);
+    status_add_number(out, "file_bytes", t->file_bytes);
+    status_add_number(out, "wal_bytes", t->wal_bytes);
+    status_add_number(out, "free_bytes", t->free_bytes);
+    status_add_number(out, "ledger_mismatches", n->verified.mismatches);
+    status_add_number(out, "verification_rounds", n->verified.rounds);
+    status_add_number(out, "verified_at", (uint64_t)n->verified.ended);
+    status_add_number(out, "verified_uploads", n->verified.uploads);
+    status_add_number(out, "verified_mismatches", n->verified.round_mismatches);
+    status_add_http(out, setup, n);
+    document_write(out, to);
+}

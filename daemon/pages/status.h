@@ -1,0 +1,20 @@
+/* GET /api/v1/status: stored data and state of the daemon, for profctl status. */
+#ifndef PROFD_PAGES_STATUS_H
+#define PROFD_PAGES_STATUS_H
+
+#include "core/buffer.h"
+#include "pages/numbers.h"
+#include "store/store.h"
+
+/* What does not change while the daemon runs. */
+struct status_setup {
+    const char *http;    /* ADDR:PORT of the configuration; NULL: none */
+    bool http_open;      /* no token is asked for */
+    unsigned user_share; /* percent */
+};
+
+/* Appends a JSON object. */
+void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct store_totals *t,
+                   struct buffer *to);
+
+#endif

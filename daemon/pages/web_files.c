@@ -1,0 +1,65 @@
+#include "pages/web_files.h"
+
+#include <string.h>
+
+#define HTML "text/html; charset=utf-8"
+#define CSS "text/css; charset=utf-8"
+#define SVG "image/svg+xml"
+#define SCRIPT "text/javascript; charset=utf-8"
+
+/* path, name of the embedded file, type */
+#define FILES(X)                                                                                                       \
+    X("/", index_html, HTML)                                                                                           \
+    X("/style.css", style_css, CSS)                                                                                    \
+    X("/icon.svg", icon_svg, SVG)                                                                                      \
+    X("/app.js", app_js, SCRIPT)                                                                                       \
+    X("/api.js", api_js, SCRIPT)                                                                                       \
+    X("/dom.js", dom_js, SCRIPT)                                                                                       \
+    X("/format.js", format_js, SCRIPT)                                                                                 \
+    X("/layout.js", layout_js, SCRIPT)                                                                                 \
+    X("/pane_function.js", pane_function_js, SCRIPT)                                                                   \
+    X("/picture.js", picture_js, SCRIPT)                                                                               \
+    X("/question.js", question_js, SCRIPT)                                                                             \
+    X("/series.js", series_js, SCRIPT)                                                                                 \
+    X("/state.js", state_js, SCRIPT)                                                                                   \
+    X("/strip.js", strip_js, SCRIPT)                                                                                   \
+    X("/table.js", table_js, SCRIPT)                                                                                   \
+    X("/timeline.js", timeline_js, SCRIPT)                                                                             \
+    X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
+    X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
+    X("/view_flame.js", view_flame_js, SCRIPT)                                                                         \
+    X("/view_functions.js", view_functions_js, SCRIPT)                                                                 \
+    X("/view_graph.js", view_graph_js, SCRIPT)                                                                         \
+    X("/view_processes.js", view_processes_js, SCRIPT)                                                                 \
+    X("/view_report.js", view_report_js, SCRIPT)
+
+#define DECLARE(path, name, type)                                                                                      \
+    extern const unsigned char embed_daemon_web_##name[];                                                              \
+    extern const size_t embed_daemon_web_##name##_size;
+FILES(DECLARE)
+#undef DECLARE
+
+#define ROW(path, name, type) {path, type, embed_daemon_web_##name, &embed_daemon_web_##name##_size},
+static const struct web_file web_files[] = {FILES(ROW)};
+#undef ROW
+
+const struct web_file *web_find(const char *path, size_t n)
+{
+    for (size_t i = 0; i < sizeof web_files / sizeof *web_files; i++) {
+        if (strlen(web_files[i].path) == n && memcmp(web_files[i].path, path, n) == 0) {
+            return &web_files[i];
+        }
+    }
+    return NULL;
+}
+
+const struct web_file *web_list(size_t *count)
+{
+    *count = sizeof web_files / sizeof *web_files;
+    return web_files;
+}
+
+bool web_has(const char *path, size_t n)
+{
+    return web_find(path, n) != NULL;
+}

@@ -1,0 +1,48 @@
+#include "render/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/utf8.h"
+#include "render/json_write.h"
+
+json_t *document_text_of(const char *text, size_t n)
+{
+    json_t *value = json_stringn(text, n);
+    struct buffer b;
+    if (value != NULL) {
+        return value;
+    }
+    const uint8_t *p = (const uint8_t *)text;
+    buffer_init(&b, 4 * n + 16);
+    for (size_t i = 0, length; i < n; i += length) {
+        length = p[i] < 0x80 ? 1 : utf8_length(p + i, n - i);
+        if (length == 0) {
+            JSON_ADD(&b, "\xef\xbf\xbd");
+            length = 1;
+        } else {
+            buffer_add(&b, p + i, length);
+        }
+    }
+    value = b.failed ? NULL : json_stringn(b.data, b.size);
+    buffer_done(&b);
+    return value;
+}
+
+json_t *document_text(const char *text)
+{
+    return text != NULL ? document_text_of(text, strlen(text)) : json_null();
+}
+
+void document_write(json_t *root, struct buffer *out)
+{
+    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (text == NULL) {
+        out->failed = true;
+        return;
+    }
+    json_add_document(out, text, strlen(text));
+    buffer_add_char(out, '\n');
+    free(text);
+}

@@ -1,0 +1,36 @@
+/* The parts of format=text. Columns are those of gprof's listing, widened as the numbers require and always separated
+ * by a blank. Internal to render. */
+#ifndef PROFD_RENDER_TEXT_INTERNAL_H
+#define PROFD_RENDER_TEXT_INTERNAL_H
+
+#include "core/buffer.h"
+#include "render/name.h"
+#include "render/render.h"
+#include "render/select.h"
+
+struct text_parts {
+    const struct render_input *in;
+    const struct selection *shown;      /* in the graph */
+    const struct selection *flat_shown; /* in the flat profile */
+    const struct name_list *names;
+    struct arena *arena;
+    struct buffer *out;
+};
+
+/* What was asked, where the numbers come from, and what is missing. */
+void text_add_heading(const struct text_parts *t);
+/* How much of the CPU time is in functions, and what the collectors lost; nothing where there was none. */
+void text_add_collector(const struct text_parts *t);
+/* The line below the flat profile with the time inside the collector: width of its number, and of the following blanks;
+ * nothing if there was none. */
+void text_add_inside(const struct text_parts *t, int before, int width);
+/* NO_MEMORY or OK, both. */
+enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e);
+enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e);
+/* "~" where calls were sampled and not counted, else "": before the heading of a column of calls. */
+const char *text_calls_mark(const struct render_input *in);
+/* Decimal digits of a count; bytes of a number with two decimals. */
+int text_width_count(uint64_t value);
+int text_width_seconds(double value);
+
+#endif

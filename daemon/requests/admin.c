@@ -1,0 +1,228 @@
+#include "requests/admin.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/container.h"
+#include "live/live.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "proto/limits.h"
+#include "query/query.h"
+#include "render/document.h"
+#include "requests/admin_internal.h"
+#include "requests/body.h"
+#include "requests/session.h"
+#include "store/store.h"
+#include "writer/space.h"
+#include "writer/upkeep_job.h"
+
+#define PROCESSES_MAX (64u << 20) /* bytes of an answer */
+
+static void admin_delete_one(struct admin *a, struct store *store)
+{
+    const struct store_scope all = {.all = true};
+
+    a->status = store_find_build(store, &all, a->request.build, &a->build, &a->error);
+    if (!a->status) {
+        a->status = store_delete_build(store, &all, a->build.text, &a->uploads, &a->error);
+    }
+    if (a->status == PROFD_FULL && space_give_up(a->service->config.space)) {
+        a->status = store_delete_build(store, &all, a->build.text, &a->uploads, &a->error);
+    }
+}
+
+/* Removing may write although the disk is full. */
+static void admin_delete_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                             size_t n)
+{
+    (void)full;
+    for (size_t i = 0; i < n; i++) {
+        admin_delete_one(container_of(jobs[i], struct admin, job), store);
+    }
+}
+
+static void admin_delete_done(struct writer_job *job)
+{
+    struct admin *a = container_of(job, struct admin, job);
+    struct page page;
+
+    if (a->status) {
+        admin_refuse(a, a->status, a->error.sentence);
+        return;
+    }
+    log_write(LOG_LEVEL_NOTICE, NULL, "user %u deleted build %s: %" PRIu64 " uploads", a->uid, a->build.text,
+              a->uploads);
+    upkeep_job_hurry(a->service->config.upkeep);
+    page_init(&page, 200, "application/json; charset=utf-8");
+    document_write(json_pack("{s:s, s:I}", "build_id", a->build.text, "uploads", (json_int_t)a->uploads), &page.body);
+    admin_answer(a, &page);
+}
+
+static void admin_delete_drop(struct writer_job *job)
+{
+    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
+}
+
+/* The build's symbols may go with it. */
+static const struct writer_job_type admin_delete_type = {
+    .run = admin_delete_run, .done = admin_delete_done, .drop = admin_delete_drop, .changes_objects = true};
+
+static enum profd_status admin_delete(struct admin *a, struct profd_error *e)
+{
+    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &admin_delete_type};
+    return writer_put(a->service->config.writer, &a->job)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+}
+
+static enum profd_status admin_check(const struct admin_service *s, const struct conn *c, const struct message_admin *m,
+                                     struct request *request, struct profd_error *e)
+{
+    const struct peer *peer = conn_get_peer(c);
+    const bool for_all = !strcmp(m->verb, "pause") || !strcmp(m->verb, "resume"); /* for processes of one's own */
+    enum profd_status status = PROFD_OK;
+    uint64_t reserve;
+
+    if (!peer->may_admin && !for_all) {
+        return profd_error_set(
+            e, PROFD_FORBIDDEN,
+            "user %u may not %.100s; only root, the daemon's user and members of the admin group may", peer->uid,
+            m->verb);
+    }
+    status = request_parse(m->verb, m->arguments, m->argument_count, request, e);
+    if (status || for_all) {
+        return status;
+    }
+    if (request->verb != REQUEST_VERIFY && writer_check(s->config.writer, e)) {
+        return PROFD_IO;
+    }
+    if (request->verb == REQUEST_BACKUP && space_get_reserve(s->config.space, &reserve) == RESERVE_GIVEN_UP) {
+        return profd_error_set(e, PROFD_FULL, "no space left in %s, where a backup is stored before it is sent",
+                               s->config.state_dir);
+    }
+    if (request->verb == REQUEST_BACKUP && s->backup) {
+        return profd_error_set(e, PROFD_BUSY, "another backup is in progress");
+    }
+    if (s->jobs >= LIMIT_ADMIN_JOBS) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "too many admin requests: %zu in progress, the limit is %u; try again later", s->jobs,
+                               LIMIT_ADMIN_JOBS);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
+{
+    switch (a->request.verb) {
+    case REQUEST_DELETE:
+        return admin_delete(a, e);
+    case REQUEST_VERIFY:
+        return admin_begin_verify(a, e);
+    default:
+        return admin_begin_backup(a, e);
+    }
+}
+
+/* Pause and resume are told to the processes at once; the answer lists them. */
+static enum profd_status admin_control(struct admin_service *s, struct conn *c, uint32_t tag,
+                                       const struct request *request, struct profd_error *e)
+{
+    const struct peer *peer = conn_get_peer(c);
+    struct arena *arena = arena_new(PROCESSES_MAX);
+    struct process_row *rows;
+    struct page page;
+    size_t n;
+    enum profd_status status = arena ? live_control(s->config.live, peer, request, loop_clock(), arena, &rows, &n, e)
+                                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
+
+    if (!status) {
+        log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu processes", peer->uid,
+                  request_verb_name(request->verb), n);
+        page_init(&page, 200, "application/json; charset=utf-8");
+        page.body.limit = PROCESSES_MAX;
+        query_add_processes(rows, n, NULL, &page.body);
+        reply_send(s->config.replies, c, tag, &page);
+    }
+    arena_free(arena);
+    return status;
+}
+
+static enum profd_status admin_start(struct admin_service *s, struct conn *c, uint32_t tag,
+                                     const struct request *request, struct profd_error *e)
+{
+    struct admin *a = calloc(1, sizeof *a);
+    enum profd_status status;
+
+    if (!a) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an operator's verb");
+    }
+    a->service = s;
+    a->conn = conn_get_id(c);
+    a->tag = tag;
+    a->uid = conn_get_peer(c)->uid;
+    a->request = *request;
+    a->backup.fd = -1;
+    verify_init(&a->check.verify, LIMIT_MISMATCHES);
+    s->jobs++;
+    if (request->verb == REQUEST_BACKUP) {
+        s->backup = a;
+    }
+    status = admin_begin(a, e);
+    if (status) {
+        admin_free(a);
+        return status;
+    }
+    a->session_job = session_begin(conn_get_user(c));
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u asks for %s %s", a->uid, request_verb_name(request->verb),
+              request->build);
+    return PROFD_OK;
+}
+
+enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct admin_service *s = context;
+    struct request request;
+    struct message m;
+    enum profd_status status = body_decode(f, &m, e);
+
+    if (status) {
+        return status;
+    }
+    status = admin_check(s, c, &m.as.admin, &request, e);
+    if (!status && (request.verb == REQUEST_PAUSE || request.verb == REQUEST_RESUME)) {
+        status = admin_control(s, c, f->header.tag, &request, e); /* selectors point into the message */
+    } else if (!status) {
+        status = admin_start(s, c, f->header.tag, &request, e);
+    }
+    message_done(&m);
+    return status;
+}
+
+enum profd_status admin_service_new(const struct admin_config *config, struct admin_service **out,
+                                    struct profd_error *e)
+{
+    struct admin_service *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for operators' verbs");
+    }
+    s->config = *config;
+    *out = s;
+    return PROFD_OK;
+}
+
+void admin_service_stop(struct admin_service *s)
+{
+    s->stopped = true;
+}
+
+void admin_service_free(struct admin_service *s)
+{
+    if (s && s->backup) {
+        admin_free(s->backup);
+    }
+    free(s);
+}

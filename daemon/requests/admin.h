@@ -1,0 +1,42 @@
+/* ADMIN: delete, verify, back up, and pause or resume live processes. The credentials that the kernel gives
+ * decide about permission; admin/ parses the arguments. */
+#ifndef PROFD_REQUESTS_ADMIN_H
+#define PROFD_REQUESTS_ADMIN_H
+
+#include "net/conn.h"
+#include "proto/status.h"
+#include "requests/reply.h"
+
+struct admin_service;
+struct live;
+struct loop;
+struct space;
+struct upkeep_job;
+struct verifier;
+struct sync_config;
+struct writer;
+
+/* All parts outlive the service. */
+struct admin_config {
+    struct loop *loop;
+    struct conn_group *conns;
+    const struct sync_config *sync;
+    struct writer *writer;
+    struct space *space;
+    struct upkeep_job *upkeep;
+    struct verifier *verifier;
+    struct live *live;
+    struct replies *replies;
+    const char *state_dir;
+};
+
+enum profd_status admin_service_new(const struct admin_config *config, struct admin_service **out,
+                                    struct profd_error *e);
+/* What goes on is not continued. */
+void admin_service_stop(struct admin_service *s);
+/* After the writer's and the verifier's threads and the connections. Accepts NULL. */
+void admin_service_free(struct admin_service *s);
+/* For conn_handler; the context is the service. */
+enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+
+#endif

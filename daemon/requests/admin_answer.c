@@ -1,0 +1,65 @@
+/* Answers of operators' verbs, and how far they are. */
+#include <stdlib.h>
+
+#include "log/log.h"
+#include "net/loop.h"
+#include "requests/admin_internal.h"
+#include "requests/sync.h"
+
+struct conn *admin_get_conn(const struct admin *a)
+{
+    return conn_find(a->service->config.conns, a->conn);
+}
+
+void admin_free(struct admin *a)
+{
+    a->service->jobs--;
+    if (a->service->backup == a) {
+        a->service->backup = NULL;
+    }
+    verify_done(&a->check.verify);
+    backup_done(&a->backup);
+    loop_timer_free(a->timer);
+    free(a);
+}
+
+void admin_report(struct admin *a, uint64_t done, uint64_t total)
+{
+    struct message m = {.type = FRAME_REPLY};
+    struct conn *c = admin_get_conn(a);
+
+    if (!c || loop_now() - a->told < ADMIN_PROGRESS_MS) {
+        return;
+    }
+    a->told = loop_now();
+    m.as.reply.content_type = m.as.reply.etag = "";
+    m.as.reply.done = done;
+    m.as.reply.total = total > done ? total : done;
+    conn_send(c, &m, 0, a->tag);
+}
+
+void admin_refuse(struct admin *a, enum profd_status status, const char *sentence)
+{
+    struct conn *c = admin_get_conn(a);
+
+    log_write(LOG_LEVEL_NOTICE, "administration", "%s of user %u: %s", request_verb_name(a->request.verb), a->uid,
+              sentence);
+    if (c) {
+        conn_nack(c, a->tag, status, sentence, 1000);
+        sync_end_job(a->service->config.sync, c, a->session_job);
+    }
+    admin_free(a);
+}
+
+void admin_answer(struct admin *a, struct page *page)
+{
+    struct conn *c = admin_get_conn(a);
+
+    if (c) {
+        reply_send(a->service->config.replies, c, a->tag, page);
+        sync_end_job(a->service->config.sync, c, a->session_job);
+    } else {
+        buffer_done(&page->body);
+    }
+    admin_free(a);
+}

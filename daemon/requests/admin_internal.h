@@ -1,0 +1,59 @@
+/* What an operator asked for, while it is done. For admin*.c only. */
+#ifndef PROFD_REQUESTS_ADMIN_INTERNAL_H
+#define PROFD_REQUESTS_ADMIN_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admin/backup.h"
+#include "admin/request.h"
+#include "proto/buildid.h"
+#include "requests/admin.h"
+#include "writer/verifier.h"
+#include "writer/writer.h"
+
+#define ADMIN_PROGRESS_MS 200 /* between two reports of progress */
+
+struct admin_service {
+    struct admin_config config;
+    size_t jobs;          /* that wait or go on */
+    struct admin *backup; /* the one that is being made or sent */
+    unsigned backup_number;
+    bool stopped;
+};
+
+struct admin {
+    struct writer_job job;     /* delete and backup */
+    struct verification check; /* verify */
+    struct admin_service *service;
+    conn_id conn;
+    uint32_t tag, uid;
+    uint64_t session_job;
+    struct request request;
+    uint64_t told; /* ms of loop_now: when progress was last reported */
+
+    enum profd_status status;
+    struct profd_error error;
+    struct buildid build; /* DELETE: the uploads found, and those already removed */
+    uint64_t uploads;
+    struct backup backup; /* BACKUP */
+    struct loop_timer *timer;
+    bool whole, cancelled;
+    uint64_t took_ms;
+};
+
+/* admin_answer.c */
+/* The connection that waits for the answer; NULL if it is closed. */
+struct conn *admin_get_conn(const struct admin *a);
+/* Reports progress, now and then. */
+void admin_report(struct admin *a, uint64_t done, uint64_t total);
+/* Answers by NACK, or by a page whose body is taken over, and frees the request. */
+void admin_refuse(struct admin *a, enum profd_status status, const char *sentence);
+void admin_answer(struct admin *a, struct page *page);
+void admin_free(struct admin *a);
+
+/* admin_backup.c, admin_verify.c: begin it. */
+enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
+enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
+
+#endif

@@ -1,0 +1,446 @@
+#include "requests/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/arena.h"
+#include "core/container.h"
+#include "core/object.h"
+#include "log/log.h"
+#include "net/closer.h"
+#include "net/loop.h"
+#include "requests/body.h"
+#include "requests/session.h"
+#include "requests/sync.h"
+#include "requests/trusted_file.h"
+#include "store/store.h"
+#include "writer/writer.h"
+
+#define QUEUE 256u
+#define OBJECT_ARENA (3ull << 30)
+
+/* What one of the threads reads executables with. */
+struct object_reader {
+    struct broker *broker;
+    struct store *store;
+};
+
+struct object_service {
+    struct object_config config;
+    struct object_reader readers[LIMIT_WORKERS];
+    struct work *work;
+    struct object_counts counts;
+};
+
+/* One executable, until it is answered. */
+struct object_request {
+    struct writer_job job; /* its item serves the queue of the object threads, too */
+    struct object_service *service;
+    conn_id conn;
+    uint32_t tag;
+    uint64_t session_job;
+    uint32_t uid;
+    int executable, debug;
+    bool trusted;
+    bool nosuid; /* it would be trusted but for the mount */
+    int64_t received;
+    char build_id[BUILDID_TEXT_SIZE]; /* "" if it was not asked for */
+    char name[256];
+    uint8_t *answer;
+    size_t answer_size;
+    bool known;               /* another sender's copy was stored meanwhile */
+    enum profd_status status; /* of the worker, then of the store */
+    struct profd_error error;
+};
+
+static struct object_request *object_of(struct work_item *item)
+{
+    return container_of(item, struct object_request, job.item);
+}
+
+/* Closing a descriptor from a client may block, so other threads do it. */
+static void object_close(struct object_request *o)
+{
+    if (o->executable >= 0) {
+        closer_close(o->service->config.closer, o->uid, o->executable);
+    }
+    if (o->debug >= 0) {
+        closer_close(o->service->config.closer, o->uid, o->debug);
+    }
+    o->executable = o->debug = -1;
+}
+
+static void object_free(struct object_request *o)
+{
+    object_close(o);
+    free(o->answer);
+    free(o);
+}
+
+/* ACK or NACK, and the end of it. */
+static void object_answer(struct object_request *o)
+{
+    struct object_service *s = o->service;
+    struct conn *c = conn_find(s->config.conns, o->conn);
+    const struct message ack = {.type = FRAME_ACK};
+    struct buildid id;
+
+    if (o->status) {
+        s->counts.failed++;
+        log_write(LOG_LEVEL_INFO, "executable refused", "%s from user %u: %s", *o->name ? o->name : "an executable",
+                  o->uid, o->error.sentence);
+    } else {
+        s->counts.stored++;
+        if (o->nosuid) {
+            log_write(LOG_LEVEL_NOTICE, "executable of one user",
+                      "%s from user %u names functions for that user only: root owns the file, but its file system is "
+                      "mounted nosuid. To name them for all users, root must run: profctl symbols FILE",
+                      *o->name ? o->name : "an executable", o->uid);
+        }
+    }
+    if (c) {
+        if (o->status) {
+            conn_nack(c, o->tag, o->status, o->error.sentence, 1000);
+        } else {
+            conn_answer(c, &ack, 0, o->tag);
+            if (!buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
+                session_answered(conn_get_user(c), &id);
+            }
+        }
+        sync_end_job(s->config.sync, c, o->session_job);
+    }
+    object_free(o);
+}
+
+static enum profd_status object_fill(struct object_request *o, const struct message_object *m, struct profd_error *e)
+{
+    struct buildid id;
+    enum profd_status status = PROFD_OK;
+    size_t n = strlen(m->name);
+
+    if (*m->build_id) {
+        status = buildid_parse(m->build_id, strlen(m->build_id), &id, e);
+        if (!status) {
+            memcpy(o->build_id, id.text, sizeof o->build_id);
+        }
+    }
+    if (n >= sizeof o->name) { /* the end of a path is more informative than its beginning */
+        n = sizeof o->name - 1;
+    }
+    memcpy(o->name, m->name + strlen(m->name) - n, n + 1);
+    while ((*o->name & 0xc0) == 0x80) { /* cut at a character */
+        memmove(o->name, o->name + 1, strlen(o->name));
+    }
+    return status;
+}
+
+enum profd_status object_receive_decline(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct message m;
+    enum profd_status status = body_decode(f, &m, e);
+
+    (void)context;
+    if (status) {
+        return status;
+    }
+    log_write(LOG_LEVEL_INFO, "executable declined", "user %u cannot send the executable of %s: %s",
+              conn_get_peer(c)->uid, m.as.decline.build_id, m.as.decline.reason);
+    message_done(&m);
+    return PROFD_OK;
+}
+
+/* The id of an executable that was sent without a request, if it lacks names that a debug file could add. */
+static bool object_wants_debug(const struct object_request *o, char id[BUILDID_TEXT_SIZE])
+{
+    struct arena *arena = arena_new(OBJECT_ARENA);
+    struct object *object;
+    bool wants = false;
+
+    if (arena && !object_decode(arena, o->answer, o->answer_size, &object, NULL)) {
+        wants = !object->has_names || object->only_dynamic;
+        memcpy(id, object->id.text, BUILDID_TEXT_SIZE);
+    }
+    arena_free(arena);
+    return wants;
+}
+
+static void object_read(struct broker *broker, struct object_request *o)
+{
+    const uint64_t memory = o->job.item.weight;
+    char id[BUILDID_TEXT_SIZE];
+    uint8_t *answer;
+    size_t size;
+
+    if (trusted_file_may_hang(o->executable) || (o->debug >= 0 && trusted_file_may_hang(o->debug))) {
+        o->status = profd_error_set(&o->error, PROFD_REFUSED,
+                                    "executables on a FUSE file system are refused, because its owner could block the "
+                                    "daemon; copy the file elsewhere");
+        return;
+    }
+    o->trusted = !o->uid || (trusted_file_check(o->executable, &o->nosuid) &&
+                             (o->debug < 0 || trusted_file_check(o->debug, &o->nosuid)));
+    if (o->debug < 0 && *o->build_id) {
+        o->debug = trusted_file_open_debug(o->build_id);
+    }
+    o->status = broker_read_object(broker, o->executable, o->debug, memory, &o->answer, &o->answer_size, &o->error);
+    if (o->status || o->debug >= 0 || *o->build_id || !object_wants_debug(o, id)) {
+        return;
+    }
+    o->debug = trusted_file_open_debug(id);
+    if (o->debug < 0 || broker_read_object(broker, o->executable, o->debug, memory, &answer, &size, NULL)) {
+        return;
+    }
+    free(o->answer);
+    o->answer = answer;
+    o->answer_size = size;
+}
+
+static void object_run(void *context, struct work_item *const *items, size_t n)
+{
+    const struct object_reader *reader = context;
+
+    for (size_t i = 0; i < n; i++) {
+        struct object_request *o = object_of(items[i]);
+
+        /* Many processes of one build are asked at the same time; the first answer is used. */
+        if (!*o->build_id || store_has_object(reader->store, o->uid, o->build_id, &o->known, NULL)) {
+            o->known = false;
+        }
+        if (!o->known) {
+            object_read(reader->broker, o);
+        }
+    }
+}
+
+static void object_parsed(void *context, struct work_item *item)
+{
+    struct object_request *o = object_of(item);
+    (void)context;
+    /* A failure is stored, too, so that the build shows why its names are missing. If it cannot be stored, it is
+     * answered here. */
+    if (o->known) {
+        object_answer(o);
+        return;
+    }
+    object_close(o);
+    o->job.item.weight = o->answer_size;
+    if (!writer_put(o->service->config.writer, &o->job)) {
+        o->status = profd_error_set(&o->error, PROFD_BUSY, "the queue of uploads to be stored is full");
+        object_answer(o);
+    }
+}
+
+static void object_store(struct store *store, struct object_request *o)
+{
+    const bool failed = o->status != PROFD_OK;
+    struct ingest_object given = {
+        .uid = o->uid, .trusted = o->trusted, .received = o->received, .build_id = o->build_id};
+    struct profd_error e = {""};
+    enum profd_status status;
+
+    given.name = o->name;
+    given.answer = failed ? NULL : o->answer;
+    given.answer_size = failed ? 0 : o->answer_size;
+    given.failure = failed ? o->error.sentence : NULL;
+    /* A failure is recorded for a build only if that build was requested; temporary failures are not recorded. */
+    if (failed && (!*o->build_id || profd_status_retry(o->status))) {
+        return;
+    }
+    status = ingest_object_store(store, &given, &e);
+    if (status && !failed) {
+        o->status = status;
+        o->error = e;
+    }
+}
+
+static void object_write(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct object_request *o = container_of(jobs[i], struct object_request, job);
+
+        if (!full) {
+            object_store(store, o);
+        } else if (!o->status) {
+            o->status = PROFD_FULL;
+            o->error = *full;
+        }
+    }
+}
+
+static void object_stored(struct writer_job *job)
+{
+    struct object_request *o = container_of(job, struct object_request, job);
+
+    object_answer(o);
+}
+
+static void object_drop(void *context, struct work_item *item)
+{
+    struct object_request *o = object_of(item);
+
+    (void)context;
+    o->status = profd_error_set(&o->error, PROFD_STOPPING, "the daemon is stopping");
+    object_answer(o);
+}
+
+static void object_drop_job(struct writer_job *job)
+{
+    object_drop(NULL, &job->item);
+}
+
+static const struct writer_job_type object_type = {
+    .run = object_write, .done = object_stored, .drop = object_drop_job, .changes_objects = true};
+
+/* Estimates the memory of the worker that will parse it. statx returns what the kernel knows: a file system may block
+ * forever. */
+static size_t object_memory(const struct object_request *o)
+{
+    const int fds[] = {o->executable, o->debug};
+    struct statx stx;
+
+    for (size_t i = 0; i < 2; i++) {
+        if (fds[i] >= 0 && (statx(fds[i], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &stx) ||
+                            stx.stx_size > LIMIT_WORKER_SMALL_FILE)) {
+            return LIMIT_WORKER_MEMORY_MAX;
+        }
+    }
+    return LIMIT_WORKER_MEMORY_SMALL;
+}
+
+enum profd_status object_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct object_service *s = context;
+    struct object_request *o;
+    struct buildid id;
+    struct message m;
+    enum profd_status status;
+
+    if (writer_check(s->config.writer, e)) {
+        return PROFD_IO;
+    }
+    status = body_decode(f, &m, e);
+    if (status) {
+        return status;
+    }
+    o = calloc(1, sizeof *o);
+    status = o ? object_fill(o, &m.as.object, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for an OBJECT");
+    message_done(&m);
+    if (status) {
+        free(o);
+        return status;
+    }
+    o->job.type = &object_type;
+    o->job.item.uid = o->uid = conn_get_peer(c)->uid;
+    o->service = s;
+    o->conn = conn_get_id(c);
+    o->tag = f->header.tag;
+    o->received = loop_clock();
+    o->executable = conn_frame_take_fd(f, 0);
+    o->debug = conn_frame_take_fd(f, 1);
+    o->job.item.weight = object_memory(o);
+    if (!work_put(s->work, &o->job.item)) {
+        object_free(o);
+        return profd_error_set(e, PROFD_BUSY, "the queue of executables to be read is full");
+    }
+    o->session_job = session_begin(conn_get_user(c));
+    if (*o->build_id && !buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
+        (void)session_ask(conn_get_user(c), &id); /* a harvest need not request an executable that is being sent */
+    }
+    return PROFD_OK;
+}
+
+void object_want(struct object_service *s, struct conn *c, const struct wanted_build *wanted, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct message m = {.type = FRAME_WANT_OBJECT};
+
+        if (!session_ask(conn_get_user(c), &wanted[i].id)) {
+            continue;
+        }
+        m.as.object.build_id = wanted[i].id.text;
+        m.as.object.name = wanted[i].name;
+        conn_send(c, &m, 0, 0);
+        s->counts.wanted++;
+    }
+}
+
+static enum profd_status object_service_open(struct object_service *s, struct profd_error *e)
+{
+    void *contexts[LIMIT_WORKERS];
+    const struct work_config work = {
+        .name = "profd-object",
+        .threads = LIMIT_WORKERS,
+        .contexts = contexts,
+        .queue_max = QUEUE,
+        .queue_max_uid = QUEUE / 2,
+        .batch_max = 1,
+        .threads_max_uid = 1, /* a user's slow one delays that user */
+        .running_weight = LIMIT_WORKERS_MEMORY,
+        .run = object_run,
+        .done = object_parsed,
+        .done_context = s,
+    };
+    enum profd_status status = PROFD_OK;
+
+    for (unsigned i = 0; i < LIMIT_WORKERS && !status; i++) {
+        s->readers[i].broker = s->config.brokers[i];
+        contexts[i] = &s->readers[i];
+        status = store_sqlite_open_reader(s->config.path, &s->readers[i].store, e);
+    }
+    return status ? status : work_new(s->config.loop, &work, &s->work, e);
+}
+
+enum profd_status object_service_start(const struct object_config *config, struct object_service **out,
+                                       struct profd_error *e)
+{
+    struct object_service *s = calloc(1, sizeof *s);
+    enum profd_status status;
+
+    if (!s) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for executables");
+    }
+    s->config = *config;
+    status = object_service_open(s, e);
+    if (status) {
+        object_service_free(s);
+        return status;
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+void object_service_stop(struct object_service *s)
+{
+    work_drop(s->work, object_drop, NULL);
+}
+
+size_t object_service_pending(const struct object_service *s)
+{
+    return work_pending(s->work);
+}
+
+void object_service_join(struct object_service *s)
+{
+    work_free(s->work);
+    s->work = NULL;
+}
+
+void object_service_free(struct object_service *s)
+{
+    if (!s) {
+        return;
+    }
+    work_free(s->work);
+    for (unsigned i = 0; i < LIMIT_WORKERS; i++) {
+        store_close(s->readers[i].store);
+    }
+    free(s);
+}
+
+const struct object_counts *object_service_get_counts(const struct object_service *s)
+{
+    return &s->counts;
+}

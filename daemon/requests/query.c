@@ -1,0 +1,526 @@
+#include "requests/query.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/container.h"
+#include "live/live.h"
+#include "net/lock.h"
+#include "net/loop.h"
+#include "net/work.h"
+#include "requests/body.h"
+#include "requests/session.h"
+#include "requests/sync.h"
+#include "store/store.h"
+#include "writer/writer.h"
+
+#define READERS 3 /* of which one user occupies two at most */
+#define QUEUE 1024u
+#define NICE 10                    /* reports may be slow, acknowledgements may not */
+#define ANSWERS_MAX (512ull << 20) /* bytes of answers that readers have not taken; then BUSY */
+#define PROCESSES_MAX (64u << 20)  /* bytes of a list of live processes */
+
+struct query_service {
+    struct query_service_config config;
+    struct store *stores[READERS];
+    struct lock *cache_lock, *answers_lock;
+    struct query_cache *cache;     /* of sums, for all readers */
+    struct query_answers *answers; /* finished ones, for readers and the loop */
+    struct work *work;
+    size_t http_pending; /* requests not answered yet */
+    bool stopped, failed;
+    struct durations durations[QUERY_KINDS];
+};
+
+/* One request, until it is answered. */
+struct query {
+    struct work_item item;
+    struct query_service *service;
+    conn_id conn; /* 0: asked by HTTP */
+    uint32_t tag;
+    uint64_t session_job;
+    struct http_exchange *exchange;
+    enum query_source source;
+    enum query_kind kind;
+    bool made; /* the page is there: it is only to be coded, which the loop has no time for */
+    struct page page;
+    uint64_t began; /* ms of loop_now */
+    char *target, *if_none_match;
+    struct arena *arena; /* of the processes; NULL: none were asked for */
+    struct query_request request;
+    struct query_answer answer;
+    struct store_totals totals; /* for status and metrics */
+    struct query_cache_use cache_use;
+    enum profd_status totals_status;
+};
+
+static struct query *query_of(struct work_item *item)
+{
+    return container_of(item, struct query, item);
+}
+
+static void query_free(struct query *q)
+{
+    arena_free(q->arena);
+    free(q->target);
+    free(q->if_none_match);
+    free(q);
+}
+
+/* True if the client has too many unread answers. */
+static bool query_unread(const struct query_service *s, const struct query *q, struct profd_error *e)
+{
+    const struct conn *c = q->conn ? conn_find(s->config.conns, q->conn) : NULL;
+
+    return c && conn_judge_answers(c, e);
+}
+
+static void query_tell(struct http_exchange *x, struct page *page)
+{
+    struct http_answer answer = {.status = page->status, .content_type = page->content_type};
+
+    answer.cache_control = page->cache_control;
+    answer.etag = page->etag ? page->etag : "";
+    answer.csp = page->csp;
+    answer.coding = page->coding;
+    answer.negotiated = page->negotiated;
+    answer.retry_after_ms = page->retry_after_ms;
+    answer.body = &page->body;
+    http_answer(x, &answer);
+    buffer_done(&page->body);
+}
+
+/* Sends the page to the client and frees the query. The body is taken over. */
+static void query_answer(struct query_service *s, struct query *q, struct page *page)
+{
+    struct profd_error e;
+
+    if (page->body.failed) {
+        buffer_done(&page->body);
+        page_problem(page, 503, PROFD_NO_MEMORY, "the answer exceeds memory or its limit");
+    } else if (query_unread(s, q, &e)) {
+        buffer_done(&page->body);
+        page_problem(page, 503, PROFD_BUSY, e.sentence);
+    }
+    durations_add(&s->durations[q->kind], (double)(loop_now() - q->began) / 1000.0);
+    if (q->conn) {
+        struct conn *c = conn_find(s->config.conns, q->conn);
+
+        if (c) {
+            reply_send(s->config.replies, c, q->tag, page);
+            sync_end_job(s->config.sync, c, q->session_job);
+        } else {
+            buffer_done(&page->body);
+        }
+    } else {
+        s->http_pending--;
+        query_tell(q->exchange, page);
+    }
+    query_free(q);
+}
+
+static void query_run_all(void *context, struct work_item *const *items, size_t n)
+{
+    struct store *store = context;
+
+    for (size_t i = 0; i < n; i++) {
+        struct query *q = query_of(items[i]);
+
+        if (q->made) {
+            query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
+        } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
+            q->totals_status = store_get_totals(store, &q->totals, NULL);
+            q->cache_use =
+                query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
+        } else {
+            q->request.generation = writer_generation(q->service->config.writer);
+            query_run(store, &q->request, &q->answer);
+        }
+    }
+}
+
+/* Passes a page made on the loop to a reader thread, if it is worth compressing. */
+static bool query_code(struct query_service *s, struct query *q, struct page *page)
+{
+    const struct query_request *r = &q->request;
+
+    page->negotiated = page->status == 200;
+    if (page->status != 200 || r->coding == CODING_IDENTITY ||
+        (page->body.size < LIMIT_CODING_LEAST && !r->coded_only)) {
+        return false;
+    }
+    q->made = true;
+    q->page = *page;
+    return work_put(s->work, &q->item);
+}
+
+static void query_take(struct query_answer *answer, struct page *page)
+{
+    page->status = answer->http_status;
+    page->content_type = answer->content_type;
+    page->cache_control = answer->cache_control;
+    page->etag = answer->etag;
+    page->coding = answer->coding;
+    page->negotiated = answer->negotiated;
+    page->body = answer->body;
+    buffer_init(&answer->body, 0); /* moved */
+    query_answer_done(answer);
+}
+
+/* Damage that only readers find does not end writing: it is said until the next start, which checks the whole file. */
+static void query_note_failure(struct query_service *s, enum profd_status status)
+{
+    if (!s->failed && (status == PROFD_DAMAGED || status == PROFD_IO)) {
+        s->failed = true;
+        s->config.failed(s->config.context);
+    }
+}
+
+bool query_service_has_failed(const struct query_service *s)
+{
+    return s->failed;
+}
+
+static void query_done(void *context, struct work_item *item)
+{
+    struct query *q = query_of(item);
+    struct query_service *s = context;
+    struct page page = {.status = 0};
+    struct profd_error failure = {"the store could not be read"};
+    const bool failed = writer_check(s->config.writer, &failure);
+
+    if (q->made) {
+        page = q->page;
+    } else if (q->source == QUERY_STATUS || q->source == QUERY_METRICS) {
+        query_note_failure(s, q->totals_status);
+        if (q->totals_status) {
+            page_problem(&page, 500, PROFD_IO, failure.sentence);
+        } else if (q->source == QUERY_STATUS) {
+            pages_make_status(s->config.pages, &q->totals, &page);
+        } else {
+            pages_make_metrics(s->config.pages, &q->totals, &q->cache_use, &page);
+        }
+        if (query_code(s, q, &page)) {
+            return;
+        }
+    } else if (q->answer.http_status == 500 && failed) { /* that is the reason, and says what to do */
+        query_answer_done(&q->answer);
+        page_problem(&page, 500, PROFD_IO, failure.sentence);
+    } else {
+        query_note_failure(s, q->answer.status);
+        query_take(&q->answer, &page);
+    }
+    query_answer(s, q, &page);
+}
+
+static void query_drop(void *context, struct work_item *item)
+{
+    struct query *q = query_of(item);
+    struct page page;
+
+    if (q->made) {
+        buffer_done(&q->page.body);
+    }
+    page_problem(&page, 503, PROFD_STOPPING, "the daemon is stopping");
+    query_answer(context, q, &page);
+}
+
+/* The asker's processes, as they are now. */
+static enum profd_status query_take_processes(struct query_service *s, struct query *q, struct profd_error *e)
+{
+    struct process_row *rows;
+    enum profd_status status;
+
+    q->arena = arena_new(PROCESSES_MAX);
+    if (!q->arena) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
+    }
+    status =
+        live_list(s->config.live, &q->request.scope, q->request.now, q->arena, &rows, &q->request.process_count, e);
+    q->request.processes = status ? NULL : rows;
+    return status;
+}
+
+/* Which way a request goes: a page at once, or a reading thread. */
+static void query_route(struct query_service *s, struct query *q)
+{
+    const bool totals = q->source == QUERY_STATUS || q->source == QUERY_METRICS;
+    struct page page = {.status = 0};
+    struct profd_error e;
+
+    if (query_unread(s, q, &e)) {
+        page_problem(&page, 503, PROFD_BUSY, e.sentence);
+    } else if (pages_find(s->config.pages, q->source, &q->request, &page)) {
+        /* found */
+    } else if (totals && !q->request.scope.all) {
+        page_problem(&page, 403, PROFD_FORBIDDEN, "only users who may read all profiles may read the totals");
+    } else if (q->source == QUERY_NONE && strncmp(q->target, "/api/", 5) != 0) {
+        page_problem(&page, 404, PROFD_NOT_FOUND, "there is no such path; see /openapi.json");
+    } else if (q->source == QUERY_PROCESSES && query_take_processes(s, q, &e)) {
+        page_problem(&page, 503, PROFD_NO_MEMORY, e.sentence);
+    } else if (s->config.replies->bytes > ANSWERS_MAX || !work_put(s->work, &q->item)) {
+        page_problem(&page, 503, PROFD_BUSY, "the queue of queries is full");
+    } else {
+        return;
+    }
+    query_answer(s, q, &page);
+}
+
+/* A query with copies of its texts; NULL if out of memory. */
+static struct query *query_make(struct query_service *s, const char *target, const char *if_none_match)
+{
+    struct query *q = calloc(1, sizeof *q);
+
+    if (!q) {
+        return NULL;
+    }
+    q->target = strdup(target);
+    q->if_none_match = strdup(if_none_match);
+    if (!q->target || !q->if_none_match) {
+        query_free(q);
+        return NULL;
+    }
+    q->service = s;
+    q->source = query_find_source(target, &q->kind);
+    q->began = loop_now();
+    q->request.target = q->target;
+    q->request.if_none_match = q->if_none_match;
+    q->request.now = loop_clock();
+    q->request.cache = s->cache;
+    q->request.answers = s->answers;
+    return q;
+}
+
+/* Sends a cached answer that is still valid. etag points into answer. */
+static bool query_find(struct query_service *s, struct query_request *r, struct query_answer *answer, struct page *page)
+{
+    enum query_kind kind;
+
+    r->generation = writer_generation(s->config.writer);
+    if (s->stopped || !query_answers_find(s->answers, r, answer)) {
+        return false;
+    }
+    *page = (struct page){.status = 0};
+    query_take(answer, page);
+    query_find_source(r->target, &kind);
+    durations_add(&s->durations[kind], 0);
+    return true;
+}
+
+static enum profd_status query_check(const struct message_query *m, struct profd_error *e)
+{
+    const size_t n = strlen(m->target), tag = strlen(m->if_none_match);
+
+    if (n > LIMIT_QUERY_BYTES || tag > LIMIT_QUERY_BYTES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "a query of %zu bytes, at most %u", n > tag ? n : tag,
+                               LIMIT_QUERY_BYTES);
+    }
+    if (*m->target != '/') {
+        return profd_error_set(e, PROFD_BAD_QUERY, "the target of a query begins with \"/\", this is \"%.100s\"",
+                               m->target);
+    }
+    for (const char *p = m->target; *p; p++) {
+        if (*p <= ' ' || *p > '~' || *p == '#') {
+            return profd_error_set(e, PROFD_BAD_QUERY, "byte %zu of the target is not allowed there: percent-encode it",
+                                   (size_t)(p - m->target) + 1);
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status query_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    const struct peer *peer = conn_get_peer(c);
+    struct query_service *s = context;
+    struct query *q = NULL;
+    struct query_request request = {.scope = {.uid = peer->uid, .all = peer->may_read_all}};
+    struct query_answer answer;
+    struct page page;
+    struct message m;
+    enum profd_status status = body_decode(f, &m, e);
+
+    if (status) {
+        return status;
+    }
+    status = query_check(&m.as.query, e);
+    request.target = m.as.query.target;
+    request.if_none_match = m.as.query.if_none_match;
+    if (!status && !conn_judge_answers(c, NULL) && query_find(s, &request, &answer, &page)) {
+        reply_send(s->config.replies, c, f->header.tag, &page);
+        message_done(&m);
+        return PROFD_OK;
+    }
+    if (!status) {
+        q = query_make(s, m.as.query.target, m.as.query.if_none_match);
+        if (!q) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+        }
+    }
+    message_done(&m);
+    if (status) {
+        return status;
+    }
+    q->item.uid = q->request.scope.uid = peer->uid;
+    q->request.scope.all = peer->may_read_all;
+    q->conn = conn_get_id(c);
+    q->tag = f->header.tag;
+    q->session_job = session_begin(conn_get_user(c));
+    query_route(s, q);
+    return PROFD_OK;
+}
+
+void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request)
+{
+    struct query_service *s = context;
+    /* A client with the token of the TCP listener may read everything; without a token, the administrator has opened it
+     * * to all users. */
+    struct query_request r = {.target = request->target,
+                              .if_none_match = request->if_none_match,
+                              .http = true,
+                              .coding = request->coding,
+                              .coded_only = request->coded_only};
+    struct query_answer found;
+    struct page page;
+    struct query *q;
+
+    r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,
+                                   .uid = request->tcp ? UINT32_MAX : request->peer.uid};
+    if (query_find(s, &r, &found, &page)) {
+        query_tell(x, &page);
+        return;
+    }
+    q = query_make(s, request->target, request->if_none_match);
+    s->http_pending++;
+    if (!q) {
+        struct buffer empty;
+        struct http_answer answer = {
+            .status = 503, .content_type = "text/plain", .cache_control = "no-store", .etag = ""};
+
+        buffer_init(&empty, 0);
+        answer.retry_after_ms = 1000;
+        answer.body = &empty;
+        s->http_pending--;
+        http_answer(x, &answer);
+        return;
+    }
+    q->request.scope = r.scope;
+    q->item.uid = r.scope.uid;
+    q->request.http = true;
+    q->request.coding = r.coding;
+    q->request.coded_only = r.coded_only;
+    q->exchange = x;
+    query_route(s, q);
+}
+
+/* Sums that readers added up, for the next query, and finished answers. */
+static enum profd_status query_service_make_caches(struct query_service *s, struct profd_error *e)
+{
+    s->cache_lock = lock_new();
+    s->answers_lock = lock_new();
+    const struct query_lock cache = {lock_take, lock_give, s->cache_lock};
+    const struct query_lock answers = {lock_take, lock_give, s->answers_lock};
+
+    s->cache = s->cache_lock ? query_cache_new(LIMIT_ROLLUP_CACHE, &cache) : NULL;
+    s->answers = s->answers_lock ? query_answers_new(LIMIT_ANSWER_CACHE, &answers) : NULL;
+    return s->cache && s->answers ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cache of answers");
+}
+
+static enum profd_status query_service_open(struct query_service *s, struct profd_error *e)
+{
+    void *contexts[READERS];
+    const struct work_config work = {
+        .name = "profd-reader",
+        .threads = READERS,
+        .contexts = contexts,
+        .queue_max = QUEUE,
+        .queue_max_uid = QUEUE / 2,
+        .batch_max = 1,
+        .threads_max_uid = READERS - 1,
+        .nice = NICE,
+        .run = query_run_all,
+        .done = query_done,
+        .done_context = s,
+    };
+    enum profd_status status = query_service_make_caches(s, e);
+
+    for (unsigned i = 0; i < READERS && !status; i++) {
+        status = store_sqlite_open_reader(s->config.path, &s->stores[i], e);
+        if (!status) {
+            store_set_run(s->stores[i], s->config.run);
+        }
+        contexts[i] = s->stores[i];
+    }
+    return status ? status : work_new(s->config.loop, &work, &s->work, e);
+}
+
+enum profd_status query_service_start(const struct query_service_config *config, struct query_service **out,
+                                      struct profd_error *e)
+{
+    struct query_service *s = calloc(1, sizeof *s);
+    enum profd_status status;
+
+    if (!s) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for queries");
+    }
+    s->config = *config;
+    status = query_service_open(s, e);
+    if (status) {
+        query_service_free(s);
+        return status;
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+void query_service_stop(struct query_service *s)
+{
+    s->stopped = true;
+}
+
+size_t query_service_pending(const struct query_service *s)
+{
+    return work_pending(s->work);
+}
+
+size_t query_service_pending_http(const struct query_service *s)
+{
+    return s->http_pending;
+}
+
+void query_service_drop_waiting(struct query_service *s)
+{
+    work_drop(s->work, query_drop, s);
+}
+
+void query_service_join(struct query_service *s)
+{
+    work_free(s->work);
+    s->work = NULL;
+}
+
+void query_service_free(struct query_service *s)
+{
+    if (!s) {
+        return;
+    }
+    work_free(s->work);
+    for (unsigned i = 0; i < READERS; i++) {
+        store_close(s->stores[i]);
+    }
+    query_cache_free(s->cache);
+    lock_free(s->cache_lock);
+    query_answers_free(s->answers);
+    lock_free(s->answers_lock);
+    free(s);
+}
+
+const struct durations *query_service_get_durations(const struct query_service *s)
+{
+    return s->durations;
+}
+
+struct query_answers_use query_service_measure_answers(const struct query_service *s)
+{
+    return query_answers_measure(s->answers);
+}

@@ -1,0 +1,62 @@
+/* Queries over the Unix socket (QUERY) and over HTTP: answered at once where the answer is known to be true still or is
+ * a page of the daemon's own, else by a reading thread. */
+#ifndef PROFD_REQUESTS_QUERY_H
+#define PROFD_REQUESTS_QUERY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/durations.h"
+#include "net/conn.h"
+#include "net/http.h"
+#include "pages/pages.h"
+#include "proto/status.h"
+#include "query/query.h"
+#include "requests/reply.h"
+
+struct live;
+struct loop;
+struct query_service;
+struct sync_config;
+struct writer;
+
+/* All parts outlive the service. */
+struct query_service_config {
+    struct loop *loop;
+    struct conn_group *conns;
+    const struct sync_config *sync;
+    struct writer *writer; /* its generation says whether an answer is still true */
+    struct live *live;     /* lists its processes */
+    struct pages *pages;
+    struct replies *replies;
+    const char *path;              /* of the database, which the writer has open; for query_service_start only */
+    uint64_t run;                  /* store_set_run */
+    void (*failed)(void *context); /* a query met damage or an input/output error for the first time */
+    void *context;
+};
+
+enum profd_status query_service_start(const struct query_service_config *config, struct query_service **out,
+                                      struct profd_error *e);
+/* No answer is given at once any more. */
+void query_service_stop(struct query_service *s);
+/* Requests that wait for a thread or run; HTTP requests that have no answer yet. */
+size_t query_service_pending(const struct query_service *s);
+size_t query_service_pending_http(const struct query_service *s);
+/* Answers what waits by STOPPING. */
+void query_service_drop_waiting(struct query_service *s);
+/* Ends the threads. */
+void query_service_join(struct query_service *s);
+/* After the HTTP connections. Accepts NULL. */
+void query_service_free(struct query_service *s);
+
+/* For conn_handler and http_door_new; the context is the service. */
+enum profd_status query_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request);
+
+/* Did a query meet damage or an input/output error? */
+bool query_service_has_failed(const struct query_service *s);
+/* QUERY_KINDS of them: from the request to its answer. */
+const struct durations *query_service_get_durations(const struct query_service *s);
+struct query_answers_use query_service_measure_answers(const struct query_service *s);
+
+#endif

@@ -1,0 +1,18 @@
+/* A page on its way to the Unix socket: cut into REPLY frames, each made when the reader has taken the ones before. */
+#ifndef PROFD_REQUESTS_REPLY_H
+#define PROFD_REQUESTS_REPLY_H
+
+#include <stdint.h>
+
+#include "net/conn.h"
+#include "pages/page.h"
+
+/* Bytes of answers that readers have not taken yet; shared by all that reply. Must outlive the connections. */
+struct replies {
+    uint64_t bytes;
+};
+
+/* Takes over the page's body. */
+void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page);
+
+#endif

@@ -1,0 +1,224 @@
+#include "requests/upload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/container.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "requests/object.h"
+#include "requests/session.h"
+#include "requests/sync.h"
+#include "writer/writer.h"
+
+#define BUSY_RETRY_MS 200
+
+struct upload_service {
+    struct upload_config config;
+    struct upload_counts counts;
+};
+
+/* One upload, until it is answered. */
+struct upload {
+    struct writer_job job;
+    struct upload_service *service;
+    conn_id conn;
+    uint32_t tag;
+    uint64_t session_job;
+    uint64_t began; /* ms of loop_now */
+    struct conn_body body;
+    bool compressed;
+    uint8_t *inflated;
+    struct ingest_item item;
+};
+
+static struct upload *upload_of(struct writer_job *job)
+{
+    return container_of(job, struct upload, job);
+}
+
+/* Inflates if need be. The payload in item is valid until the upload's done. */
+static void upload_inflate(struct upload *u)
+{
+    size_t size;
+
+    u->item.payload = u->body.data;
+    u->item.size = u->body.size;
+    if (!u->compressed) {
+        return;
+    }
+    u->item.status =
+        frame_inflate(u->body.data, u->body.size, LIMIT_FRAME_PAYLOAD, &u->inflated, &size, &u->item.error);
+    if (u->item.status) {
+        return;
+    }
+    u->item.payload = u->inflated;
+    u->item.size = size;
+}
+
+static void upload_prepare(struct writer_job *job)
+{
+    struct upload *u = upload_of(job);
+    const struct upload_config *config = &u->service->config;
+
+    upload_inflate(u);
+    if (!u->item.status) {
+        ingest_check(config->checker, writer_objects_generation(config->writer), &u->item);
+    }
+    /* Only the check needs the bytes: what is stored are copies. */
+    free(u->inflated);
+    u->inflated = NULL;
+}
+
+/* What an upload holds is given back by ingest_batch, which also finds those that are stored already: they are
+ * acknowledged even when nothing more can be stored. */
+static void upload_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    struct ingest_item **items = malloc(n * sizeof(struct ingest_item *));
+    enum profd_status refused = full ? PROFD_FULL : PROFD_OK;
+    struct profd_error e;
+
+    if (!items) {
+        refused = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
+        full = &e;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct ingest_item *item = &upload_of(jobs[i])->item;
+
+        if (items) {
+            items[i] = item;
+        }
+        if (refused && !item->status) {
+            item->status = refused;
+            item->error = *full;
+        }
+    }
+    if (items) {
+        ingest_batch(store, items, n);
+    }
+    free(items);
+}
+
+static void upload_count(struct upload_counts *c, const struct upload *u)
+{
+    durations_add(&c->seconds, (double)(loop_now() - u->began) / 1000.0);
+    if (u->item.status) {
+        refusals_add(&c->refused, u->item.status);
+    } else if (u->item.duplicate) {
+        c->duplicate++;
+    } else {
+        c->stored++;
+        c->samples += u->item.ticks;
+        c->calls += u->item.calls;
+    }
+}
+
+/* Answers the upload and frees it. */
+static void upload_answer(struct upload *u)
+{
+    const struct upload_config *config = &u->service->config;
+    struct conn *c = conn_find(config->conns, u->conn);
+
+    upload_count(&u->service->counts, u);
+    if (u->item.status == PROFD_FULL) {
+        config->no_space(config->context);
+    }
+    if (u->item.status) {
+        log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", u->item.uid,
+                  u->item.error.sentence);
+    }
+    if (c && u->item.status) {
+        /* The upload is not the cause of a damaged store: its sender must keep it. */
+        conn_nack(c, u->tag, u->item.status == PROFD_DAMAGED ? PROFD_IO : u->item.status, u->item.error.sentence,
+                  u->item.retry_after_ms ? u->item.retry_after_ms : BUSY_RETRY_MS);
+    } else if (c) {
+        struct message ack = {.type = FRAME_ACK};
+
+        object_want(config->objects, c, u->item.wanted, u->item.wanted_count); /* before the ACK (DECISIONS 19) */
+        ack.as.ack.duplicate = u->item.duplicate;
+        conn_answer(c, &ack, 0, u->tag);
+    }
+    if (c) {
+        sync_end_job(config->sync, c, u->session_job);
+    }
+    ingest_item_done(&u->item);
+    conn_body_free(config->conns, &u->body);
+    free(u->inflated);
+    free(u);
+}
+
+static void upload_done(struct writer_job *job)
+{
+    upload_answer(upload_of(job));
+}
+
+static void upload_drop(struct writer_job *job)
+{
+    struct upload *u = upload_of(job);
+
+    u->item.status = profd_error_set(&u->item.error, PROFD_STOPPING, "the daemon is stopping");
+    upload_answer(u);
+}
+
+static const struct writer_job_type upload_type = {
+    .prepare = upload_prepare, .run = upload_run, .done = upload_done, .drop = upload_drop};
+
+enum profd_status upload_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct upload_service *s = context;
+    struct upload *u;
+
+    s->counts.bytes += f->body.size;
+    if (writer_check(s->config.writer, e)) {
+        refusals_add(&s->counts.refused, PROFD_IO);
+        return PROFD_IO;
+    }
+    u = calloc(1, sizeof *u);
+    if (!u) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    u->job.type = &upload_type;
+    u->job.item.uid = conn_get_peer(c)->uid;
+    /* Compressed twice it hides what it weighs. */
+    u->job.item.weight =
+        f->header.flags & FRAME_FLAG_COMPRESSED ? LIMIT_COUNTS_RAW : message_upload_weight(f->body.data, f->body.size);
+    u->service = s;
+    u->conn = conn_get_id(c);
+    u->tag = f->header.tag;
+    u->began = loop_now();
+    u->compressed = f->header.flags & FRAME_FLAG_COMPRESSED;
+    u->item.uid = conn_get_peer(c)->uid;
+    u->item.received = loop_clock();
+    conn_frame_take_body(f, &u->body); /* before the put, because the writer may start immediately */
+    if (!writer_put(s->config.writer, &u->job)) {
+        conn_body_free(s->config.conns, &u->body);
+        free(u);
+        refusals_add(&s->counts.refused, PROFD_BUSY);
+        return profd_error_set(e, PROFD_BUSY, "the queue of uploads to be stored is full");
+    }
+    u->session_job = session_begin(conn_get_user(c));
+    return PROFD_OK;
+}
+
+enum profd_status upload_service_new(const struct upload_config *config, struct upload_service **out,
+                                     struct profd_error *e)
+{
+    struct upload_service *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+    }
+    s->config = *config;
+    *out = s;
+    return PROFD_OK;
+}
+
+void upload_service_free(struct upload_service *s)
+{
+    free(s);
+}
+
+const struct upload_counts *upload_service_get_counts(const struct upload_service *s)
+{
+    return &s->counts;
+}

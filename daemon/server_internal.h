@@ -1,0 +1,92 @@
+/* The daemon's components, wired together. For server.c, start.c and stop.c only: the components know one another by
+ * their headers and by callbacks, and none knows the server. */
+#ifndef PROFD_DAEMON_SERVER_INTERNAL_H
+#define PROFD_DAEMON_SERVER_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "elf/broker.h"
+#include "ingest/ingest.h"
+#include "live/live.h"
+#include "net/closer.h"
+#include "net/conn.h"
+#include "net/endpoints.h"
+#include "net/listen.h"
+#include "net/loop.h"
+#include "pages/pages.h"
+#include "proto/limits.h"
+#include "requests/admin.h"
+#include "requests/object.h"
+#include "requests/query.h"
+#include "requests/reply.h"
+#include "requests/sync.h"
+#include "requests/upload.h"
+#include "store/store.h"
+#include "writer/file_check.h"
+#include "writer/health.h"
+#include "writer/space.h"
+#include "writer/upkeep_job.h"
+#include "writer/verifier.h"
+#include "writer/writer.h"
+
+#define SERVER_HANDLERS 8
+
+/* In the order in which they are made. */
+struct server {
+    const struct config *config;
+    bool managed; /* a service manager listens to us */
+    double start; /* seconds since the epoch */
+    uint64_t run; /* store_set_run */
+    struct listen_passed passed;
+    struct broker *brokers[LIMIT_WORKERS];
+    struct loop *loop;
+    struct loop_timer *ping, *stopping_timer, *log_timer;
+    int lock_fd, directory_fd; /* of the lock and of the state directory, both locked; −1: not */
+    char path[4096];           /* of the database */
+
+    struct space *space;
+    struct store *write_store, *check_store;
+    struct ingest_checker *checker;
+    struct health *health;
+    struct writer *writer;
+    struct file_check *file_check;
+    struct upkeep_job *upkeep;
+    struct verifier *verifier;
+
+    struct closer *closer;
+    struct conn_handler handlers[SERVER_HANDLERS];
+    struct conn_group *conns;
+    struct live *live;
+    struct pages *pages;
+    struct replies replies;
+    struct object_service *objects;
+    struct upload_service *uploads;
+    struct query_service *queries;
+    struct admin_service *admin;
+    struct sync_config sync;
+    struct endpoints *endpoints;
+
+    uint64_t pinged_batches;
+    uint64_t frames_at_trim;
+    bool stopping;
+    uint64_t stop_deadline; /* ms of loop_now */
+    int exit_status;
+};
+
+/* start.c: makes everything. On failure server_end frees what was made. */
+enum profd_status server_start(struct server *s, struct profd_error *e);
+/* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
+enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
+
+/* stop.c */
+/* Begins to stop; what was received is finished first. A second call ends the loop at once. */
+void server_stop(struct server *s, int exit_status);
+/* The timer of a stop: ends the loop when everything is finished. */
+void server_stop_look(void *context);
+/* Frees everything. May not return if a worker is stuck: the process ends then. */
+void server_end(struct server *s);
+
+#endif

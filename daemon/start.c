@@ -1,0 +1,512 @@
+/* Starts the components in the order of their dependencies. */
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "admin/backup.h"
+#include "admin/restore.h"
+#include "log/log.h"
+#include "pages/web_files.h"
+#include "requests/session.h"
+#include "server_internal.h"
+#include "writer/database.h"
+#include "writer/state_dir.h"
+
+#define CLOSER_THREADS 64u
+#define DESCRIPTORS_SPARE 512u
+#define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
+#define HEAP_SPARE (32 << 20) /* bytes */
+#define HEAP_STEP (1 << 20)
+#define HEAP_MMAP (1 << 20) /* larger blocks are mapped, and unmapped when freed */
+
+static enum profd_status server_take_passed(struct server *s, struct profd_error *e)
+{
+    const struct config *config = s->config;
+    enum profd_status status = listen_take_passed(&s->passed, e);
+
+    if (status) {
+        return status;
+    }
+    if (s->passed.http_tcp >= 0 && !config->http_open && !config->values[CONFIG_http_token]) {
+        return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: use http-token FILE, or http-open");
+    }
+    if (s->passed.upload < 0 && !config->socket) {
+        return profd_error_set(e, PROFD_CONFIG,
+                               "No socket path: XDG_RUNTIME_DIR is not set. Use --socket PATH, and set "
+                               "PROFD_SOCKET=PATH for profctl and the programs.");
+    }
+    return PROFD_OK;
+}
+
+/* Raises the soft limit of descriptors to the hard limit: each connection needs one, and each may send some. */
+static void server_raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* Every upload allocates and frees some blocks. Without a threshold the end of the heap would grow and shrink all the
+ * time; free memory is returned when the queues are empty. */
+static void server_tune_memory(void)
+{
+    mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
+    mallopt(M_TOP_PAD, HEAP_STEP);
+    mallopt(M_MMAP_THRESHOLD, HEAP_MMAP);
+}
+
+/* Before anything is opened: the workers must inherit nothing worth stealing. Then the loop. */
+static enum profd_status server_start_brokers(struct server *s, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+
+    for (unsigned i = 0; i < LIMIT_WORKERS && !status; i++) {
+        status = broker_start(&s->brokers[i], e);
+    }
+    return status ? status : loop_new(&s->loop, e);
+}
+
+enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e)
+{
+    char kept[256] = "";
+    enum profd_status status = restore_finish(state_dir, restored, kept, sizeof kept, e);
+
+    if (!status && *restored) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "backup restored in %s%s%s", state_dir,
+                  *kept ? "; the previous database is kept as " : "", kept);
+    }
+    return status;
+}
+
+static enum profd_status server_open_directory(struct server *s, struct profd_error *e)
+{
+    const struct config *config = s->config;
+    const struct space_config space = {
+        .state_dir = config->state_dir, .keep_bytes = config->keep_bytes, .user_share = config->user_share};
+    enum profd_status status = state_dir_lock(config->state_dir, &s->lock_fd, &s->directory_fd, e);
+    bool restored;
+
+    if (!status) {
+        backup_clean(config->state_dir);
+        status = server_finish_restore(config->state_dir, &restored, e);
+    }
+    if (!status) {
+        status = state_dir_database_path(config->state_dir, s->path, sizeof s->path, e);
+    }
+    return status ? status : space_open(&space, &s->space, e);
+}
+
+/* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
+static enum profd_status server_watch_lock(struct server *s, struct profd_error *e)
+{
+    char path[4096];
+    enum profd_status status = state_dir_lock_path(s->config->state_dir, path, sizeof path, e);
+
+    return status ? status : store_sqlite_watch(s->write_store, path, s->lock_fd, e);
+}
+
+static enum profd_status server_open_store(struct server *s, struct profd_error *e)
+{
+    enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, e);
+
+    if (!status) {
+        status = server_watch_lock(s, e);
+    }
+    /* Identifies this run of the daemon, to distinguish processes that an earlier daemon read. Without random numbers
+     * the clock is used. */
+    if (getrandom(&s->run, sizeof s->run, 0) != (ssize_t)sizeof s->run) {
+        s->run = (uint64_t)loop_clock();
+    }
+    s->run = (s->run & INT64_MAX) | 1;
+    if (!status) {
+        store_set_run(s->write_store, s->run);
+        status = store_sqlite_open_reader(s->path, &s->check_store, e);
+    }
+    if (!status) {
+        status = ingest_checker_new(s->check_store, &s->checker, e);
+    }
+    if (!status) {
+        space_keep(s->space);
+    }
+    return status;
+}
+
+/* The store has failed: no SYNC can be granted any more. A new process starts from what is on the disk; without a
+ * supervisor reads go on in this one. */
+static void server_on_store_failure(void *context, bool damaged)
+{
+    struct server *s = context;
+
+    if (damaged) {
+        database_mark_damaged(s->config->state_dir, s->lock_fd);
+    }
+    live_fail_syncs(s->live);
+    if (s->managed) {
+        server_stop(s, profd_status_exit(PROFD_IO));
+    }
+}
+
+/* Only a query has met it: writing goes on, and the next start reads the whole file. */
+static void server_on_read_failure(void *context)
+{
+    struct server *s = context;
+
+    log_write(
+        LOG_LEVEL_ERROR, NULL,
+        "a query could not read the database in %s; profctl verify says where, and the next start checks the whole "
+        "file",
+        s->config->state_dir);
+    database_mark_damaged(s->config->state_dir, s->lock_fd);
+}
+
+static uint64_t server_get_uploads(void *context)
+{
+    const struct server *s = context;
+
+    return upload_service_get_counts(s->uploads)->stored;
+}
+
+static enum profd_status server_start_writer(struct server *s, struct profd_error *e)
+{
+    const struct config *config = s->config;
+    enum profd_status status = health_new(config->state_dir, &s->health, e);
+    const struct writer_config writer = {.loop = s->loop,
+                                         .store = s->write_store,
+                                         .space = s->space,
+                                         .health = s->health,
+                                         .failed = server_on_store_failure,
+                                         .context = s};
+    struct upkeep_job_config upkeep = {.loop = s->loop,
+                                       .space = s->space,
+                                       .health = s->health,
+                                       .policy = {.raw_age = config->raw_age,
+                                                  .raw_bytes = config->raw_bytes,
+                                                  .keep_age = config->keep_age,
+                                                  .keep_bytes = config->keep_bytes},
+                                       .get_uploads = server_get_uploads,
+                                       .context = s};
+
+    if (!status) {
+        status = writer_new(&writer, &s->writer, e);
+    }
+    if (!status) {
+        status = file_check_start(s->loop, s->writer, config->state_dir, &s->file_check, e);
+    }
+    upkeep.writer = s->writer;
+    if (!status) {
+        status = upkeep_job_start(&upkeep, &s->upkeep, e);
+    }
+    return status ? status : verifier_start(s->loop, s->path, &s->verifier, e);
+}
+
+static void server_on_welcome(void *context, const struct conn *c, struct message_welcome *w)
+{
+    const struct server *s = context;
+
+    live_tell(s->live, conn_get_peer(c)->uid, &w->run, &w->refused);
+}
+
+static void server_on_refused(void *context, uint32_t uid)
+{
+    struct server *s = context;
+
+    if (s->live) { /* not at the very end */
+        live_count_refused(s->live, &uid);
+    }
+}
+
+/* Not even the user is known. */
+static void server_on_not_accepted(void *context)
+{
+    struct server *s = context;
+
+    live_count_refused(s->live, NULL);
+}
+
+static void *server_on_opened(void *context, struct conn *c)
+{
+    (void)context;
+    (void)c;
+    return session_new();
+}
+
+static void server_on_closed(void *context, void *user)
+{
+    struct server *s = context;
+    struct live_process *process = *session_get_process(user);
+
+    if (process) {
+        live_hang_up(s->live, process);
+    }
+    session_free(user);
+}
+
+static void server_on_note(void *context, const char *category, const char *sentence)
+{
+    (void)context;
+    log_write(LOG_LEVEL_INFO, category, "%s: %s", category, sentence);
+}
+
+static void server_on_warning(void *context, const char *category, const char *sentence)
+{
+    (void)context;
+    log_write(LOG_LEVEL_WARNING, category, "%s", sentence);
+}
+
+/* Connections and live processes may not use all descriptors of the process: sent descriptors, answers and the store
+ * need some. */
+static size_t server_count_descriptors(void)
+{
+    const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC); /* about as many are in use */
+    struct rlimit limit;
+    size_t capacity, spare;
+
+    if (lowest >= 0) {
+        close(lowest);
+    }
+    if (lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur <= (rlim_t)lowest) {
+        return 1;
+    }
+    if (limit.rlim_cur > DESCRIPTORS_ENOUGH) {
+        limit.rlim_cur = DESCRIPTORS_ENOUGH;
+    }
+    capacity = (size_t)limit.rlim_cur - (size_t)lowest;
+    spare = capacity / 4 < DESCRIPTORS_SPARE ? capacity / 4 : DESCRIPTORS_SPARE;
+    return capacity - spare;
+}
+
+static enum profd_status server_make_conns(struct server *s, size_t descriptors, struct profd_error *e)
+{
+    enum profd_status status = closer_new(CLOSER_THREADS, &s->closer, e);
+    struct conn_config config;
+
+    if (status) {
+        return status;
+    }
+    conn_config_init(&config);
+    if (descriptors < config.connections_max) {
+        config.connections_max = descriptors;
+    }
+    config.base = loop_get_base(s->loop);
+    config.closer = s->closer;
+    config.handlers = s->handlers;
+    config.handler_count = SERVER_HANDLERS;
+    config.daemon = "profd " PROFD_VERSION;
+    config.context = s;
+    config.welcome = server_on_welcome;
+    config.refused = server_on_refused;
+    config.opened = server_on_opened;
+    config.closed = server_on_closed;
+    config.note = server_on_note;
+    s->conns = conn_group_new(&config);
+    return s->conns ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for connections");
+}
+
+static struct live_process **server_get_slot(struct conn *c)
+{
+    return session_get_process(conn_get_user(c));
+}
+
+static void server_want_objects(void *context, struct conn *c, const struct wanted_build *wanted, size_t n)
+{
+    struct server *s = context;
+
+    object_want(s->objects, c, wanted, n);
+}
+
+static void server_accept_waiting(void *context)
+{
+    struct server *s = context;
+
+    endpoints_accept_uploads(s->endpoints);
+}
+
+static enum profd_status server_make_live(struct server *s, struct profd_error *e)
+{
+    const size_t descriptors = server_count_descriptors();
+    enum profd_status status = server_make_conns(s, descriptors, e);
+    const struct live_config config = {.loop = s->loop,
+                                       .conns = s->conns,
+                                       .writer = s->writer,
+                                       .path = s->path,
+                                       .harvest_interval = s->config->harvest_interval,
+                                       .descriptors = descriptors,
+                                       .run = s->run,
+                                       .managed = s->managed,
+                                       .get_slot = server_get_slot,
+                                       .want_objects = server_want_objects,
+                                       .accept_waiting = server_accept_waiting,
+                                       .context = s};
+
+    return status ? status : live_new(&config, &s->live, e);
+}
+
+/* Removing days makes space only where a bound is configured. */
+static void server_on_no_space(void *context)
+{
+    struct server *s = context;
+
+    if (s->config->keep_bytes) {
+        upkeep_job_make_room(s->upkeep);
+    }
+}
+
+static void server_get_numbers(void *context, struct pages_numbers *n)
+{
+    const struct server *s = context;
+
+    n->stopping = s->stopping;
+    n->failure = health_get_failure(s->health);
+    n->full = health_get_full(s->health);
+    n->damaged = file_check_count_damaged(s->file_check, &n->damaged_latest);
+    n->read_failed = query_service_has_failed(s->queries);
+    n->reserve = space_get_reserve(s->space, &n->reserve_bytes);
+    n->http_port = endpoints_get_http_port(s->endpoints);
+    n->uploads = *upload_service_get_counts(s->uploads);
+    n->objects = *object_service_get_counts(s->objects);
+    live_get_counts(s->live, &n->live);
+    memcpy(n->queries, query_service_get_durations(s->queries), sizeof n->queries);
+    n->answers = query_service_measure_answers(s->queries);
+    n->answer_bytes = s->replies.bytes;
+    conn_group_get_counts(s->conns, &n->conns);
+    endpoints_get_http_counts(s->endpoints, &n->http);
+    upkeep_job_get_counts(s->upkeep, &n->upkeep);
+    verifier_get_counts(s->verifier, &n->verified);
+    n->writer_pending = writer_pending(s->writer);
+    n->reader_pending = query_service_pending(s->queries);
+    n->object_pending = object_service_pending(s->objects);
+    n->batches = writer_batches(s->writer);
+}
+
+static enum profd_status server_make_queries(struct server *s, struct profd_error *e)
+{
+    const struct pages_config pages = {
+        .get_numbers = server_get_numbers,
+        .context = s,
+        .start = s->start,
+        .setup = {.http = s->config->http, .http_open = s->config->http_open, .user_share = s->config->user_share}};
+    struct query_service_config queries = {.loop = s->loop,
+                                           .conns = s->conns,
+                                           .sync = &s->sync,
+                                           .writer = s->writer,
+                                           .live = s->live,
+                                           .replies = &s->replies,
+                                           .path = s->path,
+                                           .run = s->run,
+                                           .failed = server_on_read_failure,
+                                           .context = s};
+    enum profd_status status = pages_new(&pages, &s->pages, e);
+
+    queries.pages = s->pages;
+    return status ? status : query_service_start(&queries, &s->queries, e);
+}
+
+static enum profd_status server_make_services(struct server *s, struct profd_error *e)
+{
+    const struct object_config objects = {.loop = s->loop,
+                                          .conns = s->conns,
+                                          .sync = &s->sync,
+                                          .closer = s->closer,
+                                          .writer = s->writer,
+                                          .path = s->path,
+                                          .brokers = s->brokers};
+    struct upload_config uploads = {.conns = s->conns,
+                                    .sync = &s->sync,
+                                    .writer = s->writer,
+                                    .checker = s->checker,
+                                    .no_space = server_on_no_space,
+                                    .context = s};
+    const struct admin_config admin = {.loop = s->loop,
+                                       .conns = s->conns,
+                                       .sync = &s->sync,
+                                       .writer = s->writer,
+                                       .space = s->space,
+                                       .upkeep = s->upkeep,
+                                       .verifier = s->verifier,
+                                       .live = s->live,
+                                       .replies = &s->replies,
+                                       .state_dir = s->config->state_dir};
+    enum profd_status status;
+
+    s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
+    status = object_service_start(&objects, &s->objects, e);
+
+    uploads.objects = s->objects;
+    if (!status) {
+        status = upload_service_new(&uploads, &s->uploads, e);
+    }
+    if (!status) {
+        status = admin_service_new(&admin, &s->admin, e);
+    }
+    return status ? status : server_make_queries(s, e);
+}
+
+static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
+{
+    const struct config *config = s->config;
+    /* What an open connection may send. */
+    const struct conn_handler handlers[SERVER_HANDLERS] = {
+        {FRAME_UPLOAD, true, 0, 0, upload_receive, s->uploads, false},
+        {FRAME_OBJECT, true, 1, 2, object_receive, s->objects, false},
+        {FRAME_DECLINE, false, 0, 0, object_receive_decline, s->objects, false},
+        {FRAME_QUERY, true, 0, 0, query_receive, s->queries, true},
+        {FRAME_SYNC, true, 0, 0, sync_receive, &s->sync, false},
+        {FRAME_NACK, false, 0, 0, sync_receive_nack, &s->sync, false},
+        {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, false},
+        {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
+    };
+    struct endpoints_config endpoints = {.loop = s->loop,
+                                         .closer = s->closer,
+                                         .conns = s->conns,
+                                         .policy = {.own_uid = (uint32_t)geteuid(),
+                                                    .has_read_group = config->has_read_group,
+                                                    .read_group = config->read_group,
+                                                    .has_admin_group = config->has_admin_group,
+                                                    .admin_group = config->admin_group},
+                                         .socket = config->socket,
+                                         .http_socket = config->http_socket,
+                                         .http_given = config->http_given,
+                                         .http = config->http,
+                                         .http_open = config->http_open,
+                                         .origin = config->http_origin,
+                                         .is_public = web_has,
+                                         .request = query_receive_http,
+                                         .request_context = s->queries,
+                                         .warn = server_on_warning,
+                                         .refused = server_on_not_accepted,
+                                         .context = s};
+
+    memcpy(s->handlers, handlers, sizeof handlers);
+    memcpy(endpoints.token_sha256, config->http_token_sha256, sizeof endpoints.token_sha256);
+    live_take_back(s->live, s->passed.kept, s->passed.kept_count);
+    s->passed.kept = NULL;
+    return endpoints_open(&endpoints, &s->passed, &s->endpoints, e);
+}
+
+enum profd_status server_start(struct server *s, struct profd_error *e)
+{
+    typedef enum profd_status start_step(struct server *, struct profd_error *);
+    static start_step *const steps[] = {server_take_passed,   server_start_brokers, server_open_directory,
+                                        server_open_store,    server_start_writer,  server_make_live,
+                                        server_make_services, server_open_endpoints};
+    enum profd_status status = PROFD_OK;
+
+    umask(0077);
+    server_tune_memory();
+    server_raise_descriptors();
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !status; i++) {
+        status = steps[i](s, e);
+    }
+    if (!status) {
+        live_look_for_orphans(s->live);
+    }
+    return status;
+}

@@ -1,0 +1,139 @@
+/* Stops the daemon: finishes what was received, refuses everything else, within 5 s. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "log/notify.h"
+#include "server_internal.h"
+#include "writer/database.h"
+
+#define STOP_MS 4000 /* then the loop ends even if connections are open */
+#define LOOK_MS 10
+
+static bool server_is_idle(const struct server *s)
+{
+    struct http_door_counts http;
+    struct conn_counts conns;
+
+    conn_group_get_counts(s->conns, &conns);
+    endpoints_get_http_counts(s->endpoints, &http);
+    return !conns.connections && !http.connections && !query_service_pending_http(s->queries) &&
+           !writer_pending(s->writer) && !query_service_pending(s->queries) && !object_service_pending(s->objects) &&
+           verifier_is_idle(s->verifier) && live_is_idle(s->live);
+}
+
+void server_stop_look(void *context)
+{
+    struct server *s = context;
+
+    if (server_is_idle(s) || loop_now() >= s->stop_deadline) {
+        loop_stop(s->loop);
+    } else {
+        loop_timer_set(s->stopping_timer, LOOK_MS);
+    }
+}
+
+void server_stop(struct server *s, int exit_status)
+{
+    if (s->stopping) {
+        loop_stop(s->loop);
+        return;
+    }
+    s->stopping = true;
+    s->exit_status = exit_status;
+    s->stop_deadline = loop_now() + STOP_MS;
+    notify_send("STOPPING=1");
+    log_write(LOG_LEVEL_NOTICE, NULL, "stopping");
+    endpoints_close(s->endpoints);
+    query_service_stop(s->queries);
+    admin_service_stop(s->admin);
+    file_check_stop(s->file_check);
+    upkeep_job_stop(s->upkeep);
+    live_stop(s->live); /* before its connections close: that then says nothing about the processes */
+    conn_group_drain(s->conns);
+    /* Parsing executables may take longer than the time left, so only the running one may finish. */
+    object_service_stop(s->objects);
+    verifier_stop(s->verifier);
+    endpoints_stop_http(s->endpoints);
+    loop_timer_set(s->stopping_timer, LOOK_MS);
+}
+
+static void server_close_database(struct server *s)
+{
+    if (s->write_store) {
+        database_note_end(s->config->state_dir, s->lock_fd, s->write_store);
+    }
+    store_close(s->write_store);
+    s->write_store = NULL;
+}
+
+/* Everything that a job may still use is freed after the thread that ran it. */
+static void server_end_threads(struct server *s)
+{
+    live_end_thread(s->live); /* what it has read waits for the writer */
+    /* If the time ran out, jobs may be queued. Their answers could not be sent, so the clients repeat their requests.
+     * The counts of a live process are read again by the next daemon; those of a process that has ended only if the
+     * service manager stored its descriptor. */
+    if (s->writer && s->queries) {
+        query_service_drop_waiting(s->queries);
+        writer_drop_waiting(s->writer);
+    }
+    if ((s->objects && object_service_pending(s->objects)) || (s->queries && query_service_pending(s->queries))) {
+        /* A thread is blocked by a worker or a long report: the process exits without waiting. Committed data is safe.
+         */
+        writer_free(s->writer);
+        server_close_database(s);
+        log_write(LOG_LEVEL_NOTICE, NULL, "stopped while an executable was read or a query was running");
+        _exit(s->exit_status);
+    }
+    if (s->objects) {
+        object_service_join(s->objects);
+    }
+    writer_free(s->writer);
+    s->writer = NULL;
+    if (s->queries) {
+        query_service_join(s->queries);
+    }
+    verifier_free(s->verifier);
+}
+
+static void server_end_store(struct server *s)
+{
+    file_check_free(s->file_check);
+    upkeep_job_free(s->upkeep);
+    space_close(s->space);
+    ingest_checker_free(s->checker);
+    store_close(s->check_store);
+    server_close_database(s);
+    health_free(s->health);
+}
+
+void server_end(struct server *s)
+{
+    server_end_threads(s);
+    endpoints_free(s->endpoints);
+    live_free(s->live);
+    s->live = NULL; /* connections that close hereafter are no longer counted */
+    conn_group_free(s->conns);
+    admin_service_free(s->admin);
+    upload_service_free(s->uploads);
+    object_service_free(s->objects);
+    query_service_free(s->queries);
+    pages_free(s->pages);
+    closer_free(s->closer);
+    server_end_store(s);
+    loop_timer_free(s->ping);
+    loop_timer_free(s->log_timer);
+    loop_timer_free(s->stopping_timer);
+    loop_free(s->loop);
+    for (unsigned i = 0; i < LIMIT_WORKERS; i++) {
+        broker_stop(s->brokers[i]);
+    }
+    free(s->passed.kept);
+    if (s->lock_fd >= 0) {
+        close(s->lock_fd);
+    }
+    if (s->directory_fd >= 0) {
+        close(s->directory_fd);
+    }
+}

@@ -1,0 +1,53 @@
+/* Slices of time: the uploads that live processes grow. Only sqlite*.c include this. */
+#ifndef PROFD_STORE_SQLITE_SLICE_H
+#define PROFD_STORE_SQLITE_SLICE_H
+
+#include "store/sqlite_migrate.h" /* a step is declared here */
+
+#define SQLITE_SLICE_NARROW 1 /* minutes: what a slice begins with */
+#define SQLITE_SLICE_WIDE 60
+#define SQLITE_SLICE_WIDTHS 4
+extern const int sqlite_slice_widths[SQLITE_SLICE_WIDTHS]; /* ascending */
+
+/* A row of table slice. */
+struct sqlite_slice {
+    int64_t series;
+    int width;   /* minutes: 1, 5, 15 or 60. Slices are nested: each lies in one of each greater width */
+    int64_t end; /* a time in it, ns: the end of the upload's window, by which an upload is in one slice */
+    int64_t instance, upload;
+};
+
+/* Number of the slice in which a time lies. */
+static inline int64_t sqlite_slice_at(int width, int64_t time)
+{
+    return time / (width * INT64_C(60000000000));
+}
+
+enum profd_status sqlite_slice_add(struct sqlite_store *s, const struct sqlite_slice *slice, struct profd_error *e);
+enum profd_status sqlite_slice_find(struct sqlite_store *s, const struct sqlite_slice *slice, bool *found,
+                                    struct profd_error *e);
+enum profd_status sqlite_slice_remove(struct sqlite_store *s, const struct sqlite_slice *slice, struct profd_error *e);
+/* Those of a series in these hours, both included. */
+enum profd_status sqlite_slice_remove_hours(struct sqlite_store *s, int64_t series, int64_t from, int64_t to,
+                                            struct profd_error *e);
+
+/* Makes the oldest of the narrowest slices part of one of the next width: uploads of one process in it become one
+ * upload. *found is false when there is none. What cannot be decoded or is too large together stays apart, in the wider
+ * slice. Inside a transaction of upkeep. */
+enum profd_status sqlite_slice_widen(struct sqlite_store *s, bool *found, struct store_progress *progress,
+                                     struct profd_error *e);
+
+/* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
+ * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
+enum profd_status sqlite_slice_enter(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds, uint64_t raw,
+                                     uint64_t live, struct profd_error *e);
+
+/* While the database is being converted: the upload of that live process gets a slice of an hour, which is what it
+ * contains, unless it has one. For a process that continues with another upload before the conversion has reached it.
+ * Resets scratch. */
+enum profd_status sqlite_slice_adopt_of(struct sqlite_store *s, struct arena *scratch, int64_t instance,
+                                        struct profd_error *e);
+
+sqlite_migration_slice sqlite_slice_migrate;
+
+#endif

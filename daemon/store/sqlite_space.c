@@ -1,0 +1,81 @@
+/* The write-ahead log and the disk: stored data must always fit into the database, too. */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "store/sqlite.h"
+
+#define LOG_FRAMES_LEAST 64
+#define LOG_PART 16 /* part of the file system that the log may use: half of the reserve's part */
+#define LOG_MOST 16 /* times that: then storing waits for the reader that holds the log */
+
+enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *e)
+{
+    struct statvfs fs;
+    char sql[64];
+    s->log_frames = SQLITE_WAL_FRAMES;
+    if (statvfs(s->path, &fs) == 0 && fs.f_blocks > 0) {
+        uint64_t frames = (uint64_t)fs.f_blocks * fs.f_frsize / LOG_PART / SQLITE_PAGE;
+        s->log_frames = frames < LOG_FRAMES_LEAST    ? LOG_FRAMES_LEAST
+                        : frames < SQLITE_WAL_FRAMES ? (int)frames
+                                                     : SQLITE_WAL_FRAMES;
+    }
+    s->checkpoint_at = s->log_frames;
+    snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%lld", (long long)s->log_frames * SQLITE_PAGE);
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
+}
+
+/* Bytes by which the database will grow when the log is copied into it, and those that the disk has. */
+static enum profd_status measure(struct sqlite_store *s, uint64_t *grows, uint64_t *available, struct profd_error *e)
+{
+    struct stat st;
+    struct statvfs fs;
+    sqlite3_stmt *q;
+    bool row = false;
+    *grows = 0;
+    *available = UINT64_MAX;
+    enum profd_status status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (!row) {
+        return status;
+    }
+    uint64_t bytes = (uint64_t)(sqlite3_column_int64(q, 0) * sqlite3_column_int64(q, 1));
+    sqlite_finish(q);
+    if (stat(s->path, &st) == 0 && statvfs(s->path, &fs) == 0) {
+        *grows = bytes > (uint64_t)st.st_size ? bytes - (uint64_t)st.st_size : 0;
+        *available = (uint64_t)fs.f_bavail * fs.f_frsize;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_space_begin(struct sqlite_store *s, struct profd_error *e)
+{
+    uint64_t grows, available;
+    enum profd_status status = measure(s, &grows, &available, e);
+    bool long_log = s->wal_frames >= LOG_MOST * s->log_frames;
+    if (status == PROFD_OK && (long_log || grows > available / 4)) {
+        status = sqlite_empty_log(s, long_log, e);
+    }
+    if (status == PROFD_OK && s->wal_frames >= LOG_MOST * s->log_frames) {
+        status = profd_error_set(
+            e, PROFD_BUSY, "a report that is being made holds the write-ahead log, which has %lld MiB; at most %lld",
+            (long long)s->wal_frames * SQLITE_PAGE >> 20, (long long)LOG_MOST * s->log_frames * SQLITE_PAGE >> 20);
+    }
+    return status;
+}
+
+enum profd_status sqlite_space_judge(struct sqlite_store *s, struct profd_error *e)
+{
+    uint64_t grows, available;
+    enum profd_status status = measure(s, &grows, &available, e);
+    if (status == PROFD_OK && grows > available / 2) {
+        status = profd_error_set(
+            e, PROFD_FULL,
+            "no space left for the database %s: it is to grow by %llu bytes, and as many are needed for its log; "
+            "%llu are available",
+            s->path, (unsigned long long)grows, (unsigned long long)available);
+    }
+    return status;
+}

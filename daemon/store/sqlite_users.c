@@ -1,0 +1,249 @@
+/* How many bytes each user stores: kept by a hook that sees every row before it changes, so that no statement can be
+ * forgotten.
+ *
+ * A row counts its texts and blobs and SQLITE_ROW_BYTES for the rest of it and its indexes. Rows of a series and of a
+ * live process are noted under their number and find their user when the transaction ends. Symbols count for a user
+ * that alone has sent them. */
+#define SQLITE_ENABLE_PREUPDATE_HOOK /* declares what the library must have */
+#include "store/sqlite_users.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the bytes are noted under. GONE: not bytes, but the user of a row that the transaction has removed. */
+enum owner { OWNER_USER, OWNER_SERIES, OWNER_INSTANCE, OWNER_SERIES_GONE, OWNER_INSTANCE_GONE };
+struct key {
+    int64_t owner, id;
+};
+
+/* Which column names the owner. */
+static const struct counted {
+    const char *table;
+    enum owner owner;
+    int column;
+    enum owner gone; /* OWNER_USER: its removal says nothing about others */
+    int gone_user;   /* column */
+    bool counts;
+} tables[] = {
+    {"upload", OWNER_SERIES, 1, OWNER_USER, 0, true},
+    {"rollup", OWNER_SERIES, 1, OWNER_USER, 0, true},
+    {"rollup_processes", OWNER_SERIES, 0, OWNER_USER, 0, true},
+    {"ledger", OWNER_SERIES, 0, OWNER_USER, 0, true},
+    {"series", OWNER_SERIES, 0, OWNER_SERIES_GONE, 2, true},
+    {"doomed", OWNER_SERIES, 0, OWNER_SERIES_GONE, 1, false},
+    {"snapshot", OWNER_INSTANCE, 0, OWNER_USER, 0, true},
+    {"instance", OWNER_INSTANCE, 0, OWNER_INSTANCE_GONE, 1, true},
+    {"build_user", OWNER_USER, 1, OWNER_USER, 0, true},
+};
+
+static void note(struct sqlite_store *s, enum owner owner, int64_t id, int64_t bytes)
+{
+    const struct key key = {owner, id};
+    int64_t *sum = hashmap_find(&s->owed, &key, sizeof key);
+    if (sum) {
+        *sum += bytes;
+    } else if (!hashmap_put(&s->owed, &key, sizeof key, &bytes, sizeof bytes)) {
+        s->owed_lost = true;
+    }
+}
+
+typedef int column_reader(sqlite3 *db, int column, sqlite3_value **value);
+
+static int64_t row_bytes(sqlite3 *db, column_reader *column)
+{
+    int64_t bytes = SQLITE_ROW_BYTES;
+    for (int i = 0; i < sqlite3_preupdate_count(db); i++) {
+        sqlite3_value *v;
+        if (column(db, i, &v) == SQLITE_OK &&
+            (sqlite3_value_type(v) == SQLITE_BLOB || sqlite3_value_type(v) == SQLITE_TEXT)) {
+            bytes += sqlite3_value_bytes(v);
+        }
+    }
+    return bytes;
+}
+
+static int64_t row_integer(sqlite3 *db, column_reader *column, int i)
+{
+    sqlite3_value *v;
+    return column(db, i, &v) == SQLITE_OK ? sqlite3_value_int64(v) : 0;
+}
+
+static void see_row(void *context, sqlite3 *db, int op, const char *schema, const char *table, sqlite3_int64 before,
+                    sqlite3_int64 after)
+{
+    struct sqlite_store *s = context;
+    const struct counted *t = tables, *end = tables + sizeof tables / sizeof tables[0];
+    (void)schema;
+    (void)before;
+    (void)after;
+    while (t < end && strcmp(t->table, table) != 0) {
+        t++;
+    }
+    if (t == end) {
+        return;
+    }
+    column_reader *column = op == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
+    const int64_t id = row_integer(db, column, t->column);
+    if (t->counts) {
+        note(s, t->owner, id,
+             (op == SQLITE_DELETE ? 0 : row_bytes(db, sqlite3_preupdate_new)) -
+                 (op == SQLITE_INSERT ? 0 : row_bytes(db, sqlite3_preupdate_old)));
+    }
+    if (op == SQLITE_DELETE && t->gone != OWNER_USER) {
+        const struct key key = {t->gone, id};
+        sqlite3_value *uid; /* NULL: its rows were never counted */
+        if (sqlite3_preupdate_old(db, t->gone_user, &uid) == SQLITE_OK && sqlite3_value_type(uid) == SQLITE_INTEGER &&
+            !hashmap_find(&s->owed, &key, sizeof key)) {
+            note(s, t->gone, id, sqlite3_value_int64(uid));
+        }
+    }
+}
+
+void sqlite_users_watch(struct sqlite_store *s)
+{
+    sqlite3_preupdate_hook(s->db, see_row, s);
+}
+
+void sqlite_users_forget(struct sqlite_store *s)
+{
+    hashmap_clear(&s->owed);
+    s->owed_lost = false;
+}
+
+/* The user whose row this is. */
+static enum profd_status find_user(struct sqlite_store *s, const struct key *k, int64_t *uid, bool *found,
+                                   struct profd_error *e)
+{
+    const struct key gone = {k->owner == OWNER_SERIES ? OWNER_SERIES_GONE : OWNER_INSTANCE_GONE, k->id};
+    const int64_t *known = k->owner == OWNER_USER ? &k->id : hashmap_find(&s->owed, &gone, sizeof gone);
+    *found = known != NULL;
+    if (known) {
+        *uid = *known;
+        return PROFD_OK;
+    }
+    return sqlite_find(s, k->owner == OWNER_SERIES ? SQL_SERIES_UID : SQL_INSTANCE_UID, VALUES(INTEGER(k->id)), uid,
+                       found, e);
+}
+
+enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t bytes, struct profd_error *e)
+{
+    return bytes == 0 ? PROFD_OK : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
+}
+
+enum profd_status sqlite_users_counted(struct sqlite_store *s, int64_t *before, struct profd_error *e)
+{
+    bool migrating = false;
+    *before = INT64_MAX;
+    return sqlite_find(s, SQL_MIGRATION_GET, VALUES(TEXT(SQLITE_USERS_STEP)), before, &migrating, e);
+}
+
+enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error *e)
+{
+    size_t position = 0;
+    const void *key;
+    int64_t counted = 0;
+    if (s->owed.count == 0 && !s->owed_lost) {
+        return PROFD_OK;
+    }
+    enum profd_status status = s->owed_lost ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to count what users store")
+                                            : sqlite_users_counted(s, &counted, e);
+    for (const int64_t *bytes; status == PROFD_OK && (bytes = hashmap_next(&s->owed, &position, &key));) {
+        struct key k; /* keys are unaligned */
+        int64_t uid = 0, sum;
+        bool found = false;
+        memcpy(&k, key, sizeof k);
+        memcpy(&sum, bytes, sizeof sum);
+        /* Rows of an older version are charged completely or not at all. */
+        if (k.owner >= OWNER_SERIES_GONE || counted == 0 || (k.owner == OWNER_SERIES && k.id >= counted)) {
+            continue;
+        }
+        status = find_user(s, &k, &uid, &found, e);
+        if (status == PROFD_OK && found) {
+            status = sqlite_user_add(s, uid, sum, e);
+        }
+    }
+    sqlite_users_forget(s);
+    return status;
+}
+
+enum profd_status sqlite_count_object(struct sqlite_store *s, int64_t object, int sign, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    int64_t uid = 0, bytes = 0, counted = 0;
+    enum profd_status status = sqlite_users_counted(s, &counted, e);
+    if (status != PROFD_OK || counted == 0) {
+        return status;
+    }
+    status = sqlite_start(s, SQL_OBJECT_ALONE, VALUES(INTEGER(object), INTEGER(SQLITE_ROW_BYTES)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (row) {
+        uid = sqlite3_column_int64(q, 0);
+        bytes = sqlite3_column_int64(q, 1);
+        sqlite_finish(q);
+    }
+    return status == PROFD_OK ? sqlite_user_add(s, uid, sign * bytes, e) : status;
+}
+
+enum profd_status sqlite_count_objects_of(struct sqlite_store *s, int64_t build, int sign, struct profd_error *e)
+{
+    int64_t object = 0;
+    bool found = true;
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && found) {
+        status = sqlite_find(s, SQL_OBJECT_NEXT, VALUES(INTEGER(build), INTEGER(object)), &object, &found, e);
+        if (status == PROFD_OK && found) {
+            status = sqlite_count_object(s, object, sign, e);
+        }
+    }
+    return status;
+}
+
+enum profd_status sqlite_get_use(struct store *base, uint32_t uid, uint64_t *bytes, uint64_t *total,
+                                 struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    int64_t own = 0, all = 0;
+    bool found;
+    enum profd_status status = sqlite_find(s, SQL_USER_GET, VALUES(INTEGER(uid)), &own, &found, e);
+    if (status == PROFD_OK) {
+        status = sqlite_find(s, SQL_USERS_TOTAL, NULL, 0, &all, &found, e);
+    }
+    if (status == PROFD_OK) {
+        *bytes = (uint64_t)own;
+        *total = (uint64_t)all;
+    }
+    return status;
+}
+
+/* What belongs to no series, all at once: its rows are few, and their sizes are read without their contents. */
+static enum profd_status count_others(struct sqlite_store *s, struct profd_error *e)
+{
+    static const enum sqlite_sql counts[] = {SQL_COUNT_SNAPSHOTS, SQL_COUNT_INSTANCES, SQL_COUNT_BUILD_USERS,
+                                             SQL_COUNT_OBJECTS};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; status == PROFD_OK && i < sizeof counts / sizeof counts[0]; i++) {
+        status = sqlite_run(s, counts[i], VALUES(INTEGER(SQLITE_ROW_BYTES)), e);
+    }
+    return status;
+}
+
+/* The cursor is the first series that is not counted; 0: nothing is. */
+enum profd_status sqlite_migrate_users(struct sqlite_store *s, struct sqlite_migrating *m, struct profd_error *e)
+{
+    enum profd_status status = m->cursor == 0 ? count_others(s, e) : PROFD_OK;
+    m->cursor = m->cursor == 0 ? 1 : m->cursor;
+    m->more = true;
+    while (status == PROFD_OK && m->more && (m->rows == 0 || !sqlite_budget_spent(&m->budget))) {
+        int64_t series = 0;
+        status = sqlite_find(s, SQL_SERIES_FROM, VALUES(INTEGER(m->cursor)), &series, &m->more, e);
+        if (status == PROFD_OK && m->more) {
+            status = sqlite_run(s, SQL_COUNT_SERIES, VALUES(INTEGER(SQLITE_ROW_BYTES), INTEGER(series)), e);
+            m->cursor = series + 1;
+            m->rows++;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,263 @@
+/* The lock file remembers which file was this daemon's database, and whether damage was met in it: page 1, which tells
+ * whose a database is, may be what is damaged. */
+#include "writer/database.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "admin/aside.h"
+#include "log/log.h"
+#include "writer/database_mark.h"
+#include "writer/state_dir.h"
+
+void database_mark_damaged(const char *state_dir, int lock_fd)
+{
+    char path[4096];
+
+    if (!state_dir_database_path(state_dir, path, sizeof path, NULL)) {
+        database_mark_write_damaged(lock_fd, path, false);
+    }
+}
+
+void database_note_end(const char *state_dir, int lock_fd, struct store *store)
+{
+    char path[4096];
+    struct store_sqlite_state last;
+    struct database_mark mark;
+
+    if (state_dir_database_path(state_dir, path, sizeof path, NULL) || store_sqlite_describe(store, &last, NULL)) {
+        return;
+    }
+    database_mark_read(lock_fd, path, &mark);
+    if (mark.damaged) { /* the next start must read the whole file */
+        database_mark_write_damaged(lock_fd, path, true);
+    } else {
+        database_mark_write_closed(lock_fd, path, &last);
+    }
+}
+
+static enum profd_status database_put_aside(const char *state_dir, const struct profd_error *why, struct profd_error *e)
+{
+    char name[ASIDE_NAME_SIZE];
+    const int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum profd_status status = dir < 0 ? profd_error_set(e, PROFD_CANT_CREATE, "cannot open %s", state_dir)
+                                       : aside_move(dir, ASIDE_DAMAGED, time(NULL), name, e);
+
+    if (dir >= 0) {
+        close(dir);
+    }
+    if (status) {
+        return profd_error_wrap(e, status, "the database is damaged (%s) and cannot be put aside", why->sentence);
+    }
+    log_write(LOG_LEVEL_ERROR, NULL, "the database is damaged: %s", why->sentence);
+    log_write(LOG_LEVEL_ERROR, NULL,
+              "it is kept as %s/%s, and uploads go into a new database; what was stored before is missing from every "
+              "report: restore a "
+              "backup, or recover the file, see profd(8)",
+              state_dir, name);
+    return PROFD_OK;
+}
+
+static void database_on_fault(void *context, const char *sentence)
+{
+    struct profd_error *first = context;
+
+    if (!*first->sentence) {
+        profd_error_set(first, PROFD_DAMAGED, "%s", sentence);
+    }
+}
+
+/* After damage was met the whole file is read, whatever its size. */
+static enum profd_status database_check_marked(struct store **store, struct profd_error *e)
+{
+    struct profd_error first = {""};
+    enum profd_status status = store_sqlite_check(*store, database_on_fault, &first, e);
+
+    if (!status && *first.sentence) {
+        status = profd_error_set(e, PROFD_DAMAGED, "%s", first.sentence);
+    }
+    if (status) {
+        store_close(*store);
+        *store = NULL;
+    }
+    return status;
+}
+
+static const char *database_bus_directory; /* the state directory, for database_on_bus */
+
+/* SQLite maps the index of the log. A thread that reads behind the end of a mapped file gets SIGBUS, in whatever it was
+ * doing: nothing can go on. What was committed is in the database and its log; SQLite makes the index anew. */
+static void database_on_bus(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info->si_code <= 0) { /* sent by kill(2) */
+        (void)raise(number);  /* SA_RESETHAND: it ends the process when this returns */
+        return;
+    }
+    log_write(LOG_LEVEL_ERROR, NULL,
+              "a file that profd has mapped was truncated, probably %s/profd.db-shm; profd ends. Nothing that was "
+              "acknowledged is lost; start profd again",
+              database_bus_directory);
+    _exit(profd_status_exit(PROFD_IO));
+}
+
+static void database_watch_bus(const char *state_dir)
+{
+    struct sigaction action = {.sa_sigaction = database_on_bus, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND};
+
+    database_bus_directory = state_dir;
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGBUS, &action, NULL);
+}
+
+/* Says for good that something is missing. log: the log is not the database's own. */
+static enum profd_status database_note_lost(const char *state_dir, const char *sentence, bool log,
+                                            struct profd_error *e)
+{
+    char name[ASIDE_NAME_SIZE];
+    const int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum profd_status status = dir < 0 ? profd_error_set(e, PROFD_CANT_CREATE, "cannot open %s", state_dir)
+                                       : aside_note(dir, sentence, log, time(NULL), name, e);
+
+    if (dir >= 0) {
+        close(dir);
+    }
+    log_write(LOG_LEVEL_ERROR, NULL, "%s; what was stored last may be missing from every report, see profd(8)",
+              sentence);
+    if (status && !log) { /* a full disk: the log has said it */
+        log_write(LOG_LEVEL_WARNING, NULL, "this cannot be noted in %s: %s", state_dir, e->sentence);
+        return PROFD_OK;
+    }
+    return status;
+}
+
+/* After a crash the log holds what was committed last. Is it still there? SQLite would read a database without it, and
+ * would copy any other log into it. *lost: it is not. */
+static enum profd_status database_judge_log(const char *state_dir, const char *path, const struct database_mark *mark,
+                                            bool *lost, struct profd_error *e)
+{
+    char log[4096 + 8], sentence[4096 + 256];
+    struct stat st;
+    const char *what = NULL;
+
+    *lost = false;
+    if (!mark->known || !mark->log_inode) {
+        return PROFD_OK;
+    }
+    (void)snprintf(log, sizeof log, "%s-wal", path);
+    if (stat(log, &st)) {
+        what = "is missing";
+        st.st_size = 0;
+    } else if (st.st_ino != mark->log_inode) {
+        what = "is another file";
+    } else if (!st.st_size) {
+        what = "is empty";
+    }
+    if (!what) {
+        return PROFD_OK;
+    }
+    *lost = true;
+    (void)snprintf(sentence, sizeof sentence,
+                   "profd could not close its database, and %s, which held what was committed last, %s", log, what);
+    return database_note_lost(state_dir, sentence, st.st_size > 0, e);
+}
+
+/* What is wrong with the files before SQLite may open them. DAMAGED: an empty file has the place of the database. */
+static enum profd_status database_judge_files(const char *state_dir, const char *path, const struct database_mark *mark,
+                                              bool *lost, struct profd_error *e)
+{
+    char name[ASIDE_NAME_SIZE];
+    const int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool moved = false;
+    struct stat st;
+    enum profd_status status = dir < 0 ? profd_error_set(e, PROFD_CANT_CREATE, "cannot open %s", state_dir) : PROFD_OK;
+
+    if (!status && mark->any) {
+        status = aside_finish(dir, mark->inode, &moved, name, e);
+    }
+    if (dir >= 0) {
+        close(dir);
+    }
+    if (moved) {
+        log_write(LOG_LEVEL_ERROR, NULL,
+                  "profd was killed while it renamed its database to %s/%s: its log is there, too", state_dir, name);
+    }
+    if (!status && mark->any && !stat(path, &st) && S_ISREG(st.st_mode) && !st.st_size) {
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is empty, and was a database", path);
+    }
+    return status ? status : database_judge_log(state_dir, path, mark, lost, e);
+}
+
+/* Is it the database that profd closed last, as it was then? If not, its ETags could be those of other contents. */
+static enum profd_status database_begin(const char *state_dir, const char *path, const struct database_mark *mark,
+                                        struct store *store, struct profd_error *e)
+{
+    const struct store_sqlite_state *last = &mark->last;
+    struct store_sqlite_state now;
+    char sentence[4096 + 256];
+    enum profd_status status = store_sqlite_describe(store, &now, e);
+    const bool related = !status && mark->known && mark->closed && now.salt == last->salt;
+    const bool same = related && now.number == last->number && !strcmp(now.text, last->text);
+
+    if (related && now.number < last->number) {
+        (void)snprintf(sentence, sizeof sentence,
+                       "\"%s\" is older than when profd closed it: a copy has its place, or its log was removed", path);
+        status = database_note_lost(state_dir, sentence, false, e);
+    }
+    if (!status) {
+        status = same ? store_sqlite_touch(store, e) : store_sqlite_renew(store, e);
+    }
+    if (status == PROFD_FULL || status == PROFD_BUSY) { /* queries and removing must be possible on a full disk */
+        log_write(LOG_LEVEL_WARNING, NULL, "%s", e->sentence);
+        status = PROFD_OK;
+    }
+    return status;
+}
+
+enum profd_status database_open(const char *state_dir, int lock_fd, struct store **out, struct profd_error *e)
+{
+    char path[4096];
+    struct store *store = NULL;
+    struct database_mark mark;
+    bool lost = false;
+    enum profd_status status = state_dir_database_path(state_dir, path, sizeof path, e);
+
+    if (status) {
+        return status;
+    }
+    database_mark_read(lock_fd, path, &mark);
+    database_watch_bus(state_dir);
+    status = database_judge_files(state_dir, path, &mark, &lost, e);
+    const bool empty = status == PROFD_DAMAGED;
+    if (!status) {
+        status = store_sqlite_open_writer(path, &store, e);
+    }
+    if (!status && (mark.damaged || lost)) {
+        status = database_check_marked(&store, e);
+    }
+    if (status == PROFD_DAMAGED && (mark.known || empty || store_sqlite_is_ours(path))) {
+        const struct profd_error why = *e;
+
+        status = database_put_aside(state_dir, &why, e);
+        if (!status) {
+            status = store_sqlite_open_writer(path, &store, e);
+        }
+    }
+    if (!status) {
+        status = database_begin(state_dir, path, &mark, store, e);
+    }
+    if (status) {
+        store_close(store);
+        return status;
+    }
+    database_mark_write_open(lock_fd, path);
+    *out = store;
+    return PROFD_OK;
+}

@@ -1,0 +1,20 @@
+/* Opens the database for writing. One that is damaged, and ours, is put aside for a new one (DECISIONS 31). */
+#ifndef PROFD_WRITER_DATABASE_H
+#define PROFD_WRITER_DATABASE_H
+
+#include <stdbool.h>
+
+#include "proto/status.h"
+#include "store/store.h"
+
+/* The state directory is locked by lock_fd, which remembers which file was this daemon's database, and whether damage
+ * was met in it: then the whole file is read first. As store_sqlite_open_writer otherwise. What was put aside is
+ * logged. */
+enum profd_status database_open(const char *state_dir, int lock_fd, struct store **out, struct profd_error *e);
+/* Nothing more is committed: notes what is stored, so that the next start can say if that is gone. Before store_close.
+ */
+void database_note_end(const char *state_dir, int lock_fd, struct store *store);
+/* Notes that damage was met in the database that is open. */
+void database_mark_damaged(const char *state_dir, int lock_fd);
+
+#endif

@@ -1,0 +1,47 @@
+/* Upkeep (admin/upkeep.h) in slices between batches of uploads. There is one job; it comes back to the loop after each
+ * slice, which decides when the next one is put. */
+#ifndef PROFD_WRITER_UPKEEP_JOB_H
+#define PROFD_WRITER_UPKEEP_JOB_H
+
+#include <stdint.h>
+
+#include "admin/upkeep.h"
+#include "proto/status.h"
+#include "store/store.h"
+
+struct loop;
+struct space;
+struct upkeep_job;
+struct writer;
+
+struct upkeep_job_config {
+    struct loop *loop;
+    struct writer *writer;
+    struct space *space; /* and its health */
+    struct health *health;
+    struct store_policy policy;
+    /* On the loop: a number that grows with the uploads stored. */
+    uint64_t (*get_uploads)(void *context);
+    void *context;
+};
+
+enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struct upkeep_job **out,
+                                   struct profd_error *e);
+/* After a delete: starts the next slice soon, to reclaim the space. */
+void upkeep_job_hurry(struct upkeep_job *u);
+/* An upload was refused for lack of space that retention could free: starts the next slice soon, whatever waits. */
+void upkeep_job_make_room(struct upkeep_job *u);
+/* Puts no further slice. */
+void upkeep_job_stop(struct upkeep_job *u);
+/* After the writer. Accepts NULL. */
+void upkeep_job_free(struct upkeep_job *u);
+
+/* What it has done since the start, as of the latest slice. */
+struct upkeep_counts {
+    double seconds[UPKEEP_TASKS]; /* of the writer's thread */
+    uint64_t rolled_up;           /* uploads */
+    uint64_t backlog_bytes;       /* single uploads beyond the policy */
+};
+void upkeep_job_get_counts(const struct upkeep_job *u, struct upkeep_counts *out);
+
+#endif

@@ -1,0 +1,225 @@
+#include "writer/verifier.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/container.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "store/store.h"
+
+#define FIRST_MS 30000
+#define FAILED_MS 60000
+#define QUEUE 64u
+#define NICE 19
+#define KEPT_A_ROUND 100u /* sentences in the log; the others are counted */
+
+struct verifier {
+    struct verification round; /* the one that goes on by itself */
+    struct loop_timer *timer;
+    struct store *store;
+    struct work *work;
+    bool running, stopped;
+    uint64_t round_began; /* ms of loop_now; 0: none has begun */
+    struct verifier_counts counts;
+};
+
+/* The round that goes on by itself is the verifier's own. */
+static struct verifier *verifier_of(struct verification *round)
+{
+    return container_of(round, struct verifier, round);
+}
+
+static struct verification *verifier_round_of(struct work_item *item)
+{
+    return container_of(item, struct verification, item);
+}
+
+static void verifier_run(void *context, struct work_item *const *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct verification *round = verifier_round_of(items[i]);
+
+        round->status = verify_step(&round->verify, context, &round->error);
+    }
+}
+
+static void verifier_finished(void *context, struct work_item *item)
+{
+    struct verification *round = verifier_round_of(item);
+
+    (void)context;
+    round->done(round);
+}
+
+static void verifier_dropped(void *context, struct work_item *item)
+{
+    struct verification *round = verifier_round_of(item);
+
+    (void)context;
+    round->drop(round);
+}
+
+bool verifier_put(struct verifier *v, struct verification *round)
+{
+    return !v->stopped && work_put(v->work, &round->item);
+}
+
+void verifier_note(struct verifier *v, struct verification *round)
+{
+    const struct buffer *sentences = &round->verify.sentences;
+
+    while (round->logged < sentences->size) {
+        const char *line = (const char *)sentences->data + round->logged;
+        const char *end = memchr(line, '\n', sentences->size - round->logged);
+        const size_t n = end ? (size_t)(end - line) : sentences->size - round->logged;
+
+        log_write(LOG_LEVEL_ERROR, "verification", "what is stored does not add up: %.*s", (int)n, line);
+        round->logged += n + 1;
+    }
+    v->counts.mismatches += round->verify.mismatches - round->counted;
+    round->counted = round->verify.mismatches;
+}
+
+static void verifier_step(void *context)
+{
+    struct verifier *v = context;
+
+    if (v->running || v->stopped) {
+        return;
+    }
+    if (!v->round_began) {
+        verify_done(&v->round.verify);
+        verify_init(&v->round.verify, KEPT_A_ROUND);
+        v->round_began = loop_now();
+        v->round.logged = 0;
+        v->round.counted = 0;
+    }
+    v->running = verifier_put(v, &v->round);
+    if (!v->running) {
+        loop_timer_set(v->timer, FAILED_MS);
+    }
+}
+
+static void verifier_end_round(struct verifier *v)
+{
+    const struct verify *round = &v->round.verify;
+
+    v->counts.rounds++;
+    v->counts.ended = (double)loop_clock() / 1e9;
+    v->counts.uploads = round->uploads;
+    v->counts.round_mismatches = round->mismatches;
+    v->round_began = 0;
+    log_write(round->mismatches ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "verification",
+              "%llu uploads verified, %llu mismatches", (unsigned long long)round->uploads,
+              (unsigned long long)round->mismatches);
+}
+
+static void verifier_step_done(struct verification *round)
+{
+    struct verifier *v = verifier_of(round);
+    const uint64_t began = v->round_began;
+    uint64_t pause;
+
+    v->running = false;
+    verifier_note(v, round);
+    if (round->status) {
+        v->counts.mismatches += round->status == PROFD_DAMAGED;
+        log_write(LOG_LEVEL_ERROR, "verification", "verification: %s", round->error.sentence);
+        v->round_began = 0;
+        loop_timer_set(v->timer, FAILED_MS);
+        return;
+    }
+    pause = verify_pause(&round->verify, loop_now() - began);
+    if (round->verify.cursor.done) {
+        verifier_end_round(v);
+        /* The rest of the day; a small store is still checked every minute or so. */
+        pause = FAILED_MS;
+    }
+    loop_timer_set(v->timer, pause);
+}
+
+static void verifier_step_dropped(struct verification *round)
+{
+    verifier_of(round)->running = false;
+}
+
+static enum profd_status verifier_open(struct verifier *v, struct loop *loop, const char *path, struct profd_error *e)
+{
+    void *contexts[1];
+    const struct work_config config = {.name = "profd-verify",
+                                       .threads = 1,
+                                       .contexts = contexts,
+                                       .queue_max = QUEUE,
+                                       .queue_max_uid = QUEUE / 2,
+                                       .batch_max = 1,
+                                       .nice = NICE,
+                                       .run = verifier_run,
+                                       .done = verifier_finished,
+                                       .done_context = v};
+    enum profd_status status = store_sqlite_open_reader(path, &v->store, e);
+
+    contexts[0] = v->store;
+    return status ? status : work_new(loop, &config, &v->work, e);
+}
+
+enum profd_status verifier_start(struct loop *loop, const char *path, struct verifier **out, struct profd_error *e)
+{
+    struct verifier *v = calloc(1, sizeof *v);
+    enum profd_status status;
+
+    if (v) {
+        v->timer = loop_timer_new(loop, verifier_step, v);
+    }
+    if (!v || !v->timer) {
+        free(v);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for verification");
+    }
+    v->round = (struct verification){.done = verifier_step_done, .drop = verifier_step_dropped};
+    v->round.item.uid = UINT32_MAX; /* not charged to any user's part of the queue */
+    verify_init(&v->round.verify, KEPT_A_ROUND);
+    status = verifier_open(v, loop, path, e);
+    if (status) {
+        verifier_free(v);
+        return status;
+    }
+    loop_timer_set(v->timer, FIRST_MS);
+    *out = v;
+    return PROFD_OK;
+}
+
+bool verifier_is_idle(const struct verifier *v)
+{
+    return !work_pending(v->work);
+}
+
+bool verifier_is_stopped(const struct verifier *v)
+{
+    return v->stopped;
+}
+
+void verifier_stop(struct verifier *v)
+{
+    v->stopped = true;
+    work_drop(v->work, verifier_dropped, NULL);
+}
+
+void verifier_free(struct verifier *v)
+{
+    if (!v) {
+        return;
+    }
+    if (v->work) {
+        verifier_stop(v);
+    }
+    work_free(v->work);
+    store_close(v->store);
+    verify_done(&v->round.verify);
+    loop_timer_free(v->timer);
+    free(v);
+}
+
+void verifier_get_counts(const struct verifier *v, struct verifier_counts *out)
+{
+    *out = v->counts;
+}

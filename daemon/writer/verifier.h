@@ -1,0 +1,52 @@
+/* Verification (admin/verify.h) on a thread that yields to all others: everything stored is verified again and again, a
+ * round a day, and at once when an operator asks. */
+#ifndef PROFD_WRITER_VERIFIER_H
+#define PROFD_WRITER_VERIFIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/verify.h"
+#include "net/work.h"
+#include "proto/status.h"
+
+struct loop;
+struct verifier;
+
+/* A round, or a step of one, as a job of the verifying thread. */
+struct verification {
+    struct work_item item; /* first; the owner sets uid */
+    struct verify verify;
+    enum profd_status status; /* of the step */
+    struct profd_error error;
+    void (*done)(struct verification *v); /* on the loop, after each step */
+    void (*drop)(struct verification *v); /* instead, when it will not be run */
+
+    /* the verifier's */
+    size_t logged;    /* bytes of sentences that were logged */
+    uint64_t counted; /* mismatches that were counted */
+};
+
+/* path: of the database, which the writer has open. */
+enum profd_status verifier_start(struct loop *loop, const char *path, struct verifier **out, struct profd_error *e);
+/* Puts the next step of a round; false when too many wait, or after verifier_stop. */
+bool verifier_put(struct verifier *v, struct verification *round);
+/* In done: counts and logs what the step has found. */
+void verifier_note(struct verifier *v, struct verification *round);
+bool verifier_is_idle(const struct verifier *v);
+bool verifier_is_stopped(const struct verifier *v);
+/* Drops what waits and takes no more. */
+void verifier_stop(struct verifier *v);
+/* Joins the thread. Accepts NULL. */
+void verifier_free(struct verifier *v);
+
+/* Since the start; ended, uploads and round_mismatches are of the latest whole round. */
+struct verifier_counts {
+    uint64_t mismatches, rounds;
+    double ended; /* seconds since the epoch; 0: no round is whole yet */
+    uint64_t uploads, round_mismatches;
+};
+void verifier_get_counts(const struct verifier *v, struct verifier_counts *out);
+
+#endif

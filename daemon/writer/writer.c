@@ -1,0 +1,186 @@
+#include "writer/writer.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/container.h"
+#include "writer/health.h"
+#include "writer/space.h"
+
+#define QUEUE 32768u
+#define QUEUE_UID 24576u
+#define BATCH 2048u
+#define BATCH_BYTES (64u << 20) /* unpacked: what one user sends must not keep the others waiting for seconds */
+
+struct writer {
+    struct writer_config config;
+    struct work *work;
+    atomic_uint_fast64_t generation, objects_generation;
+};
+
+static struct writer_job *writer_job_of(struct work_item *item)
+{
+    return container_of(item, struct writer_job, item);
+}
+
+static void writer_prepare(void *context, struct work_item *const *items, size_t n)
+{
+    (void)context;
+    for (size_t i = 0; i < n; i++) {
+        struct writer_job *job = writer_job_of(items[i]);
+
+        if (job->type->prepare) {
+            job->type->prepare(job);
+        }
+    }
+}
+
+/* Runs the jobs of one type. */
+static void writer_run_type(struct writer *w, const struct writer_job_type *type, const struct profd_error *full,
+                            struct work_item *const *items, size_t n)
+{
+    struct writer_job *jobs[BATCH];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (writer_job_of(items[i])->type == type) {
+            jobs[count++] = writer_job_of(items[i]);
+        }
+    }
+    type->run(w->config.store, full, jobs, count);
+    if (type->changes_objects) {
+        atomic_fetch_add(&w->objects_generation, 1); /* what comes from now on is checked against what is stored now */
+    }
+}
+
+static bool writer_is_first_of_type(struct work_item *const *items, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (writer_job_of(items[k])->type == writer_job_of(items[i])->type) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void writer_run(void *context, struct work_item *const *items, size_t n)
+{
+    struct writer *w = context;
+    struct profd_error e;
+    const bool full = w->config.space && space_admit(w->config.space, w->config.store, &e);
+
+    atomic_fetch_add(&w->generation, 1);
+    for (size_t i = 0; i < n; i++) {
+        /* Batches are of few types: the search ends at once for all but the first of each. */
+        if (writer_is_first_of_type(items, i)) {
+            writer_run_type(w, writer_job_of(items[i])->type, full ? &e : NULL, items, n);
+        }
+    }
+    health_publish(w->config.health, store_get_health(w->config.store));
+    /* Before any job is done: a query behind an acknowledgement sees what was acknowledged. */
+    atomic_fetch_add(&w->generation, 1);
+}
+
+static bool writer_keeps_full(const struct writer *w)
+{
+    uint64_t bytes;
+
+    return w->config.space && space_get_reserve(w->config.space, &bytes) == RESERVE_GIVEN_UP;
+}
+
+static void writer_done(void *context, struct work_item *item)
+{
+    struct writer_job *job = writer_job_of(item);
+    struct writer *w = context;
+    /* The health first, so that the job's owner begins nothing new; its consequences after the answer. */
+    const enum health_change change = health_update(w->config.health, writer_keeps_full(w));
+
+    job->type->done(job);
+    if (change != HEALTH_SAME) {
+        w->config.failed(w->config.context, change == HEALTH_DAMAGED);
+    }
+}
+
+static void writer_drop(void *context, struct work_item *item)
+{
+    struct writer_job *job = writer_job_of(item);
+
+    (void)context;
+    job->type->drop(job);
+}
+
+enum profd_status writer_new(const struct writer_config *config, struct writer **out, struct profd_error *e)
+{
+    struct writer *w = calloc(1, sizeof *w);
+    void *contexts[1] = {w};
+    const struct work_config work = {
+        .name = "profd-writer",
+        .threads = 1,
+        .contexts = contexts,
+        .queue_max = QUEUE,
+        .queue_max_uid = QUEUE_UID,
+        .batch_max = BATCH,
+        .batch_weight = BATCH_BYTES,
+        .prepare = writer_prepare,
+        .prepare_context = w,
+        .run = writer_run,
+        .done = writer_done,
+        .done_context = w,
+    };
+    enum profd_status status;
+
+    if (!w) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the writer");
+    }
+    w->config = *config;
+    status = work_new(config->loop, &work, &w->work, e);
+    if (status) {
+        free(w);
+        return status;
+    }
+    *out = w;
+    return PROFD_OK;
+}
+
+void writer_free(struct writer *w)
+{
+    if (w) {
+        work_free(w->work);
+    }
+    free(w);
+}
+
+void writer_drop_waiting(struct writer *w)
+{
+    work_drop(w->work, writer_drop, w);
+}
+
+bool writer_put(struct writer *w, struct writer_job *job)
+{
+    return work_put(w->work, &job->item);
+}
+
+size_t writer_pending(const struct writer *w)
+{
+    return work_pending(w->work);
+}
+
+enum profd_status writer_check(const struct writer *w, struct profd_error *e)
+{
+    return health_check(w->config.health, e);
+}
+
+uint64_t writer_batches(struct writer *w)
+{
+    return work_batches(w->work);
+}
+
+uint64_t writer_generation(const struct writer *w)
+{
+    return atomic_load(&w->generation);
+}
+
+uint64_t writer_objects_generation(const struct writer *w)
+{
+    return atomic_load(&w->objects_generation);
+}

@@ -1,0 +1,20 @@
+/* The formats of a report: what the daemon renders, and what profctl offers. Pure. */
+#ifndef PROFD_PROTO_REPORT_FORMAT_H
+#define PROFD_PROTO_REPORT_FORMAT_H
+
+/* X(name, content type, wants_report, lists_rows, functions), in the order of lists of them. The three last are fields
+ * of struct render_format. A further format is a line here and a file render/NAME.c with the function NAME_render. */
+#define REPORT_FORMATS(X)                                                                                              \
+    X(json, "application/json", true, true, 0)                                                                         \
+    X(text, "text/plain; charset=utf-8", true, true, 0)                                                                \
+    X(gprof, "text/plain; charset=utf-8", false, false, 0)                                                             \
+    X(pprof, "application/vnd.google.protobuf", true, false, 0)                                                        \
+    X(callgrind, "text/plain; charset=utf-8", true, false, 0)                                                          \
+    X(folded, "text/plain; charset=utf-8", true, false, 0)                                                             \
+    X(speedscope, "application/json", true, false, 0)                                                                  \
+    X(dot, "text/vnd.graphviz; charset=utf-8", true, false, 80)                                                        \
+    X(csv, "text/csv; charset=utf-8; header=present", true, false, 0)                                                  \
+    X(flamegraph, "application/json", true, false, 0)                                                                  \
+    X(nodegraph, "application/json", true, false, 200)
+
+#endif

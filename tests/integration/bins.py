@@ -1,0 +1,37 @@
+#!/usr/bin/python3
+"""Self times of a gmon.out beside exact addresses of the same ticks (tests/oracle/bins.py; `make bins` prints the
+table)."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
+import bins  # noqa: E402
+from harness import Daemon, Tap  # noqa: E402
+
+TICKS = 200
+
+with Tap() as tap, Daemon() as daemon:
+    programs = bins.programs(daemon.folder)
+    results = {name: bins.measure(daemon, daemon.folder, name, *programs[name], TICKS)
+               for name in ("fib -O0", "calc -O2")}
+    for name, r in results.items():
+        error = bins.distance(r.ours, r.exact)
+        tap.point(r.ticks > 0 and abs(sum(r.ours.values()) - r.ticks) < 1e-6,
+                  f"{name}: every one of {r.ticks} ticks is some function's", r)
+        # A tick of a shared bin that goes to the wrong function is missing there and too many here.
+        tap.point(error <= 2 * r.shared + 1e-6, f"{name}: only ticks of shared bins can be wrong: error {error:.1f}, "
+                                                f"in shared bins {r.shared}", r)
+    r = results["fib -O0"]
+    tap.point(r.ours["frame_dummy"] == 0, "fib: a symbol of size 0 gets no tick of the function behind it", r)
+    tap.point(r.ours["fib"] >= r.exact["fib"] - r.shared, f"fib has {r.ours['fib']:.1f} ticks, {r.exact['fib']:.0f} by "
+              f"exact addresses", r)
+    tap.point(bins.distance(results["calc -O2"].ours, results["calc -O2"].exact) < 1e-6,
+              "calc: no bin is shared where functions begin at multiples of 16, and no tick is wrong",
+              results["calc -O2"])
+    # Another run, counted by glibc itself: its share may differ by chance, by ten percent of the ticks at most.
+    exe, runs = programs["fib -O0"]
+    own = bins.native(daemon, daemon.folder, exe, runs[0][0], TICKS // 3)
+    total, exact = sum(own.values()), r.exact["fib"] / sum(r.exact.values())
+    tap.point(own["fib"] >= (exact - 0.1) * total and own["frame_dummy"] == 0,
+              f"fib by glibc's gmon.out: {own['fib']:.1f} of {total:.0f} ticks, {100 * exact:.0f} % by exact "
+              f"addresses", own)

@@ -1,0 +1,280 @@
+"""Where calls of a process could be missing, or stand twice, under "exact": children without a daemon, setuid, exec."""
+import os
+import signal
+import sys
+
+from harness import NOBODY, ROOT, Daemon, Other, Tap
+from memory import Attached, Memory
+from restart import Program, begin, said
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
+from bed import Bed  # noqa: E402
+from attach import processes, sync, total, wait_for  # noqa: E402
+
+SOON = 45  # seconds; below the minute after which every process of the run before is looked at
+
+
+def bench():
+    return Daemon("--harvest-interval", "1s", "--log-level", "info"), Bed(harvester=False)
+
+
+def whole(d, p):
+    return wait_for(lambda: said(d, p.exe) == (p.made, [], False))
+
+
+def back(d, p):
+    """The process has attached again, by itself if it was not found."""
+    return wait_for(
+        lambda: p.tell("spin 20") or [r for r in processes(d) if r["pid"] == p.pid and r["state"] == "counting"]
+    )
+
+
+def children_away(tap):
+    """Children that are born and die while no daemon runs: the parent says so."""
+    for line, gone, exact in (
+        ("fork 100", 1, False),
+        ("twice 100", 1, False),
+        ("raw 100", 1, False),
+        ("vfork 100", 0, True),
+        ("fork 0", 0, True),
+        ("child", 0, True),
+    ):
+        d, bed = bench()
+        with d, bed:
+            p = begin(d, bed)
+            try:
+                d.stop(signal.SIGKILL)
+                p.tell(line)
+                p.made += 100 if line.startswith("vfork") else 0
+                d.start()
+                if exact:
+                    tap.point(
+                        whole(d, p),
+                        f"{line} while no daemon runs: nothing is missing",
+                        (p.made, said(d, p.exe), d.logged()),
+                    )
+                    continue
+                back(d, p)
+                p.call(1)
+                sync(d)
+                wait_for(lambda: (said(d, p.exe)[0] or 0) >= p.made)
+                now = said(d, p.exe)
+                tap.point(
+                    now[1] != [] and (now[0] == p.made),
+                    f"{line} while no daemon runs: the parent's report is not exact",
+                    (p.made, now, d.logged()),
+                )
+                report = d.json("report", p.exe, "--json")["provenance"]
+                tap.point(report["not_read"] == gone, f"{line}: so many processes are not read: {gone}", report)
+                p.process.stdin.close()
+                p.process.wait()
+                tap.point(
+                    sync(d) == "ACK" and said(d, p.exe)[1] != [],
+                    f"{line}: nor when the parent has ended",
+                    said(d, p.exe),
+                )
+                d.stop()
+                d.start()
+                tap.point(said(d, p.exe)[1] != [], f"{line}: nor when profd is started again", said(d, p.exe))
+                tap.point(d.ctl("verify", timeout=60).returncode == 0, f"{line}: what is stored adds up")
+            finally:
+                p.end()
+
+
+def children_seen(tap):
+    """Children that attach, before or after their parent, take nothing from it."""
+    d, bed = bench()
+    with d, bed:
+        p = begin(d, bed)
+        try:
+            for n in range(20):
+                p.tell("fork 10")
+                p.made += 10
+            p.tell("twice 10")
+            p.tell("child")
+            p.made += 10
+            tap.point(
+                sync(d) == "ACK" and whole(d, p),
+                "20 children, a grandchild and one that ran another program: exact",
+                (p.made, said(d, p.exe)),
+            )
+            d.stop(signal.SIGKILL)
+            p.tell("keep 30")
+            p.made += 30
+            d.start()
+            tap.point(
+                whole(d, p),
+                "a child that was born while no daemon ran has attached since: exact",
+                (p.made, said(d, p.exe), processes(d), d.logged()),
+            )
+            p.tell("reap")
+            tap.point(
+                sync(d) == "ACK" and said(d, p.exe) == (p.made, [], False),
+                "and when it has ended",
+                (p.made, said(d, p.exe)),
+            )
+            for how in (signal.SIGKILL, signal.SIGTERM):
+                d.stop(how)
+                d.start()
+                tap.point(whole(d, p), f"and after {how.name} of profd", (p.made, said(d, p.exe)))
+            tap.point(d.ctl("verify", timeout=60).returncode == 0, "what is stored adds up")
+        finally:
+            p.end()
+
+
+def another_user(tap):
+    """A process that changes its user goes on where it was."""
+    if os.geteuid() != 0:
+        tap.skip("a process that changes its user", "wants root")
+        return
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        d, bed = bench()
+        with d, bed:
+            os.chmod(bed.folder, 0o755)
+            p = begin(d, bed)
+            try:
+                p.tell(f"setuid {NOBODY}")
+                p.call(1000)
+                d.stop(how)
+                p.call(1000)
+                d.start()
+                taken = next(r for r in [*processes(d), {"instance": None}])["instance"]
+                tap.point(
+                    taken is None,
+                    f"{how.name}: a process that is another user's by now is not looked into",
+                    processes(d),
+                )
+                tap.point(
+                    back(d, p) and whole(d, p),
+                    f"{how.name}: it attaches as its new user: every call once, and exact",
+                    (p.made, said(d, p.exe), d.logged()),
+                )
+                rows = [r for r in processes(d) if r["pid"] == p.pid]
+                tap.point(
+                    len(rows) == 1 and rows[0]["uid"] == 0,
+                    f"{how.name}: it is one process, of the user as whom it began",
+                    rows,
+                )
+                p.call(5)
+                p.tell("kill")
+                p.process.wait()
+                tap.point(sync(d) == "ACK" and whole(d, p), f"{how.name}: its end is seen", (p.made, said(d, p.exe)))
+                tap.point(d.ctl("verify", timeout=60).returncode == 0, f"{how.name}: what is stored adds up")
+            finally:
+                p.end()
+
+
+def taken_over(tap):
+    """Nobody goes on with another user's counts by its instance alone."""
+    if os.geteuid() != 0:
+        tap.skip("an instance that another user names", "wants root")
+        return
+    d, bed = bench()
+    with d, bed:
+        os.chmod(bed.folder, 0o755)
+        p = begin(d, bed)
+        try:
+            p.tell("close")
+            instance = bytes.fromhex(processes(d)[0]["instance"])
+            d.stop(signal.SIGKILL)
+            d.start()
+
+            def thief(say):
+                m = Memory(instance=instance, name="/bin/thief")
+                m.call(7)
+                a = Attached(d.socket, m)
+                say(a.answer[0])
+
+            other = Other(thief)
+            answer = other.line()
+            wait_for(lambda: total(d, "/bin/thief") == 7)
+            rows = [r for r in processes(d) if r["name"] == "/bin/thief"]
+            tap.point(
+                answer == "ACK"
+                and len(rows) == 1
+                and rows[0]["uid"] == NOBODY
+                and said(d, p.exe) == (1000, ["not-read"], True),
+                "another process with the same instance is counted for its own user; the first one is still not read",
+                (answer, rows, said(d, p.exe)),
+            )
+            other.end()
+        finally:
+            p.end()
+
+
+def ends(tap):
+    """A process that was not found again, and ends or runs another program: that is said as soon as it can be known."""
+    for line, name in (("kill", "it is killed"), ("again", "it runs itself again")):
+        d, bed = bench()
+        with d, bed:
+            p = begin(d, bed)
+            try:
+                p.tell("close")
+                d.stop(signal.SIGKILL)
+                p.call(700)
+                d.start()
+                wait_for(lambda: "previous run finished" in d.logged())
+                tap.point(
+                    said(d, p.exe) == (1000, ["not-read"], True), f"{name}: before, it is not read", said(d, p.exe)
+                )
+                p.tell(line)
+                last = wait_for(lambda: (s := said(d, p.exe))[1] == ["end-not-seen"] and s, SOON)
+                tap.point(bool(last) and not last[2], f"{name}: the report says so at once", said(d, p.exe))
+            finally:
+                p.end()
+
+
+def away(tap):
+    """exec of a program that is not counted: the counts until then are whole, and what runs then is another program."""
+    d, bed = bench()
+    with d, bed:
+        p = begin(d, bed)
+        try:
+            p.call(500)
+            p.tell("away")
+            tap.point(
+                wait_for(lambda: not processes(d), SOON),
+                "a process that runs a program without the collector is no live process any more",
+                processes(d),
+            )
+            tap.point(
+                said(d, p.exe) == (p.made, [], False),
+                "what it counted until then is whole, and exact",
+                (p.made, said(d, p.exe)),
+            )
+            d.stop(signal.SIGKILL)
+            d.start()
+            tap.point(
+                p.process.poll() is None and said(d, p.exe) == (p.made, [], False),
+                "also for the next daemon, while it runs",
+                said(d, p.exe),
+            )
+        finally:
+            p.end()
+    d, bed = bench()
+    with d, bed:
+        p = begin(d, bed)
+        try:
+            d.stop(signal.SIGKILL)
+            p.call(500)
+            p.tell("away")
+            wait_for(lambda: os.readlink(f"/proc/{p.pid}/exe") != p.exe)
+            d.start()
+            tap.point(
+                wait_for(lambda: said(d, p.exe) == (1000, ["end-not-seen"], False), SOON),
+                "when no daemon saw it: end-not-seen",
+                said(d, p.exe),
+            )
+        finally:
+            p.end()
+
+
+def main():
+    with Tap() as tap:
+        for part in (children_away, children_seen, another_user, taken_over, ends, away):
+            if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
+                part(tap)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""How old a report of live processes is: as_of in JSON, the line Live in text, its age on a terminal. A tag of before
+is not confirmed once the process has ended, even without anything new."""
+import datetime
+import json
+import re
+import time
+
+from attach import sync, wait_for
+from harness import PROFCTL, Daemon, Tap
+from look import SGR, Terminal, terminal_env
+from restart import Bed, begin
+
+LINE = re.compile(r"^Live      as of (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ): 1 process was still counting$", re.M)
+SHOWN = re.compile(r"^Live      as of \S+Z \(\d+ (s|min) ago\): 1 process was still counting$", re.M)
+
+
+def moment(text):
+    return datetime.datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", text).replace("Z", "+00:00")).timestamp()
+
+
+def live(tap, d, p, began):
+    said = json.loads(d.ctl("report", p.exe, "--json").stdout)["provenance"]
+    tap.point(said["live"] == 1 and began - 1 <= moment(said["as_of"]) <= time.time() + 1,
+              "JSON: how many live, and as of when", (began, said))
+    text = d.ctl("report", p.exe).stdout
+    tap.point(bool(LINE.search(text)), "text: the time, which stays true in a file", text[:800])
+    shown = SGR.sub("", Terminal([PROFCTL, "report", p.exe, "--no-pager"], terminal_env(d)).text)
+    tap.point(bool(SHOWN.search(shown)), "on a terminal: how long ago that was", shown[:800])
+    done = d.ctl("report", p.exe, "--json", "--until", said["as_of"])
+    past = json.loads(done.stdout)["provenance"] if done.returncode == 0 else {"live": 0, "as_of": None}
+    tap.point((past["live"], past["as_of"]) == (0, None), "a time range that ends before the latest reading is not "
+              "live", past)
+
+
+def ended(tap, d, p):
+    build = next(r["build_id"] for r in d.json("builds", "--json")["rows"] if r["name"] == p.exe)
+    pages = [f"/api/v1/builds/{build}/report", "/api/v1/builds"]
+
+    def confirmed():
+        tags = [d.get(page)[1]["etag"] for page in pages]
+        return [d.get(page, If_None_Match=tag)[0] for page, tag in zip(pages, tags)] == [304, 304] and tags
+    tags = wait_for(confirmed)
+    p.tell("kill")
+    p.process.wait()
+    sync(d)
+    report, builds = (d.get(page, If_None_Match=tag) for page, tag in zip(pages, tags))
+    said = json.loads(report[2])["provenance"] if report[0] == 200 else report
+    tap.point(report[0] == 200 and (said["live"], said["as_of"], said["exact"]) == (0, None, True),
+              "it has ended: what was kept is not confirmed, and the report is not live", said)
+    tap.point(builds[0] == 200, "nor is the list of builds confirmed", builds)
+    text = d.ctl("report", p.exe).stdout
+    tap.point(not LINE.search(text), "the text has no such line", text[:800])
+
+
+with Tap() as tap, Daemon("--harvest-interval", "1s") as d, Bed(harvester=False) as bed:
+    began = time.time()
+    p = begin(d, bed)
+    try:
+        live(tap, d, p, began)
+        ended(tap, d, p)
+    finally:
+        p.end()

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Lint finds what it should: it must name every violation in a copy of the tree that breaks each rule. A check that
+finds nothing any more looks like a rule that is kept. Needs the objects of the build, as lint does."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+BUILD = os.path.abspath(os.environ.get("PROFD_BUILD", "build/plain"))
+done = 0
+
+
+def point(ok, name, got=""):
+    global done
+    done += 1
+    print(f"{'ok' if ok else 'not ok'} {done} - {name}")
+    if not ok:
+        print("".join(f"  # {line}\n" for line in str(got).splitlines()[:12]), end="")
+    return ok
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def change(path, old, new):
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    if old not in text:
+        point(False, f"{path} has {old!r}, which the test changes")
+    write(path, text.replace(old, new, 1))
+
+
+def build(path):
+    """The object of a source, where the build would have put it."""
+    target = f"build/{path[:-2]}.o"
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    subprocess.run(["cc", "-w", "-I.", "-Idaemon", "-Iclient", "-c", path, "-o", target], check=True)
+
+
+def copy(folder):
+    """The tree, its git, and links to the objects."""
+    os.chdir(ROOT)
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    for f in files:
+        if os.path.isfile(f) and "/corpus/" not in f:
+            os.makedirs(os.path.join(folder, os.path.dirname(f)), exist_ok=True)
+            shutil.copyfile(f, os.path.join(folder, f))
+    for at, _, names in os.walk(BUILD):
+        for name in names:
+            if name.endswith(".o"):
+                target = os.path.join(folder, "build", os.path.relpath(at, BUILD))
+                os.makedirs(target, exist_ok=True)
+                os.symlink(os.path.join(at, name), os.path.join(target, name))
+    os.chdir(folder)
+    subprocess.run(["git", "init", "-q", "."], check=True)
+
+
+def lint(*arguments):
+    return subprocess.run([sys.executable, "tests/lint/structure.py", "--root", ".", "--build", "build", *arguments],
+                          capture_output=True, text=True)
+
+
+def section(output, name):
+    """What lint printed below the point whose name has these words, with the point itself."""
+    found = re.search(rf"^(?:not )?ok \d+ - [^\n]*{re.escape(name)}[^\n]*(?:\n  # [^\n]*)*", output, re.M)
+    return found.group(0) if found else ""
+
+
+def expect(output, name, *finds):
+    text = section(output, name)
+    missing = [f for f in finds if f not in text]
+    title = "; ".join(f.strip() for f in finds)
+    point(text.startswith("not ok") and not missing, f"{name}: {title}", f"missing {missing}\n{text}")
+
+
+def violations():
+    """(name of the point, what it must say) of what is wrong in the tree afterwards."""
+    write("extra/file", "")
+    yield "the top level is closed", "extra"
+
+    guard = "#ifndef PROFD_ZZ_{0}\n#define PROFD_ZZ_{0}\n{1}\nint zz_{0}(void);\n#endif\n"
+    write("daemon/core/zz_a.h", guard.format("a", '#include "core/zz_b.h"'))
+    write("daemon/core/zz_b.h", guard.format("b", '#include "core/zz_a.h"'))
+    write("daemon/core/zz_a.c", '#include "core/zz_a.h"\n#include "net/loop.h"\nint store_close(void);\n'
+          "int zz_a(void)\n{\n    return zz_b() + store_close();\n}\nint zz_uncalled(void)\n{\n    return 1;\n}\n")
+    # A table of functions is a reference, too, as is one to static data.
+    write("daemon/core/zz_b.c", '#include "core/zz_b.h"\nstatic int (*const table[])(void) = {zz_a};\n'
+          "int zz_b(void)\n{\n    return table[0]();\n}\n")
+    build("daemon/core/zz_a.c")
+    build("daemon/core/zz_b.c")
+    yield "includes follow", "daemon/core/zz_a.c: may not include net/loop.h"
+    yield "calls: no circles", "daemon/core/zz_a daemon/core/zz_b"
+    yield "includes: no circles", "daemon/core/zz_a daemon/core/zz_b"
+    yield "directories: no circles", "daemon/core"
+    yield "has a caller outside of tests", "daemon/core/zz_a.c: zz_uncalled"
+
+    # Characters count, not bytes: the first line of each is as long as it may be.
+    for f, mark in (("daemon/core/zz_wide.h", "//"), ("tests/collect/zz_wide.py", "#"), ("tests/demo/zz_wide.sh", "#")):
+        write(f, f"{mark}{'ä' * (120 - len(mark))}\n{mark}{'ä' * (121 - len(mark))}\n")
+        yield "columns", f"{f}:2: 121 columns"
+    yield "headers have include guards", "daemon/core/zz_wide.h"
+
+    write("daemon/core/zz_long.h", "#ifndef PROFD_ZZ_LONG\n" + "/* */\n" * 599 + "#endif\n")
+    yield "files ≤", "daemon/core/zz_long.h: 601 lines"
+    body = [f"    x += {n};\n" for n in range(121)]
+    write("daemon/core/zz_function.c", f"int zz_long(int x)\n{{\n{''.join(body[:61])}}}\n"
+          f"int zz_fits(int x)\n{{\n{''.join(body[61:])}}}\n")
+    build("daemon/core/zz_function.c")
+    yield "functions ≤", "daemon/core/zz_function.c:2: 61 lines"
+
+    write("tests/programs/zz_braces.c", "int f(int n)\n{\n    do {\n        n--;\n    } while (n > 9);\n    if (n)\n"
+          "        return 1;\n    else\n        n = 2;\n    for (;;)\n        n++;\n    while (n)\n        ;\n}\n")
+    for line, word in ((6, "if"), (8, "else"), (10, "for"), (12, "while")):
+        yield "braces", f"tests/programs/zz_braces.c:{line}: {word}"
+    if shutil.which("clang-format"):
+        write("tests/programs/zz_format.c", "int  f( int n ){return n;}\n")
+        yield "clang-format", "tests/programs/zz_format.c:1"
+
+    lines = "".join(f"    x -= {n};\n" for n in range(6))
+    write("daemon/core/zz_one.c", f"int zz_one(int x)\n{{\n{lines}    return x;\n}}\n")
+    write("daemon/net/zz_two.c", f"int zz_two(int x)\n{{\n{lines.replace(' -= ', '  -=  ')}    return -x;\n}}\n")
+    build("daemon/core/zz_one.c")
+    build("daemon/net/zz_two.c")
+    yield "share", "daemon/core/zz_one.c:3 and daemon/net/zz_two.c:3 share 6 lines"
+
+    write("client/lib/utils.c", "#include <stdlib.h>\nint zz_number(const char *s)\n{\n    return atoi(s);\n}\n")
+    build("client/lib/utils.c")
+    yield "locale-bound", "client/lib/utils.c:4: atoi"
+    yield "no utils.c", "client/lib/utils.c"
+    write("tests/unit/zz_lost.c", "int zz;\n")
+    yield "tests mirror the tree", "tests/unit/zz_lost.c"
+    write("tests/integration/zz_silent.py", "import os\n")
+    yield "at its head", "tests/unit/zz_lost.c: begins without a comment"
+    yield "at its head", "tests/integration/zz_silent.py: begins without a docstring"
+    yield from manuals()
+    write("daemon/core/zz_prose.c",
+          "/* A room\n * whoever knocks enters. */\nconst char zz_bury[] = \"the corridor\";\n")
+    build("daemon/core/zz_prose.c")
+    for word in ("rooms?", "who(?:m|se)?ever", "knock", "corridors?", "bury|buried"):
+        yield "banned words", f"\n  # {word}"
+    yield "banned words", "daemon/core/zz_prose.c: zz_bury"
+
+
+def manuals():
+    name = "of the manual pages are the same"
+    change("daemon/profd.8", ".It Fl -raw-age", ".It Fl -raw-aged")
+    yield name, "profd(8): --raw-age has no entry"
+    yield name, "profd(8): the manual page has an entry for --raw-aged"
+    change("daemon/profd.conf.5", ".It Cm raw-bytes", ".It Cm raw-bits")
+    yield name, "profd.conf(5): raw-bytes has no entry"
+    yield name, "profd.conf(5): the manual page has an entry for raw-bits"
+    change("client/profctl/verb_top.c", '{"interval", \'i\'', '{"pace", \'i\'')
+    yield name, "profctl(1), top: --pace has no entry"
+    yield name, "profctl(1), top: the manual page has an entry for --interval"
+    change("client/gprof/gprof_options.c", '{"brief", no_argument', '{"briefest", no_argument')
+    yield name, "profctl(1), gprof: --briefest has no entry"
+    change("proto/report_format.h", 'X(folded', 'X(creased')
+    yield name, "profctl(1), report --format: creased has no entry"
+    change("client/lib/spool.c", '"PROFD_SPOOL"', '"PROFD_SPOOLS"')
+    yield name, "environment: PROFD_SPOOLS has no entry"
+    change("proto/profd-protocol.7", ".Sh NAME\n", ".Sh NAME\n.Zz\n")
+    if shutil.which("mandoc"):
+        yield "well-formed", "profd-protocol.7"
+
+
+def allowances():
+    """What is allowed and not needed fails as well; so does a source without an object."""
+    write("daemon/core/zz_none.c", "int zz_none;\n")
+    yield "has an object", "daemon/core/zz_none.c"
+    with open("tests/lint/circles", "a", encoding="utf-8") as f:
+        f.write("\ncircle of calls\n    daemon/core/arena\n    daemon/core/buffer\n")
+    yield "calls: no circles", "no longer in a circle of calls: daemon/core/arena daemon/core/buffer"
+    with open("tests/lint/words", "a", encoding="utf-8") as f:
+        f.write("prose  2  zznever  another word\n")
+    yield "banned words", "zznever: 2 allowed, 0 left"
+    with open("tests/lint/twice", "a", encoding="utf-8") as f:
+        f.write("9 daemon/core/arena.c daemon/core/buffer.c\n")
+    yield "share", "daemon/core/arena.c and daemon/core/buffer.c share 0 lines, not 9"
+    with open("tests/lint/uncalled", "a", encoding="utf-8") as f:
+        f.write("arena_new: no reason\nzz_gone:\n")
+    yield "has a caller outside of tests", "arena_new is not needed any more"
+    yield "has a caller outside of tests", "zz_gone without a reason"
+
+
+def main():
+    for case in (allowances, violations):
+        with tempfile.TemporaryDirectory() as folder:
+            copy(folder)
+            lint("--shrink")
+            expected = list(case())
+            found = lint()
+            point(found.returncode == 1, f"{case.__name__}: lint fails", found.stdout[-400:] + found.stderr)
+            for name, words in expected:
+                expect(found.stdout, name, words)
+            os.chdir(ROOT)
+    print(f"1..{done}")
+
+
+main()

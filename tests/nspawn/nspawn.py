@@ -1,0 +1,273 @@
+"""The packaged service in a booted systemd-nspawn container, with the whole sandbox of its unit.
+
+nspawn.py ROOT      ROOT is a directory with Debian 12 as tests/nspawn/root.sh makes it; it is copied, not changed
+
+Prints TAP, and behind it what the service wrote to the journal. Needs root. Not part of make check: `make nspawn` runs
+it."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "collect")]
+from bed import Bed  # noqa: E402
+from example_gmon import example  # noqa: E402
+from harness import BUILD, ROOT, Tap, programs, run  # noqa: E402
+
+LONG = 120
+UNITS = ("profd.socket", "profd-http.socket", "profd.service")
+
+
+def wait_for(condition, seconds=LONG):
+    deadline = time.monotonic() + seconds
+    while not (got := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return got
+
+
+class Container:
+    """A copy of the root directory with profd installed, booted."""
+
+    def __init__(self, root, folder):
+        self.root, self.folder, self.process = os.path.join(folder, "root"), folder, None
+        done = run("cp", "-a", root, self.root, timeout=600)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        open(os.path.join(self.root, "etc/machine-id"), "w").close()  # its first boot
+        done = run("make", "-s", "-C", ROOT, "install", f"B={BUILD}", f"DESTDIR={self.root}", "prefix=/usr",
+                   timeout=300)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        done = run("systemctl", f"--root={self.root}", "enable", *UNITS)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+
+    def boot(self):
+        log = open(os.path.join(self.folder, "console"), "wb")
+        self.process = subprocess.Popen(["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
+                                         f"--directory={self.root}",
+                                         "--console=pipe", "--private-network"], stdin=subprocess.DEVNULL, stdout=log,
+                                         stderr=log,
+                                        env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
+        self.leader = wait_for(lambda: run("pgrep", "-P", self.process.pid).stdout.split())[0]
+        return wait_for(lambda: self.do("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+
+    def do(self, *command, timeout=LONG, **env):
+        """A command of root's in the container."""
+        clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/root", **env}
+        return run("nsenter", "-t", self.leader, "-a", *command, env=clean, timeout=timeout)
+
+    def as_user(self, user, *command):
+        """A command of another user's, as a transient unit, to its end."""
+        return self.do("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "-p", f"User={user}", "-E",
+                       "LC_ALL=C", *command)
+
+    def show(self, name, unit="profd.service"):
+        return self.do("systemctl", "show", "-P", name, unit).stdout.strip()
+
+    def daemon(self):
+        """The number of the daemon's process here, outside."""
+        inside = self.show("MainPID")
+        for pid in run("pgrep", "-x", "profd").stdout.split():
+            try:
+                numbers = next(line for line in open(f"/proc/{pid}/status") if line.startswith("NSpid:")).split()
+            except (OSError, StopIteration):
+                continue
+            if len(numbers) > 2 and numbers[-1] == inside:
+                return int(pid)
+        return 0
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.do("systemctl", "poweroff")
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.terminate()
+                self.process.wait(60)
+
+
+def first_boot(tap, c):
+    tap.point(c.boot(), "the container boots", open(os.path.join(c.folder, "console"), errors="replace").read()[-2000:])
+    failed = c.do("systemctl", "--failed", "--plain", "--no-legend").stdout
+    tap.point("profd" not in failed, "no unit of profd has failed",
+              failed + c.do("journalctl", "-b", "--no-pager", "-u", "profd*").stdout[-2000:])
+    active = {u: c.show("ActiveState", u) for u in UNITS}
+    tap.point(set(active.values()) == {"active"}, "service and sockets are active", active)
+    found = c.do("stat", "-c", "%n %a %U %G", "/run/profd", "/run/profd/profd.sock", "/run/profd/http.sock",
+                 "/var/lib/profd", "/var/spool/profd").stdout.split("\n")
+    wanted = ["/run/profd 755 root root", "/run/profd/profd.sock 666 root root",
+              "/run/profd/http.sock 660 root profd-read",
+              "/var/lib/profd 750 profd profd", "/var/spool/profd 700 root root", ""]
+    tap.point(found == wanted, "directories and sockets have the right mode and owner", found)
+    status = {line.split(":")[0]: line.split()[1:] for line in open(f"/proc/{c.daemon()}/status") if ":" in line}
+    tap.point(status["NoNewPrivs"] == ["1"] and status["CapEff"] == ["0" * 16] and status["Seccomp"] == ["2"],
+              "the daemon has no capability, gets none, and its system calls are filtered",
+              {k: status[k] for k in ("NoNewPrivs", "CapEff", "Seccomp", "Uid")})
+    security = c.do("systemd-analyze", "security", "--no-pager", "--threshold=6", "profd.service")
+    tap.point(security.returncode == 0, f"systemd-analyze security: "
+                                        f"{(security.stdout.strip().splitlines() or ['?'])[-1]}",
+                                        security.stdout[-1500:])
+
+
+def uploads(tap, c):
+    done = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
+    tap.point(done.returncode == 0, "an ordinary user uploads", done.stdout + done.stderr)
+    report = c.as_user("nobody", "profctl", "report", "/opt/test/cycle", "--json")
+    names = {f["name"] for f in json.loads(report.stdout)["functions"]} if report.returncode == 0 else report
+    tap.point("main" in names, "the report has names: the ELF worker runs in its own sandbox inside the unit's", names)
+    lines = c.as_user("nobody", "profctl", "report", "/opt/test/cycle", "--format=callgrind")
+    tap.point(lines.returncode == 0 and len(lines.stdout) > 100, "a report as callgrind reads it", lines.stderr)
+    reader = ("import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/profd/http.sock'); "
+              "s.sendall(b'GET /api/v1/builds HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n'); "
+              "print(s.recv(99999))")
+    done = c.do("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "-p", "User=nobody", "-p",
+                "SupplementaryGroups=profd-read", "python3", "-c", reader)
+    tap.point("200 OK" in done.stdout and "cycle" in done.stdout, "a member of profd-read asks over the HTTP socket",
+              done.stdout + done.stderr)
+    done = c.as_user("nobody", "python3", "-c", reader)
+    tap.point("PermissionError" in done.stderr, "anybody else may not", done.stdout + done.stderr)
+    for verb in (("verify",), ("backup", "/root/copy.db"), ("status",)):
+        done = c.do("profctl", *verb)
+        tap.point(done.returncode == 0, f"profctl {verb[0]}", done.stdout + done.stderr)
+    done = c.as_user("nobody", "profctl", "verify")
+    tap.point(done.returncode == 77, "verify is refused to an ordinary user", done)
+
+
+def counts(c, exe):
+    done = c.do("profctl", "report", exe, "--json")
+    report = json.loads(done.stdout) if done.returncode == 0 else {"functions": [], "provenance": {"exact": None}}
+    return {f["name"]: f["calls"] + f["self_calls"] for f in report["functions"]}, report["provenance"]["exact"]
+
+
+class Live:
+    """A process of an ordinary user's under profctl run, as a unit of its own. It counts its calls itself, too."""
+
+    def __init__(self, c, name):
+        self.c, self.name = c, name
+        done = c.do("systemd-run", "--quiet", f"--unit={name}", "-p", "User=games", "-p", "WorkingDirectory=/var/tmp",
+                    "-E", "TRUTH=/var/tmp/truth",
+                    "profctl", "run", f"/opt/test/{name}", "spin")
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+
+    def pid(self):
+        return self.c.do("pgrep", "-x", self.name).stdout.split()[0]
+
+    def kill(self):
+        """Its own count of calls of leaf, when it is dead."""
+        pid = self.pid()
+        self.c.do("kill", "-KILL", pid)
+        wait_for(lambda: self.c.do("kill", "-0", pid).returncode != 0)
+        with Bed(harvester=False) as bed:
+            shutil.copy(os.path.join(self.c.root, f"var/tmp/truth.{pid}"), bed.folder)
+            return bed.truth(int(pid))["leaf"]
+
+
+def kept(c):
+    return int(c.show("NFileDescriptorStore") or 0)
+
+
+def lives(tap, c):
+    before = kept(c)
+    live = Live(c, "steady")
+    got = wait_for(lambda: (r := counts(c, "/opt/test/steady"))[0].get("leaf", 0) > 0 and r)
+    tap.point(bool(got) and got[0]["middle"] - got[0]["leaf"] in (0, 1),
+              "profctl run: a live process is harvested, with names", (got, c.do("profctl", "ps").stdout))
+    tap.point(wait_for(lambda: kept(c) == before + 1), "systemd keeps its memory", kept(c))
+    restarts, pid = int(c.show("NRestarts")), c.daemon()
+    os.kill(pid, signal.SIGKILL)
+    truth = live.kill()
+    tap.point(wait_for(lambda: int(c.show("NRestarts")) == restarts + 1 and c.show("ActiveState") == "active"),
+              "the daemon, killed, is started again by systemd",
+              c.show("NRestarts"))
+    got = wait_for(lambda: (r := counts(c, "/opt/test/steady"))[0].get("leaf") == truth and r)
+    tap.point(bool(got) and got[1] is True, f"the process was killed meanwhile: all {truth} calls are there, exact",
+              (got or counts(c, "/opt/test/steady"), truth))
+    tap.point(wait_for(lambda: kept(c) == before), "systemd is told to drop its memory", kept(c))
+
+
+def restarts(tap, c):
+    live = Live(c, "steady2")
+    wait_for(lambda: counts(c, "/opt/test/steady2")[0].get("leaf", 0) > 0)
+    for n in range(3):
+        done = c.do("systemctl", "restart", "profd.service")
+        tap.point(done.returncode == 0, f"systemctl restart, {n + 1}", done.stderr)
+        before = counts(c, "/opt/test/steady2")[0].get("leaf", 0)
+        tap.point(wait_for(lambda: counts(c, "/opt/test/steady2")[0].get("leaf", 0) > before),
+                  "its calls go on to be counted", before)
+    truth = live.kill()
+    got = wait_for(lambda: (r := counts(c, "/opt/test/steady2"))[0].get("leaf") == truth and r)
+    tap.point(bool(got) and got[1] is True, f"after three restarts all {truth} calls are there, exact",
+              (got or counts(c, "/opt/test/steady2"), truth))
+
+
+def watchdog(tap, c):
+    before, pid = int(c.show("NRestarts")), c.daemon()
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    again = wait_for(lambda: int(c.show("NRestarts")) > before and c.show("ActiveState") == "active", 300)
+    said = c.do("journalctl", "-b", "--no-pager", "-u", "profd.service", "-g", "[Ww]atchdog").stdout
+    tap.point(bool(again) and "atchdog" in said, f"SIGSTOP: the watchdog ends it and systemd starts it again "
+                                                 f"({time.monotonic() - began:.0f} s)", said)
+    tap.point(counts(c, "/opt/test/steady")[0].get("leaf", 0) > 0 and c.do("profctl", "verify").returncode == 0,
+              "all is there, and verified")
+
+
+def sockets(tap, c):
+    c.do("systemctl", "stop", "profd.service")
+    tap.point(c.show("ActiveState") == "inactive" and c.show("Result") == "success", "systemctl stop ends it in order",
+              c.show("Result"))
+    done = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
+    tap.point(done.returncode == 0 and c.show("ActiveState") == "active", "an upload starts it by its socket",
+              done.stdout + done.stderr)
+
+
+def configured(tap, c):
+    """What an operator changes: /etc/profd.conf is read."""
+    path = os.path.join(c.root, "etc/profd.conf")
+    with open(path, "w") as f:
+        f.write("log-level = colour\n")
+    os.chmod(path, 0o644)
+    done, status = c.do("systemctl", "restart", "profd.service"), c.show("ExecMainStatus")
+    tap.point(done.returncode != 0 and status == "78" and wait_for(lambda: c.show("ActiveState") == "failed"),
+              "a wrong value in /etc/profd.conf: exit 78, and systemd does not start it again",
+              (done, status, c.show("ActiveState")))
+    os.unlink(path)
+    done = c.do("systemctl", "restart", "profd.service")
+    tap.point(done.returncode == 0 and c.do("profctl", "status").returncode == 0, "without it the service runs",
+              done.stderr)
+
+
+def main():
+    root = sys.argv[1]
+    folder = tempfile.mkdtemp(prefix="profd-nspawn-")
+    with Tap() as tap:
+        c = Container(os.path.abspath(root), folder)
+        try:
+            test = os.path.join(c.root, "opt/test")
+            os.makedirs(test)
+            with Bed(harvester=False) as bed:
+                built = bed.build("steady.c", "-pg", "-rdynamic")
+                shutil.copy(built, test)
+                shutil.copy(bed.build("steady.c", "-pg", "-rdynamic", "-DANOTHER_BUILD",
+                                      "-Wl,--build-id=0x" + "5" * 40, name="steady2"), test)
+                exe = os.path.join(programs(os.path.join(bed.folder, "programs")), "cycle")
+                shutil.copy(exe, test)
+                example(exe, os.path.join(test, "cycle.gmon"))
+            run("chmod", "-R", "a+rX", test)
+            for part in (first_boot, uploads, lives, restarts, watchdog, sockets, configured):
+                part(tap, c)
+        finally:
+            said = c.do("journalctl", "-b", "--no-pager", "-o", "short-monotonic", "-u", "profd*").stdout
+            print("".join(f"# {line}\n" for line in said.splitlines()[-200:]))
+            c.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+main()

@@ -1,0 +1,333 @@
+/* Rolling uploads up changes no answer, nor does the cache: the same fleet raw in memory and rolled in SQLite is asked
+ * the same random questions, with compaction, late uploads and repeated questions in between. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "proto/words.h"
+#include "query/load.h"
+#include "tests/unit/query/fleet.h"
+
+#define SECOND_LIBRARY "77aa00ff12"
+#define HOURS 100
+#define HOUR (60 * MINUTE)
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % n;
+}
+
+/* Addresses of the cycle's functions, of the libraries', and of nothing. */
+static uint64_t address(uint32_t build)
+{
+    return build == 0 ? F_START + 4 * (uint64_t)below(24) : L_F + 4 * (uint64_t)below(16);
+}
+
+/* The collector's words, of the program, in every other upload. */
+static void random_words(struct counts *c, uint32_t program, uint32_t *first)
+{
+    struct counts_histogram *h = &c->histograms[c->histogram_count - 1];
+    words_make_histogram(h, program);
+    h->first = *first;
+    for (uint32_t word = below(4); below(2) == 0 && word < 20 && h->used < 8; word += 1 + below(5), h->used++) {
+        c->bin_index[*first] = word;
+        c->bin_ticks[(*first)++] = 1 + (uint64_t)below(1000000) * below(1000000);
+    }
+}
+
+static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, size_t *size, uint64_t *ticks,
+                          uint64_t *calls)
+{
+    struct counts c;
+    struct profd_error e;
+    uint32_t histograms = below(3), arcs = below(60);
+    cr_assert_eq(counts_init(&c, histograms + 1, (histograms + 1) * 8, arcs, &e), PROFD_OK);
+    uint32_t first = 0;
+    for (uint32_t h = 0; h < histograms; h++) {
+        uint32_t build = h == 0 ? 0 : below(builds);
+        uint64_t low = build == 0 ? F_START : L_F;
+        c.histograms[h] = (struct counts_histogram){.build = build,
+                                                    .bins = 24,
+                                                    .low = low,
+                                                    .high = low + 96,
+                                                    .rate = 100,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .first = first};
+        if (below(5) == 0) {
+            strcpy(c.histograms[h].dimension, "cycles");
+        }
+        for (uint32_t bin = below(6); bin < 24 && first < (h + 1) * 8; bin += 1 + below(9)) {
+            c.bin_index[first] = bin;
+            c.bin_ticks[first++] = 1 + below(50);
+            c.histograms[h].used++;
+        }
+    }
+    random_words(&c, program, &first);
+    c.bin_count = first;
+    for (uint32_t i = 0; i < arcs; i++) {
+        c.from_build[i] = below(9) == 0 ? COUNTS_NOWHERE : below(builds);
+        c.to_build[i] = below(20) == 0 ? COUNTS_NOWHERE : below(builds);
+        c.from[i] = address(c.from_build[i]);
+        c.to[i] = address(c.to_build[i]);
+        c.calls[i] = below(5) == 0 ? 0 : 1 + below(1000);
+    }
+    counts_totals(&c, ticks, calls);
+    cr_assert_eq(counts_encode(&c, bytes, size, &e), PROFD_OK, "%s", e.sentence);
+    counts_done(&c);
+}
+
+static void put_random(struct store *raw, struct store *rolled, uint32_t number)
+{
+    static const char *const HOSTS[] = {"db1", "db2", "db3", "web"}, *const SERVICES[] = {"api", "batch"};
+    static const char *const SETS[][3] = {{PROGRAM, NULL, NULL},
+                                          {PROGRAM, LIBRARY, NULL},
+                                          {LIBRARY, PROGRAM, SECOND_LIBRARY},
+                                          {PROGRAM, SECOND_LIBRARY, LIBRARY},
+                                          {SECOND_LIBRARY, LIBRARY, NULL}};
+    struct store_label labels[] = {{"host", HOSTS[below(4)]}, {"service", SERVICES[below(2)]}};
+    const char *const *set = SETS[below(5)];
+    struct store_build builds[3];
+    struct store_upload u = {.uid = below(5) == 0 ? 0 : 1000,
+                             .sequence = 1,
+                             .builds = builds,
+                             .label_count = below(5) == 0 ? 1 : 2,
+                             .labels = labels,
+                             .group = below(16)};
+    uint8_t *bytes;
+    enum store_outcome outcome;
+    struct profd_error e;
+    for (; u.build_count < 3 && set[u.build_count] != NULL; u.build_count++) {
+        builds[u.build_count] = (struct store_build){.name = set[u.build_count]};
+        strcpy(builds[u.build_count].id.text, set[u.build_count]);
+        u.program = strcmp(set[u.build_count], PROGRAM) == 0 ? (uint32_t)u.build_count : u.program;
+    }
+    random_counts((uint32_t)u.build_count, u.program, &bytes, &u.counts_size, &u.ticks, &u.calls);
+    u.counts = bytes;
+    memset(u.host, "abcd"[below(4)], 32);
+    memcpy(u.sender, &number, sizeof number);
+    u.end = FLEET_NOW - (int64_t)below(HOURS * 60) * MINUTE - 1 - below(1000000);
+    u.start = u.end - MINUTE * below(30);
+    u.received = u.end;
+    u.processes_started = below(2);
+    u.inexact = below(10) == 0 ? 1 : 0;
+    cr_assert_eq(store_put_uploads(raw, &u, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(store_put_uploads(rolled, &u, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
+    free(bytes);
+}
+
+/* A question: which build, what, which uploads. */
+static void random_target(char *target, size_t size, const char *since, const char *until)
+{
+    static const char *const BUILDS[] = {PROGRAM, PROGRAM, PROGRAM, LIBRARY, SECOND_LIBRARY};
+    static const char *const WHAT[] = {"report?limit=0&format=json",
+                                       "report?limit=0&format=text",
+                                       "report?format=gprof",
+                                       "counts?uid=1000",
+                                       "report?limit=3&sort=calls&static=1",
+                                       "groups?by=host&by=service",
+                                       "groups?step=1h&by=host",
+                                       "groups?step=1d",
+                                       "report?view=flat&limit=0",
+                                       "report?dimension=cycles&limit=0",
+                                       "groups?by=host&dimension=cycles"};
+    static const char *const WHICH[] = {"",
+                                        "",
+                                        "&match=host%3D~%22db.%2A%22",
+                                        "&label.service=api",
+                                        "&match=host!%3D%22db1%22",
+                                        "&match=service!~%22.%2B%22",
+                                        "&scope=everywhere",
+                                        "&scope=everywhere&label.host=web"};
+    int n = snprintf(target, size, "/api/v1/builds/%s/%s%s", BUILDS[below(5)], WHAT[below(11)], WHICH[below(8)]);
+    n += snprintf(target + n, size - (size_t)n, "%s%s", since[0] ? "&since=" : "", since);
+    snprintf(target + n, size - (size_t)n, "%s%s", until[0] ? "&until=" : "", until);
+}
+
+/* A border of an hour as a parameter, or "". */
+static void random_edge(char out[24], bool later, bool aligned)
+{
+    int64_t at = FLEET_NOW - (int64_t)below(HOURS) * HOUR;
+    at -= at % HOUR;
+    at += later ? HOUR : 0;
+    at += aligned ? 0 : (int64_t)below(3600) * 1000000000;
+    snprintf(out, 24, "%lld", (long long)(at / 1000000000));
+    if (below(4) == 0) {
+        out[0] = '\0';
+    }
+}
+
+static struct fleet_answer ask(struct store *s, const char *target, struct query_cache *cache)
+{
+    struct query_request request = {
+        .target = target, .if_none_match = "", .scope = {true, 0}, .http = true, .now = FLEET_NOW, .cache = cache};
+    struct query_answer answer;
+    query_run(s, &request, &answer);
+    struct fleet_answer out = {
+        .http = answer.http_status, .size = answer.body.size, .body = calloc(1, answer.body.size + 1)};
+    memcpy(out.body, answer.body.data, answer.body.size);
+    query_answer_done(&answer);
+    return out;
+}
+
+static void cr_same(const struct fleet_answer *a, const struct fleet_answer *b, const char *target, const char *what)
+{
+    cr_assert(a->http == b->http && a->size == b->size && memcmp(a->body, b->body, a->size) == 0,
+              "%s, %s: %d %d\n%.3000s\n%.3000s", target, what, a->http, b->http, a->body, b->body);
+}
+
+static void compare_aligned(struct store *raw, struct store *rolled, struct query_cache *cache, uint32_t *answered)
+{
+    char target[600], since[24], until[24];
+    random_edge(since, false, true);
+    random_edge(until, true, true);
+    random_target(target, sizeof target, since, until);
+    struct fleet_answer a = ask(raw, target, NULL), b = ask(rolled, target, NULL), c = ask(rolled, target, cache),
+                        d = ask(rolled, target, cache);
+    cr_same(&a, &b, target, "rolled");
+    cr_same(&a, &c, target, "with a cache");
+    cr_same(&a, &d, target, "from the cache");
+    cr_assert(a.http == 200 || a.http == 400 || a.http == 404 || a.http == 409, "%s: %s", target, a.body);
+    *answered += a.http == 200;
+    free(a.body);
+    free(b.body);
+    free(c.body);
+    free(d.body);
+}
+
+/* Edges anywhere: the window that is said is the window that was used. */
+static void compare_unaligned(struct store *raw, struct store *rolled, struct query_cache *cache, uint32_t *moved)
+{
+    char target[300], since[24], until[24];
+    random_edge(since, false, false);
+    random_edge(until, true, false);
+    snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/report?limit=0%s%s%s%s", since[0] ? "&since=" : "",
+             since, until[0] ? "&until=" : "", until);
+    struct fleet_answer a = ask(rolled, target, cache);
+    if (a.http == 200) {
+        json_t *used = fleet_parse(&a);
+        const json_t *from = fleet_at(used, "window/since"), *to = fleet_at(used, "window/until");
+        snprintf(target, sizeof target, "/api/v1/builds/" PROGRAM "/report?limit=0%s%s%s%s",
+                 json_is_null(from) ? "" : "&since=", json_is_null(from) ? "" : json_string_value(from),
+                 json_is_null(to) ? "" : "&until=", json_is_null(to) ? "" : json_string_value(to));
+        *moved += !json_equal(from, json_object_get(used, "since")) || !json_equal(to, json_object_get(used, "until"));
+        struct fleet_answer b = ask(raw, target, NULL);
+        json_t *expected = fleet_parse(&b);
+        json_object_set(expected, "since", json_object_get(used, "since"));
+        json_object_set(expected, "until", json_object_get(used, "until"));
+        cr_assert(json_equal(used, expected), "%s\n%.3000s\n%.3000s", target, a.body, b.body);
+        json_decref(expected);
+        json_decref(used);
+        free(b.body);
+    }
+    free(a.body);
+}
+
+/* Processes by group, asked for as a comparison does. */
+static struct process_groups load_groups(struct store *s, struct query_cache *cache, int64_t since, int64_t until)
+{
+    struct arena *a = arena_new(0);
+    struct profd_error e = {""};
+    struct load load;
+    const struct load_request request = {.store = s,
+                                         .scope = {true, 0},
+                                         .cache = cache,
+                                         .filter = {.build_id = PROGRAM, .since = since, .until = until}};
+    cr_assert_eq(load_profile(&request, a, &load, &e), PROFD_OK, "%s", e.sentence);
+    struct process_groups groups = load.provenance.groups;
+    cr_assert_eq(process_groups_known(&groups) + groups.unknown, load.provenance.processes);
+    arena_free(a);
+    return groups;
+}
+
+static void compare_groups(struct store *raw, struct store *rolled, struct query_cache *cache)
+{
+    int64_t since = (FLEET_NOW / HOUR - (int64_t)below(HOURS)) * HOUR,
+            until = since + (1 + (int64_t)below(HOURS)) * HOUR;
+    bool all = below(3) == 0;
+    const struct process_groups a = load_groups(raw, NULL, all ? 0 : since, all ? 0 : until),
+                                b = load_groups(rolled, cache, all ? 0 : since, all ? 0 : until);
+    cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
+    cr_assert_eq(a.unknown, 0);
+}
+
+static void lock(void *context)
+{
+    cr_assert_eq((*(int *)context)++, 0);
+}
+
+static void unlock(void *context)
+{
+    cr_assert_eq(--*(int *)context, 0);
+}
+
+static void compact(struct store *s, int64_t age, uint32_t slices)
+{
+    const struct store_policy policy = {.raw_age = age, .raw_bytes = UINT64_MAX};
+    struct store_progress progress = {.more = true};
+    struct profd_error e = {""};
+    for (; progress.more && slices > 0; slices--) {
+        cr_assert_eq(store_compact(s, &policy, FLEET_NOW, &progress, &e), PROFD_OK, "%s", e.sentence);
+    }
+}
+
+static void run_fleet(uint64_t seed, size_t cache_size)
+{
+    char directory[200], path[230];
+    struct store *raw = fleet_open(), *rolled = NULL;
+    struct profd_error e = {""};
+    int held = 0;
+    uint32_t answered = 0, moved = 0;
+    const struct query_lock locking = {lock, unlock, &held};
+    struct query_cache *cache = query_cache_new(cache_size, &locking);
+    snprintf(directory, sizeof directory, "%s/profd-windows-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/profd.db", directory);
+    cr_assert_eq(store_sqlite_open_writer(path, &rolled, &e), PROFD_OK, "%s", e.sentence);
+    state = seed;
+    for (int which = 0; which < 2; which++) {
+        fleet_put_object(which ? raw : rolled, PROGRAM, 1000);
+        fleet_put_object(which ? raw : rolled, LIBRARY, 1000);
+    }
+    for (uint32_t number = 1; number <= 280; number++) {
+        put_random(raw, rolled, number);
+        if (below(10) == 0) {
+            compact(rolled, (int64_t)below(HOURS) * HOUR, 1 + below(40));
+        }
+        if (number % 8 == 0) {
+            compare_aligned(raw, rolled, cache, &answered);
+            compare_unaligned(raw, rolled, cache, &moved);
+            compare_groups(raw, rolled, cache);
+        }
+    }
+    compact(rolled, 0, UINT32_MAX);
+    for (int i = 0; i < 80; i++) {
+        compare_aligned(raw, rolled, cache, &answered);
+        compare_unaligned(raw, rolled, cache, &moved);
+        compare_groups(raw, rolled, cache);
+    }
+    struct query_cache_use use = query_cache_measure(cache);
+    cr_assert(answered > 40 && moved > 5, "%u answered, %u moved", answered, moved);
+    cr_assert(use.missed > 0 && use.bytes <= cache_size && (cache_size < 1000000 || use.found > 50),
+              "%llu found, %llu missed", (unsigned long long)use.found, (unsigned long long)use.missed);
+    query_cache_free(cache);
+    store_close(raw);
+    store_close(rolled);
+    static const char *const SUFFIX[] = {"", "-wal", "-shm"};
+    for (int i = 0; i < 3; i++) {
+        char file[240];
+        snprintf(file, sizeof file, "%s%s", path, SUFFIX[i]);
+        unlink(file);
+    }
+    cr_assert_eq(rmdir(directory), 0);
+}
+
+Test(query_windows, rolling_up_changes_no_answer)
+{
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        run_fleet(seed, seed % 2 == 0 ? 20000 : 4000000);
+    }
+}

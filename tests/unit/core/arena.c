@@ -1,0 +1,93 @@
+/* The arena: zeroed and aligned memory, exact limits, no overflow of sizes, and NO_MEMORY told from TOO_LARGE. */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+Test(arena, gives_zeroed_aligned_memory_again_after_reset)
+{
+    struct arena *a = arena_new(0);
+    for (int round = 0; round < 3; round++) {
+        for (size_t size = 0; size < 5000; size += 37) {
+            unsigned char *p = arena_take(a, size);
+            cr_assert_not_null(p);
+            cr_assert_eq((uintptr_t)p % (size >= 64 ? 64 : 16), 0, "size %zu", size);
+            for (size_t i = 0; i < size; i++) {
+                cr_assert_eq(p[i], 0, "round %d size %zu byte %zu", round, size, i);
+            }
+            memset(p, 0xff, size);
+        }
+        unsigned char *big = arena_take(a, 3 << 20);
+        cr_assert_eq(big[0] | big[(3 << 20) - 1], 0);
+        memset(big, 0xee, 3 << 20);
+        cr_assert_gt(arena_used(a), 3u << 20);
+        arena_reset(a);
+        cr_assert_eq(arena_used(a), 0);
+    }
+    arena_free(a);
+    arena_free(NULL);
+}
+
+Test(arena, pieces_do_not_overlap)
+{
+    struct arena *a = arena_new(0);
+    static unsigned char *pieces[3000];
+    for (size_t i = 0; i < 3000; i++) {
+        size_t n = i * 7919 % 9000 + 1;
+        pieces[i] = arena_take(a, n);
+        memset(pieces[i], (int)(i & 255), n);
+    }
+    for (size_t i = 0; i < 3000; i++) {
+        size_t n = i * 7919 % 9000 + 1;
+        for (size_t j = 0; j < n; j++) {
+            cr_assert_eq(pieces[i][j], (unsigned char)(i & 255));
+        }
+    }
+    arena_free(a);
+}
+
+Test(arena, refuses_beyond_its_limit_and_on_overflow)
+{
+    struct arena *a = arena_new(200000);
+    cr_assert_null(arena_take(a, 200000));
+    cr_assert_null(arena_take(a, SIZE_MAX));
+    cr_assert_null(arena_take(a, SIZE_MAX - 8));
+    cr_assert_null(arena_take_array(a, SIZE_MAX / 4, 8));
+    cr_assert_null(arena_copy(a, "x", SIZE_MAX));
+    size_t total = 0;
+    while (arena_take(a, 1000) != NULL) {
+        total += 1000;
+    }
+    cr_assert_gt(total, 150000);
+    cr_assert_lt(total, 200000);
+    arena_reset(a);
+    size_t again = 0;
+    while (arena_take(a, 1000) != NULL) {
+        again += 1000;
+    }
+    cr_assert_eq(total, again, "the kept blocks serve again");
+    arena_free(a);
+}
+
+Test(arena, tells_its_limit_from_the_machines)
+{
+    struct arena *a = arena_new(1 << 20);
+    cr_assert_not_null(arena_take(a, 1000));
+    cr_assert_not(arena_hit_limit(a));
+    cr_assert_null(arena_take(a, 2 << 20));
+    cr_assert(arena_hit_limit(a));
+    arena_reset(a);
+    cr_assert_not(arena_hit_limit(a));
+    arena_free(a);
+}
+
+Test(arena, copies_and_formats_text)
+{
+    struct arena *a = arena_new(0);
+    cr_assert_str_eq(arena_copy(a, "hello world", 5), "hello");
+    cr_assert_str_eq(arena_copy(a, NULL, 0), "");
+    cr_assert_str_eq(arena_format(a, "%s is %d", "seven", 7), "seven is 7");
+    cr_assert_eq(strlen(arena_format(a, "%0200000d", 1)), 200000);
+    arena_free(a);
+}

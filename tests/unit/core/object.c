@@ -1,0 +1,263 @@
+/* The stored form of symbols: encoding is lossless, and truncated, changed or lying bytes are refused without harm. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "proto/limits.h"
+#include "tests/unit/core/fixture.h"
+
+static struct fixture f;
+
+static void setup(void)
+{
+    fixture_init(&f, "0123456789abcdef");
+    f.object.machine = 183;
+    f.object.big_endian = f.object.position_independent = f.object.only_dynamic = true;
+    f.object.has_executable_start = f.object.has_etext = true;
+    f.object.executable_start = 0xffffffff80000000;
+    f.object.etext = UINT64_MAX;
+    f.object.note = "three symbols were left out";
+    uint32_t file = fixture_name(&f, "src/a.c");
+    struct object_symbol *s = fixture_symbol(&f, "_Z1fv", 0xffffffff80000010, 7, OBJECT_BIND_UNIQUE, OBJECT_TYPE_IFUNC);
+    s->demangled = fixture_name(&f, "f()");
+    s->file = file;
+    s->line = 42;
+    s->flags = OBJECT_SYMBOL_EXECUTABLE | OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG | OBJECT_SYMBOL_UNLISTED;
+    fixture_symbol(&f, "data", 0, UINT64_MAX, OBJECT_BIND_WEAK, OBJECT_TYPE_OTHER)->flags = 0;
+    fixture_range(&f, OBJECT_RANGE_TEXT, 0xffffffff80000000, UINT64_MAX);
+    fixture_range(&f, OBJECT_RANGE_EXECUTABLE, 0x10, 0x10);
+    fixture_range(&f, OBJECT_RANGE_EXECUTABLE, 0x20, 0x30);
+    fixture_range(&f, OBJECT_RANGE_SEGMENT, 0, UINT64_MAX);
+    fixture_plt(&f, 0x20, 16, "puts");
+    fixture_plt(&f, 0x20, 0, "again");
+    fixture_arc(&f, 5, 0xffffffff80000010, NULL);
+    fixture_arc(&f, 5, 0, "puts");
+    fixture_arc(&f, UINT64_MAX, 1, NULL);
+    f.arcs[2].kind = OBJECT_ARC_TAIL;
+}
+
+static uint8_t *encode(size_t *size)
+{
+    uint8_t *bytes = NULL;
+    cr_assert_eq(object_encode(&f.object, &bytes, size, NULL), PROFD_OK);
+    return bytes;
+}
+
+static enum profd_status decode(struct arena *a, const uint8_t *bytes, size_t n, struct object **o,
+                                struct profd_error *e)
+{
+    uint8_t *exact = malloc(n == 0 ? 1 : n); /* so that reading behind the end is seen */
+    memcpy(exact, bytes, n);
+    enum profd_status status = object_decode(a, exact, n, o, e);
+    free(exact);
+    return status;
+}
+
+Test(object, comes_back_as_it_went, .init = setup)
+{
+    size_t n, again;
+    uint8_t *bytes = encode(&n), *second = NULL;
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    struct profd_error e;
+    cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_str_eq(o->id.text, f.object.id.text);
+    cr_assert_str_eq(o->variant, f.object.variant);
+    cr_assert_str_eq(o->note, f.object.note);
+    cr_assert(o->machine == 183 && o->bits == 64 && o->big_endian && o->position_independent && o->has_names);
+    cr_assert(o->only_dynamic && o->has_executable_start && o->has_etext);
+    cr_assert(o->executable_start == 0xffffffff80000000 && o->etext == UINT64_MAX);
+    cr_assert(o->name_bytes == f.object.name_bytes && memcmp(o->names, f.names, o->name_bytes) == 0);
+    cr_assert(o->symbol_count == 2 && o->range_count == 4 && o->plt_count == 2 && o->arc_count == 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct object_symbol *x = &o->symbols[i], *y = &f.symbols[i];
+        cr_assert(x->address == y->address && x->size == y->size && x->name == y->name && x->demangled == y->demangled);
+        cr_assert(x->file == y->file && x->line == y->line && x->bind == y->bind && x->type == y->type &&
+                  x->flags == y->flags);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        cr_assert(o->ranges[i].low == f.ranges[i].low && o->ranges[i].high == f.ranges[i].high &&
+                  o->ranges[i].kind == f.ranges[i].kind);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert(o->plt[i].address == f.plt[i].address && o->plt[i].size == f.plt[i].size &&
+                  o->plt[i].import == f.plt[i].import);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert(o->arcs[i].from == f.arcs[i].from && o->arcs[i].to == f.arcs[i].to &&
+                  o->arcs[i].import == f.arcs[i].import && o->arcs[i].kind == f.arcs[i].kind);
+    }
+    cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
+    cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
+    free(bytes);
+    free(second);
+    arena_free(a);
+}
+
+/* Version 1 knows the names only: what gprof makes of one that ends in digits, it cannot know. */
+Test(object, version_one_is_judged_by_name)
+{
+    fixture_init(&f, "0123456789abcdef");
+    fixture_symbol(&f, "plain", 1, 1, OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION);
+    fixture_symbol(&f, "f.part.0", 2, 1, OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION);
+    fixture_symbol(&f, "f.constprop.0", 3, 1, OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION);
+    fixture_symbol(&f, "$x.1", 4, 1, OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION);
+    fixture_symbol(&f, "g.constprop.0", 5, 1, OBJECT_BIND_GLOBAL, OBJECT_TYPE_FUNCTION);
+    fixture_symbol(&f, "h.1", 6, 1, OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION)->flags |= OBJECT_SYMBOL_DYNAMIC;
+    f.symbols[0].flags |= OBJECT_SYMBOL_UNLISTED;
+    f.object.by_name = true;
+    size_t n, again;
+    uint8_t *bytes = encode(&n), *second = NULL;
+    cr_assert_eq(bytes[3], 1);
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    struct profd_error e;
+    cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_OK, "%s", e.sentence);
+    static const bool listed[] = {true, false, true, false, true, true};
+    for (uint32_t i = 0; i < 6; i++) {
+        cr_expect_eq((o->symbols[i].flags & OBJECT_SYMBOL_UNLISTED) == 0, listed[i], "%s",
+                     object_name(o, o->symbols[i].name));
+    }
+    cr_expect(o->by_name);
+    cr_expect_eq(o->unsure_count, 1);
+    cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
+    cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
+    free(second);
+    bytes[3] = 3;
+    cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED);
+    cr_assert(strstr(e.sentence, "version 3: must be 1 or 2"), "%s", e.sentence);
+    free(bytes);
+    arena_free(a);
+}
+
+Test(object, truncated_at_every_byte, .init = setup)
+{
+    size_t n;
+    uint8_t *bytes = encode(&n);
+    for (size_t cut = 0; cut < n; cut++) {
+        struct arena *a = arena_new(0);
+        struct object *o = NULL;
+        struct profd_error e = {{0}};
+        cr_assert_eq(decode(a, bytes, cut, &o, &e), PROFD_MALFORMED, "cut at %zu", cut);
+        cr_assert(o == NULL && strstr(e.sentence, "byte") != NULL, "%s", e.sentence);
+        arena_free(a);
+    }
+    free(bytes);
+}
+
+static void refused(const char *what)
+{
+    size_t n;
+    uint8_t *bytes = encode(&n);
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    struct profd_error e = {{0}};
+    cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED, "%s", what);
+    cr_assert(o == NULL && strstr(e.sentence, what) != NULL, "'%s' does not say '%s'", e.sentence, what);
+    free(bytes);
+    arena_free(a);
+    setup();
+}
+
+Test(object, rules, .init = setup)
+{
+    f.object.variant[10] = 'X';
+    refused("variant");
+    f.object.variant[0] = '\0';
+    refused("variant");
+    memcpy(f.object.id.text, "01Z", 4);
+    refused("id");
+    f.object.bits = 16;
+    refused("bits 16");
+    f.symbols[0].name = f.object.name_bytes;
+    refused("outside the names");
+    f.symbols[1].demangled = UINT32_MAX;
+    refused("outside the names");
+    f.symbols[1].type = OBJECT_TYPE_OTHER + 1;
+    refused("type of a symbol");
+    f.ranges[1].low = 0x21;
+    f.ranges[1].high = 0x22;
+    refused("ascend");
+    f.ranges[0].kind = OBJECT_RANGE_SEGMENT + 1;
+    refused("kind of a range");
+    f.ranges[2].high = 1; /* ends before it begins */
+    refused("ends behind");
+    f.plt[1].address = 0x10; /* goes back */
+    refused("PLT slot");
+    f.plt[1].import = f.object.name_bytes;
+    refused("import");
+    f.arcs[1].from = 4;
+    refused("static arc");
+    f.arcs[1].import = f.object.name_bytes;
+    refused("import");
+    f.names[f.object.name_bytes - 1] = 'x';
+    refused("NUL");
+    f.names[0] = 'x';
+    refused("NUL");
+    memset(f.names + 1, 'n', LIMIT_SYMBOL_NAME + 1);
+    f.object.name_bytes = LIMIT_SYMBOL_NAME + 3;
+    f.names[f.object.name_bytes - 1] = '\0';
+    refused("longer than a name");
+}
+
+Test(object, surplus_bytes_and_magic, .init = setup)
+{
+    size_t n;
+    uint8_t *bytes = encode(&n), *more = malloc(n + 1);
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    memcpy(more, bytes, n);
+    more[n] = 0;
+    cr_assert_eq(decode(a, more, n + 1, &o, NULL), PROFD_MALFORMED);
+    more[3]++;
+    cr_assert_eq(decode(a, more, n, &o, NULL), PROFD_MALFORMED);
+    free(bytes);
+    free(more);
+    arena_free(a);
+}
+
+/* Counts that lie cost nothing: memory is taken only for what the bytes can hold. */
+Test(object, mutations_never_harm, .init = setup)
+{
+    size_t n;
+    uint8_t *bytes = encode(&n), *bad = malloc(n);
+    srand(99);
+    int accepted = 0;
+    for (int i = 0; i < 60000; i++) {
+        memcpy(bad, bytes, n);
+        for (int k = rand() % 4; k >= 0; k--) {
+            bad[(size_t)rand() % n] = (uint8_t)(rand() % 3 == 0 ? 0xff : rand());
+        }
+        struct arena *a = arena_new(1 << 20);
+        struct object *o = NULL;
+        enum profd_status status = decode(a, bad, n, &o, NULL);
+        cr_assert(status == PROFD_OK || status == PROFD_MALFORMED, "status %d", status);
+        for (uint32_t s = 0; status == PROFD_OK && s < o->symbol_count; s++) {
+            cr_assert_leq(strlen(object_name(o, o->symbols[s].name)), LIMIT_SYMBOL_NAME);
+        }
+        accepted += status == PROFD_OK;
+        arena_free(a);
+    }
+    cr_assert_gt(accepted, 0);
+    free(bytes);
+    free(bad);
+}
+
+Test(object, notes_are_made_fit_for_terminals, .init = setup)
+{
+    f.object.note = "bad\033[31m\nline";
+    size_t n;
+    uint8_t *bytes = encode(&n);
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    cr_assert_eq(decode(a, bytes, n, &o, NULL), PROFD_OK);
+    cr_assert_str_eq(o->note, "bad?[31m?line");
+    free(bytes);
+    arena_free(a);
+}
+
+Test(object, holds, .init = setup)
+{
+    f.object.range_count = 3;
+    cr_assert(object_holds(&f.object, 0xffffffff80000000) && object_holds(&f.object, 0x2f));
+    cr_assert(!object_holds(&f.object, 0x10) && !object_holds(&f.object, 0x30) && !object_holds(&f.object, UINT64_MAX));
+}

@@ -1,0 +1,286 @@
+/* Coverage, other dimensions than seconds, and calls that were sampled: what each format says of them. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/render/cycle.h"
+
+static struct coverage words;
+static struct report report;
+static struct provenance provenance;
+static struct render_input in;
+
+static void setup(void)
+{
+    words = (struct coverage){.any = true};
+    report = cycle_report;
+    provenance = cycle_provenance;
+    in = cycle_input();
+    in.report = &report;
+    in.provenance = &provenance;
+    in.coverage = &words;
+}
+
+TestSuite(render_collector, .init = setup);
+
+static struct buffer render(const char *format)
+{
+    struct arena *a = arena_new(0);
+    struct buffer out;
+    struct profd_error e;
+    buffer_init(&out, 1 << 20);
+    cr_assert_eq(render_find(format)->render(&in, a, &out, &e), PROFD_OK);
+    cr_assert(!out.failed);
+    arena_free(a);
+    return out;
+}
+
+static json_t *render_json(void)
+{
+    struct buffer out = render("json");
+    json_t *root = json_loadb(out.data, out.size, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(root);
+    buffer_done(&out);
+    return root;
+}
+
+/* part stands in the output, or does not. */
+static void says(const char *format, const char *part, bool wanted)
+{
+    struct buffer out = render(format);
+    bool found = memmem(out.data, out.size, part, strlen(part)) != NULL;
+    buffer_add_char(&out, '\0');
+    cr_assert_eq(found, wanted, "%s: '%s' is %s\n%.3000s", format, part, wanted ? "missing" : "there", out.data);
+    buffer_done(&out);
+}
+
+static void usual(void)
+{
+    words.words[WORDS_PROCESSES] = 2;
+    words.words[WORDS_CPU_NS] = 2000000000;
+    words.words[WORDS_SAMPLED_NS] = 1990000000;
+    words.words[WORDS_INSIDE_NS] = 40000000;
+    words.words[WORDS_OUTSIDE_NS] = 20000000;
+    words.words[WORDS_CALLS_LOST] = 3;
+    words.words[WORDS_PAUSES] = 1;
+    words.words[63] = 5;
+}
+
+Test(render_collector, json_has_every_word_and_what_follows)
+{
+    usual();
+    json_t *root = render_json(), *c = json_object_get(root, "collector");
+    const struct {
+        const char *name;
+        double value;
+    } CASES[] = {{"coverage", 1.93 / 1.96},
+                 {"overhead", 0.04 / 1.99},
+                 {"attributed_seconds", 1.93},
+                 {"processes", 2},
+                 {"cpu_seconds", 2},
+                 {"sampled_seconds", 1.99},
+                 {"collector_seconds", 0.04},
+                 {"outside_seconds", 0.02},
+                 {"calls_lost", 3},
+                 {"pauses", 1},
+                 {"blocked_seconds", 0},
+                 {"ends_not_seen", 0}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        cr_assert_float_eq(json_number_value(json_object_get(c, CASES[i].name)), CASES[i].value, 1e-12, "%s",
+                           CASES[i].name);
+    }
+    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
+        cr_assert(words_name(i) == NULL || json_is_number(json_object_get(c, words_name(i))), "%s", words_name(i));
+    }
+    cr_assert_eq(json_object_size(c), 3 + 20 + 2);
+    cr_assert(json_is_false(json_object_get(c, "wider_than_report")) && json_is_false(json_object_get(c, "saturated")));
+    json_decref(root);
+    in.scope = "everywhere";
+    words.saturated = true;
+    words.words[WORDS_WALL_NS] = 1;
+    root = render_json();
+    c = json_object_get(root, "collector");
+    cr_assert(json_is_true(json_object_get(c, "wider_than_report")) && json_is_true(json_object_get(c, "saturated")));
+    cr_assert(json_is_null(json_object_get(c, "coverage")) && json_is_null(json_object_get(c, "overhead")),
+              "with waiting in the ticks nobody knows it");
+    json_decref(root);
+}
+
+Test(render_collector, without_words_nothing_is_said)
+{
+    words.any = false;
+    json_t *root = render_json();
+    cr_assert_null(json_object_get(root, "collector"));
+    json_decref(root);
+    says("text", "Coverage", false);
+    says("text", "collector", false);
+    in.coverage = NULL;
+    says("text", "Coverage", false);
+    says("json", "collector", false);
+}
+
+Test(render_collector, the_heading_says_where_the_time_went)
+{
+    usual();
+    says("text",
+         "\nOverhead  2.01% of the CPU time was spent counting\n"
+         "Coverage  98.47% of the program's own CPU time: 1.93 s in functions of 1.96 s in 2 processes\n"
+         "          1.99 s sampled: 0.04 s inside the collector, 0.02 s outside every known object\n"
+         "          3 calls lost for lack of memory\n"
+         "          1 pause of counting\n"
+         "Total  ",
+         true);
+    says("text", "\n\n                     0.04  [collector], not in the total", true);
+    words.words[WORDS_CALLS_LOST] = 1;
+    words.words[WORDS_INSIDE_NS] = words.words[WORDS_OUTSIDE_NS] = 0;
+    words.words[WORDS_PROCESSES] = 1;
+    says(
+        "text",
+        " s in 1 process\n          1.99 s sampled, all of it in functions\n          1 call lost for lack of memory\n",
+        true);
+    says("text", "[collector]", false);
+    says("text", "\nOverhead  below 1.55% of the CPU time was spent counting\n", true); /* no tick of 193 */
+    says("text", "exceed 100%", false);
+    words.words[WORDS_CPU_NS] = 10000000000;
+    says("text", "          8.01 s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n",
+         true);
+    says("text", "Overhead", false); /* what the rest was spent on, nobody knows */
+    words.words[WORDS_CPU_NS] = 1900000000;
+    says("text", " in 1 process\n          (it can exceed 100%, because ticks are a sample of the time)\n", true);
+    words.words[WORDS_CPU_NS] = 0;
+    says("text", "Coverage  unknown, because no CPU time was recorded: 1.99 s in functions of 0.00 s", true);
+    words.words[WORDS_CPU_NS] = 5;
+    words.words[WORDS_WALL_NS] = 1000000000;
+    says("text", "Coverage  unknown, because ticks include waiting: 2.99 s in functions", true);
+    says("text", "1.99 s of CPU time and 1.00 s, including waiting, sampled, all of it in functions\n", true);
+}
+
+Test(render_collector, the_time_inside_it_belongs_to_whole_processes)
+{
+    usual();
+    in.scope = "build";
+    says("text", "          these are for whole processes; the report is for one build\n", true);
+    says("text", "[collector]", false);
+    in.scope = "program";
+    in.show.focus = "main";
+    says("text", "[collector]", false);
+}
+
+Test(render_collector, every_reason_has_words_for_one_and_for_many)
+{
+    for (uint32_t i = WORDS_CALLS_LOST; i <= WORDS_END_NOT_SEEN; i++) {
+        if (i == WORDS_THREADS) {
+            continue; /* not a loss */
+        }
+        char one[32], many[32];
+        words = (struct coverage){.any = true};
+        words.words[i] = 1;
+        says("text", "\n          1 ", true);
+        snprintf(one, sizeof one, "\n          1 ");
+        words.words[i] = UINT64_C(1) << 60;
+        snprintf(many, sizeof many, "\n          %llu ", 1ULL << 60);
+        says("text", many, true);
+        says("text", one, false);
+    }
+}
+
+Test(render_collector, reasons_speak_of_calls_or_of_ticks)
+{
+    static const struct {
+        uint32_t bit;
+        bool calls, ticks;
+    } CASES[] = {{0, true, true},
+                 {INEXACT_THREADS_UNKNOWN, false, true},
+                 {INEXACT_CALLER_BUCKET, false, true},
+                 {INEXACT_BINS_16_BIT, true, false},
+                 {INEXACT_CLOCK, false, false},
+                 {INEXACT_SATURATED, false, false},
+                 {INEXACT_LOST, false, false},
+                 {INEXACT_END_NOT_SEEN, false, false},
+                 {INEXACT_SAMPLED, false, true}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        provenance.inexact = CASES[i].bit;
+        json_t *root = render_json(), *p = json_object_get(root, "provenance");
+        cr_assert_eq(json_is_true(json_object_get(p, "exact")), CASES[i].bit == 0);
+        cr_assert_eq(json_is_true(json_object_get(p, "calls_exact")), CASES[i].calls, "bit %u", CASES[i].bit);
+        cr_assert_eq(json_is_true(json_object_get(p, "ticks_exact")), CASES[i].ticks, "bit %u", CASES[i].bit);
+        json_decref(root);
+        says("text", "(ticks are exact, calls are not)\n", CASES[i].ticks && !CASES[i].calls);
+        says("text", "(calls are exact, ticks are not)\n", CASES[i].calls && !CASES[i].ticks);
+        says("pprof", "calls: exact", CASES[i].calls);
+    }
+    for (uint32_t bit = 1; bit <= INEXACT_ALL; bit <<= 1) {
+        cr_assert(bit == INEXACT_LABEL_LEFT_OUT || bit & (INEXACT_CALLS | INEXACT_TICKS), "bit %u speaks of nothing",
+                  bit);
+    }
+}
+
+/* A number of calls that is none does not look like one. */
+Test(render_collector, sampled_calls_are_marked)
+{
+    static const char *const MARKS[][2] = {{"text", "~calls    sampled: "},
+                                           {"text", "   ~calls   s/call"},
+                                           {"text", "   ~called"},
+                                           {"dot", "\\n~3 calls"},
+                                           {"dot", "label=\"~1\""},
+                                           {"dot", "// ~: calls were sampled"},
+                                           {"callgrind", "\ndesc: Calls: sampled"},
+                                           {"pprof", "calls: sampled"},
+                                           {"json", "\"inexact_reasons\":[\"sampled\"]"},
+                                           {"nodegraph", "\"inexact_reasons\":[\"sampled\"]"}};
+    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++) {
+        provenance.inexact = INEXACT_SAMPLED;
+        says(MARKS[i][0], MARKS[i][1], true);
+        provenance.inexact = INEXACT_THREADS_UNKNOWN;
+        says(MARKS[i][0], MARKS[i][1], false);
+    }
+}
+
+Test(render_collector, other_dimensions_are_named)
+{
+    static const struct report_dimension OTHERS[] = {{"cycles", 7}, {"wall", UINT64_C(1) << 60}};
+    says("text", "Left out", false);
+    report.other_dimensions = OTHERS;
+    report.other_dimension_count = 2;
+    says("text", "\nLeft out  cycles (7 ticks), wall (1152921504606846976 ticks); select one with --dimension NAME\n",
+         true);
+    json_t *root = render_json(), *others = json_object_get(json_object_get(root, "totals"), "other_dimensions");
+    cr_assert_eq(json_array_size(others), 2);
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(others, 1), "dimension")), "wall");
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(others, 1), "ticks_str")), "1152921504606846976");
+    json_decref(root);
+}
+
+/* What is no time has its own unit everywhere. */
+Test(render_collector, units_are_those_of_the_dimension)
+{
+    report.dimension = "i-cache misses";
+    report.in_seconds = false;
+    usual();
+    says("text", "Total     1.93 i-cache misses in 193 ticks at 100 a unit, 16 calls\n", true);
+    says("text",
+         "  %        cumulative         self              self     total\n"
+         " time i-cache misses  i-cache misses    calls per call per call  name\n"
+         " 52.85           1.02           1.02        3     0.34     0.34  b\n",
+         true);
+    says("text", "seconds", false);
+    says("text", "[collector]", false);
+    says("callgrind", "\nevents: i_cache_misses\nsummary: 2\n", true);
+    says("callgrind", "nanoseconds", false);
+    says("pprof", "nanoseconds", false);
+    says("pprof", "i-cache misses", true);
+    says("dot", "(self 1.02 i-cache misses)", true);
+    says("speedscope", "\"unit\":\"none\"", true);
+    says("flamegraph", "\"unit\":\"short\",\"dimension\":\"i-cache misses\"", true);
+    says("folded", ";b 1020000\n", false);
+    report.dimension = "wall";
+    report.in_seconds = true;
+    says("text", "Total     1.93 wall seconds in 193 ticks at 100 a second", true);
+    says("callgrind", "event: ns : elapsed time", true);
+    says("callgrind", "\nevents: ns\n", true);
+    says("pprof", "nanoseconds", true);
+    says("pprof", "wall", true);
+    says("pprof", "cpu", false);
+    says("speedscope", "\"unit\":\"seconds\"", true);
+}

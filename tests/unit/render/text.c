@@ -1,0 +1,251 @@
+/* Reports as text: columns, headings, cuts, and names that could move the cursor. */
+#include <criterion/criterion.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "render/name.h"
+#include "tests/unit/render/cycle.h"
+
+static char *render(const struct render_input *in)
+{
+    struct arena *a = arena_new(0);
+    struct buffer out;
+    struct profd_error e;
+    buffer_init(&out, 64 << 20);
+    cr_assert_eq(render_find("text")->render(in, a, &out, &e), PROFD_OK);
+    buffer_add_char(&out, '\0');
+    cr_assert(!out.failed);
+    arena_free(a);
+    return out.data;
+}
+
+static void contains(const char *text, const char *part)
+{
+    cr_assert_not_null(strstr(text, part), "'%s' is not in\n%s", part, text);
+}
+
+Test(render_text, names_that_would_move_the_cursor_are_spelt_out)
+{
+    static const char *const CASES[][2] = {
+        {"plain", "plain"},
+        {"a\x1b[2Jb", "a\\x1b[2Jb"},
+        {"tab\there\n", "tab\\x09here\\x0a"},
+        {"\x7f", "\\x7f"},
+        {"\xc2\x9b"
+         "1m",
+         "\\u{009b}1m"},
+        {"\xe2\x80\xae"
+         "evil",
+         "\\u{202e}evil"},
+        {"\xe2\x81\xa6x", "\\u{2066}x"},
+        {"\xff\xfe", "\\xff\\xfe"},
+        {"na\xc3\xafve<T>", "na\xc3\xafve<T>"},
+        {"", ""},
+    };
+    struct arena *a = arena_new(0);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        cr_assert_str_eq(name_make_safe(a, CASES[i][0]), CASES[i][1]);
+    }
+    arena_free(a);
+}
+
+/* Six functions of one name: told apart by file, by build, and at last by address. */
+Test(render_text, equal_names_are_told_apart)
+{
+    struct report r = cycle_report;
+    struct report_function f[6] = {0};
+    static const char *const BUILDS[] = {CYCLE_ID, "ab12"};
+    static const char *const NAMES[] = {"/srv/bin/cycle", "/lib/libb.so"};
+    static const char *const FILES[] = {"src/left.c", "src/right.c", "src/right.c", "", "", ""};
+    struct name_list names;
+    struct profd_error e;
+    for (uint32_t i = 0; i < 6; i++) {
+        f[i] =
+            (struct report_function){.index = i + 1, NAMED("twin"), .build = i < 4 ? 0 : 1, .address = 0x1000 + 16 * i};
+        f[i].file = FILES[i];
+    }
+    f[5].name = "single";
+    r.functions = f;
+    r.function_count = 6;
+    r.builds = BUILDS;
+    r.build_names = NAMES;
+    r.build_count = 2;
+    struct arena *a = arena_new(0);
+    cr_assert_eq(name_list_make(&r, false, a, &names, &e), PROFD_OK);
+    cr_assert_str_eq(names.text[0], "twin (left.c)");
+    cr_assert_str_eq(names.text[1], "twin (right.c) [0x1010]");
+    cr_assert_str_eq(names.text[2], "twin (right.c) [0x1020]");
+    cr_assert_str_eq(names.text[3], "twin (cycle)");
+    cr_assert_str_eq(names.text[4], "twin (libb.so)");
+    cr_assert_str_eq(names.text[5], "single");
+    cr_assert_eq(names.length[0], strlen("twin (left.c)"));
+    arena_free(a);
+}
+
+Test(render_text, columns_never_run_together)
+{
+    struct report r = cycle_report;
+    struct report_function f[CYCLE_FUNCTIONS];
+    struct report_arc row = {
+        .other = C, .calls = INT64_MAX, .of_calls = INT64_MAX, .self = 123456789.25, .children = 1e9};
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_functions, sizeof f);
+    f[START].index = 100000;
+    f[START].self = 123456789.25;
+    f[START].callees = &row;
+    f[START].calls = f[START].self_calls = INT64_MAX;
+    f[C].calls = INT64_MAX;
+    r.functions = f;
+    r.total = 1123456789.25;
+    r.order_count = 6;
+    in.report = &r;
+    char *text = render(&in);
+    contains(text, " 123456789.25 1000000000.00 9223372036854775807/9223372036854775807     c [6]\n");
+    contains(text,
+             "[100000] 100.00  123456789.25          1.93 9223372036854775807+9223372036854775807 start [100000]\n");
+    free(text);
+}
+
+Test(render_text, heading_says_what_is_missing)
+{
+    struct report r = cycle_report;
+    struct provenance p = cycle_provenance;
+    struct render_input in = cycle_input();
+    static const uint32_t RATES[] = {100, 250, 1000};
+    r.unnamed_builds = 1;
+    r.rates = RATES;
+    r.rate_count = 3;
+    r.saturated = true;
+    p.inexact = 0;
+    in.report = &r;
+    in.provenance = &p;
+    in.since = 1795276800000000000;
+    in.show.limit = 2;
+    in.scope = "everywhere";
+    char *text = render(&in);
+    contains(text, "Scope     everywhere: this build alone");
+    contains(text, "Window    2026-11-21T16:00:00Z to now\n");
+    contains(text, "Exact     yes");
+    contains(text, "Names     missing for 1 of 1 build: addresses are shown");
+    contains(text, "193 ticks at 100, 250 and 1000 a second, 16 calls; a sum reached the limit of 2^63-1");
+    contains(text,
+             "Shown     2 of 5 functions; the self time of the others is 0.16 seconds in the flat profile and 1.77 "
+             "in the graph, which shows other functions\n");
+    char *flat = strstr(text, "Flat profile:"), *graph = strstr(text, "Call graph");
+    cr_assert(strstr(flat, "  b\n") < graph && strstr(flat, "  a\n") < graph,
+              "the flat profile has the functions with most self time");
+    cr_assert_null(strstr(text, "\n[4]"), "the cut entry");
+    free(text);
+}
+
+Test(render_text, of_nothing_it_says_only_that)
+{
+    static const struct report empty = {.dimension = "seconds", .in_seconds = true};
+    static const struct provenance none = {0};
+    struct render_input in = cycle_input();
+    in.report = &empty;
+    in.provenance = &none;
+    char *text = render(&in);
+    contains(text, "From      nothing: no stored upload matches the query\n");
+    cr_assert_null(strstr(text, "Exact"), "nothing is not exact");
+    cr_assert_null(strstr(text, "Flat profile"));
+    free(text);
+}
+
+Test(render_text, machines_and_values_of_the_label_host)
+{
+    struct provenance p = cycle_provenance;
+    struct render_input in = cycle_input();
+    in.provenance = &p;
+    p.host_labels = 4;
+    p.first = 1795276800999999999;
+    p.last = -1; /* before 1970: still to the second */
+    char *text = render(&in);
+    contains(text, ", 1 machine, 4 values of the label host\n");
+    contains(text, "Seen      2026-11-21T16:00:00Z to 1969-12-31T23:59:59Z\n");
+    free(text);
+}
+
+Test(render_text, functions_that_are_no_entries_stand_in_rows_only)
+{
+    struct report r = cycle_report;
+    struct report_function f[CYCLE_FUNCTIONS + 1];
+    struct report_arc idle = {.other = CYCLE_FUNCTIONS, .by_name = true}, to_c = {.other = C};
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_functions, sizeof cycle_functions);
+    f[CYCLE_FUNCTIONS] =
+        (struct report_function){.index = 0, NAMED("idle"), .static_callees = &to_c, .static_callee_count = 1};
+    f[MAIN].static_callees = &idle;
+    f[MAIN].static_callee_count = 1;
+    r.functions = f;
+    r.function_count = CYCLE_FUNCTIONS + 1;
+    in.report = &r;
+    char *text = render(&in);
+    contains(text, "                0.00    0.00       0/0           idle (0)\n");
+    cr_assert_null(strstr(text, "\n[0]"));
+    cr_assert_null(strstr(text, "Shown"), "what is no entry was not cut");
+    free(text);
+}
+
+Test(render_text, lists_are_cut_to_their_heaviest_rows)
+{
+    struct render_input in = cycle_input();
+    in.show.rows = 1;
+    char *text = render(&in);
+    contains(text, "(members: 1 more, with 2 calls and 0.75 seconds)\n");
+    contains(text, "(callers: 1 more, with 2 calls and 0.00 seconds)\n                1.77    0.00       1/1           "
+                   "main [1]\n[5]");
+    contains(text, "(callees: 1 more, with 3 calls and 0.00 seconds)\n");
+    free(text);
+}
+
+/* The patterns that gprof2dot reads the graph section with (its format is not to be had here): every line between the
+ * header and the form feed must be a row, an entry, <spontaneous> or dashes. */
+Test(render_text, graph_reads_as_gprof2dot_reads_it)
+{
+    static const char *const PATTERNS[] = {
+        "^ +([0-9]+\\.[0-9]+)? +([0-9]+\\.[0-9]+)? +[0-9]+(/[0-9]+)? +[^ ].*( <cycle [0-9]+>)? \\[[0-9]+\\]$",
+        "^\\[[0-9]+\\]? +[0-9]+\\.[0-9]+ +[0-9]+\\.[0-9]+ +[0-9]+\\.[0-9]+ +([0-9]+(\\+[0-9]+)?)? +[^ ].*( <cycle "
+        "[0-9]+>)? \\[[0-9]+\\]$",
+        "^ +<spontaneous> *$",
+        "^-----+$",
+    };
+    struct render_input in = cycle_input();
+    char *text = render(&in), *save = NULL;
+    char *graph = strstr(text, "\nindex % time    self  children    called     name\n");
+    regex_t compiled[4];
+    int lines = 0;
+    cr_assert_not_null(graph);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(regcomp(&compiled[i], PATTERNS[i], REG_EXTENDED | REG_NOSUB), 0);
+    }
+    strtok_r(graph + 1, "\n", &save);
+    for (char *line = strtok_r(NULL, "\n", &save); strcmp(line, "\f") != 0;
+         line = strtok_r(NULL, "\n", &save), lines++) {
+        bool known = false;
+        for (int i = 0; i < 4; i++) {
+            known |= regexec(&compiled[i], line, 0, NULL, 0) == 0;
+        }
+        cr_assert(known, "'%s'", line);
+    }
+    cr_assert_eq(lines, 29);
+    for (int i = 0; i < 4; i++) {
+        regfree(&compiled[i]);
+    }
+    free(text);
+}
+
+Test(render_formats, table)
+{
+    cr_assert_null(render_find("yaml"));
+    cr_assert_null(render_find(""));
+    cr_assert(!render_find("gprof")->wants_report);
+    cr_assert_str_eq(render_find("json")->content_type, "application/json");
+    char names[100];
+    snprintf(names, sizeof names, "%s", render_names());
+    for (char *name = strtok(names, ", "); name != NULL; name = strtok(NULL, ", ")) {
+        cr_assert_not_null(render_find(name), "%s", name);
+    }
+}

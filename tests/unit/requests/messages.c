@@ -1,0 +1,250 @@
+/* Each message type over a real socket: refused, accepted, repeated. */
+#include "tests/unit/requests/bed.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+TestSuite(messages, .init = bed_setup, .fini = bed_teardown, .timeout = 300);
+
+static void put_sync(int client, uint32_t tag)
+{
+    const struct message m = {.type = FRAME_SYNC};
+
+    bed_put(client, &m, tag);
+}
+
+static void put_query(int client, uint32_t tag, const char *target)
+{
+    struct message m = {.type = FRAME_QUERY};
+
+    m.as.query.target = target;
+    m.as.query.if_none_match = "";
+    bed_put(client, &m, tag);
+}
+
+static void put_admin(int client, uint32_t tag, const char *verb, const char *argument)
+{
+    const char *const arguments[1] = {argument};
+    struct message m = {.type = FRAME_ADMIN};
+
+    m.as.admin.verb = verb;
+    m.as.admin.arguments = arguments;
+    m.as.admin.argument_count = argument ? 1 : 0;
+    bed_put(client, &m, tag);
+}
+
+/* The executable is asked for before the upload is acknowledged. */
+static void expect_want(int client)
+{
+    struct frame f;
+    const struct message *m = bed_take(client, &f);
+
+    cr_assert_eq(f.type, FRAME_WANT_OBJECT, "type %u", f.type);
+    cr_assert_str_eq(m->as.object.build_id, BED_BUILD);
+}
+
+Test(messages, upload)
+{
+    const int client = bed_join(1000, false);
+    const struct upload_counts *counts = upload_service_get_counts(bed.uploads);
+    struct message broken = {.type = FRAME_UPLOAD};
+
+    bed_put_upload(client, 5, 1);
+    expect_want(client);
+    cr_assert_not(bed_expect_ack(client, 5)->as.ack.duplicate);
+    bed_put_upload(client, 6, 1);
+    cr_assert(bed_expect_ack(client, 6)->as.ack.duplicate, "the same upload counts once");
+    broken.as.upload.host = "";
+    bed_put(client, &broken, 7);
+    cr_assert_not_null(strstr(bed_expect_nack(client, 7, PROFD_REFUSED)->as.nack.sentence, "sender"));
+    cr_assert_eq(counts->stored, 1);
+    cr_assert_eq(counts->duplicate, 1);
+    cr_assert_eq(counts->calls, 10);
+    cr_assert_eq(counts->refused.of[PROFD_REFUSED], 1);
+    cr_assert_eq(object_service_get_counts(bed.objects)->wanted, 1);
+    bed_fail_store();
+    bed_put_upload(client, 8, 2);
+    cr_assert_not_null(strstr(bed_expect_nack(client, 8, PROFD_IO)->as.nack.sentence, "the disk has gone"));
+    cr_assert_eq(counts->refused.of[PROFD_IO], 1);
+    close(client);
+}
+
+Test(messages, object)
+{
+    const int client = bed_join(1000, false), file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    const int text = open(bed.directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    struct message m = {.type = FRAME_OBJECT};
+
+    m.as.object.build_id = "";
+    m.as.object.name = "program";
+    for (uint32_t tag = 1; tag < 3; tag++) { /* and repeated */
+        bed_put_fd(client, &m, tag, file);
+        bed_expect_ack(client, tag);
+    }
+    cr_assert_eq(write(text, "no ELF file", 11), 11);
+    bed_put_fd(client, &m, 3, text);
+    bed_expect_nack(client, 3, PROFD_REFUSED);
+    m.as.object.build_id = "not hex";
+    bed_put_fd(client, &m, 4, file);
+    bed_expect_nack(client, 4, PROFD_REFUSED);
+    m.as.object.build_id = BED_BUILD;
+    bed_put_fd(client, &m, 5, file);
+    bed_expect_nack(client, 5, PROFD_WRONG_BUILD);
+    cr_assert_eq(object_service_get_counts(bed.objects)->stored, 2);
+    cr_assert_eq(object_service_get_counts(bed.objects)->failed, 2);
+    bed_fail_store();
+    bed_put_fd(client, &m, 6, file);
+    bed_expect_nack(client, 6, PROFD_IO);
+    close(text), close(file), close(client);
+}
+
+Test(messages, query)
+{
+    const int client = bed_join(1000, false), reader = bed_join(0, true);
+
+    put_query(client, 1, "/api/v1/builds");
+    cr_assert_str_eq(bed_expect_reply(client, 1, 200), "{\"rows\":[],\"next\":null}\n");
+    put_query(client, 2, "/api/v1/builds");
+    cr_assert_str_eq(bed_expect_reply(client, 2, 200), "{\"rows\":[],\"next\":null}\n");
+    put_query(client, 3, "/api/v1/processes?limit=5");
+    cr_assert_str_eq(bed_expect_reply(client, 3, 200), "{\"rows\":[],\"next\":null}\n");
+    put_query(client, 4, "/api/v1/processes?limit=0");
+    cr_assert_not_null(strstr(bed_expect_reply(client, 4, 400), "limit"));
+    put_query(client, 5, "/api/v1/%70rocesses");
+    bed_expect_reply(client, 5, 404);
+    put_query(client, 6, "/nothing");
+    bed_expect_reply(client, 6, 404);
+    put_query(client, 7, "/api/v1/nothing");
+    bed_expect_reply(client, 7, 404);
+    put_query(client, 8, "api");
+    bed_expect_nack(client, 8, PROFD_BAD_QUERY);
+    put_query(client, 9, "/metrics");
+    bed_expect_reply(client, 9, 403);
+    put_query(reader, 10, "/metrics");
+    cr_assert_not_null(strstr(bed_expect_reply(reader, 10, 200), "profd_builds 0\n"));
+    put_query(reader, 11, "/healthz");
+    cr_assert_not_null(strstr(bed_expect_reply(reader, 11, 200), "\"writable\":true"));
+    cr_assert_geq(query_service_get_durations(bed.queries)[QUERY_BUILDS].count, 2);
+    cr_assert_eq(query_service_get_durations(bed.queries)[QUERY_LIVE].count, 2);
+    close(client), close(reader);
+}
+
+Test(messages, a_query_behind_an_acknowledgement_sees_the_upload)
+{
+    const int client = bed_join(1000, false);
+
+    put_query(client, 1, "/api/v1/builds");
+    cr_assert_null(strstr(bed_expect_reply(client, 1, 200), BED_BUILD));
+    bed_put_upload(client, 2, 1);
+    expect_want(client);
+    bed_expect_ack(client, 2);
+    put_query(client, 3, "/api/v1/builds");
+    cr_assert_not_null(strstr(bed_expect_reply(client, 3, 200), BED_BUILD));
+    close(client);
+}
+
+Test(messages, sync)
+{
+    const int client = bed_join(1000, false);
+    struct message m = {.type = FRAME_NACK};
+
+    put_sync(client, 1);
+    cr_assert_eq(bed_expect_ack(client, 1)->as.ack.run, 5, "it says which daemon has stored it");
+    put_sync(client, 2);
+    bed_expect_ack(client, 2);
+    bed_put_upload(client, 3, 1);
+    put_sync(client, 4); /* waits for the upload */
+    expect_want(client);
+    bed_expect_ack(client, 3);
+    bed_expect_ack(client, 4);
+    m.as.nack.status = PROFD_INTERNAL;
+    m.as.nack.sentence = "a complaint";
+    bed_put(client, &m, 5); /* logged, not answered */
+    put_sync(client, 6);
+    bed_expect_ack(client, 6);
+    close(client);
+}
+
+Test(messages, admin)
+{
+    const int user = bed_join(1000, false), operators = bed_join(0, true);
+
+    put_admin(user, 1, "delete", BED_BUILD);
+    bed_expect_nack(user, 1, PROFD_FORBIDDEN);
+    put_admin(user, 2, "pause", "1");
+    bed_expect_nack(user, 2, PROFD_NOT_FOUND); /* allowed, but there is no such process */
+    put_admin(operators, 3, "destroy", NULL);
+    bed_expect_nack(operators, 3, PROFD_METHOD);
+    put_admin(operators, 4, "delete", BED_BUILD);
+    bed_expect_nack(operators, 4, PROFD_NOT_FOUND);
+    bed_put_upload(user, 5, 1);
+    expect_want(user);
+    bed_expect_ack(user, 5);
+    put_admin(operators, 6, "verify", NULL);
+    cr_assert_str_eq(bed_expect_reply(operators, 6, 200), "{\"uploads\":1,\"mismatches\":0,\"rows\":[]}\n");
+    put_admin(operators, 7, "delete", BED_BUILD);
+    cr_assert_str_eq(bed_expect_reply(operators, 7, 200), "{\"build_id\":\"" BED_BUILD "\",\"uploads\":1}\n");
+    put_admin(operators, 8, "delete", BED_BUILD);
+    bed_expect_nack(operators, 8, PROFD_NOT_FOUND);
+    bed_fail_store();
+    put_admin(operators, 9, "delete", BED_BUILD);
+    bed_expect_nack(operators, 9, PROFD_IO);
+    close(user), close(operators);
+}
+
+Test(messages, admin_backup)
+{
+    const int operators = bed_join(0, true);
+    uint64_t got = 0, total = 0;
+    bool begun = false;
+    struct frame f;
+
+    put_admin(operators, 1, "backup", NULL);
+    put_admin(operators, 2, "backup", NULL);
+    do {
+        const struct message *m = bed_take(operators, &f);
+
+        if (f.type == FRAME_NACK) {
+            cr_assert_eq(f.tag, 2);
+            cr_assert_eq(m->as.nack.status, PROFD_BUSY, "one at a time");
+            f.flags = 0;
+            continue;
+        }
+        cr_assert_eq(f.type, FRAME_REPLY);
+        cr_assert_eq(f.tag, 1);
+        if (m->as.reply.body.size && !begun) {
+            cr_assert_eq(memcmp(m->as.reply.body.data, "SQLite format 3", 16), 0);
+            begun = true;
+        }
+        got += m->as.reply.body.size;
+        total = m->as.reply.total;
+    } while (!(f.flags & FRAME_FLAG_LAST));
+    cr_assert_gt(got, 0);
+    cr_assert_eq(got, total);
+    close(operators);
+}
+
+Test(messages, attach)
+{
+    const int client = bed_join(1000, false), text = memfd_create("text", MFD_CLOEXEC);
+    const struct message m = {.type = FRAME_ATTACH};
+    struct live_counts counts;
+
+    for (uint32_t tag = 1; tag < 3; tag++) {
+        struct frame f;
+
+        bed_put_fd(client, &m, tag, text);
+        (void)bed_take(client, &f);
+        cr_assert_eq(f.type, FRAME_NACK, "such a memory is not sealed");
+        cr_assert_eq(f.tag, tag);
+    }
+    live_get_counts(bed.live, &counts);
+    cr_assert_eq(counts.processes, 0);
+    cr_assert_eq(counts.attached, 0);
+    bed_fail_store();
+    bed_put_fd(client, &m, 3, text);
+    bed_expect_nack(client, 3, PROFD_IO);
+    close(text), close(client);
+}
