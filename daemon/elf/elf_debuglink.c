@@ -7,8 +7,8 @@
 
 #include "elf/elf_file.h"
 
-static enum profd_status debuglink_parse(const uint8_t *bytes, size_t n, bool big_endian, struct elf_debuglink *out,
-                                         struct profd_error *e)
+static enum profd_status debuglink_parse(const struct elf_file *f, const uint8_t *bytes, size_t n,
+                                         struct elf_debuglink *out, struct profd_error *e)
 {
     const uint8_t *end = memchr(bytes, '\0', n);
     size_t length = end ? (size_t)(end - bytes) : n;
@@ -16,11 +16,8 @@ static enum profd_status debuglink_parse(const uint8_t *bytes, size_t n, bool bi
     if (!end || length == 0 || length >= sizeof out->name || at > n || n - at < 4 || memchr(bytes, '/', length)) {
         return profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink of %zu bytes is not a file name and a checksum", n);
     }
-    const uint8_t *c = bytes + at;
-    struct elf_debuglink link = {.name = ""};
+    struct elf_debuglink link = {.crc = elf_u32(f, bytes + at)};
     memcpy(link.name, bytes, length);
-    link.crc = big_endian ? (uint32_t)c[0] << 24 | (uint32_t)c[1] << 16 | (uint32_t)c[2] << 8 | c[3]
-                          : (uint32_t)c[3] << 24 | (uint32_t)c[2] << 16 | (uint32_t)c[1] << 8 | c[0];
     *out = link;
     return PROFD_OK;
 }
@@ -41,7 +38,7 @@ enum profd_status elf_read_debuglink(int executable, struct elf_debuglink *out, 
                      ? profd_error_set(e, PROFD_MALFORMED, ".gnu_debuglink has %" PRIu64 " bytes", s->sh_size)
                      : elf_file_bytes(f, s, &bytes, e);
         if (status == PROFD_OK) {
-            status = debuglink_parse(bytes, (size_t)s->sh_size, f->big_endian, out, e);
+            status = debuglink_parse(f, bytes, (size_t)s->sh_size, out, e);
         }
     }
     elf_file_close(f);

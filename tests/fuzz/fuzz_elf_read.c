@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "elf/elf_debuglink.h"
 #include "elf/elf_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -57,6 +58,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     if (elf_read_id(fd, &id, NULL) == PROFD_OK && buildid_parse(id.text, strlen(id.text), &id, NULL) != PROFD_OK) {
+        abort();
+    }
+    struct elf_debuglink link;
+    if (elf_read_debuglink(fd, &link, NULL) == PROFD_OK &&
+        (link.name[0] == '\0' || memchr(link.name, '\0', sizeof link.name) == NULL || strchr(link.name, '/') != NULL)) {
         abort();
     }
     arena_free(a);
