@@ -1,12 +1,34 @@
 #include "elf/elf_arcs.h"
 
+#include <capstone/capstone.h>
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "elf/elf_ranges.h"
-#include "elf/elf_scan.h"
+#include "elf/elf_x86.h"
 #include "proto/limits.h"
+
+struct elf_arcs {
+    struct elf_build *build;
+    const struct elf_file *file;
+    const struct elf_functions *functions;
+    struct elf_plt *plt;
+    csh capstone;
+    cs_insn *instruction;
+    struct object_arc *arcs;
+    uint32_t count, capacity;
+    uint64_t end; /* of the last section: the next must not begin below */
+    bool full, no_memory;
+    uint32_t overlapping; /* sections that were passed over */
+};
+
+/* A branch in the machine code, as its bytes say. */
+struct elf_branch {
+    uint64_t from, to; /* to: the target, or the GOT word when through_word */
+    uint32_t length;   /* of the instruction */
+    bool call, through_word;
+};
 
 static void add_arc(struct elf_arcs *a, const struct object_arc *arc)
 {
@@ -102,11 +124,120 @@ static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct objec
     return true;
 }
 
-void elf_scan_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
+/* Adds an arc if the branch goes to another function's entry or out of the object, and capstone reads the same
+ * instruction. */
+static void add_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
 {
     struct object_arc arc = {.from = branch->from, .kind = branch->call ? OBJECT_ARC_CALL : OBJECT_ARC_TAIL};
     if (resolve(a, branch, &arc) && confirm(a, branch, bytes)) {
         add_arc(a, &arc);
+    }
+}
+
+static uint64_t offset8(const uint8_t *p)
+{
+    return (uint64_t)(int64_t)(int8_t)*p;
+}
+
+static uint64_t offset32(const struct elf_file *f, const uint8_t *p)
+{
+    return (uint64_t)(int64_t)(int32_t)elf_u32(f, p);
+}
+
+/* True if the instruction is a direct branch, or in 64-bit mode one through a word at a fixed distance (-fno-plt). */
+static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct elf_x86 *x, struct elf_branch *b)
+{
+    uint64_t next = b->from + x->length;
+    const uint8_t *operand = p + x->at + 1;
+    unsigned room = x->length - x->at - 1u;
+    b->through_word = false;
+    b->call = x->opcode == 0xe8;
+    if ((x->opcode == 0xe8 || x->opcode == 0xe9) && room == 4) {
+        b->to = next + offset32(f, operand);
+    } else if (x->opcode == 0xeb || (x->opcode & 0xf0) == 0x70) {
+        b->to = next + offset8(operand);
+    } else if (x->opcode == 0x0f && (x->second & 0xf0) == 0x80 && room == 5) {
+        b->to = next + offset32(f, operand + 1);
+    } else if (x->opcode == 0xff && f->bits == 64 && (x->second == 0x15 || x->second == 0x25)) {
+        b->call = x->second == 0x15;
+        b->through_word = true;
+        b->to = next + offset32(f, operand + 1);
+    } else {
+        return false;
+    }
+    if (f->machine == EM_386) {
+        b->to &= UINT32_MAX;
+    }
+    return true;
+}
+
+/* [at, end) of the section, an instruction beginning at at. */
+static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, uint64_t at, uint64_t end)
+{
+    bool wide = a->file->machine == EM_X86_64;
+    while (at < end && !a->full) {
+        struct elf_x86 x;
+        struct elf_branch b = {.from = s->sh_addr + at};
+        uint64_t left = s->sh_size - at;
+        if (!elf_x86_decode(bytes + at, left < 15 ? (size_t)left : 15, wide, &x)) {
+            at++; /* data, or an instruction that is never executed */
+            continue;
+        }
+        b.length = x.length;
+        if (x.plain && read_branch(a->file, bytes + at, &x, &b)) {
+            add_branch(a, &b, bytes + at);
+        }
+        at += x.length;
+    }
+}
+
+static void scan_x86(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes)
+{
+    /* Code begins anew at each function and where one ends: padding and data between them can't shift what follows. */
+    const struct elf_functions *f = a->functions;
+    uint64_t at = 0;
+    for (uint32_t i = elf_functions_from(f, s->sh_addr); i <= f->count && at < s->sh_size; i++) {
+        uint64_t start = s->sh_size;
+        if (i < f->count && f->list[i].address - s->sh_addr < s->sh_size) {
+            start = f->list[i].address - s->sh_addr;
+        }
+        uint64_t before = i > 0 && f->list[i - 1].end > s->sh_addr ? f->list[i - 1].end - s->sh_addr : 0;
+        if (before > at && before < start) {
+            scan_piece(a, s, bytes, at, before);
+            at = before;
+        }
+        scan_piece(a, s, bytes, at, start);
+        at = start;
+    }
+}
+
+/* Sign-extends the low bits of value, times 4. */
+static uint64_t words(uint32_t value, unsigned bits)
+{
+    uint64_t sign = UINT64_C(1) << (bits - 1);
+    uint64_t low = value & ((UINT64_C(1) << bits) - 1);
+    return ((low ^ sign) - sign) << 2;
+}
+
+static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes)
+{
+    uint64_t skew = s->sh_addr & 3 ? 4 - (s->sh_addr & 3) : 0;
+    for (uint64_t at = skew; at < s->sh_size && s->sh_size - at >= 4 && !a->full; at += 4) {
+        uint32_t w;
+        memcpy(&w, bytes + at, 4);
+        w = le32toh(w); /* instructions are little-endian whatever the data is */
+        struct elf_branch b = {.from = s->sh_addr + at, .length = 4};
+        if ((w & 0x7c000000) == 0x14000000) { /* b, bl */
+            b.call = (w & 0x80000000) != 0;
+            b.to = b.from + words(w, 26);
+        } else if ((w & 0xff000010) == 0x54000000 || (w & 0x7e000000) == 0x34000000) { /* b.cond, cbz, cbnz */
+            b.to = b.from + words(w >> 5, 19);
+        } else if ((w & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
+            b.to = b.from + words(w >> 5, 14);
+        } else {
+            continue;
+        }
+        add_branch(a, &b, bytes + at);
     }
 }
 
@@ -182,9 +313,9 @@ enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const ui
     }
     a->end = s->sh_addr + s->sh_size;
     if (a->file->machine == EM_AARCH64) {
-        elf_scan_arm64(a, s, bytes);
+        scan_arm64(a, s, bytes);
     } else {
-        elf_scan_x86(a, s, bytes);
+        scan_x86(a, s, bytes);
     }
     if (a->no_memory) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->capacity);
