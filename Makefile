@@ -36,14 +36,14 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. -Idaemon -Iclient -I$(B)/gen $(OPT) -fPI
              -DPROFD_VERSION='"$(VERSION)"' -DSYSCONFDIR='"$(sysconfdir)"'
 LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
 
-# --- rooms: sources, libraries, and whom each may link -------------------------------------------------------
+# --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
-ROOMS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl
+COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import profctl,$(eval DIR_$(r) := client/$(r)))
 $(foreach r,core compat elf ingest query render store admin net config log writer live requests pages,$(eval DIR_$(r) := daemon/$(r)))
-$(foreach r,$(ROOMS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
+$(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
@@ -121,13 +121,13 @@ $(B)/%.o: %.c
 $(B)/gen/embed/%.o: $(B)/gen/embed/%.c
 	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
 
-define room
+define component
 OBJ_$(1) := $$(SRC_$(1):%.c=$$(B)/%.o) $$(EMBED_$(1):%=$$(B)/gen/embed/%.o)
 $$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb-c.o)
 	@mkdir -p $$(@D)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
-$(foreach r,$(ROOMS) server,$(eval $(call room,$(r))))
+$(foreach r,$(COMPONENTS) server,$(eval $(call component,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
@@ -139,8 +139,8 @@ $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
 $(B)/libprofd-static.a: $(call archives_of,client)
 	$(Q)rm -f $@ && (echo create $@; $(foreach a,$^,echo addlib $(a);) echo save; echo end) | $(AR) -M
 
-# --- the collector: it runs inside calls of strangers' programs, so no vector register, no call of libc that was not written
-# down, no sanitizer. All its code lies in one section, so that a tick can tell whether it fell there.
+# --- the collector: it runs inside calls of any program, so it uses no vector registers, no sanitizer, and only those
+# functions of libc that are listed. All its code is in one section, so that a tick can tell whether it fell there.
 SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c)) client/collect/stub_$(COLLECT_MACHINE).S
 OBJ_collect := $(patsubst client/collect/%,$(B)/collect/%.o,$(basename $(SRC_collect)))
 CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -ftls-model=initial-exec \
@@ -166,8 +166,8 @@ $(B)/libprofd-collect.a: $(B)/collect/whole.o
 $(B)/client/profctl/run_place.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPROFD_COLLECT_ABI='"$(PROTOCOL_ABI)"'
 
 # --- tests --------------------------------------------------------------------------------------------------
-# tests/{unit,property,contract,golden}/ROOM/SUBJECT.c: Criterion, one program per kind and directory, linked with what
-# that directory may link. tests/fuzz/fuzz_ROOM_subject.c: libFuzzer targets.
+# tests/{unit,property,contract,golden}/DIR/SUBJECT.c: Criterion, one program per kind and directory, linked with what
+# that directory may link. tests/fuzz/fuzz_DIR_subject.c: libFuzzer targets.
 define suite
 SRC_$(1)_$(2) := $$(filter-out tests/$(1)/$(2)/tsan_%,$$(wildcard tests/$(1)/$(2)/*.c))
 ifneq ($$(SRC_$(1)_$(2)),)
@@ -178,19 +178,19 @@ $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $$(call archives_of,$(2))
 endif
 endef
 SUITES := unit property contract golden
-$(foreach s,$(SUITES),$(foreach r,$(ROOMS) server,$(eval $(call suite,$(s),$(r)))))
+$(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r)))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
-fuzz_room = $(firstword $(subst _, ,$(1)))
+fuzz_component = $(firstword $(subst _, ,$(1)))
 define fuzz_target
-$$(B)/tests/replay-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o $$(call archives_of,$$(call fuzz_room,$(1)))
+$$(B)/tests/replay-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o $$(call archives_of,$$(call fuzz_component,$(1)))
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o -Wl,--start-group $$(call archives_of,$$(call fuzz_room,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_room,$(1)))
-$$(B)/tests/fuzz-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(call archives_of,$$(call fuzz_room,$(1)))
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o -Wl,--start-group $$(call archives_of,$$(call fuzz_component,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_component,$(1)))
+$$(B)/tests/fuzz-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(call archives_of,$$(call fuzz_component,$(1)))
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o -Wl,--start-group $$(call archives_of,$$(call fuzz_room,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_room,$(1)))
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o -Wl,--start-group $$(call archives_of,$$(call fuzz_component,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_component,$(1)))
 endef
 $(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
 
@@ -214,7 +214,7 @@ $(B)/tests/harvester: $(B)/tests/collect/harvester.o $(call archives_of,proto)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,proto) -Wl,--end-group $(call libs_of,proto)
 
 .PHONY: unit-%
-# make unit-core: build and run all Criterion suites of one room.
+# make unit-core: build and run all Criterion suites of one component.
 unit-%:
 	$(Q)$(MAKE) --no-print-directory B=$(B) $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*))
 	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*)); do $$t; done
@@ -271,7 +271,7 @@ lint:
 	$(SUB) all tests
 	$(Q)/usr/bin/python3 tests/lint/structure.py --build $(B)
 	$(Q)bash tests/lint/analyse.sh
-# make fuzz FUZZ_TIME=60: each target for so many seconds, with clang's libFuzzer.
+# make fuzz FUZZ_TIME=60: runs each target for FUZZ_TIME seconds, with clang's libFuzzer.
 FUZZ_TIME ?= 60
 fuzz:
 	$(Q)sh tests/deps.sh check
@@ -305,7 +305,7 @@ EIO ?= 5
 STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
-# make soak T=600: everything at once, for so many seconds.
+# make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql soak=$(T) $(if $(SEED),seed=$(SEED))

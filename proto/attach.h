@@ -39,7 +39,7 @@
 #define ATTACH_LABEL_BYTES 16512u  /* of a LABELS chunk's text, NULs included */
 #define ATTACH_MODULE_NONE 0xffffu /* an identity's address outside every known module */
 #define ATTACH_INSTANCE_SIZE 16
-#define ATTACH_PARENTS_MAX 3 /* processes whose CHILDREN counts a child */
+#define ATTACH_PARENTS_MAX 3 /* processes that count a child in CHILDREN */
 
 enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
 
@@ -53,7 +53,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
     X(TICKS_BLOCKED, "ticks that came late because the signal was blocked, at unknown addresses")                      \
     X(TICKS_DROPPED, "ticks for which there was no memory")                                                            \
     X(CALLS_LOST, "calls for which there was no memory")                                                               \
-    X(CALLS_JUNK, "calls whose caller was not in an object: counted for the callee, with an unknown caller")           \
+    X(CALLS_JUNK, "calls from addresses outside all objects: counted for the callee, with an unknown caller")          \
     X(THREADS, "threads that have a table or a timer")                                                                 \
     X(THREADS_UNTIMED, "threads for which no timer could be created")                                                  \
     X(MODULES_LOST, "modules for which there was no row: their addresses are unknown")                                 \
@@ -62,11 +62,11 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
     X(FORKS_UNSEEN, "1 if a child created without fork() counted into this memory")                                    \
     X(PAUSES, "number of times that counting was switched off (by moncontrol or the daemon)")                          \
     X(OVERLAPS,                                                                                                        \
-      "pairs of instrumented objects whose code addresses differ by a multiple of 4 GiB: calls may be confused")       \
+      "pairs of instrumented objects at addresses that differ by a multiple of 4 GiB: calls may be confused")          \
     X(LABELS_LEFT_OUT, "labels that break the rules of proto/label.h, or for which there was no memory")               \
     X(CHILDREN, "children created by fork() that began to count, into memories of their own")                          \
     X(IS_CHILD,                                                                                                        \
-      "number of processes whose CHILDREN counts this one: the parent, and elders if the parent had not counted")
+      "number of processes that count this one in CHILDREN: the parent, and elders if the parent had not counted")
 
 enum attach_word {
 #define X(name, text) ATTACH_WORD_##name,
@@ -142,7 +142,7 @@ _Static_assert(sizeof(struct attach_chunk) == 64 && sizeof(struct attach_slot) =
 _Static_assert(sizeof(struct attach_identity) == 12 && sizeof(struct attach_module_row) == 256, "as specified");
 _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * 256 <= 16384, "a chunk of modules is four pages");
 
-/* --- the daemon's word -------------------------------------------------------------------------------------------- */
+/* --- the daemon's page -------------------------------------------------------------------------------------------- */
 
 /* The control page, which the daemon writes: a memfd of ATTACH_PAGE bytes, sealed SHRINK, GROW, FUTURE_WRITE and SEAL,
  * which the process receives with the ACK of ATTACH and can only read. The process maps it and checks it at every tick.

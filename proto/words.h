@@ -25,7 +25,7 @@
     X(OUTSIDE_NS, 7, "outside_seconds", "of these, ticks outside every object with a build-id")                        \
     X(CALLS_LOST, 8, "calls_lost", "calls for which there was no memory")                                              \
     X(CALLS_JUNK, 9, "calls_junk",                                                                                     \
-      "calls whose caller was not in an object: counted for the callee, with an unknown caller")                       \
+      "calls from addresses outside all objects: counted for the callee, with an unknown caller")                      \
     X(PAIRS_DROPPED, 10, "pairs_dropped", "sampled pairs for which there was no memory")                               \
     X(THREADS, 11, "threads", "threads that counted")                                                                  \
     X(THREADS_UNTIMED, 12, "threads_untimed", "threads for which no timer could be created: they have no ticks")       \
@@ -37,7 +37,7 @@
     X(FORKS_UNSEEN, 16, "processes_with_unseen_forks",                                                                 \
       "processes with a child that counted into their memory, created without fork()")                                 \
     X(PAUSES, 17, "pauses", "number of times that counting was switched off")                                          \
-    X(OVERLAPS, 18, "overlaps", "pairs of objects whose calls may be confused with each other")                        \
+    X(OVERLAPS, 18, "overlaps", "pairs of objects between which calls may be confused")                                \
     X(END_NOT_SEEN, 19, "ends_not_seen",                                                                               \
       "processes that ended while no daemon could read them: their last counts are missing")
 

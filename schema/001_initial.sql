@@ -1,7 +1,7 @@
--- profd's database, schema version 1. Times are nanoseconds since the epoch, UTC; `number` counts what was accepted, never reused.
+-- profd's database, schema version 1. Times are nanoseconds since the epoch, UTC; `number` numbers what was accepted and is never reused.
 -- Sums by hour and day, spread and ledger will be tables beside these, keyed by series.
 
--- One row: where the count stands, and the totals that /metrics shows.
+-- One row: the last numbers that were given, and the totals that /metrics shows.
 CREATE TABLE state (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     number INTEGER NOT NULL,      -- last number given to an upload or to the delivery of an object
@@ -21,7 +21,7 @@ CREATE TABLE host (
 CREATE TABLE build (
     id INTEGER PRIMARY KEY,
     build_id TEXT NOT NULL UNIQUE,
-    epoch INTEGER NOT NULL,       -- number at which a report on it over all users last changed; 0: never uploaded
+    epoch INTEGER NOT NULL,       -- number of the last change of a report on it over all users; 0: never uploaded
     named INTEGER NOT NULL        -- 1: some object of it has names
 ) STRICT;
 
@@ -36,7 +36,7 @@ CREATE TABLE build_set_member (
     PRIMARY KEY (build, build_set)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX build_set_member_by_set ON build_set_member (build_set, build);
--- Whose processes had this set.
+-- The users of processes with this set.
 CREATE TABLE build_set_user (
     build_set INTEGER NOT NULL,
     uid INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE upload (
     first_hour INTEGER NOT NULL,  -- start / 3600 s
     last_hour INTEGER NOT NULL,   -- (start + length) / 3600 s
     inexact INTEGER NOT NULL,     -- message_inexact bits
-    started INTEGER NOT NULL,     -- processes whose first upload this is
+    started INTEGER NOT NULL,     -- processes that begin with this upload
     counts BLOB NOT NULL          -- proto/counts.h
 ) STRICT;
 CREATE INDEX upload_by_series ON upload (series, last_hour, first_hour);
@@ -79,11 +79,11 @@ CREATE TABLE sender (
     PRIMARY KEY (host, uid, sender)
 ) STRICT, WITHOUT ROWID;
 
--- What lists show, by build and user. Sums stop at 2^63-1.
+-- What lists show, by build and user. Sums saturate at 2^63-1.
 CREATE TABLE build_user (
     build INTEGER NOT NULL,
     uid INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,       -- number at which a report on it for this user last changed
+    epoch INTEGER NOT NULL,       -- number of the last change of a report on it for this user
     added INTEGER NOT NULL,       -- number of the first upload
     is_program INTEGER NOT NULL,
     first INTEGER NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE user_epoch (
     epoch INTEGER NOT NULL
 ) STRICT;
 
--- Contents of executables. variant '' is a file that could not be read: its senders say why.
+-- Symbols of executables. variant '' is a file that could not be read; object_sender.note has the reason.
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,
     build INTEGER NOT NULL,

@@ -1,10 +1,9 @@
--- Schema version 2: sums by hour, by day and for ever (the pyramid), the ledger, retention.
--- Versions change while a database is empty: rows of an older file are copied into a new one (daemon/store/sqlite_upgrade.c).
---
--- An upload counts at the time its window ends: hour = end / 3600 s, day = hour / 24, since the epoch. It is in exactly one row of
--- table upload or one hour row of table rollup. Beside it, a day row holds the sum of its hours that are folded, and the row of
--- level 2 the sum of the folded days.
--- Sums of all kinds (uploads … shares) stop at 2^63-1.
+-- Schema version 2: sums by hour, by day and over all time (the pyramid), the ledger, retention.
+-- This migration runs on an empty database only: rows of an older file are copied into a new one (daemon/store/sqlite_upgrade.c).
+-- An upload belongs to the hour in which its window ends: hour = end / 3600 s, day = hour / 24, since the epoch. It is in exactly one
+-- row of table upload or in exactly one hour row of table rollup. In addition a day row holds the sum of its folded hours, and the
+-- row of level 2 holds the sum of the folded days.
+-- All sums (uploads … shares) saturate at 2^63-1.
 
 DROP TABLE upload;
 CREATE TABLE upload (
@@ -15,7 +14,7 @@ CREATE TABLE upload (
     start INTEGER NOT NULL,
     length INTEGER NOT NULL,      -- of the window
     inexact INTEGER NOT NULL,     -- message_inexact bits
-    started INTEGER NOT NULL,     -- processes whose first upload this is
+    started INTEGER NOT NULL,     -- processes that begin with this upload
     spread_group INTEGER NOT NULL, -- 0 … 15: random group of its process
     counts BLOB NOT NULL          -- proto/counts.h
 ) STRICT;
@@ -24,7 +23,7 @@ CREATE INDEX upload_by_series ON upload (series, hour);
 -- (user, program, builds, labels), interned once, with the sums of its rows in the ledger.
 DROP TABLE series;
 CREATE TABLE series (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: rows of a removed series stay a while
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: rows of a removed series remain for a while
     build_set INTEGER NOT NULL,
     uid INTEGER NOT NULL,
     program INTEGER NOT NULL,     -- build
@@ -62,14 +61,14 @@ CREATE TABLE ledger (
 CREATE INDEX ledger_by_hour ON ledger (hour, series);
 CREATE INDEX ledger_raw ON ledger (raw_since, series, hour) WHERE raw_since IS NOT NULL;
 
--- What uploads became. level 0: an hour, 1: a day, 2: all time.
+-- Sums of rolled-up uploads. level 0: an hour, 1: a day, 2: all time.
 CREATE TABLE rollup (
     id INTEGER PRIMARY KEY,
     series INTEGER NOT NULL,
     level INTEGER NOT NULL,
     at INTEGER NOT NULL,          -- number of the hour or day; 0 at level 2
-    folded INTEGER NOT NULL,      -- 1: the level above holds it too; 1 at level 2
-    version INTEGER NOT NULL,     -- state.version at its last change: with it the content has a name for ever
+    folded INTEGER NOT NULL,      -- 1: also in the sum of the level above; always 1 at level 2
+    version INTEGER NOT NULL,     -- state.version at its last change: (id, version) identifies the content permanently
     number INTEGER NOT NULL,      -- of its first upload
     uploads INTEGER NOT NULL,
     processes INTEGER NOT NULL,
@@ -86,7 +85,7 @@ CREATE TABLE rollup (
 CREATE INDEX rollup_open ON rollup (series, level, at, number) WHERE folded = 0;
 CREATE INDEX rollup_to_fold ON rollup (level, at, series) WHERE folded = 0;
 
--- Series that were deleted: nobody sees them, their rows go slice by slice.
+-- Deleted series: no query sees them, and their rows are removed in slices.
 CREATE TABLE doomed (
     series INTEGER PRIMARY KEY
 ) STRICT;
@@ -98,7 +97,7 @@ ALTER TABLE state ADD COLUMN retired_calls INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE state ADD COLUMN raw_uploads INTEGER NOT NULL DEFAULT 0;     -- sums over series
 ALTER TABLE state ADD COLUMN raw_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE state ADD COLUMN rollups INTEGER NOT NULL DEFAULT 0;         -- rows
-ALTER TABLE state ADD COLUMN retiring INTEGER NOT NULL DEFAULT 0;        -- days before this one are being removed, for their size
+ALTER TABLE state ADD COLUMN retiring INTEGER NOT NULL DEFAULT 0;        -- days before this one are being removed to save space
 
 ALTER TABLE build ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;            -- latest end of what was removed of it
 CREATE INDEX build_unseen ON build (seen) WHERE epoch = 0;

@@ -1,24 +1,24 @@
--- Schema version 3: live processes (DECISIONS 23). Only adds tables: a database of version 2 is changed where it is.
+-- Schema version 3: live processes. It only adds tables, so a database of version 2 is migrated in place.
 
--- A process that counts into memory which profd reads. What was counted since its snapshot is added to its upload of the hour.
+-- A live process. Each harvest adds the difference to the last snapshot to the upload of the current hour.
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
     uid INTEGER NOT NULL,
-    name BLOB NOT NULL,           -- 16 random bytes, for ever those of this process
-    generation INTEGER NOT NULL,  -- of the snapshot: 1 with the first harvest, then one more each
-    upload INTEGER,               -- number of its latest upload, which may have become part of a sum since; NULL: none yet
+    name BLOB NOT NULL,           -- 16 random bytes that identify the process permanently
+    generation INTEGER NOT NULL,  -- of the snapshot: the number of harvests
+    upload INTEGER,               -- number of its latest upload, which may have been rolled up since; NULL: none yet
     series INTEGER,               -- of that upload
     hour INTEGER,
     seen INTEGER NOT NULL,        -- when its latest harvest was received
-    ended INTEGER NOT NULL,       -- 1: nothing more is expected of it
+    ended INTEGER NOT NULL,       -- 1: no more harvests will come
     UNIQUE (uid, name)
 ) STRICT;
 CREATE INDEX instance_living ON instance (id) WHERE ended = 0;
 CREATE INDEX instance_ended ON instance (seen, id) WHERE ended = 1;
 
--- All that was counted of it, as its upload said. Apart from the instances, so that these are read quickly.
+-- All counts of a process up to its latest harvest. A table of its own, so that reading instances stays fast.
 CREATE TABLE snapshot (
     instance INTEGER PRIMARY KEY, -- id
-    bytes BLOB NOT NULL           -- as they came
+    bytes BLOB NOT NULL           -- as received
 ) STRICT;
 CREATE INDEX snapshot_by_instance ON snapshot (instance); -- verification reads this, not the bytes

@@ -84,7 +84,7 @@ static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, st
         return status;
     }
     if (m.id == 0 || pprof_ids_find(&p->mapping_ids, m.id)) {
-        return pprof_broken(p, begin, m.id == 0 ? "a Mapping whose id is 0" : "a Mapping whose id another one has", e);
+        return pprof_broken(p, begin, m.id == 0 ? "a Mapping with id 0" : "two Mappings with the same id", e);
     }
     void *rows = arena_extend(p->arena, p->mappings, p->mapping_count, &p->mapping_room, sizeof m);
     if (!rows) {
@@ -107,8 +107,7 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
         return status;
     }
     if (l.id == 0 || pprof_ids_find(&p->location_ids, l.id)) {
-        return pprof_broken(p, begin, l.id == 0 ? "a Location whose id is 0" : "a Location whose id another one has",
-                            e);
+        return pprof_broken(p, begin, l.id == 0 ? "a Location with id 0" : "two Locations with the same id", e);
     }
     void *rows = arena_extend(p->arena, p->locations, p->location_count, &p->location_room, sizeof l);
     if (!rows) {

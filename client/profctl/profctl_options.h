@@ -15,7 +15,7 @@
 #define OPTION_LABEL OPTION("label", 'l', "K=V", "use only uploads with this label; may be repeated")
 #define OPTION_MATCH                                                                                                   \
     OPTION("match", 'm', "MATCHER",                                                                                    \
-           "use only uploads whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated")
+           "use only uploads with a matching label: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated")
 #define OPTION_SCOPE                                                                                                   \
     OPTION("scope", 0, "program|build|everywhere",                                                                     \
            "the program with all its builds, this build in it alone, or this build in all programs")

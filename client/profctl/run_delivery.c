@@ -11,7 +11,7 @@
 
 #define ID_SIZE 160
 #define QUESTION_MS 100  /* while the command waits for its signals */
-#define NAMELESS_MAX 256 /* builds whose files are looked at after one command */
+#define NAMELESS_MAX 256 /* builds: their files are examined after one command */
 #define CLOCKS_APART 5   /* seconds: the times that processes report are their own clock's */
 
 /* Milliseconds of the monotonic clock. */

@@ -13,7 +13,7 @@ struct run_delivery {
     struct profd_conn *conn;      /* NULL: there is no daemon */
     int64_t started;              /* seconds since 1970 */
     uint64_t run, refused_before; /* as stated by the daemon when the command started (struct message_welcome) */
-    size_t names;                 /* executables whose names the daemon had not, and has now been sent */
+    size_t names;                 /* executables sent because the daemon had no names for them */
     size_t refused;               /* of the latest of these, those that it has not stored */
     struct profd_error why;       /* of the first of them, with its path */
 };
@@ -30,11 +30,11 @@ bool run_delivery_find_command(const char *name, char out[RUN_PATH_SIZE]);
  * parsed. Scripts, files without names and what cannot be read are passed over: run_delivery_finish looks again. */
 void run_delivery_send_command(struct run_delivery *d, const char *path);
 
-/* After the command: waits at most wait_ms until everything that ended processes counted is durable, and for the names
- * of builds that were seen meanwhile and whose files are still where they were. A daemon that was started again in
- * between is asked anew. TIMEOUT, UNAVAILABLE, or what the daemon says; UNAVAILABLE, too, if the daemon cannot know
- * whether it has all counts: it was started again, or did not accept a process or a connection of this user, since
- * run_delivery_open. OK does not vouch for a process that found the daemon's queue of new connections full. */
+/* After the command: waits at most wait_ms until all counts of ended processes are durable, and until the names of the
+ * builds that ran meanwhile have been sent, if their files are still in place. If the daemon was restarted meanwhile,
+ * it is asked again. Returns TIMEOUT, UNAVAILABLE, or the daemon's status. UNAVAILABLE also means that the daemon
+ * cannot know whether it has all counts: since run_delivery_open it was restarted, or it refused a process or a
+ * connection of this user. OK does not cover a process that found the daemon's queue of new connections full. */
 enum profd_status run_delivery_finish(struct run_delivery *d, uint32_t wait_ms, struct profd_error *e);
 
 /* Closes. */

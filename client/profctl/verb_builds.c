@@ -69,7 +69,7 @@ static size_t common_length(const char *a, const char *b)
     return n;
 }
 
-/* One length for all ids: the longest common beginning of neighbours in sorted order, and one more. */
+/* One length for all ids: the longest common prefix of two adjacent ids in sorted order, plus one digit. */
 static enum profd_status measure(struct table *t, struct rows *by_id, struct profd_error *e)
 {
     size_t n = rows_count(t->rows), longest = strlen("PROGRAM");

@@ -1,4 +1,4 @@
-/* profctl ps: the live processes whose counts the daemon reads. */
+/* profctl ps: the live processes that the daemon reads. */
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "list only processes with this label; may be repeated"},
     {"match", 'm', "MATCHER",
-     "list only processes whose label matches: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated"},
+     "list only processes with a matching label: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated"},
 };
 
 static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)

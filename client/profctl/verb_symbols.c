@@ -1,4 +1,4 @@
-/* profctl symbols: executables for builds whose names are missing. */
+/* profctl symbols: sends executables of builds that have no symbols yet. */
 #include <stdio.h>
 #include <string.h>
 

@@ -20,8 +20,8 @@
     X(http_token, "http-token", TEXT, "FILE", "require the bearer token in FILE on --http")                            \
     X(http_open, "http-open", FLAG, NULL, "allow all local users on --http without a token")                           \
     X(http_origin, "http-origin", TEXT, "URL", "allow web pages of this origin (https://HOST[:PORT])")                 \
-    X(read_group, "read-group", TEXT, "GROUP", "group whose members may read the profiles of all users")               \
-    X(admin_group, "admin-group", TEXT, "GROUP", "group whose members may delete, verify and back up")                 \
+    X(read_group, "read-group", TEXT, "GROUP", "group that may read the profiles of all users")                        \
+    X(admin_group, "admin-group", TEXT, "GROUP", "group that may delete, verify and back up")                          \
     X(raw_age, "raw-age", TEXT, "AGE", "roll up uploads older than AGE into hourly sums (default 48h)")                \
     X(raw_bytes, "raw-bytes", TEXT, "SIZE", "roll up the oldest uploads when they exceed SIZE (default 1G)")           \
     X(keep_age, "keep-age", TEXT, "AGE", "remove days that ended more than AGE ago; 0: never (default 400d)")          \

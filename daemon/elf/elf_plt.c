@@ -151,7 +151,7 @@ static enum profd_status read_slots(struct elf_build *b, const struct elf_file *
     }
     if (bytes > LIMIT_SYMBOLS) {
         return profd_error_set(e, PROFD_LIMIT,
-                               "an executable may have at most %u PLT slots; its PLT has room for %" PRIu64,
+                               "an executable may have at most %u PLT slots; the size of its PLT allows %" PRIu64,
                                LIMIT_SYMBOLS, bytes);
     }
     p->slots = ARENA_ARRAY(b->scratch, (size_t)bytes, struct elf_slot);

@@ -65,10 +65,10 @@ static void metrics_reasons(struct buffer *out, const char *name, const struct r
 static void metrics_live(const struct live_counts *c, struct buffer *out)
 {
     metrics_value(out, "attached_processes", "gauge", "Live processes.", c->processes);
-    metrics_value(out, "attached_silent_processes", "gauge", "Live processes whose connection is closed.", c->silent);
+    metrics_value(out, "attached_silent_processes", "gauge", "Live processes without an open connection.", c->silent);
     metrics_value(out, "attached_paused_processes", "gauge", "Live processes that are paused.", c->paused);
     metrics_value(out, "attached_kept_memories", "gauge",
-                  "Live processes whose descriptors the service manager stores.", c->kept);
+                  "Live processes with descriptors in the service manager's store.", c->kept);
     metrics_value(out, "attaches_total", "counter", "Processes attached, again or for the first time.", c->attached);
     metrics_head(out, "attach_refused_total", "counter", "Processes not attached, by reason.");
     metrics_reasons(out, "attach_refused_total", &c->attach_refused);
@@ -136,8 +136,7 @@ static void metrics_store(const struct pages_numbers *n, const struct store_tota
     static const char *const states[] = {"held", "given-up", "missing"};
 
     metrics_value(out, "builds", "gauge", "Builds known.", t->builds);
-    metrics_value(out, "symbols_missing_builds", "gauge", "Builds whose functions have no names yet.",
-                  t->builds_without_names);
+    metrics_value(out, "symbols_missing_builds", "gauge", "Builds without symbols.", t->builds_without_names);
     metrics_value(out, "accepted_uploads_total", "counter", "Uploads ever stored, including removed ones.", t->uploads);
     metrics_value(out, "retired_uploads_total", "counter", "Uploads removed by retention or by delete.",
                   t->retired_uploads);

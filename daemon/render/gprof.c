@@ -16,7 +16,7 @@ enum profd_status gprof_render(const struct render_input *in, struct arena *a, s
     if (status == PROFD_OK && in->object->unsure_count > 0) {
         buffer_add_format(out,
                           "\nNote: gprof may leave out %" PRIu32
-                          " of these functions, local ones whose names end in digits. What decides was "
+                          " of these functions, local ones with names that end in digits. What decides was "
                           "not kept when this executable was stored. To store it again: profctl symbols FILE\n",
                           in->object->unsure_count);
     }

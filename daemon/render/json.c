@@ -173,9 +173,10 @@ static void add_not_called(struct buffer *out, const struct render_input *in)
         json_add_text(out, "file", f->file == NULL ? "" : f->file);
         JSON_ADD(out, "}");
     }
-    JSON_ADD(out,
-             "],\"not_called_basis\":{\"rule\":\"functions whose machine code calls a counter (mcount, __fentry__ or "
-             "__cyg_profile_func_enter), less those with calls or samples in this report\"");
+    JSON_ADD(
+        out,
+        "],\"not_called_basis\":{\"rule\":\"functions with machine code that calls a counter (mcount, __fentry__ or "
+        "__cyg_profile_func_enter), less those with calls or samples in this report\"");
     json_add_count(out, "counted_functions", r->counted_functions);
     json_add_count(out, "not_called", r->not_called_count);
     JSON_ADD(out, "}");

@@ -26,8 +26,8 @@ static const struct {
     {WORDS_FORKS_UNSEEN, "process with a child that counted into its memory, created without fork()",
      "processes with a child that counted into their memory, created without fork()"},
     {WORDS_PAUSES, "pause of counting", "pauses of counting"},
-    {WORDS_OVERLAPS, "pair of objects whose calls may be confused with each other",
-     "pairs of objects whose calls may be confused with each other"},
+    {WORDS_OVERLAPS, "pair of objects between which calls may be confused",
+     "pairs of objects between which calls may be confused"},
     {WORDS_END_NOT_SEEN, "process ended while no daemon could read it: its last counts are missing",
      "processes ended while no daemon could read them: their last counts are missing"},
 };

@@ -192,8 +192,8 @@ static enum profd_status settle_log(const char *path, struct profd_error *e)
         sqlite3_step(q) != SQLITE_ROW) {
         status = s.db ? sqlite_fail(&s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
     } else if (strcmp(sqlite_text(q, 0), "delete") != 0) {
-        status = profd_error_set(e, PROFD_BUSY, "database \"%s\": somebody else has it open; its log cannot be closed",
-                                 path);
+        status = profd_error_set(e, PROFD_BUSY,
+                                 "database \"%s\": another process has it open; its log cannot be closed", path);
     }
     /* The switch is committed only when the statement ends, and that may fail. */
     if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK) {

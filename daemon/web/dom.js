@@ -1,6 +1,6 @@
-// Elements without markup: names come from strangers and reach the page as text only (CSP: trusted types).
+// Makes elements without markup. Names come from untrusted users and reach the page as text only (CSP: trusted types).
 
-// What a terminal or a line of text would obey and nobody sees: controls, and what turns the direction of writing.
+// Invisible characters that change how text is shown: control characters and changes of the writing direction.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 const hex = (code, digits) => code.toString(16).padStart(digits, "0");
 const escape = (c) => (c.codePointAt(0) < 128 ? `\\x${hex(c.codePointAt(0), 2)}` : `\\u{${hex(c.codePointAt(0), 4)}}`);
@@ -43,7 +43,7 @@ function set(node, props) {
 
 export const replace = (node, ...children) => node.replaceChildren(...parts(children));
 
-/** What a screen reader should hear and everybody may read below the content. */
+/** Shows a message below the content and announces it to screen readers. */
 export function say(text) {
   document.getElementById("status").textContent = visible(text);
 }
@@ -53,7 +53,7 @@ export async function copy(text, what) {
     await navigator.clipboard.writeText(text);
     say(`${what} copied.`);
   } catch {
-    // Without a secure context there is no clipboard: show it to be copied by hand.
+    // Without a secure context there is no clipboard: show the text, to be copied manually.
     const field = el("textarea", { value: text, readOnly: true, rows: 3, "aria-label": what });
     const box = el("dialog", { onclose: () => box.remove() }, el("p", {}, `${what}:`), field, el("form", { method: "dialog" }, el("button", {}, "Close")));
     document.body.append(box);

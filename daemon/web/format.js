@@ -5,7 +5,7 @@ export function count(value) {
   if (value === null || value === undefined) return "";
   return typeof value === "string" ? whole.format(BigInt(value)) : whole.format(value);
 }
-/** A field that may have its exact twin. */
+/** A number, or its exact decimal string where the field has one. */
 export const exact = (row, field) => count(row[`${field}_str`] ?? row[field]);
 
 /** "1 host", "2 hosts". */

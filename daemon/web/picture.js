@@ -1,4 +1,4 @@
-// A picture that is zoomed and moved by wheel, fingers and keys: an SVG whose viewBox is the camera.
+// A picture that is zoomed and moved by wheel, fingers and keys, by changing the viewBox of an SVG.
 const MARGIN = 20;
 const LEAST = [900, 420]; // a small picture isn't blown up
 

@@ -74,7 +74,7 @@ export function tabs(nav, state) {
 
 const FEW_TICKS = 30; // where none of n ticks is inside the collector, its share is below 3/n; of fewer that says nothing
 
-/** How much of the CPU time is in functions, and what the collectors lost: numbers that are not 0, in words. */
+/** How much of the CPU time is in functions, and what the collectors lost: one phrase for each number that is not 0. */
 function coverage(c, ticks) {
   if (!c) return null;
   const parts = [["collector_seconds", "inside the collector"], ["blocked_seconds", "late, because the signal was blocked"], ["dropped_seconds", "lost for lack of memory"], ["outside_seconds", "outside every known object"]];
@@ -116,13 +116,13 @@ setInterval(() => {
 export function origin(report, state) {
   const p = report.provenance;
   const window = report.window;
-  const whose = p.exact || p.calls_exact === p.ticks_exact ? "" : p.calls_exact ? " Calls are exact." : " Ticks are exact.";
+  const exactPart = p.exact || p.calls_exact === p.ticks_exact ? "" : p.calls_exact ? " Calls are exact." : " Ticks are exact.";
   if (p.uploads === 0) return [el("p", { class: "warning" }, "Nothing matches: no stored upload has these labels in this time range."), dimensions(report, state)];
   const labels = p.host_labels > 0 && p.host_labels !== p.hosts ? ` (${format.many(p, "host_labels", "value", "values")} of the label host)` : "";
   return [
     el("p", {}, `${totalOf(report)}, ${sampled(report) ? "~" : ""}${format.exact(report.totals, "calls")} calls, ${format.many(p, "processes_started", "process", "processes")} on ${format.many(p, "hosts", "machine", "machines")}${labels}, ${format.span(p.first, p.last)}.`),
     dimensions(report, state),
-    p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${whose}`),
+    p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${exactPart}`),
     p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still counting.`) : null,
     p.not_read ? el("p", { class: "warning", id: "not-read" }, `${format.many(p, "not_read", "process was", "processes were")} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon reads them.`) : null,
     sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,

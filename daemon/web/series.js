@@ -3,11 +3,11 @@ import * as api from "./api.js";
 import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
 import { go, question, to } from "./state.js";
-import { plain, twin } from "./table.js";
+import { pictureTable, plain } from "./table.js";
 import { axis, bars, begin, names, secondsOf, stepFor } from "./timeline.js";
 
 const HEIGHT = 36;
-const MOST = 96; // bars, where nobody asks for another step
+const MOST = 96; // bars, unless the user chooses a step
 const LIMIT = 1500; // steps that may be asked for
 const stamp = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
 
@@ -36,7 +36,7 @@ function drawn(rows, step, state, look) {
   return [
     parts.map((part) => chart(range, rows, part)),
     el("p", { class: "axis hint" }, el("span", {}, format.moment(stamp(range.from))), el("span", {}, format.moment(stamp(range.from + range.bars * range.width)))),
-    twin(state, "series", `${format.many({ n: rows.length }, "n", "step", "steps")} with uploads`, () => plain("Over time", [["From"], ["Self", 1], ["Total", 1], [`${look.mark}Calls`, 1], ["Self/call", 1], ["Exact"]], rows.map(line))),
+    pictureTable(state, "series", `${format.many({ n: rows.length }, "n", "step", "steps")} with uploads`, () => plain("Over time", [["From"], ["Self", 1], ["Total", 1], [`${look.mark}Calls`, 1], ["Self/call", 1], ["Exact"]], rows.map(line))),
   ];
 }
 

@@ -109,7 +109,7 @@ export function follow(event) {
   listener();
 }
 
-/** A <details> whose being open is part of the state; made of what make() gives when it is opened. */
+/** A <details> that keeps in the state whether it is open. make() makes its content when it is opened. */
 export function remembersOpen(state, key, details, make) {
   const keys = () => state.open.split(",").filter(Boolean);
   let made = false;

@@ -1,9 +1,9 @@
-// The load of a build over time. A part of it is chosen by dragging, or by keys: it is a slider whose value is a time.
+// The load of a build over time. Dragging or the keys select a time range: it is a slider with times as values.
 import * as api from "./api.js";
 import { el, say, svg } from "./dom.js";
 import * as format from "./format.js";
 import { go } from "./state.js";
-import { plain, twin } from "./table.js";
+import { pictureTable, plain } from "./table.js";
 import { axis, bars, begin, secondsOf, stepFor } from "./timeline.js";
 
 const HEIGHT = 40;
@@ -45,7 +45,7 @@ class Strip {
 
   time = (bar) => stamp(this.range.from + bar * this.range.width);
 
-  choose(from, to, aloud = true) {
+  choose(from, to, announce = true) {
     Object.assign(this, { from, to });
     this.brush.setAttribute("x", from);
     this.brush.setAttribute("width", Math.max(0, to - from));
@@ -54,7 +54,7 @@ class Strip {
     const words = to > from ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}` : "no selection";
     this.view.setAttribute("aria-valuenow", to);
     this.view.setAttribute("aria-valuetext", words);
-    if (aloud) say(words);
+    if (announce) say(words);
   }
 
   down(event) {
@@ -108,6 +108,6 @@ export async function strip(state, row, signal) {
   const { view } = new Strip(axis(step, [first, now, ...rows.map(begin), ...rows.map((r) => begin(r) + (r.width ?? secondsOf(step)))]), rows, state, amount);
   const line = (r) => [format.moment(r.time), amount(r.seconds), format.exact(r, "calls"), format.exact(r, "processes_started")];
   const table = () => plain("Load over time", [["From"], [what, 1], ["Calls", 1], ["Processes", 1]], rows.map(line));
-  box.append(view, el("p", { class: "hint" }, `${what} in steps of ${step}; drag or use the arrow keys to select a time range`), twin(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table));
+  box.append(view, el("p", { class: "hint" }, `${what} in steps of ${step}; drag or use the arrow keys to select a time range`), pictureTable(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table));
   return box;
 }

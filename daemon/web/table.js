@@ -203,10 +203,10 @@ export function filterField(now, label, placeholder, apply) {
   return field;
 }
 
-/** The table twin of a picture, closed until asked for. Made when it is opened: pictures may have many parts. */
-export const twin = (state, key, summary, make) => remembersOpen(state, key, el("details", { class: "twin" }, el("summary", {}, `The same as a table: ${summary}`)), () => el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": summary }, make()));
+/** A picture's content as a table, in a closed <details>. It is made when opened, because pictures may have many parts. */
+export const pictureTable = (state, key, summary, make) => remembersOpen(state, key, el("details", { class: "picture-table" }, el("summary", {}, `The same as a table: ${summary}`)), () => el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": summary }, make()));
 
-/** A small table of plain rows: the twin of a picture. columns: [title, numeric]; rows: arrays of texts or nodes. */
+/** A small table of plain rows, for pictureTable. columns: [title, numeric]; rows: arrays of texts or nodes. */
 export function plain(caption, columns, rows) {
   return el(
     "table",

@@ -28,7 +28,7 @@ const there = (row) => ({ ...another("report"), fn: row.a.address, of: row.a.id 
 /** b - a, but 0 where only the rounding of the scale differs. */
 const difference = (b, a) => (Math.abs(b - a) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)) ? 0 : b - a);
 
-/** A difference says its sign in words of shape, not only in colour. */
+/** A difference shows its sign by a symbol, not by colour alone. */
 function delta(text, value, bad = 1) {
   const kind = !value ? "same" : value * bad > 0 ? "more" : "less";
   return el("span", { class: `delta ${kind}` }, value > 0 ? `▲ ${text}` : value < 0 ? `▼ ${text}` : "=");

@@ -4,7 +4,7 @@ import { el, replace, svg, say } from "./dom.js";
 import * as format from "./format.js";
 import { matcher } from "./view_report.js";
 import { note, question } from "./state.js";
-import { filterField, plain, twin } from "./table.js";
+import { filterField, pictureTable, plain } from "./table.js";
 
 const ROW = 20;
 const WIDTH = innerWidth < 700 ? 640 : 1200; // the letters of a narrow screen are as large
@@ -75,12 +75,12 @@ class Flame {
   }
 
   box({ b, x, w }) {
-    const room = Math.floor((w - 6) / 7);
+    const chars = Math.floor((w - 6) / 7);
     const node = svg(
       "g",
       { class: b.level < this.top.level ? "box above" : "box", role: "treeitem", tabindex: b === this.top ? 0 : -1, "aria-level": b.level + 1, "aria-expanded": b.children.length ? "true" : null, transform: `translate(${x.toFixed(2)},${b.level * ROW})`, onclick: () => this.zoom(b), onfocus: () => this.tell(b), onpointerenter: () => this.tell(b) },
       svg("rect", { width: Math.max(w - 0.5, 0.4).toFixed(2), height: ROW - 1, style: `--hue:${hue(b.label)}` }),
-      room >= 3 ? svg("text", { x: 4, y: ROW - 6 }, b.label.length > room ? `${b.label.slice(0, room - 1)}…` : b.label) : null,
+      chars >= 3 ? svg("text", { x: 4, y: ROW - 6 }, b.label.length > chars ? `${b.label.slice(0, chars - 1)}…` : b.label) : null,
       svg("title", {}, this.text(b)),
     );
     this.nodes.set(b, node);
@@ -162,7 +162,7 @@ export async function draw(main, state, signal) {
     banner,
     el("div", { class: "picture" }, flame.view),
     flame.detail,
-    twin(state, "boxes", `the ${largest.length} largest boxes`, () => plain("Boxes by time", [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]], largest.map((b) => [String(b.level), b.label, amount(b.value), amount(b.self), format.percent((100 * b.value) / flame.whole)]))),
+    pictureTable(state, "boxes", `the ${largest.length} largest boxes`, () => plain("Boxes by time", [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]], largest.map((b) => [String(b.level), b.label, amount(b.value), amount(b.self), format.percent((100 * b.value) / flame.whole)]))),
   );
   if (state.q) flame.search(state.q);
 }

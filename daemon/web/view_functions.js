@@ -40,7 +40,7 @@ async function services(state, signal) {
   return el("p", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
 }
 
-/** What the sum leaves out, in words. */
+/** A sentence on what the sum leaves out. */
 function rest(page, amount) {
   const n = page.not_joined;
   const parts = [

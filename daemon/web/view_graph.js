@@ -6,7 +6,7 @@ import { layout } from "./layout.js";
 import { Camera } from "./picture.js";
 import { sampled } from "./question.js";
 import { another, go, note, question, to } from "./state.js";
-import { plain, twin } from "./table.js";
+import { pictureTable, plain } from "./table.js";
 
 const clip = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
@@ -143,7 +143,7 @@ function table(graph, state) {
   const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
   const edges = [...graph.edges].sort((a, b) => b.secondarystat - a.secondarystat || b.mainstat - a.mainstat);
-  return twin(state, "arcs", `${edges.length} arcs`, () =>
+  return pictureTable(state, "arcs", `${edges.length} arcs`, () =>
     plain("Arcs by time", [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]], edges.map((e) => [name.get(e.source), name.get(e.target), look.mark + format.count(e.mainstat), e.detail__inside_cycle ? "inside a cycle" : look.amount(e.secondarystat)])),
   );
 }

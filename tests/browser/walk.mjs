@@ -120,7 +120,7 @@ async function inGraph(page) {
   point(near && (await page.locator("svg.graph .node.cycle").count()) === 0, "graph: a reload shows the same part, the cycle open", [moved, await camera()]);
   await tabTo(page, "svg.graph");
   await page.keyboard.press("0");
-  await tabTo(page, "main details.twin summary");
+  await tabTo(page, "main details.picture-table summary");
   await page.keyboard.press("Enter");
   await page.waitForSelector("main details tbody tr");
   const answer = await get(`api/v1/builds/${id("calc")}/report?format=nodegraph&limit=40`);
@@ -143,10 +143,10 @@ async function inFlame(page) {
   point((await page.locator("svg.flame .above").count()) > 0, "flame: arrows move, Enter zooms, the address remembers", page.url());
   await page.keyboard.press("Escape");
   point((await page.locator("svg.flame .above").count()) === 0, "flame: Escape goes back to the whole");
-  await tabTo(page, "main details.twin summary");
+  await tabTo(page, "main details.picture-table summary");
   await page.keyboard.press("Enter");
-  await page.waitForSelector("main details.twin tbody tr");
-  point((await page.locator("main details.twin tbody tr").count()) > 3, "flame: the boxes as a table");
+  await page.waitForSelector("main details.picture-table tbody tr");
+  point((await page.locator("main details.picture-table tbody tr").count()) > 3, "flame: the boxes as a table");
 }
 
 async function inCompare(page) {

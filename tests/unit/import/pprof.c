@@ -291,7 +291,7 @@ Test(pprof, what_cannot_be_a_profile_is_refused_by_name)
     b = cpu_profile();
     mapping(&b, 1, 0, 1, 0, 5, 6);
     cr_expect_eq(parse(&b, NULL, &p, &e), PROFD_MALFORMED);
-    cr_expect(strstr(e.sentence, "another one has"), "%s", e.sentence);
+    cr_expect(strstr(e.sentence, "the same id"), "%s", e.sentence);
     b = cpu_profile();
     location(&b, 77, 4, 1);
     SAMPLE(&b, true, IDS(1), 1, 2);
