@@ -24,7 +24,8 @@
 #define LIMIT_CONNECTIONS_PER_UID 10240u
 #define LIMIT_HTTP_CONNECTIONS 256u
 
-/* live processes (ATTACH). Each has a connection, a memory and a handle of the process: three descriptors */
+/* live processes (ATTACH). Each has a connection, a memory and a handle of the process, and until it is acknowledged a
+ * page: three descriptors, then four */
 #define LIMIT_ATTACHED 12288u
 #define LIMIT_ATTACHED_PER_UID 10240u
 #define LIMIT_ATTACHED_KEPT 1024u   /* memories kept by the service manager: their names are one environment variable */

@@ -26,6 +26,8 @@ void answer_acknowledge(struct live *l, struct live_process *a)
     if (c) {
         conn_answer_fd(c, &ack, 0, a->tag, a->page_fd); /* takes the descriptor over */
         a->page_fd = -1;
+        l->page_count--;
     }
     a->owed = a->owed && !c && a->conn;
+    table_share(l);
 }

@@ -99,10 +99,7 @@ static enum profd_status attach_greet(struct live *l, struct live_process *a, st
     }
     page_free(a->page);
     a->page = page;
-    if (a->page_fd >= 0) {
-        close(a->page_fd);
-    }
-    a->page_fd = fd;
+    process_set_page_fd(l, a, fd);
     a->tag = tag;
     a->owed = true;
     a->conn = conn_get_id(c);

@@ -62,6 +62,11 @@ void awaited_set(struct live *l, struct live_awaited *list)
 {
     awaited_free(l->awaited);
     l->awaited = list;
+    l->awaited_count = 0;
+    for (const struct live_awaited *w = list; w; w = w->next) {
+        l->awaited_count += w->pidfd >= 0;
+    }
+    table_share(l);
     for (struct live_awaited *w = list; w && !l->stopping; w = w->next) {
         awaited_watch(l, w);
     }

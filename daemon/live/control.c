@@ -68,15 +68,15 @@ static enum profd_status control_judge_prefixes(struct live *l, bool all, uint32
 {
     for (size_t i = 0; i < request->selector_count; i++) {
         const struct request_selector *r = &request->selectors[i];
+        const struct live_process *a;
         size_t n = 0;
 
         if (r->kind != REQUEST_INSTANCE) {
             continue;
         }
-        for (size_t b = 0; b < LIVE_BUCKETS; b++) {
-            for (const struct live_process *a = l->buckets[b]; a; a = a->next) {
-                n += (all || a->uid == uid) && !a->dead && control_has_prefix(a, r->text);
-            }
+        LIST_FOREACH(a, &l->processes, all)
+        {
+            n += (all || a->uid == uid) && !a->dead && control_has_prefix(a, r->text);
         }
         if (n > 1) {
             return profd_error_set(e, PROFD_AMBIGUOUS, "%zu live processes have an instance that begins with %s", n,
@@ -98,6 +98,7 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
 {
     enum profd_status status = control_judge_prefixes(l, peer->may_admin, peer->uid, request, e);
     struct process_row *found = status ? NULL : ARENA_ARRAY(a, l->count + 1, struct process_row);
+    struct live_process *p;
     char words[400] = "";
     size_t count = 0;
 
@@ -105,19 +106,18 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
         return status;
     }
     control_say(request, words, sizeof words);
-    for (size_t b = 0; b < LIVE_BUCKETS && found; b++) {
-        for (struct live_process *p = l->buckets[b]; p; p = p->next) {
-            if ((!peer->may_admin && p->uid != peer->uid) || p->dead || !p->page || !control_is_meant(p, request)) {
-                continue;
-            }
-            control_switch_one(p, request);
-            if (!list_copy_row(p, now, a, &found[count++])) {
-                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
-            }
-        }
-    }
     if (!found) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+    }
+    LIST_FOREACH(p, &l->processes, all)
+    {
+        if ((!peer->may_admin && p->uid != peer->uid) || p->dead || !p->page || !control_is_meant(p, request)) {
+            continue;
+        }
+        control_switch_one(p, request);
+        if (!list_copy_row(p, now, a, &found[count++])) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+        }
     }
     if (!count) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no live process%s matches %s", peer->may_admin ? "" : " of yours",

@@ -95,19 +95,19 @@ static void exits_look(struct live *l, uint32_t uid)
 {
     struct live_process *some[POLLS];
     struct pollfd polls[POLLS];
+    struct live_process *a;
     nfds_t n = 0;
 
-    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        for (struct live_process *a = l->buckets[i]; a; a = a->next) {
-            if (a->uid != uid || a->dead || a->pidfd < 0) {
-                continue;
-            }
-            some[n] = a;
-            polls[n++] = (struct pollfd){.fd = a->pidfd, .events = POLLIN};
-            if (n == POLLS) {
-                exits_poll(l, some, polls, n);
-                n = 0;
-            }
+    LIST_FOREACH(a, &l->processes, all)
+    {
+        if (a->uid != uid || a->dead || a->pidfd < 0) {
+            continue;
+        }
+        some[n] = a;
+        polls[n++] = (struct pollfd){.fd = a->pidfd, .events = POLLIN};
+        if (n == POLLS) {
+            exits_poll(l, some, polls, n);
+            n = 0;
         }
     }
     exits_poll(l, some, polls, n);

@@ -126,20 +126,20 @@ enum profd_status live_list(const struct live *l, const struct store_scope *scop
                             struct process_row **rows, size_t *n, struct profd_error *e)
 {
     struct process_row *found = ARENA_ARRAY(arena, l->count + 1, struct process_row);
+    const struct live_process *a;
     size_t count = 0;
 
-    for (size_t b = 0; b < LIVE_BUCKETS && found; b++) {
-        for (const struct live_process *a = l->buckets[b]; a; a = a->next) {
-            if (!scope->all && a->uid != scope->uid) {
-                continue;
-            }
-            if (!list_copy_row(a, now, arena, &found[count++])) {
-                return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
-            }
-        }
-    }
     if (!found) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+    }
+    LIST_FOREACH(a, &l->processes, all)
+    {
+        if (!scope->all && a->uid != scope->uid) {
+            continue;
+        }
+        if (!list_copy_row(a, now, arena, &found[count++])) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
+        }
     }
     *rows = found;
     *n = count;

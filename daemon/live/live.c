@@ -40,6 +40,8 @@ enum profd_status live_new(const struct live_config *config, struct live **out, 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for live processes");
     }
     l->config = *config;
+    hashmap_init(&l->of_instance, 0);
+    hashmap_init(&l->of_memory, 0);
     l->sync_task.run = exits_on_sync;
     l->sweep_timer = loop_timer_new(config->loop, harvest_on_sweep, l);
     l->orphan_timer = loop_timer_new(config->loop, orphans_on_timer, l);
@@ -115,6 +117,8 @@ void live_free(struct live *l)
     live_end_thread(l);
     sync_end(l);
     table_each(l, live_end_one);
+    hashmap_clear(&l->of_instance);
+    hashmap_clear(&l->of_memory);
     live_end_users(l);
     fdstore_end(l);
     table_free_refused(l->refused);
@@ -128,14 +132,15 @@ void live_free(struct live *l)
 
 void live_get_counts(const struct live *l, struct live_counts *out)
 {
+    const struct live_process *a;
+
     *out = l->counts;
     out->processes = l->count;
     out->kept = l->kept;
     out->pending = l->in_flight;
-    for (size_t b = 0; b < LIVE_BUCKETS; b++) {
-        for (const struct live_process *a = l->buckets[b]; a; a = a->next) {
-            out->silent += !a->conn;
-            out->paused += a->page && a->page->paused;
-        }
+    LIST_FOREACH(a, &l->processes, all)
+    {
+        out->silent += !a->conn;
+        out->paused += a->page && a->page->paused;
     }
 }

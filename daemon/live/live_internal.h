@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 #include "core/container.h"
+#include "core/hashmap.h"
 #include "core/rows.h"
 #include "ingest/attach.h"
 #include "ingest/ingest.h"
@@ -62,9 +63,9 @@ struct live_process {
     struct live_harvest harvest;
     struct live *live;
     struct live_user *user;
-    struct live_process *next; /* of a bucket */
-    LIST_ENTRY(live_process) of_pid;
-    bool in_of_pid; /* is in a list of its process number */
+    LIST_ENTRY(live_process) all, of_pid;
+    struct live_process **of_instance, **of_memory; /* its entries in the tables */
+    bool in_of_pid;                                 /* is in a list of its process number */
     struct live_process *next_ready;
     struct live_process *next_pending, *previous_pending;
 
@@ -130,11 +131,12 @@ struct live_awaited {
 
 struct live {
     struct live_config config;
-    struct live_process *buckets[LIVE_BUCKETS];
+    LIST_HEAD(live_processes, live_process) processes;
+    struct hashmap of_instance, of_memory;      /* user and instance, device and inode → struct live_process * */
     struct live_of_pid connected[LIVE_BUCKETS]; /* by process number: those with a connection, */
     struct live_of_pid silent[LIVE_BUCKETS];    /* and those without that are not known to have ended */
     struct live_user *users[LIVE_BUCKETS];
-    size_t count;
+    size_t count, page_count, awaited_count; /* processes; page_fd of processes; handles of awaited ones */
     struct live_user *ready_first, *ready_last;
     size_t in_flight, in_flight_bytes; /* harvests */
     size_t kept_bytes;                 /* of all snapshots in memory */
@@ -173,7 +175,9 @@ struct live_process *table_find_same(const struct live *l, const struct live_pro
 bool table_change_user(struct live *l, struct live_process *a, uint32_t uid);
 /* Is there capacity for one more of this user? BUSY names the limit. */
 enum profd_status table_check_capacity(const struct live *l, uint32_t uid, struct profd_error *e);
-/* Adds it; false when out of memory. */
+/* What processes hold is not there for connections: to be called when that has changed. */
+void table_share(struct live *l);
+/* Adds it; false when out of memory. Its user, instance and memory are those of no other entry. */
 bool table_insert(struct live *l, struct live_process *a);
 /* Files it by its process number: to be called when its connection came or went, or it is known to have ended, or not
  * any more. Those that have ended and have no connection are in no list, so that no ATTACH walks over them. */
@@ -200,6 +204,8 @@ enum profd_status process_new(struct live *l, uint32_t uid, const struct attach_
                               struct live_process **out, struct profd_error *e);
 /* Frees an entry that was not inserted, and closes its memory. */
 void process_discard(struct live_process *a);
+/* The descriptor of the page that is to be sent, −1: none. Closes the earlier one. */
+void process_set_page_fd(struct live *l, struct live_process *a, int fd);
 /* Removes it and frees what it holds; SYNCs do not wait for it any more. Only when no harvest of it is in flight. */
 void process_remove(struct live *l, struct live_process *a);
 

@@ -43,6 +43,17 @@ void process_discard(struct live_process *a)
     free(a);
 }
 
+void process_set_page_fd(struct live *l, struct live_process *a, int fd)
+{
+    if (a->page_fd >= 0) {
+        close(a->page_fd);
+        l->page_count--;
+    }
+    a->page_fd = fd;
+    l->page_count += fd >= 0;
+    table_share(l);
+}
+
 void process_remove(struct live *l, struct live_process *a)
 {
     struct conn *c = a->conn ? conn_find(l->config.conns, a->conn) : NULL;
@@ -56,9 +67,7 @@ void process_remove(struct live *l, struct live_process *a)
     if (a->pidfd >= 0) {
         close(a->pidfd);
     }
-    if (a->page_fd >= 0) {
-        close(a->page_fd);
-    }
+    process_set_page_fd(l, a, -1);
     page_free(a->page);
     attach_harvest_done(&a->harvest.harvest);
     attach_close(a->process);

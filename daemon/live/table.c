@@ -5,38 +5,45 @@
 
 #include "live/live_internal.h"
 
-#define AGAIN_MS 200 /* for the look that stores the ends of what was refused */
-#define OTHERS 256u  /* descriptors reserved for connections that only query or upload */
+#define AGAIN_MS 200  /* for the look that stores the ends of what was refused */
+#define OTHERS 256u   /* descriptors reserved for connections that only query or upload */
+#define PER_PROCESS 3 /* descriptors: its memory, its handle and, until ATTACH is acknowledged, its page */
 
-/* Instances are random. */
-static uint32_t table_bucket(const uint8_t instance[ATTACH_INSTANCE_SIZE])
+/* Processes choose their instance, and the number of their memory to some degree: the tables are keyed
+ * (core/hashmap.h), so that no choice makes a search long. */
+struct table_instance {
+    uint32_t uid;
+    uint8_t instance[ATTACH_INSTANCE_SIZE];
+};
+
+struct table_memory {
+    uint64_t device, inode;
+};
+
+_Static_assert(sizeof(struct table_instance) == sizeof(uint32_t) + ATTACH_INSTANCE_SIZE, "a key has no padding");
+
+static struct table_instance table_key(uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE])
 {
-    uint64_t a, b;
+    struct table_instance key = {.uid = uid};
 
-    memcpy(&a, instance, sizeof a);
-    memcpy(&b, instance + sizeof a, sizeof b);
-    a = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(a >> 40) % LIVE_BUCKETS;
+    memcpy(key.instance, instance, sizeof key.instance);
+    return key;
 }
 
 struct live_process *table_find(const struct live *l, uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE])
 {
-    struct live_process *a = l->buckets[table_bucket(instance)];
+    const struct table_instance key = table_key(uid, instance);
+    struct live_process *const *a = hashmap_find(&l->of_instance, &key, sizeof key);
 
-    while (a && (a->uid != uid || memcmp(a->instance, instance, sizeof a->instance) != 0)) {
-        a = a->next;
-    }
-    return a;
+    return a ? *a : NULL;
 }
 
 struct live_process *table_find_same(const struct live *l, const struct live_process *a)
 {
-    struct live_process *other = l->buckets[table_bucket(a->instance)];
+    const struct table_memory key = {a->device, a->inode};
+    struct live_process *const *other = hashmap_find(&l->of_memory, &key, sizeof key);
 
-    while (other && (other == a || other->device != a->device || other->inode != a->inode)) {
-        other = other->next;
-    }
-    return other;
+    return other && *other != a ? *other : NULL;
 }
 
 struct live_user *table_find_user(const struct live *l, uint32_t uid)
@@ -47,6 +54,12 @@ struct live_user *table_find_user(const struct live *l, uint32_t uid)
         u = u->next;
     }
     return u;
+}
+
+/* Descriptors that live processes hold, beside their connections and what is under way on those. */
+static size_t table_held(const struct live *l)
+{
+    return l->count * (PER_PROCESS - 1) + l->page_count + l->awaited_count;
 }
 
 static size_t table_others(const struct live *l)
@@ -69,18 +82,17 @@ enum profd_status table_check_capacity(const struct live *l, uint32_t uid, struc
         return profd_error_set(e, PROFD_BUSY, "%zu processes are attached, at most %u may be", l->count,
                                LIMIT_ATTACHED);
     }
-    if (conns.connections + 2 * l->count + 2 + others > l->config.descriptors) {
+    if (conns.connections + conns.descriptors + table_held(l) + PER_PROCESS + others > l->config.descriptors) {
         return profd_error_set(e, PROFD_BUSY, "the daemon's %zu descriptors are in use: %zu processes are attached",
                                l->config.descriptors, l->count);
     }
     return PROFD_OK;
 }
 
-/* What processes hold is not there for connections. */
-static void table_share(struct live *l)
+void table_share(struct live *l)
 {
-    const size_t held =
-        2 * l->count; /* more than the limit, if a service manager stored more than this daemon may open */
+    const size_t held = table_held(l); /* may be more than the limit, if a service manager stored more than this daemon
+                                          may open */
 
     conn_group_limit(l->config.conns,
                      held + table_others(l) < l->config.descriptors ? l->config.descriptors - held : table_others(l));
@@ -142,18 +154,31 @@ void table_file(struct live *l, struct live_process *a)
     a->in_of_pid = true;
 }
 
+/* Enters it under its user and instance. */
+static bool table_enter(struct live *l, struct live_process *a)
+{
+    const struct table_instance key = table_key(a->uid, a->instance);
+
+    a->of_instance = hashmap_put(&l->of_instance, &key, sizeof key, &a, sizeof a);
+    return a->of_instance;
+}
+
 bool table_insert(struct live *l, struct live_process *a)
 {
-    struct live_process **bucket = &l->buckets[table_bucket(a->instance)];
+    const struct table_memory memory = {a->device, a->inode};
 
     a->user = table_open_user(l, a->uid);
-    if (!a->user) {
+    if (!a->user || !table_enter(l, a)) {
+        return false;
+    }
+    a->of_memory = hashmap_put(&l->of_memory, &memory, sizeof memory, &a, sizeof a);
+    if (!a->of_memory) {
+        hashmap_remove(&l->of_instance, a->of_instance);
         return false;
     }
     a->user->count++;
     l->count++;
-    a->next = *bucket;
-    *bucket = a;
+    LIST_INSERT_HEAD(&l->processes, a, all);
     table_file(l, a);
     table_share(l);
     return true;
@@ -162,32 +187,29 @@ bool table_insert(struct live *l, struct live_process *a)
 bool table_change_user(struct live *l, struct live_process *a, uint32_t uid)
 {
     struct live_user *u = table_open_user(l, uid);
+    struct live_process **entry = a->of_instance;
+    const uint32_t before = a->uid;
 
-    if (!u) {
+    a->uid = uid;
+    if (!u || !table_enter(l, a)) {
+        a->uid = before;
+        a->of_instance = entry;
         return false;
     }
+    hashmap_remove(&l->of_instance, entry);
     a->user->count--;
     table_close_user(l, a->user);
     u->count++;
     a->user = u;
-    a->uid = uid;
     return true;
-}
-
-static void table_unlink(struct live *l, struct live_process *a)
-{
-    struct live_process **at = &l->buckets[table_bucket(a->instance)];
-
-    while (*at != a) {
-        at = &(*at)->next;
-    }
-    *at = a->next;
-    table_unfile(a);
 }
 
 void table_remove(struct live *l, struct live_process *a)
 {
-    table_unlink(l, a);
+    hashmap_remove(&l->of_instance, a->of_instance);
+    hashmap_remove(&l->of_memory, a->of_memory);
+    LIST_REMOVE(a, all);
+    table_unfile(a);
     l->count--;
     a->user->count--;
     table_close_user(l, a->user);
@@ -196,13 +218,11 @@ void table_remove(struct live *l, struct live_process *a)
 
 void table_each(struct live *l, void (*f)(struct live *l, struct live_process *a))
 {
-    struct live_process *a, *next;
+    struct live_process *next;
 
-    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        for (a = l->buckets[i]; a; a = next) {
-            next = a->next;
-            f(l, a);
-        }
+    for (struct live_process *a = LIST_FIRST(&l->processes); a; a = next) {
+        next = LIST_NEXT(a, all);
+        f(l, a);
     }
 }
 

@@ -98,6 +98,7 @@ void conn_group_limit(struct conn_group *g, size_t connections);
 
 struct conn_counts {
     size_t connections, bodies; /* now; bodies in bytes */
+    size_t descriptors;         /* now: received for a frame that is not handled yet, or waiting to be sent */
     uint64_t accepted, refused, frames, failed;
 };
 void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out);

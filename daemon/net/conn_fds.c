@@ -15,6 +15,7 @@ void conn_fds_close(const struct conn *c, int *fds, unsigned *count)
             closer_close(c->group->config.closer, c->peer.uid, fds[i]);
         }
     }
+    c->group->counts.descriptors -= *count;
     *count = 0;
 }
 
@@ -66,6 +67,7 @@ static bool conn_fds_append(struct conn *c, const struct cmsghdr *h)
         memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
         if (c->fd_count < CONN_FDS_MAX) {
             c->fds[c->fd_count++] = fd;
+            c->group->counts.descriptors++;
         } else {
             closer_close(c->group->config.closer, c->peer.uid, fd);
             fits = false;

@@ -125,6 +125,7 @@ struct msghdr;
 enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_error *e);
 /* After everything read was looked at: does every waiting descriptor have a frame it can belong to? */
 enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e);
+/* Closes those that came for a frame. */
 void conn_fds_close(const struct conn *c, int *fds, unsigned *count);
 /* Marks the connection crowded while LIMIT_CLOSING_PER_UID descriptors of its user are being closed, and has the group
  * look again soon. True if it is. */

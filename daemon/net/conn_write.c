@@ -19,11 +19,18 @@ static void conn_source_drop(struct conn *c, struct conn_source *s)
     s->free(s);
 }
 
-static void conn_output_free(struct conn_output *o)
+static void conn_output_close(struct conn *c, struct conn_output *o)
 {
     if (o->fd >= 0) {
         close(o->fd);
+        c->group->counts.descriptors--;
     }
+    o->fd = -1;
+}
+
+static void conn_output_free(struct conn *c, struct conn_output *o)
+{
+    conn_output_close(c, o);
     free(o->block);
     free(o);
 }
@@ -35,7 +42,7 @@ void conn_output_clear(struct conn *c)
 
     while ((o = STAILQ_FIRST(&c->outputs)) != NULL) {
         STAILQ_REMOVE_HEAD(&c->outputs, next);
-        conn_output_free(o);
+        conn_output_free(c, o);
     }
     while ((s = STAILQ_FIRST(&c->sources)) != NULL) {
         STAILQ_REMOVE_HEAD(&c->sources, next);
@@ -60,6 +67,7 @@ static void conn_output_append(struct conn *c, uint8_t *block, size_t size, int 
     *o = (struct conn_output){.block = block, .size = size, .fd = fd};
     STAILQ_INSERT_TAIL(&c->outputs, o, next);
     c->output_bytes += size;
+    c->group->counts.descriptors += fd >= 0;
     if (!c->write_deadline) {
         conn_set_write_deadline(c, loop_now() + c->group->config.write_ms);
     }
@@ -101,7 +109,7 @@ static void conn_output_advance(struct conn *c, size_t n)
         }
         n -= left;
         STAILQ_REMOVE_HEAD(&c->outputs, next);
-        conn_output_free(o);
+        conn_output_free(c, o);
     }
 }
 
@@ -176,9 +184,8 @@ static bool conn_output_send(struct conn *c)
         }
         return false;
     }
-    if (n && first->fd >= 0) {
-        close(first->fd);
-        first->fd = -1;
+    if (n) {
+        conn_output_close(c, first);
     }
     conn_output_advance(c, (size_t)n);
     conn_set_write_deadline(c, !STAILQ_EMPTY(&c->outputs) ? loop_now() + c->group->config.write_ms : 0);

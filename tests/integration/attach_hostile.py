@@ -265,6 +265,27 @@ def few_descriptors(tap):
             a.close()
 
 
+def descriptors_at_once(tap):
+    """As many ATTACHes as there are descriptors arrive before any of them can be acknowledged: until then each needs a
+    fourth descriptor, the page. Whoever has no place is told so; the daemon never runs out."""
+    limits = b"descriptors are in use", b"connections are open"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with Daemon(wrapper=["sh", "-c", 'ulimit -n 4000; exec "$@"', "sh"]) as d:
+        os.kill(d.process.pid, signal.SIGSTOP)
+        memories = [Memory(name="/bin/many") for _ in range(1500)]
+        links = [Attached(d.socket, m, wait=False, timeout=LONG) for m in memories]
+        os.kill(d.process.pid, signal.SIGCONT)
+        answers = [a.listen() for a in links]
+        kinds = [a[0] if a else None for a in answers]
+        other = [a for a in answers if not a or a[0] == "NACK" and not any(words in a[2][4] for words in limits)]
+        tap.point(set(kinds) == {"ACK", "NACK"} and not other,
+                  f"{len(links)} at once where there are 4,000 descriptors: {kinds.count('ACK')} are attached, "
+                  f"the others are told why not", (set(kinds), other[:3]))
+        tap.point("open files" not in d.logged(), "and the daemon did not run out of descriptors", d.logged())
+        for a, m in zip(links, memories):
+            a.close(), m.close()
+
+
 def main():
     with Tap() as tap:
         with Daemon("--harvest-interval", "1s") as d:
@@ -275,6 +296,7 @@ def main():
             tap.point(d.ctl("verify", timeout=LONG).returncode == 0, "what is stored adds up")
         flood(tap)
         few_descriptors(tap)
+        descriptors_at_once(tap)
 
 
 if __name__ == "__main__":

@@ -84,8 +84,10 @@ class Attached(Wire):
     """A connection that hands a memory over. answer: what came, page: the daemon's page or None."""
 
     def __init__(self, path, memory, fd=None, timeout=30, wait=True, body=b""):
-        super().__init__(path, timeout=timeout)
+        super().__init__(path, hello=wait, timeout=timeout)
         self.page = None
+        if not wait:
+            self.send("HELLO", b"\x08\x01\x10\x01", tag=0)
         self.send("ATTACH", body, tag=1, fds=[memory.fd if fd is None else fd])
         self.answer = self.listen() if wait else None
 
@@ -95,7 +97,7 @@ class Attached(Wire):
         while True:
             while len(data) >= 12 and len(data) >= 12 + struct.unpack_from("<I", data)[0]:
                 length, _, kind, flags, tag = struct.unpack_from("<IBBHI", data)
-                if tag == 1 and kind in (4, 5):
+                if tag == 1 and kind == 4 or tag < 2 and kind == 5:  # tag 0: the connection was refused
                     self.page = fds[0] if fds else None
                     from wire import NAMES, fields
                     self.buffer = data[12 + length:]

@@ -37,6 +37,7 @@ static struct {
     char read[64]; /* names of the processes in the order in which they were read */
     struct fake_sync syncs[SYNCS];
     unsigned accepted;
+    uint64_t inode;
 } bed;
 
 static void on_timer(void *context)
@@ -164,18 +165,24 @@ static void teardown(void)
 TestSuite(live, .init = setup, .fini = teardown);
 
 /* A process without a memory. */
-static struct live_process *add(uint32_t uid, char name)
+static struct live_process *add_instance(uint32_t uid, const uint8_t instance[ATTACH_INSTANCE_SIZE])
 {
     struct live_process *a = calloc(1, sizeof *a);
 
     a->live = bed.live;
     a->uid = uid;
-    a->instance[0] = (uint8_t)name;
-    a->origin.pid = (uint32_t)name;
+    memcpy(a->instance, instance, sizeof a->instance);
+    a->origin.pid = instance[0];
+    a->inode = ++bed.inode;
     a->memory = a->page_fd = a->pidfd = -1;
     cr_assert(table_insert(bed.live, a));
     bed.processes[bed.count++] = a;
     return a;
+}
+
+static struct live_process *add(uint32_t uid, char name)
+{
+    return add_instance(uid, (uint8_t[ATTACH_INSTANCE_SIZE]){(uint8_t)name});
 }
 
 /* What the end of a harvest does for the schedule. */
@@ -392,6 +399,56 @@ Test(live, rows_are_copies_of_what_the_asker_may_see)
     arena = arena_new(64);
     cr_assert_eq(live_list(bed.live, &(struct store_scope){.all = true}, 5, arena, &rows, &n, NULL), PROFD_NO_MEMORY);
     arena_free(arena);
+}
+
+/* Every descriptor that a process holds or will need at once is counted, so that BUSY comes before EMFILE. */
+Test(live, pages_and_awaited_processes_count_as_descriptors)
+{
+    struct live_process *a = add(1, 'a');
+    struct live_awaited *w = calloc(2, sizeof *w);
+    struct profd_error e;
+
+    bed.live->config.descriptors = 12; /* one is reserved for others: 12 / 8 */
+    cr_assert_eq(table_check_capacity(bed.live, 1, &e), PROFD_OK, "a holds two");
+    w[0].pidfd = w[1].pidfd = -1; /* no handle, no descriptor */
+    bed.live->awaited_count = 6;
+    cr_assert_eq(table_check_capacity(bed.live, 1, &e), PROFD_OK, "2 + 6 + 3 + 1");
+    process_set_page_fd(bed.live, a, dup(0));
+    cr_assert_eq(table_check_capacity(bed.live, 1, &e), PROFD_BUSY, "and the page");
+    process_set_page_fd(bed.live, a, -1);
+    cr_assert_eq(table_check_capacity(bed.live, 1, &e), PROFD_OK);
+    bed.live->awaited_count = 0;
+    free(w);
+}
+
+/* Both halves of the instances are alike, so that their XOR is 0: a table that is not keyed has one bucket for all. */
+Test(live, instances_that_were_chosen_are_found)
+{
+    uint8_t instance[ATTACH_INSTANCE_SIZE];
+
+    for (int i = 0; i < PROCESSES; i++) {
+        memset(instance, i, sizeof instance);
+        add_instance((uint32_t)i % 2, instance);
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        memset(instance, i, sizeof instance);
+        cr_assert_eq(table_find(bed.live, (uint32_t)i % 2, instance), bed.processes[i]);
+        cr_assert_null(table_find(bed.live, (uint32_t)i % 2 + 1, instance));
+        cr_assert(table_change_user(bed.live, bed.processes[i], 7));
+        cr_assert_null(table_find(bed.live, (uint32_t)i % 2, instance));
+        cr_assert_eq(table_find(bed.live, 7, instance), bed.processes[i]);
+    }
+}
+
+Test(live, a_memory_is_in_the_table_once)
+{
+    const struct live_process *a = add(1, 'a');
+    struct live_process other = {.device = a->device, .inode = a->inode};
+
+    cr_assert_null(table_find_same(bed.live, a), "not itself");
+    cr_assert_eq(table_find_same(bed.live, &other), a);
+    other.inode++;
+    cr_assert_null(table_find_same(bed.live, &other));
 }
 
 static struct live_process *add_of_pid(uint32_t uid, char name, uint32_t pid, conn_id conn)
