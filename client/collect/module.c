@@ -14,6 +14,7 @@ struct module_range {
     uintptr_t low, high;           /* as mapped */
     uintptr_t text_low, text_high; /* its code */
     struct attach_module_row *row;
+    struct unwind_place unwind;
     uint32_t live;    /* written last; 0 when unloaded */
     uint32_t counted; /* slots refer to it */
     uint32_t called;  /* functions of it were counted: it is instrumented */
@@ -124,6 +125,7 @@ static void range_write(struct module_range *r, struct attach_module_row *row, c
     r->text_low = (uintptr_t)(image->text_low + image->bias);
     r->text_high = (uintptr_t)(image->text_high + image->bias);
     r->row = row;
+    r->unwind = image->unwind;
     __atomic_store_n(&row->loaded, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&r->live, 1, __ATOMIC_RELEASE);
 }
@@ -206,6 +208,16 @@ struct module_place module_find(uintptr_t pc)
         return nowhere;
     }
     return (struct module_place){(uint16_t)id, (uint32_t)(pc - ranges[id].low)};
+}
+
+bool module_find_unwind(uintptr_t pc, struct unwind_place *out)
+{
+    uint32_t id = range_find(pc);
+    if (!id || !ranges[id].unwind.table) {
+        return false;
+    }
+    *out = ranges[id].unwind;
+    return true;
 }
 
 void module_learn_program(void)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/collect/unwind.h"
 #include "proto/attach.h"
 
 /* Where an address lies. module is ATTACH_MODULE_NONE for what is in no object, or not in its code. */
@@ -16,6 +17,10 @@ struct module_place {
 /* Finds, and learns of objects that are new: the loader is asked (with all vector registers saved) only for addresses
  * never met. Any thread, any handler, lock-free. O(objects). */
 struct module_place module_find(uintptr_t pc);
+
+/* The unwind information of the object that an address lies in. False: no object that module_find has met has it
+ * there, or it has none. */
+bool module_find_unwind(uintptr_t pc, struct unwind_place *out);
 
 /* Resets the table in a fork's child: the new process has no modules yet. */
 void module_forget_all(void);

@@ -34,6 +34,18 @@ static void id_read(uintptr_t note, uint64_t size, uint64_t align, struct module
     }
 }
 
+/* The segment that an address lies in; what it has in the file is mapped, and is not changed. */
+static struct frame_bytes segment_find(const ElfW(Phdr) * p, unsigned count, uint64_t at, uint64_t bias)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_R && at >= p[i].p_vaddr && at - p[i].p_vaddr < p[i].p_filesz) {
+            uintptr_t low = (uintptr_t)(p[i].p_vaddr + bias);
+            return (struct frame_bytes){low, low + p[i].p_filesz};
+        }
+    }
+    return (struct frame_bytes){0, 0};
+}
+
 static bool headers_read(const ElfW(Phdr) * p, unsigned count, uintptr_t mapped_low, bool by_low, uint64_t bias,
                          struct module_image *out)
 {
@@ -41,6 +53,7 @@ static bool headers_read(const ElfW(Phdr) * p, unsigned count, uintptr_t mapped_
     out->high = out->text_high = 0;
     out->text_low = UINT64_MAX;
     out->id_size = 0;
+    out->unwind.table = 0;
     for (unsigned i = 0; i < count; i++) {
         if (p[i].p_type != PT_LOAD) {
             continue;
@@ -60,6 +73,10 @@ static bool headers_read(const ElfW(Phdr) * p, unsigned count, uintptr_t mapped_
     for (unsigned i = 0; i < count; i++) {
         if (p[i].p_type == PT_NOTE && !out->id_size && p[i].p_vaddr >= out->low && p[i].p_vaddr < out->high) {
             id_read((uintptr_t)(p[i].p_vaddr + out->bias), p[i].p_filesz, p[i].p_align, out);
+        }
+        if (p[i].p_type == PT_GNU_EH_FRAME) {
+            out->unwind.bytes = segment_find(p, count, p[i].p_vaddr, out->bias);
+            out->unwind.table = out->unwind.bytes.high > 0 ? (uintptr_t)(p[i].p_vaddr + out->bias) : 0;
         }
     }
     return true;

@@ -6,12 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/collect/unwind.h"
 #include "proto/attach.h"
 
 struct module_image {
     uint64_t low, high;           /* link-time, of all segments */
     uint64_t text_low, text_high; /* of the executable ones */
     uint64_t bias;
+    struct unwind_place unwind; /* as mapped */
     uint16_t id_size;
     uint8_t id[BUILDID_BYTES_MAX];
 };

@@ -4,24 +4,12 @@
 #include <fcntl.h>
 #include <stddef.h>
 
+#include "client/collect/frame_entry.h"
 #include "client/collect/raw.h"
 
 #if defined __x86_64__
 
-#define ENCODED_TABLE 0x3b   /* signed 32 bits, above the table */
-#define ENCODED_COUNT 0x03   /* unsigned 32 bits */
-#define ENCODED_POINTER 0x1b /* signed 32 bits, above the field: the only one that gas writes */
-#define FRAME_LEAST 12u      /* bytes behind its length: the way to the common entry, function, size */
-
-/* .eh_frame_hdr */
-struct unwind_table {
-    uint8_t version, pointer_encoding, count_encoding, table_encoding;
-    int32_t pointer;
-    uint32_t count;
-    struct unwind_row {
-        int32_t function, frame;
-    } rows[];
-};
+#define FRAME_LEAST 16u /* bytes of one */
 
 bool rewrite_image_fill(const ElfW(Phdr) * headers, unsigned count, uintptr_t bias, struct rewrite_image *out)
 {
@@ -59,88 +47,32 @@ bool rewrite_image_has_code(const struct rewrite_image *image, uintptr_t at, uin
     return false;
 }
 
-static uint32_t read32(uintptr_t at)
-{
-    const uint8_t *b = (const uint8_t *)at;
-    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-static uintptr_t relative32(uintptr_t at)
-{
-    return at + (uintptr_t)(intptr_t)(int32_t)read32(at);
-}
-
-static void leb_skip(const uint8_t **at, const uint8_t *end)
-{
-    while (*at < end && *(*at)++ & 0x80) {
-    }
-}
-
-/* Whether the pointers of frames with this common entry are encoded as is known here. */
-static bool common_read(const struct rewrite_image *image, uintptr_t common)
-{
-    if (!rewrite_image_has(image, common, 12) || read32(common) < 8 ||
-        !rewrite_image_has(image, common + 4, read32(common)) || read32(common + 4) != 0) {
-        return false;
-    }
-    const uint8_t *at = (const uint8_t *)common + 8, *end = (const uint8_t *)common + 4 + read32(common);
-    uint8_t version = *at++;
-    const uint8_t *augmentation = at;
-    while (at < end && *at) {
-        at++;
-    }
-    if (at++ >= end || augmentation[0] != 'z' || (version != 1 && version != 3)) {
-        return false;
-    }
-    leb_skip(&at, end);
-    leb_skip(&at, end);
-    if (version == 1) {
-        at++;
-    } else {
-        leb_skip(&at, end);
-    }
-    leb_skip(&at, end);
-    for (const uint8_t *letter = augmentation + 1; *letter && at < end; letter++) {
-        if (*letter == 'R') {
-            return *at == ENCODED_POINTER;
-        }
-        if (*letter == 'P') { /* the encoding and a pointer: of 4 bytes, or of 8 */
-            uint8_t size = *at & 0x0f;
-            at += 1 + (size == 0x03 || size == 0x0b ? 4 : size == 0x00 || size == 0x04 || size == 0x0c ? 8 : end - at);
-        } else if (*letter == 'L') {
-            at++;
-        } else if (*letter != 'S' && *letter != 'B') {
-            return false;
-        }
-    }
-    return false;
-}
-
 /* The function of a frame. False: unknown, or not code. */
 static bool frame_read(struct rewrite_frames *f, uintptr_t frame, uintptr_t *begin, uint32_t *size)
 {
-    uint32_t length = rewrite_image_has(f->image, frame, 4 + FRAME_LEAST) ? read32(frame) : 0;
-    if (length < FRAME_LEAST || length > UINT32_MAX - 16 || read32(frame + 4) == 0) {
+    struct frame_bytes in = {f->image->low, f->image->high};
+    struct frame_entry entry;
+    struct frame_common common;
+    if (!frame_entry_read(in, frame, &entry)) {
         return false;
     }
-    uintptr_t common = frame + 4 - read32(frame + 4);
-    if (common != f->common) {
-        f->common = common;
-        f->known = common_read(f->image, common);
+    if (entry.common != f->common) {
+        f->common = entry.common;
+        f->known = frame_common_read(in, entry.common, &common);
     }
-    if (!f->known || !rewrite_image_has_code(f->image, relative32(frame + 8), read32(frame + 12))) {
+    if (!f->known || !rewrite_image_has_code(f->image, entry.begin, entry.size)) {
         return false;
     }
-    *begin = relative32(frame + 8);
-    *size = read32(frame + 12);
-    return *size > 0;
+    *begin = entry.begin;
+    *size = entry.size;
+    return true;
 }
 
 bool rewrite_frames_next(struct rewrite_frames *f, uintptr_t *begin, uint32_t *size)
 {
     while (f->table && f->next < f->count) {
-        const struct unwind_table *t = (const void *)f->table;
-        const struct unwind_row *row = &t->rows[f->next++];
+        const struct frame_table *t = (const void *)f->table;
+        const struct frame_row *row = &t->rows[f->next++];
         uintptr_t function = f->table + (uintptr_t)(intptr_t)row->function;
         if (frame_read(f, f->table + (uintptr_t)(intptr_t)row->frame, begin, size) && *begin == function) {
             return true;
@@ -148,7 +80,8 @@ bool rewrite_frames_next(struct rewrite_frames *f, uintptr_t *begin, uint32_t *s
     }
     while (!f->table && f->end - f->frames >= 4) {
         uintptr_t frame = f->frames;
-        uint32_t length = read32(frame);
+        uint32_t length;
+        raw_copy(&length, (const void *)frame, sizeof length);
         if (length == 0 || length > f->end - frame - 4) {
             break; /* the end, or the form for more than 4 GiB */
         }
@@ -164,10 +97,10 @@ static bool table_find(const struct rewrite_image *image, struct rewrite_frames 
 {
     for (unsigned i = 0; i < image->count; i++) {
         uintptr_t at = image->headers[i].p_vaddr + image->bias;
-        const struct unwind_table *t = (const void *)at;
-        if (image->headers[i].p_type != PT_GNU_EH_FRAME || !rewrite_image_has(image, at, sizeof *t) ||
-            t->version != 1 || t->count_encoding != ENCODED_COUNT || t->table_encoding != ENCODED_TABLE ||
-            t->count > (image->high - at - sizeof *t) / sizeof t->rows[0]) {
+        const struct frame_table *t = image->headers[i].p_type == PT_GNU_EH_FRAME
+                                          ? frame_table_at((struct frame_bytes){image->low, image->high}, at)
+                                          : NULL;
+        if (!t) {
             continue;
         }
         *out = (struct rewrite_frames){.image = image, .table = at, .count = t->count};
@@ -221,10 +154,8 @@ bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct
     if (!found || !rewrite_image_has(image, at, section.sh_size)) {
         return false;
     }
-    *out = (struct rewrite_frames){.image = image,
-                                   .frames = at,
-                                   .end = at + section.sh_size,
-                                   .count = (uint32_t)(section.sh_size / (4 + FRAME_LEAST))};
+    *out = (struct rewrite_frames){
+        .image = image, .frames = at, .end = at + section.sh_size, .count = (uint32_t)(section.sh_size / FRAME_LEAST)};
     return true;
 }
 

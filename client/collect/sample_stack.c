@@ -11,12 +11,11 @@
 #define FRAMES_MAX 64u
 
 #if defined __x86_64__
-static void context_read(const void *context, uintptr_t *pc, uintptr_t *sp, uintptr_t *fp)
+static struct unwind_frame context_read(const void *context)
 {
     const ucontext_t *c = context;
-    *pc = (uintptr_t)c->uc_mcontext.gregs[REG_RIP];
-    *sp = (uintptr_t)c->uc_mcontext.gregs[REG_RSP];
-    *fp = (uintptr_t)c->uc_mcontext.gregs[REG_RBP];
+    return (struct unwind_frame){(uintptr_t)c->uc_mcontext.gregs[REG_RIP], (uintptr_t)c->uc_mcontext.gregs[REG_RSP],
+                                 (uintptr_t)c->uc_mcontext.gregs[REG_RBP], 0};
 }
 
 static uintptr_t address_plain(uintptr_t address)
@@ -24,12 +23,11 @@ static uintptr_t address_plain(uintptr_t address)
     return address;
 }
 #else
-static void context_read(const void *context, uintptr_t *pc, uintptr_t *sp, uintptr_t *fp)
+static struct unwind_frame context_read(const void *context)
 {
     const ucontext_t *c = context;
-    *pc = (uintptr_t)c->uc_mcontext.pc;
-    *sp = (uintptr_t)c->uc_mcontext.sp;
-    *fp = (uintptr_t)c->uc_mcontext.regs[29];
+    return (struct unwind_frame){(uintptr_t)c->uc_mcontext.pc, (uintptr_t)c->uc_mcontext.sp,
+                                 (uintptr_t)c->uc_mcontext.regs[29], (uintptr_t)c->uc_mcontext.regs[30]};
 }
 
 /* Return addresses may carry a signature. */
@@ -43,9 +41,7 @@ static uintptr_t address_plain(uintptr_t address)
 
 uintptr_t sample_stack_pc(const void *context)
 {
-    uintptr_t pc, sp, fp;
-    context_read(context, &pc, &sp, &fp);
-    return pc;
+    return context_read(context).pc;
 }
 
 static void pair_count(uintptr_t from, uintptr_t self, const struct module_place *caller,
@@ -70,26 +66,26 @@ static bool is_repeated(const uintptr_t *pcs, unsigned n)
 
 void sample_stack_pairs(const void *context, uintptr_t low, uintptr_t high, uint64_t weight)
 {
-    uintptr_t pcs[FRAMES_MAX], sp, fp;
+    uintptr_t pcs[FRAMES_MAX];
     unsigned n = 1;
-    context_read(context, &pcs[0], &sp, &fp);
-    if (sp < low || sp >= high) {
+    struct unwind_frame frame = context_read(context);
+    struct unwind_place unwind;
+    if (frame.sp < low || frame.sp >= high) {
         return;
     }
-    struct module_place callee = module_find(pcs[0]);
-    while (n < FRAMES_MAX && fp >= sp && fp % sizeof fp == 0 && fp < high && high - fp >= 2 * sizeof fp) {
-        const uintptr_t *frame = (const uintptr_t *)fp;
-        uintptr_t back = address_plain(frame[1]);
-        struct module_place caller = module_find(back);
-        if (caller.module == ATTACH_MODULE_NONE || callee.module == ATTACH_MODULE_NONE) {
-            break; /* not a frame: code without frame pointers keeps anything there */
+    pcs[0] = frame.pc;
+    struct module_place callee = module_find(frame.pc);
+    while (n < FRAMES_MAX && callee.module != ATTACH_MODULE_NONE && module_find_unwind(frame.pc - (n > 1), &unwind) &&
+           unwind_step(&unwind, &frame, high, n > 1)) {
+        frame.pc = address_plain(frame.pc);
+        struct module_place caller = module_find(frame.pc);
+        if (caller.module == ATTACH_MODULE_NONE) {
+            break;
         }
-        pcs[n++] = back;
+        pcs[n++] = frame.pc;
         if (!is_repeated(pcs, n)) {
-            pair_count(back, pcs[n - 2], &caller, &callee, weight);
+            pair_count(frame.pc, pcs[n - 2], &caller, &callee, weight);
         }
         callee = caller;
-        sp = fp + 1; /* upwards only */
-        fp = frame[0];
     }
 }

@@ -123,7 +123,7 @@ static void add_unit(struct buffer *out, const struct report *r)
     buffer_add_text(out, r->in_seconds && strcmp(r->dimension, "seconds") != 0 ? " seconds" : "");
 }
 
-static void add_total(struct buffer *out, const struct report *r)
+static void add_total(struct buffer *out, const struct report *r, const char *mark)
 {
     buffer_add_text(out, "Total     ");
     buffer_add_fixed(out, r->total, 0, 2);
@@ -133,11 +133,11 @@ static void add_total(struct buffer *out, const struct report *r)
     for (uint32_t i = 0; i < r->rate_count; i++) {
         buffer_add_format(out, "%s%" PRIu32, i == 0 ? " at " : i + 1 < r->rate_count ? ", " : " and ", r->rates[i]);
     }
-    buffer_add_format(out, "%s, %" PRIu64 " calls%s\n",
+    buffer_add_format(out, "%s, %s%" PRIu64 " calls%s\n",
                       r->rate_count == 0 ? ""
                       : r->in_seconds    ? " a second"
                                          : " a unit",
-                      r->calls, r->saturated ? "; a sum reached the limit of 2^63-1" : "");
+                      mark, r->calls, r->saturated ? "; a sum reached the limit of 2^63-1" : "");
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
         buffer_add_text(out, i == 0 ? "Left out  " : ", ");
         name_add_safe(out, r->other_dimensions[i].name);
@@ -250,7 +250,7 @@ void text_add_heading(const struct text_parts *t)
     add_sources(t->out, in->provenance);
     add_exactness(t->out, in);
     text_add_collector(t);
-    add_total(t->out, in->report);
+    add_total(t->out, in->report, text_calls_mark(in));
     add_missing(t);
     if (in->show.focus != NULL) {
         buffer_add_text(t->out, "Focus     ");

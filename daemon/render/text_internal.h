@@ -27,7 +27,7 @@ void text_add_inside(const struct text_parts *t, int before, int width);
 /* NO_MEMORY or OK, both. */
 enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e);
 enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e);
-/* "~" where calls were sampled and not counted, else "": before the heading of a column of calls. */
+/* "~" where calls were sampled and not counted, else "": before a number of calls, or the heading of their column. */
 const char *text_calls_mark(const struct render_input *in);
 /* Decimal digits of a count; bytes of a number with two decimals. */
 int text_width_count(uint64_t value);

@@ -64,6 +64,15 @@ def main():
                 tap.point(p["TICKS"] > 20 and p.ticks()["burn"] > 0.8 * p["TICKS"]
                           and p.pairs(PAIRS)["life", "burn"] > 10,
                           f"{name}: ticks and sampled pairs", (p["TICKS"], p.ticks(), p.pairs(PAIRS)))
+        for name, options in (("callers", []), ("callers, no frame pointers", ["-fomit-frame-pointer"]),
+                              ("callers, signed addresses", ["-mbranch-protection=standard"])):
+            exe = bed.build("callers.c", *options, compiler=CROSS + "gcc", name="callers")
+            p = bed.run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-E",
+                        f"LD_PRELOAD={collect}/libprofd-collect.so", exe, "0.3", env=bed.env(preload=False))[0]
+            into = {pair for pair in p.pairs(PAIRS) if pair[1] == "spin"}
+            tap.point(p.ticks()["spin"] > 5 and into == {("inner", "spin"), ("quiet", "spin")}
+                      and p.pairs(PAIRS)["main", "outer"] > 0, f"{name}: by unwind information",
+                      (p.ticks(), p.pairs(PAIRS)))
 
 
 main()

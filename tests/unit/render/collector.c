@@ -222,6 +222,7 @@ Test(render_collector, sampled_calls_are_marked)
     static const char *const MARKS[][2] = {{"text", "~calls    sampled: "},
                                            {"text", "   ~calls   s/call"},
                                            {"text", "   ~called"},
+                                           {"text", " ticks at 100 a second, ~"},
                                            {"dot", "\\n~3 calls"},
                                            {"dot", "label=\"~1\""},
                                            {"dot", "// ~: calls were sampled"},

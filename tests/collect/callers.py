@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+"""Who called a sampled function: what the unwind information says, and never a frame pointer that a function does not
+keep."""
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from bed import PAIRS, Bed, Tap  # noqa: E402
+
+KINDS = (("as Debian builds", []), ("no frame pointers", ["-fomit-frame-pointer"]),
+         ("frame pointers", ["-fno-omit-frame-pointer"]),
+         ("frame pointers, but not in leaves", ["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"]),
+         ("not PIE", ["-no-pie", "-fno-pie"]), ("-O0", ["-O0"]), ("-Os", ["-Os"]))
+CHAIN = [("main", "outer"), ("outer", "varies"), ("varies", "inner")]
+NONE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-omit-frame-pointer"]
+
+
+def own(p):
+    """Pairs with a function of the program as callee, by names."""
+    mine = {"main", "outer", "varies", "inner", "quiet", "spin", "innocent"}
+    return {pair: n for pair, n in p.pairs(PAIRS).items() if pair[1] in mine}
+
+
+def true(tap, p, what):
+    pairs, ticks = own(p), p.ticks()
+    into = {pair: n for pair, n in pairs.items() if pair[1] == "spin"}
+    tap.point(ticks["spin"] > 20 and set(into) <= {("inner", "spin"), ("quiet", "spin")}
+              and sum(into.values()) == ticks["spin"], f"{what}: every tick of spin has one of its two callers",
+              (pairs, ticks))
+    inner = pairs.get(("inner", "spin"), 0)
+    tap.point(inner > 0 and all(pairs.get(pair, 0) >= inner for pair in CHAIN)
+              and all(caller != "innocent" for caller, _ in pairs),
+              f"{what}: the callers of its callers, up to main", pairs)
+
+
+def run(tap, bed, what, options, compiler="gcc"):
+    exe = bed.build("callers.c", *options, name="callers", compiler=compiler)
+    seen = [p for p in bed.run("env", "PROFD_RATE=250", exe, "0.4") if p.module(1)["name"] == exe]
+    if tap.point(len(seen) == 1 and bed.returncode == 0, f"{what}: attached", (seen, bed.err)):
+        return seen[0]
+    return None
+
+
+def main():
+    with Tap() as tap, Bed() as bed:
+        for compiler in ("gcc", "clang-14", "clang"):
+            if not shutil.which(compiler):
+                continue
+            for what, options in KINDS:
+                p = run(tap, bed, f"{compiler}, {what}", options, compiler)
+                if p:
+                    true(tap, p, f"{compiler}, {what}")
+            if compiler != "gcc":
+                break
+        p = run(tap, bed, "no unwind information", NONE)
+        if p:
+            tap.point(p.ticks()["spin"] > 20 and set(own(p)) == {("inner", "spin"), ("quiet", "spin")},
+                      "no unwind information but that of spin: nobody else's caller is named", own(p))
+
+
+main()
