@@ -23,11 +23,6 @@ int text_width_seconds(double value)
     return width;
 }
 
-const char *text_calls_mark(const struct render_input *in)
-{
-    return (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : "";
-}
-
 enum profd_status text_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     struct selection shown, flat_shown;

@@ -89,6 +89,11 @@ static void add_overhead(struct buffer *out, const struct coverage *c, uint64_t 
     }
 }
 
+const char *text_calls_mark(const struct render_input *in)
+{
+    return (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : "";
+}
+
 static void add_sampled(struct buffer *out, const struct coverage *c)
 {
     const char *separator = " sampled: ";
