@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/message.h"
 #include "render/text_internal.h"
 
 #define FEW_TICKS 30
