@@ -22,9 +22,9 @@ struct counts_histogram {
     uint32_t used;
 };
 
-/* Structure of arrays. Bins of one histogram are in ascending index and non-zero; arcs are in order of first
- * arrival and may repeat; a count of 0 is legal (an arc known only from the executable).
- * An arc end whose build index is COUNTS_NOWHERE is outside every known build (its address is kept). */
+/* Structure of arrays. Bins of one histogram are in ascending index and non-zero; arcs are in order of first arrival
+ * and may repeat; a count of 0 is legal (an arc known only from the executable). An arc end with build index
+ * COUNTS_NOWHERE is outside every known build; its address is kept. */
 struct counts {
     uint32_t histogram_count;
     uint32_t bin_count;

@@ -9,8 +9,8 @@
 #define LIMIT_BODIES_IN_FLIGHT (256u << 20) /* bytes of bodies the daemon holds for all connections */
 #define LIMIT_FRAME_FDS 8u                  /* descriptors one frame may carry */
 #define LIMIT_CLOSING_PER_UID                                                                                          \
-    256u                      /* descriptors of one user whose close() has not returned; then its connections wait */
-#define LIMIT_HELLO_SECONDS 5 /* from accept to a whole HELLO */
+    256u /* descriptors of one user in an unfinished close(); beyond it the user's connections wait */
+#define LIMIT_HELLO_SECONDS 5              /* from accept to a whole HELLO */
 #define LIMIT_FRAME_HEADER_SECONDS 2       /* from the first byte of a header to its last */
 #define LIMIT_FRAME_SECONDS 10             /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
 #define LIMIT_FRAME_RATE (64u << 10)       /* bytes per second that a slow sender must reach */

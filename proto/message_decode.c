@@ -8,8 +8,8 @@
 #include "proto/message_scan.h"
 #include "proto/profd.pb-c.h"
 
-/* Everything protobuf-c makes of a payload lies in one block whose size is known beforehand: the payload's own bytes,
- * and for each field its bookkeeping, its pointer, its view and the padding. */
+/* Everything that protobuf-c makes from a payload is in one block, and its size is known beforehand: the payload's own
+ * bytes, and for each field its bookkeeping, its pointer, its view and the padding. */
 #define DECODE_BASE 4096u
 #define DECODE_PER_FIELD 288u
 #define DECODE_ALIGN 16u

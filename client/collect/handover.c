@@ -19,7 +19,7 @@
 #define WAIT_MOST 64000u /* ms between two attempts */
 #define WAIT_MORE 1000u
 
-/* A number, and whose it was. */
+/* A descriptor's number, and the file that it was open for. */
 struct held {
     int fd; /* −1: none */
     uint64_t device, inode;

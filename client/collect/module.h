@@ -49,8 +49,8 @@ unsigned module_get(uint32_t number, uint8_t id[BUILDID_BYTES_MAX], char *name, 
 /* Where it is mapped. */
 uintptr_t module_get_low(uint32_t number);
 
-/* The module whose build-id is these bytes, and its name as the loader knew it (NUL-terminated). Its number, 0 if there
- * is none. */
+/* Finds the module with this build-id, and its name as the loader knew it (NUL-terminated). Its number, 0 if there is
+ * none. */
 unsigned module_name_by_id(const uint8_t *id, unsigned id_size, char *name, unsigned size);
 
 #endif

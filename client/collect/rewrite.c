@@ -34,7 +34,7 @@ static uint32_t target = 1; /* what sites should be: on or off */
 static uint32_t busy;       /* a thread is changing code */
 static uint32_t closing;    /* dlclose()s under way */
 static bool first_is_ours;
-static uint8_t tried[ATTACH_MODULES_MAX + 1]; /* modules whose objects were looked at */
+static uint8_t tried[ATTACH_MODULES_MAX + 1]; /* modules that were examined */
 
 static bool is_alone(void)
 {
@@ -73,11 +73,11 @@ void rewrite_switch(bool on)
 /* Numbers for its sites, if there are enough; the same as before for one that comes back. Then the code. */
 static void object_patch(struct rewrite_object *o)
 {
-    if (o->room < o->count) {
+    if (o->capacity < o->count) {
         bool fits = site_count + o->count <= table_sites();
         o->first = fits ? site_count : REWRITE_NO_THUNKS;
-        o->room = fits ? o->count : 0;
-        site_count += o->room;
+        o->capacity = fits ? o->count : 0;
+        site_count += o->capacity;
     }
     if (!rewrite_object_patch(o)) {
         o->count = 0;
@@ -198,7 +198,7 @@ uint32_t rewrite_site(uintptr_t self)
 {
     for (uint32_t i = object_total(); i > 0; i--) {
         const struct rewrite_object *o = &objects[i - 1];
-        if (o->count && o->room && self - o->image.low < o->image.high - o->image.low) {
+        if (o->count && o->capacity && self - o->image.low < o->image.high - o->image.low) {
             uint32_t found = rewrite_object_search(o, self);
             return found ? o->first + found : 0;
         }

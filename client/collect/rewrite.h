@@ -1,23 +1,23 @@
-/* Call sites of mcount and __fentry__, rewritten: stage two, when PROFD_REWRITE=1.
+/* Rewrites call sites of mcount and __fentry__, if PROFD_REWRITE=1.
  *
- * A site, `call *mcount@GOT(%rip)` or `call mcount@plt`, becomes a jump to a thunk of its own in a page near its
- * object, which counts in one of the slots that the site has in the thread's table of sites (for callers that came
- * often; others are in the thread's usual table) and jumps back. Objects with more sites than there are thunks left get
- * direct calls of a near copy of the stub. Either way a site has its opcode in one byte and a 32-bit displacement
- * behind it, so that one byte switches it off: `test $…, %eax`, as long, changes flags alone, which calls change, too.
- * That one store is all that ever happens to code that other threads may be running: no instruction begins elsewhere
- * for it, so that a thread does the old or the new; no trap is needed, and no handler, and what a debugger put on a
+ * A site, `call *mcount@GOT(%rip)` or `call mcount@plt`, becomes a jump to its own thunk in a page near its object. The
+ * thunk counts in one of the site's slots in the thread's table of sites, if the caller is frequent, otherwise in the
+ * thread's usual table; then it jumps back. If an object has more sites than thunks are left, its sites become direct
+ * calls of a near copy of the stub. In both cases a site is one opcode byte and a 32-bit displacement, so that storing
+ * one byte switches it off: `test $…, %eax` has the same length and changes only flags, which calls change, too. This
+ * store is the only change of code that other threads may be running. It moves no instruction's beginning, so a thread
+ * executes either the old or the new instruction. No trap and no handler is needed, and a debugger's breakpoint on a
  * site stays there.
  *
- * What is a site is not guessed from bytes. A function begins where the unwinder's sorted table says; from there
- * instruction after instruction is decoded (rewrite_decode.h) up to one that calls through exactly a GOT slot that a
- * relocation against the name filled with our function, and no further than the first other call, jump or return. Data
- * is not reached that way, whatever it looks like. A function without unwind information, or whose call is not on that
- * line, keeps its call and is counted as ever.
+ * Sites are not guessed from bytes. The unwinder's sorted table states where functions begin. From there instructions
+ * are decoded one by one (rewrite_decode.h) until one calls through a GOT slot that a relocation against the name
+ * filled with our function; decoding stops at the first other call, jump or return. Data is never reached that way,
+ * whatever it looks like. A function without unwind information, or with its call elsewhere, keeps its call and is
+ * counted as usual.
  *
- * Code is rewritten while the process has one thread: in the constructor, and at the first call of an object that was
- * loaded later, if it still has one. Objects of a process with threads keep their calls. W and X at once may be refused
- * (MemoryDenyWriteExecute, SELinux): nothing is changed then. x86-64 only: elsewhere all of this does nothing. */
+ * Code is rewritten only while the process has one thread: in the constructor, and at the first call in an object that
+ * was loaded later. Objects of a process with threads keep their calls. If memory cannot be writable and executable at
+ * once (MemoryDenyWriteExecute, SELinux), nothing is changed. x86-64 only: elsewhere these functions do nothing. */
 #ifndef PROFD_COLLECT_REWRITE_H
 #define PROFD_COLLECT_REWRITE_H
 

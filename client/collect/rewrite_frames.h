@@ -31,8 +31,8 @@ struct rewrite_frames {
     bool known;
 };
 
-/* False: there is nothing to go by. program: the image is the program's own, whose file may be asked (raw system
- * calls). */
+/* False if there is no unwind information. program: the image is the main program's, so its file may be read (by raw
+ * system calls). */
 bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct rewrite_frames *out);
 
 /* The next function: [*begin, *begin + *size) is code. False: no more. */

@@ -111,7 +111,7 @@ bool rewrite_object_patch(struct rewrite_object *o)
         return false;
     }
     uint64_t all = ~0ull, before = 0;
-    if (!rewrite_near_make(&o->image, o->sites, o->count, o->room ? o->first : REWRITE_NO_THUNKS, &o->near)) {
+    if (!rewrite_near_make(&o->image, o->sites, o->count, o->capacity ? o->first : REWRITE_NO_THUNKS, &o->near)) {
         return false;
     }
     raw_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);

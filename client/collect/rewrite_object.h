@@ -14,9 +14,9 @@ struct rewrite_object {
     struct rewrite_image image;
     struct rewrite_site *sites; /* ascending */
     uint32_t sites_room;
-    uint32_t count;       /* 0: not rewritten, or gone */
-    uint32_t first, room; /* numbers of its sites: first … first + room − 1; 0: it has no thunks */
-    uint32_t state;       /* enum rewrite_state */
+    uint32_t count;           /* 0: not rewritten, or gone */
+    uint32_t first, capacity; /* numbers of its sites: first … first + capacity − 1; 0: it has no thunks */
+    uint32_t state;           /* enum rewrite_state */
     uint16_t module;
     struct rewrite_near near;
     const void *loaded;

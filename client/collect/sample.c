@@ -17,7 +17,7 @@
 #include "client/collect/kin.h"
 #include "client/collect/module.h"
 
-#define TIMERS_MAX 65536u  /* timers whose ids are remembered for giving up */
+#define TIMERS_MAX 65536u  /* timers with remembered ids, to delete them when sampling is given up */
 #define KEY_NOWHERE 2      /* of all ticks outside every object */
 #define SECOND 1000000000u /* ns */
 #define IDLE_RATE 10u      /* ticks per second while the daemon pauses us, or where no ticks are wanted */

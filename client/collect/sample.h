@@ -10,7 +10,7 @@
 void sample_prepare(void);
 /* Arms the calling thread's timer, once; stack addresses [low, high) may be read for its pairs, zeros if none may. */
 void sample_arm(uintptr_t stack_low, uintptr_t stack_high);
-/* From the slow path, for threads whose beginning was not seen: pairs are not read there. */
+/* From the slow path, for threads that started unobserved. Pairs are not read there. */
 void sample_arm_late(void);
 void sample_disarm(void);
 /* In a fork's child: timers are not inherited. */

@@ -15,7 +15,7 @@ enum profd_status import_any_detect(const char *path, enum import_format *out, s
 
 struct import_request {
     enum import_format format; /* AUTO: by content */
-    const char *event;         /* whose cost or samples are taken; NULL: the format's first, or time */
+    const char *event;         /* take the costs or samples of this event; NULL: the format's first, or time */
     struct import_shelf *shelf;
     struct import_notes *notes;
     /* Takes u over. process says of which one it is if the file is of several, else "". */

@@ -81,7 +81,7 @@ static size_t same_source(const char *a, const char *b)
     return common;
 }
 
-/* The first place in the order whose name is not below n bytes of name. */
+/* The first place in the order with a name that is not below the n bytes of name. */
 static uint32_t names_begin(const struct binary_names *names, const char *name, size_t n)
 {
     uint32_t low = 0, high = names->count;

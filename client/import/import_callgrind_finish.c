@@ -1,4 +1,4 @@
-/* The end of a callgrind.out: slots of a PLT that callgrind did not know are joined with who calls through them. */
+/* The end of a callgrind.out: PLT slots that callgrind did not recognize are merged with their callers. */
 #include "import/import_callgrind_internal.h"
 
 #include "core/sum.h"

@@ -34,7 +34,7 @@ static void dimension_set(struct import_profile *p, const struct import_scan *ev
     }
 }
 
-/* The end of a header: later parts, and other threads, are of a process whose first part counts it. */
+/* The end of a header. Only the first part of a process counts the process; later parts and other threads do not. */
 static void close_header(struct import_callgrind *c)
 {
     bool later = c->part > 1 || c->thread > 1;
@@ -131,7 +131,7 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
     } else if (import_scan_is(key, "cmd")) {
         struct import_scan word = import_scan_word(value);
         text = c->profile.program = import_texts_take(&c->texts, word.at, import_scan_left(&word));
-    } else if (import_scan_is(key, "event")) { /* profd's own exports say here whose time it is */
+    } else if (import_scan_is(key, "event")) { /* profd's own exports state the dimension here */
         c->waiting |= memmem(value->at, import_scan_left(value), "elapsed time", 12) != NULL;
     } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: sampled")) {
         c->profile.sampled = true;

@@ -133,7 +133,7 @@ static bool is_generated(const struct import_scan *object)
            memcmp(object->end - 4, ".map", 4) == 0;
 }
 
-/* One place of the sample that is being read: the leaf, then its callers, whose addresses are where they go on. */
+/* One frame of the sample that is being read: the leaf, then its callers. A caller's address is its return address. */
 static enum profd_status take_place(struct import_perf *f, const struct perf_place *place, uint64_t number,
                                     struct profd_error *e)
 {

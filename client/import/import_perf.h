@@ -8,7 +8,8 @@
 
 struct import_perf;
 
-/* A parser in the arena. event: whose samples are taken, without modifiers; NULL: the first one's. NO_MEMORY. */
+/* A parser in the arena. It takes the samples of event, a name without modifiers; NULL: of the first event.
+ * NO_MEMORY. */
 enum profd_status import_perf_new(struct arena *a, const char *event, struct import_perf **out, struct profd_error *e);
 
 /* One line of n bytes without its end; number counts from 1. MALFORMED: neither a sample, a place nor a comment, with

@@ -6,10 +6,11 @@
 
 #include "import/import_profile.h"
 
-/* The whole profile, in the arena. event: the sample type whose values become ticks; NULL: cpu time, else samples and
- * their period, else the default type. MALFORMED, with the byte: not protobuf, a number of a message that does not
- * exist; REFUSED: no samples, no such type, negative values (a difference of profiles), no location with an address
- * (symbolized or generated code: nothing tells which code it was); LIMIT, NO_MEMORY. Expected O(n). */
+/* Parses the whole profile into the arena. The values of the sample type event become ticks; NULL: CPU time, else
+ * samples and their period, else the default type. MALFORMED, with the byte's offset: not protobuf, or a reference to a
+ * message that does not exist. REFUSED: no samples, no such type, negative values (a difference of profiles), or no
+ * location with an address (symbolized or generated code cannot be assigned to a build). LIMIT, NO_MEMORY. Expected
+ * O(n). */
 enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *event, struct arena *a,
                                      struct import_profile **out, struct profd_error *e);
 

@@ -19,7 +19,7 @@ struct pprof_type {
 
 struct pprof_mapping {
     uint64_t id, start, limit, offset, filename, build_id;
-    uint32_t inside, outside; /* locations whose addresses are, and are not, in [start, limit) */
+    uint32_t inside, outside; /* locations with addresses inside and outside [start, limit) */
 };
 
 struct pprof_location {

@@ -67,7 +67,7 @@ struct import_profile {
     uint32_t program_object; /* the program, or IMPORT_NONE if it has to be guessed by its name */
     bool saturated;          /* a sum reached its end */
     bool sampled;            /* pairs were sampled, not counted */
-    bool lossy;              /* who measured says that something was lost */
+    bool lossy;              /* the tool that measured reported losses */
     bool continues;          /* the process has had uploads before this */
     char dimension[16], abbreviation;
     uint32_t rate;       /* ticks per unit of the dimension */

@@ -17,7 +17,7 @@ struct client_out {
     size_t fd_count;
 };
 
-/* A request whose last answer is still due. */
+/* A request in flight. */
 struct client_asked {
     uint32_t tag;
     uint8_t type; /* enum frame_type */
@@ -54,8 +54,8 @@ struct profd_client {
     size_t payload_got, payload_room;
 };
 
-/* Queues a whole frame, whose block and descriptors it takes over even on failure. With *tag 0 it gets a new tag, else
- * that one; expect_answer: it counts as in flight until answered. */
+/* Queues a whole frame. Takes over its block and descriptors, even on failure. If *tag is 0 the frame gets a new tag,
+ * else that one. expect_answer: it counts as in flight until answered. */
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e);
 /* Makes the client dead with that sentence; returns status. */

@@ -53,8 +53,8 @@ enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_
 void conn_give_up_executables(struct profd_conn *c, enum profd_status status, const char *sentence);
 /* Remembers a path; its file is offered only while it still has that build-id. A repeat is ignored. */
 enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, const char *path, struct profd_error *e);
-/* A connected, non-blocking socket; a daemon whose queue of new connections is full is waited for. TIMEOUT at the
- * deadline (ms of conn_clock), UNAVAILABLE, FORBIDDEN, UNTRUSTED. */
+/* Returns a connected, non-blocking socket. If the daemon's queue of new connections is full, waits for it. TIMEOUT at
+ * the deadline (ms of conn_clock), UNAVAILABLE, FORBIDDEN, UNTRUSTED. */
 enum profd_status conn_dial(const struct address *a, int64_t deadline, int *fd, struct profd_error *e);
 /* profd_query for an http address. */
 enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,

@@ -430,7 +430,7 @@ enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct pr
     return d->conn ? profd_conn_offer(d->conn, x, e) : PROFD_OK;
 }
 
-/* The upload's builds whose executables are on offer: a later process must know where they are. */
+/* Paths of the executables that the upload offers: a later process that delivers it must find them. */
 static size_t objects_of(const struct profd_delivery *d, const struct profd_upload *u, struct spool_object *objects,
                          size_t room)
 {

@@ -42,7 +42,7 @@ size_t spool_expired(const struct spool *s);
 bool spool_lock(struct spool *s);
 
 /* Writes one upload durably. FULL if the spool would exceed LIMIT_SPOOL_BYTES. A repeat of an id is written once.
- * Objects whose path has a line break are left out. */
+ * Objects with a line break in their path are left out. */
 enum profd_status spool_add(struct spool *s, const struct profd_id *id, const struct spool_object *objects,
                             size_t object_count, const uint8_t *frame, size_t frame_size, struct profd_error *e);
 

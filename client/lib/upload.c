@@ -74,13 +74,13 @@ void profd_upload_free(struct profd_upload *u)
     free(u);
 }
 
-/* Ensures capacity for need elements of size bytes in *array, whose capacity is `room`; the caller stores the new
- * capacity. */
-static bool array_grow(void *array, size_t room, size_t size)
+/* Ensures capacity for need elements of size bytes in *array; its present capacity is `capacity`. The caller stores the
+ * new capacity. */
+static bool array_grow(void *array, size_t capacity, size_t size)
 {
     void **place = array;
     size_t bytes;
-    if (__builtin_mul_overflow(room, size, &bytes)) {
+    if (__builtin_mul_overflow(capacity, size, &bytes)) {
         return false;
     }
     void *grown = realloc(*place, bytes);
@@ -91,9 +91,9 @@ static bool array_grow(void *array, size_t room, size_t size)
     return true;
 }
 
-static size_t room_for(size_t room, size_t need)
+static size_t capacity_for(size_t capacity, size_t need)
 {
-    size_t next = room ? room : 16;
+    size_t next = capacity ? capacity : 16;
     while (next < need) {
         next += next / 2;
     }
@@ -126,11 +126,11 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
         }
     }
     if (u->build_count == u->build_room) {
-        size_t room = room_for(u->build_room, (size_t)u->build_count + 1);
-        if (!array_grow(&u->builds, room, sizeof *u->builds)) {
+        size_t capacity = capacity_for(u->build_room, (size_t)u->build_count + 1);
+        if (!array_grow(&u->builds, capacity, sizeof *u->builds)) {
             return no_memory(e);
         }
-        u->build_room = room;
+        u->build_room = capacity;
     }
     char *id_copy = strdup(id.text), *name_copy = strdup(name);
     if (!id_copy || !name_copy) {
@@ -173,11 +173,11 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
                                LIMIT_LABELS, LIMIT_LABEL_BYTES);
     }
     if (u->label_count == u->label_room) {
-        size_t room = room_for(u->label_room, (size_t)u->label_count + 1);
-        if (!array_grow(&u->labels, room, sizeof *u->labels)) {
+        size_t capacity = capacity_for(u->label_room, (size_t)u->label_count + 1);
+        if (!array_grow(&u->labels, capacity, sizeof *u->labels)) {
             return no_memory(e);
         }
-        u->label_room = room;
+        u->label_room = capacity;
     }
     char *name_copy = strdup(name), *value_copy = strdup(value);
     if (!name_copy || !value_copy) {
@@ -213,12 +213,12 @@ static enum profd_status bins_reserve(struct profd_upload *u, size_t more, struc
         return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
     }
     if (need > u->bin_room) {
-        size_t room = room_for(u->bin_room, need);
-        if (!array_grow(&u->counts.bin_index, room, sizeof(uint32_t)) ||
-            !array_grow(&u->counts.bin_ticks, room, sizeof(uint64_t))) {
+        size_t capacity = capacity_for(u->bin_room, need);
+        if (!array_grow(&u->counts.bin_index, capacity, sizeof(uint32_t)) ||
+            !array_grow(&u->counts.bin_ticks, capacity, sizeof(uint64_t))) {
             return no_memory(e);
         }
-        u->bin_room = room;
+        u->bin_room = capacity;
     }
     return PROFD_OK;
 }
@@ -267,11 +267,11 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
     }
     struct counts *c = &u->counts;
     if (c->histogram_count == u->histogram_room) {
-        size_t room = room_for(u->histogram_room, (size_t)c->histogram_count + 1);
-        if (!array_grow(&c->histograms, room, sizeof *c->histograms)) {
+        size_t capacity = capacity_for(u->histogram_room, (size_t)c->histogram_count + 1);
+        if (!array_grow(&c->histograms, capacity, sizeof *c->histograms)) {
             return no_memory(e);
         }
-        u->histogram_room = room;
+        u->histogram_room = capacity;
     }
     struct counts_histogram *to = &c->histograms[c->histogram_count];
     *to = (struct counts_histogram){.build = h->build,
@@ -307,13 +307,14 @@ static enum profd_status arcs_reserve(struct profd_upload *u, size_t more, struc
         return profd_error_set(e, PROFD_REFUSED, "the upload has %zu arcs; the limit is %u", need, LIMIT_ARCS);
     }
     if (need > u->arc_room) {
-        size_t room = room_for(u->arc_room, need);
-        if (!array_grow(&c->from_build, room, sizeof(uint32_t)) || !array_grow(&c->to_build, room, sizeof(uint32_t)) ||
-            !array_grow(&c->from, room, sizeof(uint64_t)) || !array_grow(&c->to, room, sizeof(uint64_t)) ||
-            !array_grow(&c->calls, room, sizeof(uint64_t))) {
+        size_t capacity = capacity_for(u->arc_room, need);
+        if (!array_grow(&c->from_build, capacity, sizeof(uint32_t)) ||
+            !array_grow(&c->to_build, capacity, sizeof(uint32_t)) ||
+            !array_grow(&c->from, capacity, sizeof(uint64_t)) || !array_grow(&c->to, capacity, sizeof(uint64_t)) ||
+            !array_grow(&c->calls, capacity, sizeof(uint64_t))) {
             return no_memory(e);
         }
-        u->arc_room = room;
+        u->arc_room = capacity;
     }
     return PROFD_OK;
 }

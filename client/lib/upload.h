@@ -5,7 +5,7 @@
 #include "profd.h"
 #include "proto/counts.h"
 
-/* Appends all of c, whose build indices are those of u. */
+/* Appends all of c. The build indices of c are those of u. */
 enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e);
 
 /* The whole UPLOAD frame with tag 0, in a new block that the caller frees. The host is this machine's id. */

@@ -20,8 +20,8 @@
  * there was no database. */
 enum profd_status aside_move(int dir, const char *why, time_t when, char name[ASIDE_NAME_SIZE], struct profd_error *e);
 
-/* Finishes a move of the database with this inode that was interrupted: its log, whose database has gone, follows it.
- * *moved: it did; name is the database's. */
+/* Finishes an interrupted move of the database with this inode: moves the log that was left behind to the database.
+ * name is the database's. *moved is set if there was something to move. */
 enum profd_status aside_finish(int dir, uint64_t inode, bool *moved, char name[ASIDE_NAME_SIZE], struct profd_error *e);
 /* Notes in a new file profd.db.lost-TIME that something is missing from the database. log: the log is not the
  * database's own, and is kept as profd.db.lost-TIME-wal. */

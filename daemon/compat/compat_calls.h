@@ -21,8 +21,8 @@ struct compat_calls {
 /* False for a machine that gprof does not know calls of. */
 bool compat_calls_possible(const struct object *o);
 
-/* Scans each symbol's part of .text that a histogram covers; nothing outside .text, and nothing for the last symbol,
- * whose end gprof reads from memory it does not own. NO_MEMORY. O(bytes × log symbols). */
+/* Scans each symbol's part of .text that a histogram covers. Scans nothing outside .text, and not the last symbol:
+ * gprof reads the end of that symbol from memory that it does not own. NO_MEMORY. O(bytes × log symbols). */
 enum profd_status compat_calls_find(const struct object *o, const struct compat_symbols *s, const struct compat_hist *h,
                                     struct arena *a, struct compat_calls *out, struct profd_error *e);
 

@@ -128,7 +128,7 @@ static void cycles_time(const struct building *b)
     }
 }
 
-/* The node whose time an arc shares; NULL if none flows. */
+/* The node that passes time along the arc; NULL if no time flows. */
 static const struct compat_node *arc_source(const struct compat_node *node, uint32_t parent, uint32_t child,
                                             uint64_t calls)
 {

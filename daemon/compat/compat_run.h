@@ -41,8 +41,8 @@ static inline int64_t compat_run_granularity(const struct compat_run *r)
     return r->hist.scale >= 0.0 && r->hist.scale < 0x1p63 ? (int64_t)((uint64_t)r->hist.scale * 2) : 0;
 }
 
-/* Step 1: the symbols and who takes part. Borrows options' specs and the object. REFUSED: no .text, or no symbols.
- * O(symbols × (log symbols + specs)). */
+/* Step 1: reads the symbols and selects those that take part. Borrows options' specs and the object. REFUSED: no .text,
+ * or no symbols. O(symbols × (log symbols + specs)). */
 enum profd_status compat_run_open(struct compat_run *r, const struct compat_options *options,
                                   const struct object *object, struct arena *a, struct profd_error *e);
 

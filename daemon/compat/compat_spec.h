@@ -17,8 +17,9 @@ struct compat_pattern {
     const char *name; /* as in the symbol table */
 };
 
-/* Splits at the last ':'; without one a '.' makes it a file, a digit in front a line. A file is the path whose last
- * part is the spec's, of several the one met last in the symbol table. O(symbols) with a file. NO_MEMORY. */
+/* Splits at the last ':'. Without a ':', a spec with a '.' is a file, and one that begins with a digit is a line. A
+ * file matches the path that ends in the spec's file name; of several the last one in the symbol table. O(symbols) with
+ * a file. NO_MEMORY. */
 enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
                                        struct compat_pattern *out);
 

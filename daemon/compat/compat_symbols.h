@@ -49,8 +49,8 @@ enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t lo
 enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
                                       struct profd_error *e);
 
-/* The path whose last part is base: of several the one that was met last. NOT_FOUND, NO_MEMORY. O(symbols × such
- * paths). */
+/* The path that ends in the file name base; of several, the last one in the symbol table. NOT_FOUND, NO_MEMORY.
+ * O(symbols × matching paths). */
 enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a,
                                         const char **out);
 

@@ -50,15 +50,15 @@ struct bounds_build {
 };
 
 /* Checks counts against the bounds of their builds:
- * - of an imported gmon.out whose program has the symbols __executable_start and etext: its histograms span exactly the
- * first, rounded down to 4, to the second, rounded up to 4;
+ * - of an imported gmon.out, if the program has the symbols __executable_start and etext: its histograms span exactly
+ *   the first, rounded down to 4, to the second, rounded up to 4;
  * - every other histogram overlaps code, and so does every bin with ticks; the histogram of the collector's counters
- * has no addresses;
+ *   has no addresses;
  * - every arc end is in code; a caller may be the address behind it, to which its last call would return. The caller of
- * an imported arc is rounded down to 16, so up to 15 bytes more are allowed. The callee of an imported arc may lie
- * outside when the symbols have proven the file to be of this executable: glibc records calls into shared libraries
- * built with -pg at addresses outside the executable. WRONG_BUILD with the values otherwise. O((bins + arcs) log
- * ranges), in practice O(bins + arcs). */
+ *   an imported arc is rounded down to 16, so up to 15 bytes more are allowed. The callee of an imported arc may lie
+ *   outside when the symbols have proven the file to be of this executable: glibc records calls into shared libraries
+ *   built with -pg at addresses outside the executable. WRONG_BUILD with the values otherwise. O((bins + arcs) log
+ *   ranges), in practice O(bins + arcs). */
 enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t program, bool imported,
                                       const struct counts *c, struct profd_error *e);
 

@@ -16,9 +16,9 @@ static buffer_u128 shortest_power(unsigned k)
     return power;
 }
 
-/* The fewest digits whose value lies between the halfway points to the neighbouring doubles; of these the nearest.
- * value = mantissa × 2^exponent in [10^-6, 2^53), mantissa not a power of two (the gap below would be narrower).
- * Afterwards value ≈ *digits / 10^*places. */
+/* The shortest decimal between the halfway points to the adjacent doubles; of several, the nearest to the value. value
+ * = mantissa × 2^exponent in [10^-6, 2^53), mantissa not a power of two (the gap below would be narrower). Afterwards
+ * value ≈ *digits / 10^*places. */
 static void shortest_search(struct buffer_parts p, double value, uint64_t *digits, unsigned *places)
 {
     unsigned k = value >= 1e15 ? 1 : 16;

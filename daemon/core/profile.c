@@ -223,7 +223,7 @@ static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc
     return s->arc_count - 1;
 }
 
-/* The profile's index of an arc's end, whose build is thereby known to be loaded. */
+/* The profile's index of the build at an arc's end. Marks the build as loaded. */
 static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uint32_t *map, uint64_t commit)
 {
     if (build == COUNTS_NOWHERE) {

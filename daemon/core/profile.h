@@ -63,7 +63,7 @@ enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id,
  * builds that have some. Optional: it decides which library a by-name arc goes to, and the order of builds in a report.
  * O(builds). */
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit);
-/* States the first occurrence of one build (index). For sums whose uploads are no longer available. O(1). */
+/* States the first occurrence of one build (index). For sums of uploads that are no longer stored. O(1). */
 void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profile_order order);
 /* Adds an upload. map[i] is this sum's index of the upload's i-th build. arcs_only leaves histograms out
  * (for the arcs ever observed). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */

@@ -22,7 +22,7 @@ struct provenance {
     uint64_t live;        /* processes that count and are read */
     int64_t as_of;        /* the latest of their latest readings: what was read until then is in the sum */
     uint32_t uid_count;
-    const uint32_t *uids; /* ascending: whose data is in the sum */
+    const uint32_t *uids; /* ascending: the users with data in the sum */
 };
 
 #endif

@@ -99,9 +99,9 @@ struct report_cycle {
 
 struct report {
     uint32_t function_count, cycle_count;
-    uint32_t
-        counted_functions; /* functions whose code calls a counter (runtime_is_counter), in all builds of the report */
-    uint32_t not_called_count; /* those of them that are no entries: without samples, and without calls in or out */
+    uint32_t counted_functions; /* functions with code that calls a counter (runtime_is_counter), in all builds of the
+                                   report */
+    uint32_t not_called_count;  /* those of them that are no entries: without samples, and without calls in or out */
     const struct report_function *functions;  /* by (build, address): stable positions; "[outside]" last */
     const struct report_cycle *cycles;        /* by number: ascending by first member */
     const struct report_function *not_called; /* by (build, address): what they are called; all figures are 0 */
@@ -117,7 +117,7 @@ struct report {
                   * which depends on arrival); one more entry, "", at build_count for what is outside */
     const char *const *build_names; /* likewise; "" where none is known */
     uint32_t build_count;
-    uint32_t unnamed_builds; /* builds with entries whose names are missing */
+    uint32_t unnamed_builds; /* builds with entries, but without symbols */
     bool static_arcs;
     bool saturated;
     const char *dimension; /* of the samples: "seconds" */

@@ -12,7 +12,7 @@
  * O(arcs). False when memory is exhausted. */
 bool report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions);
 
-/* Fills in members, callers and callees of cycles, whose functions must be complete. O(arcs). */
+/* Fills in members, callers and callees of cycles. The functions must be complete. O(arcs). */
 bool report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                         struct report_cycle *cycles);
 

@@ -38,7 +38,7 @@ struct ticks_shared {
     enum ticks_rank rank;
     double ticks;
     double called;    /* Σ bytes × calls */
-    double expected;  /* Σ bytes × density, of those whose density is known */
+    double expected;  /* Σ bytes × density, of those with a known density */
     double unknown;   /* Σ bytes × calls of the others; Σ bytes where none of all was called */
     double remaining; /* ticks − expected, at least 0 */
 };

@@ -28,7 +28,8 @@ static bool uncalled_is_counter(const struct symtab *t, const bool *counter, con
     return name != NULL ? runtime_is_counter(name) : counter[owner];
 }
 
-/* Marks the owners of one build whose code calls a counter. Arcs ascend by caller, so that the search continues. */
+/* Marks those owners of one build that call a counter. Arcs ascend by caller, so the search continues where it
+ * stopped. */
 static bool uncalled_mark(struct arena *a, const struct symtab *t, bool *counts)
 {
     const bool *counter = uncalled_counters(a, t);

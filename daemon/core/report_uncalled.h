@@ -9,7 +9,7 @@
 #include "core/report_builds.h"
 
 struct report_uncalled {
-    uint32_t counted; /* functions whose machine code calls a counter (runtime_is_counter) */
+    uint32_t counted; /* functions with machine code that calls a counter (runtime_is_counter) */
     uint32_t count;   /* those of them without samples, and without calls in or out */
     uint32_t *owners; /* count owners as report_builds numbers them, ascending; in the arena */
 };

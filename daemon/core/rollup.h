@@ -62,10 +62,11 @@ enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, c
                                  struct profd_error *e);
 /* To a plain sum only. A finished profile: */
 enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
-/* A rollup over a set of so many builds, which are renumbered: map[i] is the sum's number of build i. alone: a build
- * whose number is COUNTS_NOWHERE is left out: its histograms, the arcs with no other end, and the addresses of ends in
- * it (as of those outside every build), so that such arcs add up; the collector's words, which are of whole processes,
- * stay with the first build that does. O(n) if the map ascends and all builds stay, else O(n log n). */
+/* A rollup over a set of builds, which are renumbered: map[i] is the sum's number of build i. alone: a build with the
+ * number COUNTS_NOWHERE is left out. Its histograms and the arcs with no other end are dropped. Arc ends in it lose
+ * their addresses, like ends outside every build, so that such arcs add up. The collector's counters belong to whole
+ * processes: they stay, with the first build that stays. O(n) if the map ascends and all builds stay, else O(n log
+ * n). */
 enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,
                                         uint32_t builds, bool alone, struct profd_error *e);
 /* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted.

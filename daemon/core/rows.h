@@ -55,7 +55,7 @@ struct joined_row {
     const char *name, *file; /* file: source file of a static function; "" for others */
     double self, total;      /* seconds; total is the sum of what each program's report says */
     uint64_t calls, self_calls;
-    uint64_t programs, builds; /* in whose reports, and in how many builds of code, it was found */
+    uint64_t programs, builds; /* number of programs with it in their reports, and of builds of code that have it */
 };
 
 /* What could not be joined by name, and of what everything is the sum. */
@@ -66,7 +66,8 @@ struct joined_rest {
     uint64_t calls;
     uint64_t unnamed_builds, unnamed_functions; /* their symbols were not sent */
     double unnamed_seconds;
-    uint64_t ambiguous_names, ambiguous_functions; /* several of one name in one build: which is whose in another? */
+    uint64_t ambiguous_names,
+        ambiguous_functions; /* several of one name in one build: they cannot be matched with those of another build */
     double ambiguous_seconds;
     double other_seconds; /* [plt], [gap] and the like */
 };

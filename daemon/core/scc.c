@@ -9,7 +9,7 @@ struct scc_walk {
     uint32_t *number, *low; /* of each node: when it was reached, and the earliest open node it reaches */
     uint32_t *next;         /* of each node: the arc to look at next */
     uint32_t *path;         /* nodes being visited, outermost first */
-    uint32_t *open;         /* nodes reached whose component is not closed */
+    uint32_t *open;         /* nodes reached, with their component not closed yet */
     uint32_t depth, open_count, visited;
 };
 

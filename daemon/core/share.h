@@ -9,7 +9,7 @@
 #include "proto/counts.h"
 
 struct share {
-    uint64_t nanoseconds; /* Σ ticks / rate of its histograms whose dimension is seconds, each rounded down */
+    uint64_t nanoseconds; /* Σ ticks / rate of its histograms of dimension seconds, each rounded down */
     uint64_t calls;       /* Σ calls of arcs into it */
 };
 

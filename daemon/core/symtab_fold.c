@@ -117,8 +117,8 @@ static bool fold_may_own(const struct fold_names *names, uint32_t position, uint
     return length < n || fold_parent_length(winner, length, names->clones) == 0;
 }
 
-/* Finds the function from which a part was split. Local symbols of one file are adjacent, so the neighbours of the part
- * in the symbol table are the only candidates: the one of its file, otherwise the nearer one. */
+/* Finds the function from which a part was split. Local symbols of one file are adjacent, so the only candidates are
+ * the symbols next to the part in the symbol table: the one of its file, otherwise the nearer one. */
 static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, uint32_t part, size_t part_length)
 {
     const struct object_symbol *symbols = names->table->object->symbols;

@@ -1,4 +1,4 @@
-/* From claims to spans: who owns which bytes when claims overlap. */
+/* From claims to spans: which symbol owns which bytes when claims overlap. */
 #ifndef PROFD_CORE_SYMTAB_SPAN_H
 #define PROFD_CORE_SYMTAB_SPAN_H
 

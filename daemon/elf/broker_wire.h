@@ -15,7 +15,7 @@ struct broker_request {
     uint64_t memory; /* bytes */
 };
 
-/* With status OK one descriptor: the answer, whose object begins behind struct worker_answer. */
+/* With status OK one descriptor: the answer. The object begins after struct worker_answer. */
 struct broker_reply {
     uint32_t magic, status;
     uint64_t size;

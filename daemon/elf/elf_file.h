@@ -33,7 +33,7 @@ struct elf_file {
 enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e);
 
 /* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or
- * shared object whose tables lie inside the file; LIMIT above LIMIT_SECTIONS. elf_file_close ends it; the memory is the
+ * shared object with both tables inside the file; LIMIT above LIMIT_SECTIONS. elf_file_close ends it; the memory is the
  * arena's. */
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e);
 /* Accepts NULL. Frees what elf_file_data and elf_file_bytes gave. */
@@ -56,15 +56,15 @@ enum profd_status elf_file_data(const struct elf_file *f, const GElf_Shdr *s, El
 /* The same as sh_size bytes, for sections without entries. */
 enum profd_status elf_file_bytes(const struct elf_file *f, const GElf_Shdr *s, const uint8_t **out,
                                  struct profd_error *e);
-/* A section's bytes in a new block of the arena, and one NUL behind them; refusals as elf_file_data. For DWARF, whose
- * sections are large and shall not stay until the file is closed. */
+/* A section's bytes in a new block of the arena, followed by one NUL; fails as elf_file_data. For sections of DWARF:
+ * they are large and must not stay in memory until the file is closed. */
 enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, struct arena *a, uint8_t **out,
                                 struct profd_error *e);
 
 /* "" if it has none. */
 const char *elf_file_section_name(const struct elf_file *f, const GElf_Shdr *s);
 
-/* First section of that name whose bytes can be read (not NOBITS, not compressed, inside the file); NULL if none.
+/* The first section of that name with readable bytes (not NOBITS, not compressed, inside the file); NULL if none.
  * O(sections). */
 const GElf_Shdr *elf_file_find(const struct elf_file *f, const char *name);
 

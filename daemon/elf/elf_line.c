@@ -12,7 +12,7 @@
 /* A table larger than this belongs to no compiler. */
 #define UNIT_MAX (UINT64_C(64) << 20)
 
-/* A symbol whose line is needed. */
+/* A symbol that needs a line. */
 struct wanted {
     uint64_t address;
     uint32_t symbol;
@@ -160,24 +160,24 @@ static enum profd_status rows_finish(struct search *s, const struct elf_file *f,
     return elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
 }
 
-/* Reads one unit, whose version stands at offset, into *room (grown as needed) and runs it. start is its own in the
- * section. */
+/* Reads one unit, from its version at offset, into *bytes (grown as needed) and runs it. start is the unit's offset in
+ * the section. */
 static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t offset, uint64_t size,
-                                   uint8_t offset_size, uint8_t **room, uint64_t *room_size, struct profd_error *e)
+                                   uint8_t offset_size, uint8_t **bytes, uint64_t *bytes_size, struct profd_error *e)
 {
-    if (size > *room_size) {
-        uint8_t *more = realloc(*room, (size_t)size);
+    if (size > *bytes_size) {
+        uint8_t *more = realloc(*bytes, (size_t)size);
         if (more == NULL) {
             return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a line table of %" PRIu64 " bytes", size);
         }
-        *room = more;
-        *room_size = size;
+        *bytes = more;
+        *bytes_size = size;
     }
-    enum profd_status status = elf_file_read(s->table.file, offset, *room, size, e);
+    enum profd_status status = elf_file_read(s->table.file, offset, *bytes, size, e);
     if (status != PROFD_OK) {
         return status;
     }
-    bool good = line_table_open(&s->table, *room, size, offset_size);
+    bool good = line_table_open(&s->table, *bytes, size, offset_size);
     s->table.first_is_zero = good && s->as_gprof && s->table.version >= 5;
     const struct line_string *folder = good && s->table.version < 5 ? elf_units_folder(&s->units, start) : NULL;
     if (folder != NULL) {
@@ -192,8 +192,8 @@ static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t of
 static enum profd_status read_units(struct search *s, const GElf_Shdr *lines, struct profd_error *e)
 {
     const struct elf_file *f = s->table.file;
-    uint8_t *room = NULL;
-    uint64_t room_size = 0, at = 0;
+    uint8_t *bytes = NULL;
+    uint64_t bytes_size = 0, at = 0;
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && lines->sh_size - at > 4) {
         uint8_t raw[12] = {0};
@@ -212,10 +212,10 @@ static enum profd_status read_units(struct search *s, const GElf_Shdr *lines, st
             s->damaged++;
             break;
         }
-        status = read_unit(s, at, lines->sh_offset + at + head, length, wide ? 8 : 4, &room, &room_size, e);
+        status = read_unit(s, at, lines->sh_offset + at + head, length, wide ? 8 : 4, &bytes, &bytes_size, e);
         at += head + length;
     }
-    free(room);
+    free(bytes);
     return status;
 }
 

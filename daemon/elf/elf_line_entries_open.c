@@ -167,7 +167,7 @@ static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struc
     return PROFD_OK;
 }
 
-/* Languages whose functions have the same name in the symbol table; in others that is a matter of luck. */
+/* Languages with the same names for functions in DWARF and in the symbol table. In other languages they may differ. */
 static bool language_is_plain(uint64_t language)
 {
     switch (language) {

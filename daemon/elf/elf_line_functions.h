@@ -1,6 +1,6 @@
-/* Whose code an address is, for gprof's listings by line: of the function or the inlined copy that has the shortest
- * range there, by .debug_info; of the last entry where two are as short; and where .debug_info has none, of the nearest
- * symbol in front. */
+/* Assigns addresses to functions, for gprof's listings by line. An address belongs to the function or inlined copy with
+ * the shortest range there, by .debug_info; to the last entry if two ranges are equally short; and without an entry, to
+ * the nearest symbol before it. */
 #ifndef PROFD_ELF_ELF_LINE_FUNCTIONS_H
 #define PROFD_ELF_ELF_LINE_FUNCTIONS_H
 
@@ -34,9 +34,9 @@ struct line_spans {
 enum profd_status line_spans_find(struct entry_file *d, struct line_spans *out, struct profd_error *e);
 void line_spans_done(struct line_spans *s);
 
-/* Makes the object's lines of rows, whose functions are not known yet: those of .text, split where the function
- * changes. Fills the object's line_functions. Rows must ascend; where they overlap, the first one has the addresses.
- * NO_MEMORY, IO. O((rows + spans + symbols) log of them). */
+/* Makes the object's lines from rows without functions: the rows of .text, split where the function changes. Fills the
+ * object's line_functions. Rows must ascend; where they overlap, the first one has the addresses. NO_MEMORY, IO. O(n
+ * log n) in rows + spans + symbols. */
 enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows,
                                          uint32_t count, struct profd_error *e);
 

@@ -95,7 +95,7 @@ static uint64_t read_form(const struct line_table *t, struct line_cursor *c, uin
     }
 }
 
-/* DWARF 5: a list whose columns are described in front of it. */
+/* DWARF 5: a list, preceded by the description of its columns. */
 static bool read_new_names(struct line_table *t, struct line_cursor *c, struct line_name **list, uint32_t *count,
                            uint32_t *room)
 {

@@ -39,8 +39,8 @@ struct line_row {
     uint64_t low, high, file, line;
 };
 
-/* Parses the header of a unit whose version to last byte stand at bytes. False if it breaks DWARF's rules or uses a
- * form that line tables don't have, or memory is out. */
+/* Parses the header of a unit; bytes holds the unit from its version to its last byte. False if it breaks DWARF's
+ * rules, uses a form that line tables do not have, or memory runs out. */
 bool line_table_open(struct line_table *t, const uint8_t *bytes, uint64_t size, uint8_t offset_size);
 void line_table_done(struct line_table *t);
 

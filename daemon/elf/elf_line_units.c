@@ -112,7 +112,7 @@ static bool entry_read(struct head *h, struct elf_unit *out)
     return has_lines && out->folder.section != NULL;
 }
 
-/* One unit whose version stands at offset at. */
+/* One unit; at is the offset of its version. */
 static bool unit_read(const struct elf_file *f, struct head *h, uint64_t size, unsigned offset_size,
                       struct elf_unit *out)
 {

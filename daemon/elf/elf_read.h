@@ -18,11 +18,11 @@ struct elf_read_options {
     bool line_table;      /* the object's lines */
     bool text;            /* the bytes of .text */
     bool long_names;      /* names are not cut at LIMIT_SYMBOL_NAME */
-    bool no_rust, no_cxx; /* whose rules are not used to demangle */
+    bool no_rust, no_cxx; /* do not demangle by the rules of Rust, of C++ */
 };
 
-/* Reads the file by libelf (never by mmap: the owner may truncate it). debug is −1 or a separate debug file, whose
- * build-id must match. MALFORMED with the rule and the value for what is not an ELF executable or shared object. */
+/* Reads the file by libelf (never by mmap: the owner may truncate it). debug is −1 or a separate debug file with the
+ * same build-id. MALFORMED, with the rule and the value, if the file is not an ELF executable or shared object. */
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
                            struct object **out, struct profd_error *e);
 

@@ -27,12 +27,12 @@ struct sandbox_limits {
     uint64_t file_bytes; /* what one file may grow to */
 };
 
-/* In a fresh single-threaded child whose descriptors below `descriptors` are all it shall keep. Closes every other,
- * forgets the environment, becomes undumpable, sets the limits (no processes, no new descriptors, no core), denies the
- * file system and network by Landlock where the kernel has it, and lets seccomp kill the process at any system call
- * but: read, pread, write and pwrite to `output`, private anonymous memory that is not executable, fstat, the fcntl
- * verbs that ask, lowering its own limits, its own signals, exit. Does nothing but close descriptors if
- * SANDBOX_POSSIBLE is 0. INTERNAL if a wall can't be built. */
+/* Enters the sandbox. Must be called in a new child process with one thread. Closes all descriptors from `descriptors`
+ * on, clears the environment, makes the process undumpable, sets the limits (no processes, no new descriptors, no
+ * core), denies the file system and the network by Landlock where the kernel has it, and makes seccomp kill the process
+ * at any system call except: read, pread, write and pwrite to `output`, private anonymous memory that is not
+ * executable, fstat, the fcntl commands that only query, lowering its own limits, its own signals, exit. If
+ * SANDBOX_POSSIBLE is 0 it only closes descriptors. INTERNAL if a restriction cannot be set. */
 enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
                                 struct profd_error *e);
 

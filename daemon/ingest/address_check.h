@@ -7,7 +7,7 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-/* Checks the counts of an upload against every build whose object is known to its uid (bounds_check_counts). */
+/* Checks the counts of an upload against every build of which its uid has an object (bounds_check_counts). */
 enum profd_status address_check(struct known *known, const struct store_upload *u, const struct counts *c,
                                 struct profd_error *e);
 

@@ -40,8 +40,8 @@ void attach_close(struct attach_process *p);
 /* The 16 bytes that name it. */
 const uint8_t *attach_get_instance(const struct attach_process *p);
 
-/* The user whose process it is: the one that attached it, or, where the process has changed its user since, the one
- * that attached it first. Takes effect with the next harvest. */
+/* The owner of the process: the user that attached it, or, if the process has changed its user since, the one that
+ * attached it first. Takes effect with the next harvest. */
 uint32_t attach_get_user(const struct attach_process *p);
 void attach_set_user(struct attach_process *p, uint32_t uid);
 
@@ -58,7 +58,7 @@ struct attach_harvest {
                 * if the program is known: the store must learn that the process is read */
     bool more; /* there was too much for one harvest: settle, then harvest again; put.ended is false till then */
     uint64_t ticks, calls; /* that are new */
-    size_t wanted_count;   /* builds whose executable should be asked for, as in struct ingest_item */
+    size_t wanted_count;   /* builds to request the executables of, as in struct ingest_item */
     struct wanted_build *wanted;
     void *inside;
 };
@@ -70,12 +70,11 @@ enum attach_end {
 };
 
 /* Reads the memory and computes the difference to the snapshot: builds in load order, labels, histograms of width 1 per
- * build, arcs whose ends may be in different builds, and the collector's counters (proto/words.h). Sampled pairs become
- * arcs (INEXACT_SAMPLED) only if neither the program nor the callee's build counts its calls, because counted and
- * sampled arcs of one callee cannot be added up. Counters that decrease are ignored. checker and generation as in
- * ingest_check: stored executables are used for validation, as for uploads. received: ns. MALFORMED, REFUSED,
- * WRONG_BUILD, TOO_LARGE: the memory is invalid, nothing more of it may be stored. NO_MEMORY, IO and others: try again.
- * O(slots). */
+ * build, arcs within and between builds, and the collector's counters (proto/words.h). Sampled pairs become arcs
+ * (INEXACT_SAMPLED) only if neither the program nor the callee's build counts its calls, because counted and sampled
+ * arcs of one callee cannot be added up. Counters that decrease are ignored. checker and generation as in ingest_check:
+ * stored executables are used for validation, as for uploads. received: ns. MALFORMED, REFUSED, WRONG_BUILD, TOO_LARGE:
+ * the memory is invalid, nothing more of it may be stored. NO_MEMORY, IO and others: try again. O(slots). */
 enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker *checker, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h,
                                  struct profd_error *e);
@@ -90,10 +89,10 @@ void attach_harvest_done(struct attach_harvest *h);
 /* The identity of the process of a snapshot. DAMAGED: the bytes are not a snapshot; NO_MEMORY. */
 enum profd_status attach_get_origin(const uint8_t *snapshot, size_t size, struct attach_origin *out,
                                     struct profd_error *e);
-/* Does a process that was attached with this origin still live on this machine, booted as here says? started_of gives
- * field 22 of /proc/PID/stat, 0 if there is no such process. One of another host or boot does not live; a process whose
- * number cannot be seen from here (another pid namespace) may, until the next boot: if its end were stored too early,
- * it would count again from nothing when it comes back. */
+/* Returns whether a process that was attached with this origin may still live on this machine and boot (here).
+ * started_of gives field 22 of /proc/PID/stat, 0 if there is no such process. A process of another host or boot does
+ * not live. A process of another pid namespace cannot be seen from here, so it is assumed to live until the next boot:
+ * if its end were stored too early, all its counts would be added again when it comes back. */
 bool attach_still_lives(const struct attach_origin *origin, const struct attach_origin *here,
                         uint64_t (*started_of)(uint32_t pid));
 /* An end that was not observed: a harvest without counts but with the counter END_NOT_SEEN and INEXACT_END_NOT_SEEN. Of

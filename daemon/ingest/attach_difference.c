@@ -108,7 +108,7 @@ static enum profd_status take_tick(struct walk *w, const struct attach_count *c,
         return PROFD_OK;
     }
     const struct attach_build *b = &w->builds->build[build];
-    if (c->self < b->low || c->self - b->low > UINT32_MAX || c->self >= b->high) { /* a twin that is none */
+    if (c->self < b->low || c->self - b->low > UINT32_MAX || c->self >= b->high) { /* not in the range of its build */
         w->d->bad++;
         return PROFD_OK;
     }

@@ -103,7 +103,7 @@ struct attach_difference {
     struct attach_ticks ticks;
     uint64_t outside;            /* ticks that are new, outside every build */
     uint64_t calls_total;        /* since the process began */
-    uint64_t bad, not_yet;       /* invalid slots; slots whose modules come with the next snapshot */
+    uint64_t bad, not_yet;       /* invalid slots; slots of modules that come with the next snapshot */
     bool more;                   /* LIMIT_ATTACH_NEWS was reached: the rest is new with the next harvest */
     struct attach_places places; /* the next snapshot's counts */
 };

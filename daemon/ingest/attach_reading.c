@@ -13,7 +13,7 @@ _Static_assert(ATTACH_NAME_MAX + sizeof(struct attach_chunk) <= NEEDED_PAGES * A
 _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row) <= NEEDED_PAGES * ATTACH_PAGE,
                "modules");
 
-/* Reads the rest of the chunk at `at`, whose first page is in r. *next: the offset after it. */
+/* Reads the rest of the chunk at `at`; its first page is already in r. *next: the offset after it. */
 static enum profd_status chunk_copy(struct attach_reading *r, uint64_t at, uint64_t used, uint64_t *kept,
                                     uint64_t *next, struct profd_error *e)
 {
@@ -81,7 +81,7 @@ static enum profd_status outline_walk(struct attach_reading *r, uint64_t used, s
         if (status == PROFD_OK && kept > LIMIT_ATTACH_RESIDENT) {
             status = profd_error_set(
                 e, PROFD_TOO_LARGE,
-                "shared counts have chunks whose first pages, names and modules take more than %u bytes",
+                "shared counts: the first pages, names and modules of the chunks take more than %u bytes",
                 LIMIT_ATTACH_RESIDENT);
         }
     }

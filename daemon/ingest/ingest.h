@@ -29,7 +29,7 @@ struct ingest_item {
     bool duplicate;
     struct profd_error error;
     uint64_t ticks, calls; /* of a stored upload */
-    size_t wanted_count;   /* builds whose executable should be asked for, with the names the upload gave */
+    size_t wanted_count;   /* builds to request the executables of, with the names from the upload */
     struct wanted_build {
         struct buildid id;
         char name[256];

@@ -37,9 +37,9 @@ void exits_watch(struct live *l, struct live_process *a, enum peer_process state
     }
 }
 
-/* exec keeps the process id and unmaps the memory of the earlier program, so a memory of the same process whose
- * connection is closed will not grow any more. The process id cannot have been reused without the end of the process
- * having been seen. Each is looked at once: what is marked leaves the list. */
+/* exec keeps the process id and unmaps the memory of the earlier program. So if the same process has another memory
+ * with a closed connection, that memory will not grow any more. The process id cannot have been reused, because then
+ * the end of the process would have been seen. Each memory is examined once: marking removes it from the list. */
 void exits_mark_earlier(struct live *l, const struct live_process *a)
 {
     struct live_process *other = LIST_FIRST(&l->silent[a->origin.pid % LIVE_BUCKETS]), *next;

@@ -151,7 +151,7 @@ void harvest_dispatch(struct live *l)
     }
 }
 
-/* A process whose instance the store may know of another user. */
+/* A process with an instance that the store may have under another user. */
 struct harvest_namesake {
     const struct live_process *a;
     bool same, maybe; /* it is that process; it may be, and cannot be proved */

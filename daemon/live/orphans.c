@@ -11,7 +11,7 @@
 #define LOOK_MS 60000
 #define AGAIN_MS 200 /* there were more than one look may close */
 #define CLOSE_MAX 256u
-#define AWAITED_MAX 1024u /* processes whose end is observed: each takes a descriptor */
+#define AWAITED_MAX 1024u /* processes that are observed for their end: each takes a descriptor */
 #define DAY_NS (INT64_C(86400) * 1000000000)
 
 /* One that is to be closed. */
@@ -22,7 +22,7 @@ struct orphan_end {
     struct orphan_end *next;
 };
 
-/* One whose memory was found. */
+/* An orphaned process: its memory was found. */
 struct orphan_found {
     struct attach_origin origin;
     uint32_t uid;
@@ -132,8 +132,8 @@ static bool orphans_lives(struct orphan_search *u, const struct store_instance *
     return true;
 }
 
-/* On the harvesting thread, once for each instance that has not ended, or whose children are missing. The children are
- * given up when the parent could be forgotten. */
+/* On the harvesting thread, once for each instance that has not ended or has missing children. The children are given
+ * up when the parent may be removed. */
 static bool orphans_each(void *context, const struct store_instance *i)
 {
     struct orphan_search *u = context;

@@ -115,7 +115,7 @@ struct live_user *table_open_user(struct live *l, uint32_t uid)
     return u;
 }
 
-/* Forgets a user without processes of whom nothing is to be remembered. */
+/* Removes a user without processes and without state to keep. */
 static void table_close_user(struct live *l, struct live_user *user)
 {
     struct live_user **at = &l->users[user->uid % LIVE_BUCKETS];

@@ -63,7 +63,7 @@ static void closer_forget(struct closer *c, uint32_t uid)
     free(sender);
 }
 
-/* Takes the first job whose sender does not occupy its share of the threads; NULL if there is none. */
+/* Takes the first job of a sender that has not used up its share of the threads; NULL if there is none. */
 static struct closer_job *closer_pick(struct closer *c)
 {
     struct closer_job *job;

@@ -126,9 +126,9 @@ int conn_frame_take_fd(struct conn_frame *f, unsigned i);
 void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
 /* Sends the answer to one frame in flight. */
 void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag);
-/* Sends the answer with a descriptor: FD(1) is added to the flags. The descriptor is taken over and closed when its
- * frame's first byte has been sent, or with the connection. It must not belong to this connection's peer, whose close()
- * might hang. */
+/* Sends the answer with a descriptor: FD(1) is added to the flags. Takes over the descriptor, and closes it when the
+ * frame's first byte has been sent, or with the connection. It must not be a descriptor from this connection's peer:
+ * its close() might hang. */
 void conn_answer_fd(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd);
 /* Answers one frame in flight by NACK. retry_after_ms counts only for statuses that may be retried. */
 void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence, uint32_t retry_after_ms);

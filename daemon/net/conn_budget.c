@@ -1,6 +1,7 @@
 /* Memory for bodies: a budget for all connections. One user may hold half of it, so that incomplete frames of one user
- * do not block others. Small bodies may use the last eighth; large ones wait for the rest. Small bodies of a user whose
- * large ones fill that half get an eighth more, so that the user's own blocked client cannot prevent a HELLO. */
+ * do not block others. Small bodies may use the last eighth; large ones wait for the rest. If large bodies fill a
+ * user's half, the user's small bodies get an eighth more, so that a blocked client of the same user cannot prevent a
+ * HELLO. */
 #include <stdlib.h>
 
 #include "net/conn_internal.h"

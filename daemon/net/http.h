@@ -25,8 +25,8 @@ struct http_door_config {
     /* Paths (n bytes, no query) that need no token because they hold no data: the page that requests the token must be
      * served without it. NULL: none. */
     bool (*is_public)(const char *path, size_t n);
-    /* The one other origin whose pages may use the interface (CORS): "https://grafana.example". Outlives the listener.
-     * NULL: none. */
+    /* The one other origin with pages that may use the interface (CORS): "https://grafana.example". Outlives the
+     * listener. NULL: none. */
     const char *origin;
     /* A new connection then replaces the longest unused one that is not being served, those first that have never made
      * a request with the token (or at all, where none is needed). 0 here and below: what limits.h says. */

@@ -45,7 +45,7 @@ struct http_door {
     http_handler handler;
     void *context;
     TAILQ_HEAD(http_conn_list, http_conn) conns; /* longest unused first */
-    struct http_conn *current; /* whose request is with the handler right now; NULL once it is closed */
+    struct http_conn *current;                   /* connection with a request in the handler; NULL once it is closed */
     struct http_door_counts counts;
     bool stopping;
 };

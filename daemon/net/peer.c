@@ -46,7 +46,7 @@ static bool peer_groups_hold(const gid_t *groups, socklen_t bytes, uint32_t gid)
     return false;
 }
 
-/* The supplementary groups at the time of connect. A peer whose groups cannot be read is in none. */
+/* The supplementary groups at the time of connect. If the groups of a peer cannot be read, it is in none. */
 static bool peer_in_group(int fd, uint32_t gid)
 {
     gid_t few[GROUPS_FIRST], *many;

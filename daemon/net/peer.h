@@ -10,7 +10,8 @@
 struct peer {
     uint32_t uid, gid, pid;
     bool may_admin;    /* root, the daemon's own user, or a member of the admin group */
-    bool may_read_all; /* those, or a member of the read group: users who may make a backup may read everything */
+    bool may_read_all; /* administrators and members of the read group: users who may make a backup may read everything
+                        */
 };
 
 /* Resolved once at start, because a name service may block. */

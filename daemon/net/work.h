@@ -1,5 +1,5 @@
 /* Bounded queues with worker threads. The loop's thread puts items, a worker runs them, and the loop's thread completes
- * them. Queues are fair: workers take one item of each user in turn (DECISIONS 33). */
+ * them. Queues are fair: workers serve the users round robin, one item each. */
 #ifndef PROFD_NET_WORK_H
 #define PROFD_NET_WORK_H
 
@@ -16,7 +16,7 @@ struct work;
 /* Embedded in a job. */
 struct work_item {
     STAILQ_ENTRY(work_item) next; /* of the queue that it is in */
-    uint32_t uid;                 /* the user to whom it is charged */
+    uint32_t uid;                 /* the user that is charged */
     size_t weight;                /* bytes: a batch holds at most batch_weight, or one item */
 };
 

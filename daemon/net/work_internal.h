@@ -16,7 +16,7 @@ struct work_thread {
     struct work *work;
     void *context;
     struct work_item **batch;
-    bool running; /* under the lock, as are the next two: of the batch of one that it runs */
+    bool running; /* this and the next two are under the lock: of the batch of one that it runs */
     uint32_t uid;
     size_t weight;
 };

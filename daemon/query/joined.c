@@ -1,4 +1,4 @@
-/* /api/v1/functions: the functions of all programs whose uploads match, joined by name. */
+/* /api/v1/functions: the functions of all programs with matching uploads, joined by name. */
 #include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct asking {
     struct job *job;
     struct options options;
     unsigned long long limit, skip;
-    const char *name; /* only functions whose name contains it; NULL: all */
+    const char *name; /* only functions with this text in their name; NULL: all */
     struct program *programs;
     uint32_t count, capacity;
     bool failed;

@@ -71,7 +71,7 @@ static enum profd_status refuse_together(const struct profile_histogram *const *
     return status;
 }
 
-/* The list ascends by range, so that an overlap is one of neighbours. */
+/* The list ascends by range, so overlapping ranges are adjacent. */
 static enum profd_status check_together(const struct profile_histogram *const *list, uint32_t count,
                                         struct profd_error *e)
 {

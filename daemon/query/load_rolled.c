@@ -288,7 +288,7 @@ enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct
     return status;
 }
 
-/* One group whose numbers are the profile's, and nothing else: the usual case. */
+/* A single group with the same numbers as the profile: the usual case. */
 static bool is_whole(const struct rolled *r, const struct profile *p)
 {
     const struct group *g = r->groups;

@@ -27,7 +27,7 @@ struct work {
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */
     struct report *report;
-    const bool *has_names; /* one per build of the report, whose order is not the profile's */
+    const bool *has_names; /* one per build of the report; the order is not that of the profile */
 };
 
 /* Reads the options, finds the build and the edges of the window, and sets the ETag. compat: as

@@ -14,7 +14,7 @@ struct callgrind {
     const struct name_list *names;
     struct arena *arena;
     struct buffer *out;
-    bool *named, *build_named; /* functions and builds whose name was written */
+    bool *named, *build_named; /* functions and builds with their names already written */
 };
 
 /* Whole nanoseconds, or units of another dimension. */

@@ -87,7 +87,7 @@ static void add_edge(const struct dot *d, uint32_t from, const struct report_arc
     buffer_add_format(d->out, "\"%s];\n", arc->calls == 0 ? ", style=dotted" : arc->inside ? ", style=dashed" : "");
 }
 
-/* A cycle whose members are not all shown says so: its percent is that of all of them. */
+/* If not all members of a cycle are shown, the picture says so: the percent is that of all members. */
 static void add_cycles(const struct dot *d)
 {
     for (uint32_t i = 0; i < d->report->cycle_count && !d->out->failed; i++) {

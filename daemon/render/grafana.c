@@ -29,7 +29,7 @@ static void add_level(struct buffer *out, uint32_t level, double value, double s
 
 #define UNDIVIDED_CALLERS 5u /* named callers of a cycle */
 
-/* Cycles whose time is not divided among their callers, and where they stand instead. */
+/* Cycles that do not divide their time among their callers, and where they are listed instead. */
 static void add_undivided(struct buffer *out, const struct report *r, const struct stacks_flow *flow,
                           const struct name_list *names)
 {

@@ -20,7 +20,7 @@ void name_add_short(struct buffer *out, const char *name, unsigned depth);
  * NAME_SHORT_WHOLE. */
 const char **name_short_list(const char *const *whole, const bool *cplusplus, uint32_t n, struct arena *a);
 
-/* The same for the functions of a report, by position; those whose symbols begin with _Z are C++. */
+/* The same for the functions of a report, by position; symbols that begin with _Z are C++. */
 const char **name_short_functions(const struct report *report, struct arena *a);
 
 #endif

@@ -27,7 +27,7 @@ struct render_choice {
     uint32_t limit;    /* functions shown; 0: all. Indexes stay those of the whole report */
     uint32_t rows;     /* shown of each list of callers, callees and members; 0: all */
     bool short_names;  /* names of C++ without template arguments (name_short.h) */
-    const char *focus; /* only functions whose name (or raw name) contains it; NULL: all */
+    const char *focus; /* only functions with this text in their name or raw name; NULL: all */
 };
 
 struct render_input {
@@ -106,7 +106,7 @@ void render_series(const struct render_series *series, struct buffer *out);
 struct render_joined {
     const struct joined_row *rows;
     size_t row_count;
-    bool short_names; /* add short_name to rows whose name has one; short names are made in the arena */
+    bool short_names; /* add short_name to rows that have one; short names are made in the arena */
     struct arena *arena;
     uint64_t names;                      /* rows of all pages */
     const char *next, *sort, *dimension; /* dimension of all samples */

@@ -148,8 +148,8 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
     }
 }
 
-/* A build whose file can be sent: the vDSO, the kernel, generated code and deleted files have none. NULL if there is
- * none. */
+/* A build with a file that can be sent: the vDSO, the kernel, generated code and deleted files have none. NULL if there
+ * is none. */
 static const char *find_sendable(const struct render_input *in)
 {
     for (uint32_t i = 0; in->has_names != NULL && i < in->report->build_count; i++) {

@@ -47,7 +47,7 @@ struct admin {
 struct conn *admin_get_conn(const struct admin *a);
 /* Reports progress, now and then. */
 void admin_report(struct admin *a, uint64_t done, uint64_t total);
-/* Answers by NACK, or by a page whose body is taken over, and frees the request. */
+/* Answers by NACK or by a page, and frees the request. Takes over the body of the page. */
 void admin_refuse(struct admin *a, enum profd_status status, const char *sentence);
 void admin_answer(struct admin *a, struct page *page);
 void admin_free(struct admin *a);

@@ -16,7 +16,7 @@ struct sync_wait {
     uint64_t job; /* of the connection's session */
 };
 
-/* Answers the SYNCs whose jobs have ended. */
+/* Answers the SYNCs that have no unfinished jobs. */
 static void sync_answer_due(const struct sync_config *config, struct conn *c)
 {
     struct message ack = {.type = FRAME_ACK};

@@ -120,7 +120,7 @@ static inline bool memory_visible(const struct store_scope *scope, uint32_t uid)
 /* Ensures capacity for n more elements; the array is unchanged on failure. */
 enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size,
                                  struct profd_error *e);
-/* The user's epoch, NULL if he has none. */
+/* The user's epoch; NULL if there is none. */
 struct memory_user *memory_find_user(struct memory_store *s, uint32_t uid);
 /* The latest upload of an instance, by its number; NULL if it is gone. */
 const struct memory_upload *memory_find_upload(const struct memory_store *s, uint64_t number);
@@ -144,7 +144,7 @@ struct memory_spares {
 enum profd_status memory_spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
                                      struct memory_spares *p, struct profd_error *e);
 void memory_spares_done(struct memory_spares *p);
-/* Adds an upload whose copy and builds' names it takes. */
+/* Adds an upload. Takes over its copy and the names of its builds. */
 void memory_put_upload(struct memory_store *s, const struct store_upload *u, struct memory_upload *copy, char **names);
 bool memory_same_series(const struct memory_upload *a, const struct memory_upload *b);
 /* A batch is one event: what it touched carries its last number. before: the number before it. */

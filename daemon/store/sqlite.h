@@ -155,8 +155,7 @@ enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *
 void sqlite_forget_rows(struct sqlite_store *s);
 void sqlite_statements_done(struct sqlite_store *s);
 
-/* --- sqlite_space.c: storing leaves room for its own log -----------------------------------------------------------
- */
+/* --- sqlite_space.c: storing leaves space for its own log -------------------------------------------------------- */
 
 /* How long the log may be on this disk. */
 enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *e);

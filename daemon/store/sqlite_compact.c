@@ -344,8 +344,7 @@ static enum profd_status work_once(struct sqlite_store *s, const struct store_po
     if (status != PROFD_OK || *found || s->no_folding) {
         return status;
     }
-    /* A day whose uploads could all have been rolled up by their age has all of its hours; what comes later is added.
-     */
+    /* If all uploads of a day are old enough to be rolled up, the day has all of its hours. Later uploads are added. */
     status = find_open(s, level, (now - policy->raw_age) / SQLITE_DAY * 24, &series, &at, found, e);
     if (status == PROFD_OK && !*found) {
         status = find_open(s, level = SQLITE_LEVEL_DAY, INT64_MAX, &series, &at, found, e);

@@ -9,7 +9,7 @@ struct series_info {
     int64_t id, set;
     uint32_t uid, program;
     size_t build_count;
-    const uint32_t *rows;       /* of the builds, in load order; shared by the neighbours with the same set and user */
+    const uint32_t *rows; /* of the builds, in load order; shared with the adjacent rows of the same set and user */
     struct store_build *builds; /* likewise */
     size_t label_count;
     const struct store_label *labels;

@@ -110,7 +110,7 @@ void sqlite_users_forget(struct sqlite_store *s)
     s->owed_lost = false;
 }
 
-/* The user whose row this is. */
+/* The user of this row. */
 static enum profd_status find_user(struct sqlite_store *s, const struct key *k, int64_t *uid, bool *found,
                                    struct profd_error *e)
 {

@@ -165,13 +165,13 @@ void store_set_run(struct store *s, uint64_t run);
 enum store_living_kind {
     STORE_UNREAD, /* that are not read, and could have counted before until. since of the filter means nothing: they
                    * may be counting now. And children that are missing: those since before until */
-    STORE_READ,   /* whose latest harvest is of this run, and between since and until of the filter */
+    STORE_READ,   /* the latest harvest is of this run, and between since and until of the filter */
 };
 struct store_living {
     uint64_t processes;
     int64_t earliest, latest; /* ns: of their latest harvests; 0 if there are none */
 };
-/* The processes of this kind that have not ended, and whose latest upload matches the filter (build_id NULL: any
+/* The processes of this kind that have not ended and have a latest upload that matches the filter (build_id NULL: any
  * build). None without a run. O(log n) if there are none, otherwise O(processes of the kind). Must be called before the
  * uploads are read: a process that is found again in between is then reported once too often rather than too rarely,
  * and everything stored up to its latest harvest is among the uploads. */
@@ -258,10 +258,10 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
  * selection since it was compiled is invalid. */
 enum profd_status store_pattern_judge(const struct store_filter *filter, struct profd_error *e);
 
-/* Which uploads: of programs or of any process that had the build; whose labels satisfy every matcher; whose window
- * ends within [since, until) (0: unbounded). Where uploads have become hour sums, an edge inside such an hour of a
- * matching series moves outward to the hour's border, for all rows alike; so does an edge inside a slice of a live
- * process, to the slice's border. store_get_range says where the edges came to lie. */
+/* Selects uploads: of programs or of any process that had the build; with labels that satisfy every matcher; with a
+ * window that ends within [since, until) (0: unbounded). Where uploads have become hour sums, an edge inside such an
+ * hour of a matching series moves outward to the hour's border, for all rows alike; so does an edge inside a slice of a
+ * live process, to the slice's border. store_get_range says where the edges came to lie. */
 struct store_filter {
     const char *build_id;
     bool as_program; /* only where the build is the main executable */
@@ -348,11 +348,12 @@ enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd
  * --- */
 
 struct store_policy {
-    int64_t raw_age;    /* ns: an upload accepted longer ago becomes part of its hour's sum */
-    uint64_t raw_bytes; /* as do the oldest beyond this many bytes of single uploads; slices of live processes that take
-                         * more than 1/STORE_LIVE_PART of it become wider, the oldest and narrowest first */
-    int64_t keep_age;   /* ns: whole days that ended longer ago are removed; 0: never */
-    uint64_t keep_bytes; /* as are the oldest days while the database's content is larger; 0: never */
+    int64_t raw_age; /* ns: uploads accepted longer ago are rolled up */
+    /* The oldest single uploads are rolled up while all single uploads take more bytes than this. Slices of live
+     * processes become wider, the oldest and narrowest first, while they take more than 1/STORE_LIVE_PART of it. */
+    uint64_t raw_bytes;
+    int64_t keep_age;    /* ns: whole days that ended longer ago are removed; 0: never */
+    uint64_t keep_bytes; /* the oldest days are removed while the database's content is larger; 0: never */
 };
 struct store_progress {
     bool more;        /* call again */

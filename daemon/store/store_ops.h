@@ -13,8 +13,9 @@
 /* Every verb of an engine, once: V(name, parameters, arguments). From this come the table of functions, the prototypes
  * of the engines, sqlite_NAME and memory_NAME, their tables, and store_NAME where it only passes on. The verbs are as
  * in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds looks for
- * visible builds whose id begins with prefix (or is it, if exact) and gives the first two in ascending order;
- * set_unread makes an instance count as one that this run has not read; get_use gives the bytes of one user and of all.
+ * visible builds with an id that begins with prefix (or equals it, if exact) and gives the first two in ascending
+ * order; set_unread makes an instance count as one that this run has not read; get_use gives the bytes of one user and
+ * of all.
  *
  * store_NAME passes on as it is: */
 #define STORE_VERBS_READ(V)                                                                                            \

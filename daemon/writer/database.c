@@ -1,5 +1,5 @@
-/* The lock file remembers which file was this daemon's database, and whether damage was met in it: page 1, which tells
- * whose a database is, may be what is damaged. */
+/* The lock file records which file is this daemon's database, and whether damage was found in it. Page 1 of a database
+ * identifies its owner, but it may be the damaged page. */
 #include "writer/database.h"
 
 #include <fcntl.h>
