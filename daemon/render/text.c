@@ -1,27 +1,6 @@
 /* format=text: the true-mode tables for people, in the layout that users of gprof know. */
-#include "proto/message.h"
 #include "render/formats.h"
 #include "render/text_internal.h"
-
-int text_width_count(uint64_t value)
-{
-    int digits = 1;
-    while (value >= 10) {
-        value /= 10;
-        digits++;
-    }
-    return digits;
-}
-
-int text_width_seconds(double value)
-{
-    struct buffer b;
-    buffer_init(&b, 512);
-    buffer_add_fixed(&b, value, 0, 2);
-    int width = (int)b.size;
-    buffer_done(&b);
-    return width;
-}
 
 enum profd_status text_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
