@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/counts_block.h"
+#include "proto/counts_internal.h"
 #include "proto/words.h"
 
 static size_t block_round(size_t size)

@@ -56,6 +56,9 @@ enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *o
  * is allocated. O(bytes). */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
 
+/* Every rule on one histogram but its build and first. at names it in the sentence. */
+enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
+
 /* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (words.h) are not ticks. */
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls);
 

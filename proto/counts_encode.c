@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/counts_block.h"
+#include "proto/counts_internal.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"
 

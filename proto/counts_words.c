@@ -1,5 +1,5 @@
 /* The histogram of the collector's counters among the counts. */
-#include "proto/counts_block.h"
+#include "proto/counts_internal.h"
 #include "proto/words.h"
 
 void words_make_histogram(struct counts_histogram *h, uint32_t program)

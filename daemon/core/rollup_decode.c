@@ -6,7 +6,7 @@
 #include "core/rollup_format.h"
 #include "core/rollup_merge.h"
 #include "core/sum.h"
-#include "proto/counts_block.h"
+#include "proto/counts.h"
 #include "proto/deflate.h"
 #include "proto/limits.h"
 #include "proto/varint.h"

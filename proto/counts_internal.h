@@ -1,6 +1,6 @@
-/* Shared by the encoder and decoder of counts. Private to proto/counts*; core/rollup* validates histograms with it. */
-#ifndef PROFD_PROTO_COUNTS_BLOCK_H
-#define PROFD_PROTO_COUNTS_BLOCK_H
+/* Shared by the encoder and decoder of counts. Private to proto/counts*. */
+#ifndef PROFD_PROTO_COUNTS_INTERNAL_H
+#define PROFD_PROTO_COUNTS_INTERNAL_H
 
 #include "proto/counts.h"
 #include "proto/limits.h"
@@ -13,15 +13,12 @@
 #define COUNTS_BIN_MAX 15u
 #define COUNTS_ARC_MAX 55u
 
-/* Like counts_init, but the arrays are not zeroed. */
+/* Like counts_init; the arrays are zeroed only if zeroed says so. */
 enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, bool zeroed,
                                     struct profd_error *e);
 
 /* Rules of limits.h. TOO_LARGE or OK. */
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e);
-
-/* Every rule on one histogram but its build and first. at names it in the sentence. */
-enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
 
 /* The geometry that one of dimension "collector" must have (proto/words.h). MALFORMED or OK. */
 enum profd_status counts_judge_words_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
