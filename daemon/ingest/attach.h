@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ingest/attach_origin.h"
 #include "ingest/ingest.h"
 #include "proto/attach.h"
 #include "proto/buildid.h"
@@ -19,14 +20,6 @@
 #include "store/store.h"
 
 struct attach_process;
-
-/* Identity of a process, by which a later daemon can tell whether it still lives. */
-struct attach_origin {
-    uint32_t pid;     /* as the daemon sees it; 0: unknown */
-    uint64_t started; /* field 22 of /proc/PID/stat; 0: unknown */
-    uint8_t boot[16]; /* boot_id of the machine */
-    char host[33];    /* machine-id, or "" */
-};
 
 /* Validates a descriptor from an untrusted process without any call that could block: the seals SHRINK, GROW,
  * FUTURE_WRITE and SEAL (which only memory files can have), tmpfs, no huge pages, a regular file of a size within

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ingest/attach.h"
+#include "ingest/attach_origin.h"
 #include "proto/attach.h"
 #include "proto/status.h"
 #include "store/store.h"
