@@ -6,21 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
+#include "net/work_item.h"
 #include "proto/status.h"
 
 struct loop;
 struct work;
-
-/* Embedded in a job. */
-struct work_item {
-    STAILQ_ENTRY(work_item) next; /* of the queue that it is in */
-    uint32_t uid;                 /* the user that is charged */
-    size_t weight;                /* bytes: a batch holds at most batch_weight, or one item */
-};
-
-STAILQ_HEAD(work_list, work_item);
 
 struct work_config {
     const char *name;      /* of the threads, at most 15 bytes */

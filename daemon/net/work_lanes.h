@@ -1,10 +1,12 @@
-/* Waiting items, in one lane for each user; the lanes are served round robin, an item at a time (DECISIONS 33). Private
- * to work*. The caller holds the lock. */
+/* Waiting items, in one lane for each user; the lanes are served round robin, an item at a time (DECISIONS 33). The
+ * caller holds the lock. */
 #ifndef PROFD_NET_WORK_LANES_H
 #define PROFD_NET_WORK_LANES_H
 
+#include <stdbool.h>
+
 #include "core/hashmap.h"
-#include "net/work.h"
+#include "net/work_item.h"
 
 struct work_lane {
     TAILQ_ENTRY(work_lane) next;
