@@ -72,7 +72,7 @@ static bool look_at_copy(struct disk *k, const uint8_t *acked)
     place_join(second.state, k->cut_mount, "db");
     snprintf(second.socket, sizeof second.socket, "%.107s", place_join(path, r->folder, "s2"));
     place_join(second.log, r->folder, "log2");
-    ok = daemon_start(&second) && daemon_await(&second, 20000) &&
+    ok = daemon_start(&second) && daemon_await(&second, HANG_MS) &&
          judge_sums(&second, r->stream, acked, false, &v, why) && judge_ledger(&second, why);
     daemon_kill(&second);
     if (!ok) {
@@ -118,7 +118,7 @@ static bool cut_power(struct disk *k)
 static bool cut_often(struct disk *k, const struct habit *h, unsigned cuts)
 {
     struct run *r = &k->run;
-    bool ok = run_accustom(r, h) && daemon_start(&r->daemon) && daemon_await(&r->daemon, 20000);
+    bool ok = run_accustom(r, h) && daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS);
 
     r->client = stream_start(r->stream);
     for (unsigned i = 0; ok && i < cuts; i++) {
@@ -126,7 +126,7 @@ static bool cut_often(struct disk *k, const struct habit *h, unsigned cuts)
         /* The machine itself goes down at times, too. */
         if (ok && campaign_roll(r->campaign, 4) == 0) {
             daemon_kill(&r->daemon);
-            ok = daemon_start(&r->daemon) && daemon_await(&r->daemon, 20000);
+            ok = daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS);
         }
     }
     return ok;
@@ -143,7 +143,7 @@ static bool cut_after_repeats(struct disk *k)
     r->daemon.preload = r->campaign->preload;
     r->daemon.fault = place_join(k->fault_path, r->folder, "fault");
     k->fault = points_share(k->fault_path);
-    ok = k->fault && daemon_start(&r->daemon) && daemon_await(&r->daemon, 20000);
+    ok = k->fault && daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS);
     r->stream->in_flight = 1;
     r->client = stream_start(r->stream);
     daemon_pause_us(20000 + campaign_roll(r->campaign, 20000));
@@ -151,11 +151,11 @@ static bool cut_after_repeats(struct disk *k)
         k->fault->kinds = FAULT_SYNC;
         k->fault->at = 1;
         k->fault->action = FAULT_KILL;
-        ok = daemon_wait(&r->daemon, 5000) == -1 && k->fault->hits;
+        ok = daemon_wait(&r->daemon, HANG_MS) == -1 && k->fault->hits;
     }
     r->stream->stop = 1;
     r->daemon.fault = NULL;
-    ok = ok && daemon_start(&r->daemon) && daemon_await(&r->daemon, 20000) && stream_settle(r->stream, 20000) &&
+    ok = ok && daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS) && stream_settle(r->stream, 20000) &&
          daemon_freeze(&r->daemon);
     acked = judge_note(r->stream);
     ok = ok && acked && place_copy_file(k->image, k->cut) && look_at_copy(k, acked);
@@ -201,7 +201,7 @@ static void cuts_control(struct campaign *c)
     if (ok) {
         k.fault->kinds = FAULT_SYNC;
         k.fault->action = FAULT_LIE;
-        ok = daemon_start(&k.run.daemon) && daemon_await(&k.run.daemon, 20000);
+        ok = daemon_start(&k.run.daemon) && daemon_await(&k.run.daemon, HANG_MS);
         k.run.client = stream_start(k.run.stream);
         for (unsigned i = 0; ok && i < 10 && !apart.tally.lost; i++) {
             cut_power(&k);

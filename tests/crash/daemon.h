@@ -9,6 +9,7 @@
 #include "tests/crash/place.h"
 
 #define DAEMON_OPTIONS 16
+#define HANG_MS 120000u /* what takes longer than this, on a busy machine too, does not come */
 
 struct daemon {
     const char *program;

@@ -108,7 +108,7 @@ static bool endure(struct bad_disk *k)
         daemon_pause_us(1000);
     }
     if (r->daemon.managed) {
-        return daemon_wait(&r->daemon, 10000) == 74 || complain(k, "under a supervisor it does not exit with 74");
+        return daemon_wait(&r->daemon, HANG_MS) == 74 || complain(k, "under a supervisor it does not exit with 74");
     }
     if (r->stream->last_status != PROFD_IO) {
         return complain(k, "an input/output error is not said to be one");
@@ -136,7 +136,7 @@ static bool live_through(struct bad_disk *k)
     }
     r->daemon.managed = campaign_roll(r->campaign, 2) == 0;
     r->stream->pause_ns = 1000000; /* or the disk is full of uploads before it is bad */
-    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000)) {
+    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, HANG_MS)) {
         return complain(k, "profd does not start");
     }
     r->client = stream_start(r->stream);

@@ -230,6 +230,18 @@ bool judge_totals(const struct daemon *d, const struct stream *s, struct verdict
     return accepted == stream_acked(s) && stored == v->present && retired == v->retired && calls == v->retired_calls;
 }
 
+/* May the daemon have removed the build and its names since they were stored, because no upload of it was left? It is
+ * there again without names as soon as a later upload has it. */
+static bool may_be_forgotten(const struct stream *s)
+{
+    for (uint32_t i = 0; i < STREAM_IDS / STREAM_EVERY; i++) {
+        if (s->sent_before[i] && !may_be_retired(s, stream_naming(i))) {
+            return false;
+        }
+    }
+    return s->keep;
+}
+
 bool judge_executable(const struct daemon *d, const struct stream *s, char why[512])
 {
     const bool acked = s->executable_acked;
@@ -240,8 +252,8 @@ bool judge_executable(const struct daemon *d, const struct stream *s, char why[5
     snprintf(target, sizeof target, "/api/v1/builds/%s", s->executable);
     ok = !acked || ask(d, target, &a, why);
     if (ok && acked) {
-        /* A build whose uploads were all removed is gone with them. */
-        ok = (a.status == 404 && s->keep) || (a.status == 200 && strstr((const char *)a.bytes, "\"symbols\":true"));
+        ok = (a.status == 200 && strstr((const char *)a.bytes, "\"symbols\":true")) ||
+             ((a.status == 404 || a.status == 200) && may_be_forgotten(s));
         snprintf(why, 512, "the names of an acknowledged executable are lost: %d %.300s", a.status,
                  a.bytes ? (const char *)a.bytes : "");
         free(a.bytes);

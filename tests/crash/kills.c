@@ -6,6 +6,7 @@
 
 #define KILLS_EACH 50u /* kills of one database */
 #define ENOUGH 10u     /* kills after which it must have done what it was to be killed in */
+#define LONGER 6u      /* further kills until it has, each life twice as long: a busy machine gets less done */
 #define KILLS_OLD 5u   /* of one that begins with the previous version's file */
 
 static double seconds(void)
@@ -29,7 +30,7 @@ static bool live_and_die(struct run *r, const struct habit *h)
     if (h->old || campaign_roll(c, 4) == 0) {
         daemon_pause_us(campaign_roll(c, 15000));
     } else {
-        if (!daemon_await(&r->daemon, 20000)) {
+        if (!daemon_await(&r->daemon, HANG_MS)) {
             printf("# profd does not come up after a kill\n");
             daemon_show_log(&r->daemon);
             return false;
@@ -58,31 +59,49 @@ static bool kill_often(struct run *r, const struct habit *h, unsigned kills)
     return true;
 }
 
+/* One database and its kills. */
+static bool kill_run(struct campaign *c, const struct habit *h, unsigned kills)
+{
+    struct run r;
+    const bool ok = run_open(&r, c, "kills") && kill_often(&r, h, kills) && run_settle(&r, h->name);
+
+    run_close(&r);
+    return ok;
+}
+
+/* True if since this tally the daemons did what their habit is named after. */
+static bool did_it(const struct campaign *c, const struct habit *h, const struct tally *before)
+{
+    return (!h->hours || c->tally.rollups > before->rollups) && (!h->keep || c->tally.retired > before->retired);
+}
+
 static void kill_habit(struct campaign *c, const struct habit *h, unsigned kills)
 {
     const double began = seconds();
-    const uint64_t acked = c->tally.acknowledged, rollups = c->tally.rollups, retired = c->tally.retired;
+    const struct tally before = c->tally;
     const unsigned each = h->old ? KILLS_OLD : KILLS_EACH;
+    struct habit longer = *h;
     unsigned done = 0, bad = 0;
     double took;
 
     while (done < kills && bad < 3) {
         const unsigned n = kills - done < each ? kills - done : each;
-        struct run r;
 
-        if (!run_open(&r, c, "kills") || !kill_often(&r, h, n) || !run_settle(&r, h->name)) {
-            bad++;
-        }
-        run_close(&r);
+        bad += !kill_run(c, h, n);
         done += n;
     }
+    for (unsigned i = 0; kills >= ENOUGH && !bad && i < LONGER && !did_it(c, h, &before); i++) {
+        longer.life_us *= 2;
+        bad += !kill_run(c, &longer, 1);
+        done++;
+    }
     took = seconds() - began;
-    if (kills >= ENOUGH && ((h->hours && c->tally.rollups == rollups) || (h->keep && c->tally.retired == retired))) {
+    if (kills >= ENOUGH && !did_it(c, h, &before)) {
         printf("# %s: it did nothing of the kind\n", h->name);
         bad++;
     }
     judge_point(&c->tally, !bad, "%u kills while %s (%.0f a minute): %llu acknowledged uploads are there exactly once",
-                done, h->name, done * 60 / took, (unsigned long long)(c->tally.acknowledged - acked));
+                done, h->name, done * 60 / took, (unsigned long long)(c->tally.acknowledged - before.acknowledged));
 }
 
 void campaign_kills(struct campaign *c, unsigned kills)
@@ -106,10 +125,10 @@ static void try_control(struct campaign *c, bool early, bool forgetful, struct t
         r.stream->early = early;
         r.stream->forgetful = forgetful;
         r.client = stream_start(r.stream);
-        for (unsigned i = 0; i < 30 && !apart.tally.lost && !apart.tally.doubled; i++) {
+        for (unsigned i = 0; i < 300 && !apart.tally.lost && !apart.tally.doubled; i++) {
             live_and_die(&r, &habits[HABIT_PLAIN]);
         }
-        if (daemon_start(&r.daemon) && daemon_await(&r.daemon, 20000)) {
+        if (daemon_start(&r.daemon) && daemon_await(&r.daemon, HANG_MS)) {
             if (forgetful) {
                 stream_settle(r.stream, 5000);
             }

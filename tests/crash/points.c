@@ -40,7 +40,7 @@ static bool make_seed(struct run *r, const struct habit *h)
         return false;
     }
     r->client = stream_start(r->stream);
-    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000)) {
+    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, HANG_MS)) {
         return false;
     }
     for (unsigned i = 0; i < 60000 && st.st_size < LOG_BYTES; i++) {
@@ -49,7 +49,7 @@ static bool make_seed(struct run *r, const struct habit *h)
             st.st_size = 0;
         }
     }
-    if (!stream_settle(r->stream, 20000)) {
+    if (!stream_settle(r->stream, HANG_MS)) {
         return false;
     }
     daemon_kill(&r->daemon);

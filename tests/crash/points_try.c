@@ -9,7 +9,7 @@
 
 #include "tests/crash/points.h"
 
-#define SETTLE_MS 20000u
+#define SETTLE_MS HANG_MS
 
 struct fault *points_share(const char *path)
 {
@@ -117,7 +117,7 @@ static bool demand_silence(struct attempt *a)
         daemon_pause_us(500);
     }
     if (a->way->managed) {
-        return daemon_wait(&r->daemon, 10000) == 74 || complain(a, "under a supervisor it does not exit with 74");
+        return daemon_wait(&r->daemon, HANG_MS) == 74 || complain(a, "under a supervisor it does not exit with 74");
     }
     if (r->stream->last_status != PROFD_IO) {
         return complain(a, "an input/output error is not said to be one");
@@ -182,7 +182,7 @@ bool points_try(struct campaign *c, struct scene *scene, const struct way *way, 
     bool ok = attempt_open(&a, c) && daemon_start(&r->daemon);
 
     if (ok) {
-        ok = daemon_await(&r->daemon, 10000)
+        ok = daemon_await(&r->daemon, HANG_MS)
                  ? demand(&a)
                  : way->action == FAULT_KILL || way->action == FAULT_KILL_TORN || demand_words(&a);
         if (daemon_alive(&r->daemon)) {

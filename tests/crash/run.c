@@ -6,8 +6,8 @@
 
 #include "tests/crash/campaign.h"
 
-#define START_MS 20000u
-#define SETTLE_MS 60000u
+#define START_MS HANG_MS
+#define SETTLE_MS HANG_MS
 
 uint32_t campaign_roll(struct campaign *c, uint32_t below)
 {

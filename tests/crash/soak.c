@@ -128,7 +128,7 @@ static bool soak_open(struct soak *k, struct campaign *c)
     set_clock(k, "+0");
     r->stream->pause_ns = 3000000;
     r->stream->most = UPLOADS_MOST;
-    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, 20000)) {
+    if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, HANG_MS)) {
         return false;
     }
     r->client = stream_start(r->stream);
@@ -162,7 +162,7 @@ static void soak_live(struct soak *k, double length)
                 daemon_kill(&r->daemon);
                 k->kills++;
             }
-            k->ok = k->ok && daemon_start(&r->daemon) && daemon_await(&r->daemon, 20000);
+            k->ok = k->ok && daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS);
         } else if (beat % 7 == 0 && r->daemon.clock_library) {
             set_clock(k, offsets[campaign_roll(r->campaign, 5)]);
         }

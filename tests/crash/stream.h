@@ -11,6 +11,7 @@
 #include "profd.h"
 
 #define STREAM_IDS (1u << 20) /* uploads of one database */
+#define STREAM_EVERY 64u      /* one upload of so many names the executable */
 #define STREAM_LANES 3u       /* connections, each a sender of its own */
 #define STREAM_BUILD "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
 #define STREAM_LIBRARY "beef0000beef0000beef0000beef0000beef0000"
@@ -44,13 +45,18 @@ struct stream {
     int64_t base;                  /* ns since the epoch */
     int64_t keep;                  /* ns: the daemon may remove days that ended longer ago; 0: none */
     char socket[108], reason[512]; /* reason: of the latest refusal */
-    char
-        executable[160]; /* build-id of this program, which every 64th upload names and which is delivered on request */
+    char executable[160];          /* build-id of this program; it is delivered on request */
     _Atomic uint32_t executable_acked;
+    _Atomic uint8_t sent_before[STREAM_IDS / STREAM_EVERY]; /* 1: upload stream_naming(i) was sent before that */
     struct stream_lane lanes[STREAM_LANES];
     _Atomic uint8_t state[STREAM_IDS];
 };
 
+/* The i-th upload that names the executable. */
+static inline uint32_t stream_naming(uint32_t i)
+{
+    return i * STREAM_EVERY + STREAM_EVERY - 1;
+}
 /* The expected share of upload n. */
 static inline uint64_t stream_first_calls(uint32_t n)
 {

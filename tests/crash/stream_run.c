@@ -95,7 +95,7 @@ static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
     if (!status) {
         status = profd_upload_add_build(u, STREAM_LIBRARY, "/opt/libcampaign.so", &index, NULL);
     }
-    if (!status && n % 64 == 63) {
+    if (!status && n == stream_naming(n / STREAM_EVERY)) {
         status = profd_upload_add_build(u, s->executable, "/opt/plugin.so", &index, NULL);
     }
     if (!status) {
@@ -262,6 +262,18 @@ static void answer_want(struct lane *l, const struct profd_event *event)
     profd_executable_free(x);
 }
 
+/* The names are stored: which uploads that need them were sent by now? */
+static void note_executable(struct stream *s)
+{
+    if (s->executable_acked) {
+        return;
+    }
+    for (uint32_t i = 0; i < STREAM_IDS / STREAM_EVERY; i++) {
+        s->sent_before[i] = s->state[stream_naming(i)] != STREAM_NEW;
+    }
+    s->executable_acked = 1;
+}
+
 static void take_event(struct lane *l, const struct profd_event *event)
 {
     if (event->kind == PROFD_EVENT_WANT_OBJECT) {
@@ -270,7 +282,7 @@ static void take_event(struct lane *l, const struct profd_event *event)
     }
     if (l->executable_tag && event->tag == l->executable_tag) {
         if (event->kind == PROFD_EVENT_ACK) {
-            l->stream->executable_acked = 1;
+            note_executable(l->stream);
         }
         l->executable_tag = 0;
         return;
