@@ -19,6 +19,7 @@
 #include "pages/pages.h"
 #include "proto/limits.h"
 #include "requests/admin.h"
+#include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/reply.h"
@@ -31,8 +32,6 @@
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"
-
-#define SERVER_HANDLERS 8
 
 /* In the order in which they are made. */
 struct server {
@@ -57,7 +56,7 @@ struct server {
     struct verifier *verifier;
 
     struct closer *closer;
-    struct conn_handler handlers[SERVER_HANDLERS];
+    struct conn_handler handlers[HANDLERS_COUNT];
     struct conn_group *conns;
     struct live *live;
     struct pages *pages;

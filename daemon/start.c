@@ -298,7 +298,7 @@ static enum profd_status server_make_conns(struct server *s, size_t descriptors,
     config.base = loop_get_base(s->loop);
     config.closer = s->closer;
     config.handlers = s->handlers;
-    config.handler_count = SERVER_HANDLERS;
+    config.handler_count = HANDLERS_COUNT;
     config.daemon = "profd " PROFD_VERSION;
     config.context = s;
     config.welcome = server_on_welcome;
@@ -452,17 +452,12 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
 static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
 {
     const struct config *config = s->config;
-    /* What an open connection may send. */
-    const struct conn_handler handlers[SERVER_HANDLERS] = {
-        {FRAME_UPLOAD, true, 0, 0, upload_receive, s->uploads, false},
-        {FRAME_OBJECT, true, 1, 2, object_receive, s->objects, false},
-        {FRAME_DECLINE, false, 0, 0, object_receive_decline, s->objects, false},
-        {FRAME_QUERY, true, 0, 0, query_receive, s->queries, true},
-        {FRAME_SYNC, true, 0, 0, sync_receive, &s->sync, false},
-        {FRAME_NACK, false, 0, 0, sync_receive_nack, &s->sync, false},
-        {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, false},
-        {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
-    };
+    const struct handlers_services services = {.uploads = s->uploads,
+                                               .objects = s->objects,
+                                               .queries = s->queries,
+                                               .sync = &s->sync,
+                                               .admin = s->admin,
+                                               .live = s->live};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,
@@ -484,7 +479,7 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .refused = server_on_not_accepted,
                                          .context = s};
 
-    memcpy(s->handlers, handlers, sizeof handlers);
+    handlers_fill(&services, s->handlers);
     memcpy(endpoints.token_sha256, config->http_token_sha256, sizeof endpoints.token_sha256);
     live_take_back(s->live, s->passed.kept, s->passed.kept_count);
     s->passed.kept = NULL;

@@ -112,7 +112,7 @@ static void bed_start_conns(void)
     config.base = loop_get_base(bed.loop);
     config.closer = bed.closer;
     config.handlers = bed.handlers;
-    config.handler_count = sizeof bed.handlers / sizeof *bed.handlers;
+    config.handler_count = HANDLERS_COUNT;
     config.daemon = "test";
     config.opened = bed_on_opened;
     config.closed = bed_on_closed;
@@ -182,17 +182,14 @@ void bed_setup(void)
     bed_start_writer();
     bed_start_conns();
     bed_start_services();
-    const struct conn_handler handlers[8] = {
-        {FRAME_UPLOAD, true, 0, 0, upload_receive, bed.uploads, false},
-        {FRAME_OBJECT, true, 1, 2, object_receive, bed.objects, false},
-        {FRAME_DECLINE, false, 0, 0, object_receive_decline, bed.objects, false},
-        {FRAME_QUERY, true, 0, 0, query_receive, bed.queries, true},
-        {FRAME_SYNC, true, 0, 0, sync_receive, &bed.sync, false},
-        {FRAME_NACK, false, 0, 0, sync_receive_nack, &bed.sync, false},
-        {FRAME_ADMIN, true, 0, 0, admin_receive, bed.admin, false},
-        {FRAME_ATTACH, true, 1, 1, live_attach, bed.live, false},
-    };
-    memcpy(bed.handlers, handlers, sizeof handlers);
+    const struct handlers_services services = {.uploads = bed.uploads,
+                                               .objects = bed.objects,
+                                               .queries = bed.queries,
+                                               .sync = &bed.sync,
+                                               .admin = bed.admin,
+                                               .live = bed.live};
+
+    handlers_fill(&services, bed.handlers);
 }
 
 void bed_teardown(void)

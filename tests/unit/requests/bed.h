@@ -13,6 +13,7 @@
 #include "net/loop.h"
 #include "pages/pages.h"
 #include "requests/admin.h"
+#include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/sync.h"
@@ -37,7 +38,7 @@ extern struct requests_bed {
     struct writer *writer;
     struct upkeep_job *upkeep;
     struct verifier *verifier;
-    struct conn_handler handlers[8];
+    struct conn_handler handlers[HANDLERS_COUNT];
     struct conn_group *conns;
     struct live *live;
     struct pages *pages;

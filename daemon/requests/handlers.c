@@ -1,0 +1,27 @@
+#include "requests/handlers.h"
+
+#include <string.h>
+
+#include "live/live.h"
+#include "proto/frame.h"
+#include "requests/admin.h"
+#include "requests/object.h"
+#include "requests/query.h"
+#include "requests/sync.h"
+#include "requests/upload.h"
+
+void handlers_fill(const struct handlers_services *s, struct conn_handler out[HANDLERS_COUNT])
+{
+    const struct conn_handler handlers[HANDLERS_COUNT] = {
+        {FRAME_UPLOAD, true, 0, 0, upload_receive, s->uploads, false},
+        {FRAME_OBJECT, true, 1, 2, object_receive, s->objects, false},
+        {FRAME_DECLINE, false, 0, 0, object_receive_decline, s->objects, false},
+        {FRAME_QUERY, true, 0, 0, query_receive, s->queries, true},
+        {FRAME_SYNC, true, 0, 0, sync_receive, s->sync, false},
+        {FRAME_NACK, false, 0, 0, sync_receive_nack, s->sync, false},
+        {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, false},
+        {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
+    };
+
+    memcpy(out, handlers, sizeof handlers);
+}
