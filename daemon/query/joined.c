@@ -138,7 +138,7 @@ static enum profd_status add_programs(struct asking *q, struct part *part, struc
 static int by_sort(const void *left, const void *right, void *context)
 {
     const struct joined_row *a = left, *b = right;
-    enum render_sort sort = *(const enum render_sort *)context;
+    uint32_t sort = *(const uint32_t *)context;
     double x = sort == RENDER_SORT_TOTAL ? a->total : a->self, y = sort == RENDER_SORT_TOTAL ? b->total : b->self;
     int by_calls = a->calls > b->calls ? -1 : a->calls < b->calls;
     int by_time = x > y ? -1 : x < y ? 1 : a->self > b->self ? -1 : a->self < b->self;

@@ -7,34 +7,70 @@
 #include "proto/words.h"
 #include "query/when.h"
 
-#define FUNCTIONS_MAX 4000000000ull
+/* A parameter that is a field: modes and values as RENDER_CHOICES describes them. */
+struct parameter {
+    const char *name;
+    enum { ANY_MODE, TRUE_MODE, COMPAT_MODE } modes;
+    size_t at;         /* of the field in struct options */
+    const char *words; /* joined by ", " */
+    unsigned long long low, high;
+    bool is_text;
+};
 
-/* The position of a value in a fixed list, which ends with NULL. */
-const char *const options_of_report[] = {"since",  "until",    "match",     "label.*", "scope", "mode", "static",
-                                         "focus",  "sort",     "limit",     "rows",    "names", "view", "uid",
-                                         "format", "geometry", "dimension", "empty",   NULL};
+#define WORDS(list) .words = list
+#define NUMBERS(least, most) .low = least, .high = most
+#define TEXT .is_text = true
+static const struct parameter PARAMETERS[] = {
+#define X(type, field, parameter, modes, values) {parameter, modes, offsetof(struct options, field), values},
+    OPTIONS_LIST(X)
+#undef X
+#define X(type, field, parameter, modes, values) {parameter, modes, offsetof(struct options, show.field), values},
+        RENDER_CHOICES(X)
+#undef X
+};
+#define PARAMETER_COUNT (sizeof PARAMETERS / sizeof *PARAMETERS)
 
-static enum profd_status parse_word(const struct params *p, const char *name, const char *const *words, unsigned *out,
+#define X(type, field, parameter, modes, values) parameter,
+const char *const options_of_report[] = {"since", "until", "match",  "label.*",
+                                         "uid",   "mode",  "format", OPTIONS_LIST(X) RENDER_CHOICES(X) NULL};
+#undef X
+
+/* The position of a value in a list of words joined by ", ". An absent parameter changes nothing. */
+static enum profd_status parse_word(const struct params *p, const char *name, const char *words, uint32_t *out,
                                     struct profd_error *e)
 {
-    const char *text = params_find(p, name);
-    struct buffer b;
+    const char *text = params_find(p, name), *word = words;
     if (text == NULL) {
         return PROFD_OK;
     }
-    for (unsigned i = 0; words[i] != NULL; i++) {
-        if (strcmp(words[i], text) == 0) {
+    for (uint32_t i = 0; *word != '\0'; i++) {
+        size_t n = strcspn(word, ",");
+        if (strlen(text) == n && strncmp(text, word, n) == 0) {
             *out = i;
             return PROFD_OK;
         }
+        word += n + strspn(word + n, ", ");
     }
-    buffer_init(&b, 256);
-    for (unsigned i = 0; words[i] != NULL; i++) {
-        buffer_add_format(&b, "%s%s", i > 0 ? ", " : "", words[i]);
+    return profd_error_set(e, PROFD_BAD_QUERY, "%s=%s is none of: %s", name, text, words);
+}
+
+static enum profd_status parse_parameter(const struct params *p, const struct parameter *row, struct options *o,
+                                         struct profd_error *e)
+{
+    void *field = (char *)o + row->at;
+    if (row->words != NULL) {
+        return parse_word(p, row->name, row->words, field, e);
     }
-    enum profd_status status = profd_error_set(e, PROFD_BAD_QUERY, "%s=%s is none of: %.*s", name, text, (int)b.size,
-                                               b.size > 0 ? b.data : "");
-    buffer_done(&b);
+    if (row->is_text) {
+        const char *text = params_find(p, row->name);
+        *(const char **)field = text;
+        return text == NULL || text[0] != '\0'
+                   ? PROFD_OK
+                   : profd_error_set(e, PROFD_BAD_QUERY, "%s= is empty; leave it out, or give a value", row->name);
+    }
+    unsigned long long number = *(uint32_t *)field;
+    enum profd_status status = params_parse_number(p, row->name, row->low, row->high, &number, e);
+    *(uint32_t *)field = (uint32_t)number;
     return status;
 }
 
@@ -79,56 +115,20 @@ static enum profd_status parse_matchers(const struct params *p, struct arena *a,
     return PROFD_OK;
 }
 
-static enum profd_status parse_shape(const struct params *p, bool http, struct options *o, struct profd_error *e)
+static enum profd_status parse_parameters(const struct params *p, bool http, struct options *o, struct profd_error *e)
 {
-    static const char *const SCOPES[] = {"program", "build", "everywhere", NULL};
-    static const char *const SORTS[] = {"index", "self", "total", "calls", NULL};
-    static const char *const VIEWS[] = {"both", "flat", "graph", NULL};
-    static const char *const NAMES[] = {"full", "short", NULL};
-    static const char *const EMPTY[] = {"report", "error", NULL};
-    unsigned empty = 0;
-    unsigned scope = UINT32_MAX, sort = RENDER_SORT_INDEX, view = RENDER_VIEW_BOTH, names = 0;
-    unsigned long long number = http ? LIMIT_HTTP_ROWS : 0, rows = 0, flag = 0;
-    enum profd_status status = parse_word(p, "scope", SCOPES, &scope, e);
-    if (status == PROFD_OK) {
-        status = parse_word(p, "sort", SORTS, &sort, e);
+    enum profd_status status = PROFD_OK;
+    o->scope = OPTIONS_SCOPE_DEFAULT;
+    o->show.limit = http ? LIMIT_HTTP_ROWS : 0;
+    for (size_t i = 0; i < PARAMETER_COUNT && status == PROFD_OK; i++) {
+        status = parse_parameter(p, &PARAMETERS[i], o, e);
     }
-    if (status == PROFD_OK) {
-        status = parse_word(p, "view", VIEWS, &view, e);
+    if (params_find(p, "rows") == NULL) {
+        o->show.rows = o->show.limit != 0 ? LIMIT_REPORT_ROWS : 0;
     }
-    if (status == PROFD_OK) {
-        status = parse_word(p, "names", NAMES, &names, e);
-    }
-    if (status == PROFD_OK) {
-        status = params_parse_number(p, "limit", 0, FUNCTIONS_MAX, &number, e);
-    }
-    if (status == PROFD_OK) {
-        rows = number != 0 ? LIMIT_REPORT_ROWS : 0;
-        status = params_parse_number(p, "rows", 0, FUNCTIONS_MAX, &rows, e);
-    }
-    if (status == PROFD_OK) {
-        status = params_parse_number(p, "static", 0, 1, &flag, e);
-    }
-    if (status == PROFD_OK) {
-        status = parse_word(p, "empty", EMPTY, &empty, e);
-    }
-    o->empty_is_error = empty == 1;
-    o->scope = scope == UINT32_MAX ? OPTIONS_SCOPE_DEFAULT : (enum options_scope)(scope + 1);
     /* The flat profile has an order of its own, by which limit cuts. */
-    const bool own_order = view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL;
-    o->show.sort = own_order ? RENDER_SORT_SELF : (enum render_sort)sort;
-    o->show.view = (enum render_view)view;
-    o->show.limit = (uint32_t)number;
-    o->show.rows = (uint32_t)rows;
-    o->static_arcs = flag == 1;
-    o->show.short_names = names == 1;
-    o->show.focus = params_find(p, "focus");
-    o->dimension = params_find(p, "dimension");
-    if (status == PROFD_OK && o->show.focus != NULL && o->show.focus[0] == '\0') {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "focus= names no function");
-    }
-    if (status == PROFD_OK && o->dimension != NULL && o->dimension[0] == '\0') {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension= is empty; use seconds, for example");
+    if (o->show.view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL) {
+        o->show.sort = RENDER_SORT_SELF;
     }
     if (status == PROFD_OK && o->dimension != NULL && words_are(o->dimension)) {
         status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
@@ -140,19 +140,16 @@ static enum profd_status parse_shape(const struct params *p, bool http, struct o
 /* Parameters that the other mode has no use for are refused: silence would look like an answer. */
 static enum profd_status check_mode(const struct params *p, const struct options *o, struct profd_error *e)
 {
-    static const char *const TRUE_ONLY[] = {"static", "focus", "sort", "limit", "rows", "names", "dimension"};
-    for (size_t i = 0; !o->format->wants_report && i < sizeof TRUE_ONLY / sizeof *TRUE_ONLY; i++) {
-        if (params_find(p, TRUE_ONLY[i]) != NULL) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in compat mode (format=%s)", TRUE_ONLY[i],
-                                   o->format->name);
+    const bool compat = !o->format->wants_report;
+    for (size_t i = 0; i < PARAMETER_COUNT; i++) {
+        const struct parameter *row = &PARAMETERS[i];
+        if (row->modes == (compat ? TRUE_MODE : COMPAT_MODE) && params_find(p, row->name) != NULL) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "%s= has no meaning in %s mode (format=%s)", row->name,
+                                   compat ? "compat" : "true", o->format->name);
         }
     }
     if (!o->format->lists_rows && params_find(p, "rows") != NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY, "rows= has no meaning for format=%s: it is for json and text",
-                               o->format->name);
-    }
-    if (o->format->wants_report && o->geometry != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "geometry= has no meaning in true mode (format=%s)",
                                o->format->name);
     }
     return PROFD_OK;
@@ -160,18 +157,12 @@ static enum profd_status check_mode(const struct params *p, const struct options
 
 static enum profd_status parse_format(const struct params *p, bool usual, struct options *o, struct profd_error *e)
 {
-    static const char *const MODES[] = {"true", "compat", NULL};
     const char *format = params_find(p, "format"), *mode = params_find(p, "mode");
-    unsigned compat = usual;
-    unsigned long long geometry = 0;
-    enum profd_status status = parse_word(p, "mode", MODES, &compat, e);
-    if (status == PROFD_OK) {
-        status = params_parse_number(p, "geometry", 1, LIMIT_HISTOGRAMS, &geometry, e);
-    }
+    uint32_t compat = usual;
+    enum profd_status status = parse_word(p, "mode", "true, compat", &compat, e);
     if (status != PROFD_OK) {
         return status;
     }
-    o->geometry = (uint32_t)geometry;
     o->format = render_find(format != NULL ? format : compat ? "gprof" : "json");
     if (o->format == NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
@@ -210,7 +201,7 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
         status = parse_matchers(p, a, &o, e);
     }
     if (status == PROFD_OK) {
-        status = parse_shape(p, http, &o, e);
+        status = parse_parameters(p, http, &o, e);
     }
     if (status == PROFD_OK) {
         status = parse_format(p, compat, &o, e);

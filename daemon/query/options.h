@@ -14,24 +14,32 @@
 #include "store/store.h"
 
 enum options_scope {
-    OPTIONS_SCOPE_DEFAULT,    /* program if the build ever was a main executable, else everywhere */
     OPTIONS_SCOPE_PROGRAM,    /* uploads of this program, all builds together */
     OPTIONS_SCOPE_BUILD,      /* the same uploads, this build alone */
     OPTIONS_SCOPE_EVERYWHERE, /* uploads of every process that had the build, this build alone */
+    OPTIONS_SCOPE_DEFAULT,    /* program if the build ever was a main executable, else everywhere */
 };
 
+/* Parameters that choose what is summed, as RENDER_CHOICES are those that choose what is shown. scope: enum
+ * options_scope. empty_is_error: a selection without uploads is answered with NOTHING instead of an empty report.
+ * geometry: 0 if not given. dimension: of the samples; NULL: the usual one. */
+#define OPTIONS_LIST(X)                                                                                                \
+    X(uint32_t, scope, "scope", ANY_MODE, WORDS("program, build, everywhere"))                                         \
+    X(uint32_t, static_arcs, "static", TRUE_MODE, WORDS("0, 1"))                                                       \
+    X(uint32_t, empty_is_error, "empty", ANY_MODE, WORDS("report, error"))                                             \
+    X(uint32_t, geometry, "geometry", COMPAT_MODE, NUMBERS(1, LIMIT_HISTOGRAMS))                                       \
+    X(const char *, dimension, "dimension", TRUE_MODE, TEXT)
+
 struct options {
+#define X(type, field, parameter, modes, values) type field;
+    OPTIONS_LIST(X)
+#undef X
+    struct render_choice show;
     int64_t since, until; /* 0: open */
     size_t matcher_count;
     struct store_matcher matchers[LIMIT_MATCHERS];
     const char *match; /* the same as text, joined by ", "; NULL: none */
-    enum options_scope scope;
-    struct render_choice show;
-    bool static_arcs;
-    bool empty_is_error;   /* a selection without uploads is answered with NOTHING instead of an empty report */
-    const char *dimension; /* of the samples; NULL: the usual one */
     const struct render_format *format;
-    uint32_t geometry;          /* 1…, 0: not given */
     struct store_scope visible; /* of the asker, narrowed by uid= */
 };
 

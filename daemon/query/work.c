@@ -271,7 +271,7 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
 
 struct render_input work_make_input(const struct work *w)
 {
-    static const char *const SCOPES[] = {"", "program", "build", "everywhere"};
+    static const char *const SCOPES[] = {"program", "build", "everywhere"};
     const struct options *o = &w->options;
     return (struct render_input){
         .report = w->report,

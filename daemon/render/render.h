@@ -19,15 +19,26 @@
 enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDER_SORT_CALLS };
 enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
 
-/* What a reader may ask of a report. The options of a query hold it, too: a further choice is a field here, its
- * parameter in query/options.c, and the format that follows it. */
+/* What a reader may ask of a report: X(type, field, parameter, modes, values). A row is a field of struct render_choice
+ * and a parameter of reports; a further choice is a row here and the format that follows it.
+ *   modes   TRUE_MODE, COMPAT_MODE or ANY_MODE: where the parameter has a meaning
+ *   values  WORDS("a, b"): uint32_t, the position of the given word; NUMBERS(low, high): uint32_t;
+ *           TEXT: const char *, not empty. An absent parameter leaves 0 or NULL, unless options_parse has a preset.
+ * sort and view: the enumerations above. limit: functions shown, with the indexes of the whole report; rows: shown of
+ * each list of callers, callees and members; 0 shows all. short_names: names of C++ without template arguments
+ * (name_short.h). focus: only functions with this text in their name or raw name. */
+#define RENDER_CHOICES(X)                                                                                              \
+    X(uint32_t, sort, "sort", TRUE_MODE, WORDS("index, self, total, calls"))                                           \
+    X(uint32_t, view, "view", ANY_MODE, WORDS("both, flat, graph"))                                                    \
+    X(uint32_t, limit, "limit", TRUE_MODE, NUMBERS(0, 4000000000u))                                                    \
+    X(uint32_t, rows, "rows", TRUE_MODE, NUMBERS(0, 4000000000u))                                                      \
+    X(uint32_t, short_names, "names", TRUE_MODE, WORDS("full, short"))                                                 \
+    X(const char *, focus, "focus", TRUE_MODE, TEXT)
+
 struct render_choice {
-    enum render_sort sort;
-    enum render_view view;
-    uint32_t limit;    /* functions shown; 0: all. Indexes stay those of the whole report */
-    uint32_t rows;     /* shown of each list of callers, callees and members; 0: all */
-    bool short_names;  /* names of C++ without template arguments (name_short.h) */
-    const char *focus; /* only functions with this text in their name or raw name; NULL: all */
+#define X(type, field, parameter, modes, values) type field;
+    RENDER_CHOICES(X)
+#undef X
 };
 
 struct render_input {

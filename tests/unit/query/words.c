@@ -168,7 +168,7 @@ Test(query_words, a_report_takes_one_dimension)
     refused(s, REPORT "?dimension=misses",
             "dimension=misses: the samples have only the dimensions cycles, seconds, wall");
     refused(s, REPORT "?dimension=collector", "dimension=collector: not a dimension of samples; every report shows it");
-    refused(s, REPORT "?dimension=", "dimension= is empty; use seconds, for example");
+    refused(s, REPORT "?dimension=", "dimension= is empty; leave it out, or give a value");
     root = fleet_get(s, REPORT "?dimension=misses&until=1700000000");
     cr_assert_eq(fleet_number(root, "totals/ticks"), 0, "where nothing was sampled nothing is missing");
     json_decref(root);
