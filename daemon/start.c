@@ -12,6 +12,7 @@
 #include "admin/restore.h"
 #include "log/log.h"
 #include "pages/web_files.h"
+#include "render/render.h"
 #include "requests/session.h"
 #include "server_internal.h"
 #include "writer/database.h"
@@ -473,6 +474,7 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .http_open = config->http_open,
                                          .origin = config->http_origin,
                                          .is_public = web_has,
+                                         .write_problem = render_problem,
                                          .request = query_receive_http,
                                          .request_context = s->queries,
                                          .warn = server_on_warning,

@@ -73,15 +73,17 @@ static void endpoints_on_exhausted(void *context, const char *why)
 static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
 {
     const struct endpoints_config *config = &n->config;
-    struct http_door_config door = {.tcp = l->which == ENDPOINT_HTTP_TCP, .connections_max = LIMIT_HTTP_CONNECTIONS};
+    struct http_door_config http = {.tcp = l->which == ENDPOINT_HTTP_TCP,
+                                    .port = n->http_port,
+                                    .open = config->http_open,
+                                    .is_public = config->is_public,
+                                    .write_problem = config->write_problem,
+                                    .origin = config->origin,
+                                    .connections_max = LIMIT_HTTP_CONNECTIONS,
+                                    .closer = config->closer};
 
-    door.closer = config->closer;
-    door.port = n->http_port;
-    door.open = config->http_open;
-    memcpy(door.token_sha256, config->token_sha256, sizeof door.token_sha256);
-    door.is_public = config->is_public;
-    door.origin = config->origin;
-    l->door = http_door_new(loop_get_base(config->loop), &door, config->request, config->request_context);
+    memcpy(http.token_sha256, config->token_sha256, sizeof http.token_sha256);
+    l->door = http_door_new(loop_get_base(config->loop), &http, config->request, config->request_context);
     return l->door ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
 }
 

@@ -31,9 +31,10 @@ struct endpoints_config {
     const char *http;        /* ADDR:PORT; NULL: no TCP */
 
     bool http_open;           /* TCP: no token */
-    uint8_t token_sha256[32]; /* this and the next four: as in struct http_door_config */
+    uint8_t token_sha256[32]; /* this and the next five: as in struct http_door_config */
     const char *origin;
     bool (*is_public)(const char *path, size_t n);
+    void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
     http_handler request;
     void *request_context;
 

@@ -31,6 +31,8 @@ struct http_door_config {
     /* A new connection then replaces the longest unused one that is not being served, those first that have never made
      * a request with the token (or at all, where none is needed). 0 here and below: what limits.h says. */
     size_t connections_max;
+    /* Appends the problem document (RFC 9457) of an error answer that the server gives itself. */
+    void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
     struct closer *closer; /* for descriptors that clients send along, and for connections that may hold some; NULL:
                               closed in place */
     unsigned header_ms;    /* from a request's first byte to its last */

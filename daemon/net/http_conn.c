@@ -104,6 +104,7 @@ static struct http_manner conn_make_manner(const struct http_conn *c)
                                 .last = c->last,
                                 .origin = c->door->config.origin,
                                 .from_origin = c->from_origin,
+                                .write_problem = c->door->config.write_problem,
                                 .preflight = c->parser.head.method == HTTP_METHOD_OPTIONS};
 }
 
@@ -225,8 +226,9 @@ void http_door_say_busy(struct http_door *door, int fd)
 {
     struct http_refusal refusal = {.status = 503};
     profd_error_set(&refusal.error, PROFD_BUSY, "all %zu connections are in use", door->config.connections_max);
+    struct http_manner manner = {.origin = door->config.origin, .write_problem = door->config.write_problem};
     struct evbuffer *out = evbuffer_new();
-    if (out != NULL && http_write_refusal(out, &refusal, (struct http_manner){.origin = door->config.origin})) {
+    if (out != NULL && http_write_refusal(out, &refusal, manner)) {
         int n = evbuffer_write(out, fd);
         door->counts.bytes += n > 0 ? (uint64_t)n : 0;
         door->counts.answered[5]++;

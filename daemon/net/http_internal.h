@@ -79,6 +79,7 @@ struct http_manner {
     bool head_only, last;
     const char *origin; /* of the listener, NULL: none */
     bool from_origin, preflight;
+    void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
 };
 /* http_write.c: append a whole answer to out. False when out of memory (out is then unusable). The body's memory is
  * taken over in every case. A refusal is the last answer of its connection. */

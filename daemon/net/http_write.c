@@ -159,19 +159,6 @@ bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, c
     return write_body(out, body, wanted) && written;
 }
 
-/* The sentence as a JSON string; profd_error has removed control characters and broken UTF-8. */
-static void write_string(struct buffer *b, const char *text)
-{
-    buffer_add_char(b, '"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            buffer_add_char(b, '\\');
-        }
-        buffer_add_char(b, *text);
-    }
-    buffer_add_char(b, '"');
-}
-
 /* The status code of an error answer, as in the problem documents of queries. */
 static enum profd_status write_code(int status)
 {
@@ -204,16 +191,7 @@ bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal
 {
     struct buffer body;
     buffer_init(&body, HTTP_PROBLEM_MAX);
-    buffer_add_text(&body, "{\"type\":\"about:blank\",\"title\":");
-    write_string(&body, http_phrase(refusal->status));
-    buffer_add_text(&body, ",\"status\":");
-    buffer_add_u64(&body, (uint64_t)refusal->status, 0);
-    buffer_add_text(&body, ",\"detail\":");
-    write_string(&body, refusal->error.sentence);
-    enum profd_status code = write_code(refusal->status);
-    buffer_add_text(&body, ",\"code\":");
-    write_string(&body, profd_status_name(code));
-    buffer_add_text(&body, profd_status_retry(code) ? ",\"retry\":true}\n" : ",\"retry\":false}\n");
+    manner.write_problem(write_code(refusal->status), refusal->status, refusal->error.sentence, &body);
     if (body.failed) {
         buffer_done(&body);
         return false;

@@ -18,7 +18,7 @@ struct parameter {
 };
 
 #define WORDS(list) .words = list
-#define NUMBERS(least, most) .low = least, .high = most
+#define NUMBERS(least, most) .low = (least), .high = (most)
 #define TEXT .is_text = true
 static const struct parameter PARAMETERS[] = {
 #define X(type, field, parameter, modes, values) {parameter, modes, offsetof(struct options, field), values},
@@ -87,32 +87,28 @@ static enum profd_status parse_window(const struct params *p, int64_t now, struc
     return status;
 }
 
-static enum profd_status parse_matchers(const struct params *p, struct arena *a, struct options *o,
-                                        struct profd_error *e)
+enum profd_status options_parse_matchers(const struct params *p, struct arena *a,
+                                         struct store_matcher out[LIMIT_MATCHERS], size_t *count, struct profd_error *e)
 {
-    for (size_t i = 0; i < p->count; i++) {
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < p->count && status == PROFD_OK; i++) {
         const struct param *item = &p->items[i];
         bool sugar = strncmp(item->name, "label.", 6) == 0;
         if (!sugar && strcmp(item->name, "match") != 0) {
             continue;
         }
-        if (o->matcher_count == LIMIT_MATCHERS) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
-        }
-        struct store_matcher *m = &o->matchers[o->matcher_count++];
-        if (sugar) {
-            if (label_judge_name(item->name + 6, strlen(item->name + 6)) != LABEL_GOOD) {
-                return profd_error_set(e, PROFD_BAD_QUERY, "%s does not name a label", item->name);
-            }
-            *m = (struct store_matcher){.name = item->name + 6, .value = item->value, .match = STORE_MATCH_EQUAL};
-            continue;
-        }
-        enum profd_status status = options_parse_match(item->value, a, m, e);
-        if (status != PROFD_OK) {
-            return status;
+        if (*count == LIMIT_MATCHERS) {
+            status = profd_error_set(e, PROFD_BAD_QUERY, "more than %u label matchers", LIMIT_MATCHERS);
+        } else if (!sugar) {
+            status = options_parse_match(item->value, a, &out[(*count)++], e);
+        } else if (label_judge_name(item->name + 6, strlen(item->name + 6)) != LABEL_GOOD) {
+            status = profd_error_set(e, PROFD_BAD_QUERY, "%s does not name a label", item->name);
+        } else {
+            out[(*count)++] =
+                (struct store_matcher){.name = item->name + 6, .value = item->value, .match = STORE_MATCH_EQUAL};
         }
     }
-    return PROFD_OK;
+    return status;
 }
 
 static enum profd_status parse_parameters(const struct params *p, bool http, struct options *o, struct profd_error *e)
@@ -198,7 +194,7 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
     struct options o = {.visible = *scope};
     enum profd_status status = parse_window(p, now, &o, e);
     if (status == PROFD_OK) {
-        status = parse_matchers(p, a, &o, e);
+        status = options_parse_matchers(p, a, o.matchers, &o.matcher_count, e);
     }
     if (status == PROFD_OK) {
         status = parse_parameters(p, http, &o, e);

@@ -51,6 +51,11 @@ extern const char *const options_of_report[];
 enum profd_status options_parse(const struct params *p, const struct store_scope *scope, bool http, int64_t now,
                                 bool compat, struct arena *a, struct options *out, struct profd_error *e);
 
+/* The matchers of "match" and "label.K"; *count, which was 0, is how many there are. Strings live in the params or in
+ * the arena. BAD_QUERY. */
+enum profd_status options_parse_matchers(const struct params *p, struct arena *a,
+                                         struct store_matcher out[LIMIT_MATCHERS], size_t *count,
+                                         struct profd_error *e);
 /* One matcher, K="V", K!="V", K=~"V" or K!~"V" with \" and \\ inside; in the latter two V is a regular expression,
  * compiled into the arena, in which other backslashes need no escape. BAD_QUERY. */
 enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,

@@ -49,27 +49,6 @@ static int processes_compare(const void *x, const void *y)
     return strcmp(one, other);
 }
 
-static enum profd_status processes_add_matcher(struct process_query *q, const struct param *p, struct profd_error *e)
-{
-    struct store_matcher *m = &q->matchers[q->matcher_count];
-    const bool label = !strncmp(p->name, "label.", 6);
-    enum profd_status status = PROFD_OK;
-
-    if (!label && strcmp(p->name, "match") != 0) {
-        return PROFD_OK;
-    }
-    if (q->matcher_count == LIMIT_MATCHERS) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "more than %u matchers", LIMIT_MATCHERS);
-    }
-    if (label) {
-        *m = (struct store_matcher){.name = p->name + 6, .value = p->value, .match = STORE_MATCH_EQUAL};
-    } else {
-        status = options_parse_match(p->value, q->job->arena, m, e);
-    }
-    q->matcher_count += !status;
-    return status;
-}
-
 static enum profd_status processes_parse_number(const struct params *p, const char *name, bool *has, uint32_t *out,
                                                 struct profd_error *e)
 {
@@ -104,8 +83,8 @@ static enum profd_status processes_parse(struct process_query *q, struct profd_e
     if (!status) {
         status = job_parse_page(q->job, &q->limit, e);
     }
-    for (size_t i = 0; i < p->count && !status; i++) {
-        status = processes_add_matcher(q, &p->items[i], e);
+    if (!status) {
+        status = options_parse_matchers(p, q->job->arena, q->matchers, &q->matcher_count, e);
     }
     return status ? status : processes_parse_cursor(q, params_find(p, "cursor"), e);
 }
@@ -140,22 +119,6 @@ static bool processes_select(const struct process_query *q, const struct process
         }
     }
     return !q->matcher_count || processes_match(q, row);
-}
-
-void query_add_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out)
-{
-    buffer_add_text(out, "{\"rows\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (i) {
-            buffer_add_char(out, ',');
-        }
-        render_process(&rows[i], out);
-    }
-    if (next) {
-        buffer_add_format(out, "],\"next\":\"%s\"}\n", next);
-    } else {
-        buffer_add_text(out, "],\"next\":null}\n");
-    }
 }
 
 enum profd_status processes_list(struct job *job, struct profd_error *e)
@@ -195,6 +158,6 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
         processes_format_place(&rows[n - 1], next);
     }
     job->answer->content_type = "application/json; charset=utf-8";
-    query_add_processes(rows, n, *next ? next : NULL, &job->answer->body);
+    render_processes(rows, n, *next ? next : NULL, &job->answer->body);
     return PROFD_OK;
 }

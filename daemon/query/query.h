@@ -100,9 +100,6 @@ void query_answer_done(struct query_answer *answer);
 bool query_answers_find(struct query_answers *answers, const struct query_request *request,
                         struct query_answer *answer);
 
-/* A list of processes: rows and the cursor of the next page, NULL for the last one. */
-void query_add_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
-
 /* Codes an answer that was not made here, as query_run would: body and coding change, or nothing does. Takes time. */
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding);
 /* For files that never change: at gzip's best. False as it was: no memory, or it does not become smaller. */

@@ -22,13 +22,6 @@ static void add_build_fields(struct buffer *out, const struct build_row *row)
     json_add_text(out, "note", row->note == NULL ? "" : row->note);
 }
 
-static void add_end(struct buffer *out, const char *next)
-{
-    JSON_ADD(out, "]");
-    json_add_text(out, "next", next);
-    JSON_ADD(out, "}\n");
-}
-
 void render_builds(const struct build_row *rows, size_t n, const char *next, struct buffer *out)
 {
     JSON_ADD(out, "{\"rows\":[");
@@ -39,7 +32,7 @@ void render_builds(const struct build_row *rows, size_t n, const char *next, str
         add_build_fields(out, &rows[i]);
         JSON_ADD(out, "}");
     }
-    add_end(out, next);
+    json_add_end(out, next);
 }
 
 void render_build(const struct build_row *row, const struct label_row *labels, size_t label_count,
@@ -86,7 +79,7 @@ void render_labels(const struct label_row *rows, size_t n, struct buffer *out)
         json_add_count(out, "uploads", uploads);
         JSON_ADD(out, "}");
     }
-    add_end(out, NULL);
+    json_add_end(out, NULL);
 }
 
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out)
@@ -98,7 +91,7 @@ void render_values(const struct label_row *rows, size_t n, const char *next, str
         json_add_count(out, "uploads", rows[i].uploads);
         JSON_ADD(out, "}");
     }
-    add_end(out, next);
+    json_add_end(out, next);
 }
 
 void render_functions(const struct report *report, const uint32_t *positions, size_t n, const char *next,
@@ -122,5 +115,5 @@ void render_functions(const struct report *report, const uint32_t *positions, si
         json_add_count(out, "cycle", f->cycle);
         JSON_ADD(out, "}");
     }
-    add_end(out, next);
+    json_add_end(out, next);
 }

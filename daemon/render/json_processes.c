@@ -35,7 +35,7 @@ static void add_labels(struct buffer *out, const struct process_row *row)
     JSON_ADD(out, "}");
 }
 
-void render_process(const struct process_row *row, struct buffer *out)
+static void add_process(struct buffer *out, const struct process_row *row)
 {
     const int64_t age = row->now > row->started && row->started > 0 ? row->now - row->started : 0;
     JSON_ADD(out, "{\"instance\":");
@@ -66,4 +66,16 @@ void render_process(const struct process_row *row, struct buffer *out)
     json_add_count(out, "memory_bytes", row->bytes);
     json_add_time(out, "harvested", row->harvested);
     JSON_ADD(out, "}");
+}
+
+void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out)
+{
+    JSON_ADD(out, "{\"rows\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        add_process(out, &rows[i]);
+    }
+    json_add_end(out, next);
 }

@@ -186,3 +186,10 @@ void json_add_document(struct buffer *out, const char *text, size_t n)
 {
     add_escaped(out, text, n, true);
 }
+
+void json_add_end(struct buffer *out, const char *next)
+{
+    JSON_ADD(out, "]");
+    json_add_text(out, "next", next);
+    JSON_ADD(out, "}\n");
+}

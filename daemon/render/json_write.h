@@ -27,6 +27,10 @@ void json_add_meanings(struct buffer *out, uint32_t inexact);
 /* `,"calls_exact":…,"ticks_exact":…`: which of the two the reasons concern. */
 void json_add_exact_parts(struct buffer *out, uint32_t inexact);
 
+/* Appends the end of a list that began with {"rows":[, and a line feed. next: the cursor of the following page, NULL on
+ * the last. */
+void json_add_end(struct buffer *out, const char *next);
+
 /* Appends JSON that has the escapes of RFC 8259: those that reports have besides are added. */
 void json_add_document(struct buffer *out, const char *text, size_t n);
 

@@ -87,9 +87,8 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
                   uint32_t variants, struct buffer *out);
 /* Names of labels: rows stand in ascending order of name and value, and become one row a name. */
 void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
-/* One live process, as an object. */
-void render_process(const struct process_row *row, struct buffer *out);
-/* Values of one label; next as above. */
+/* Live processes, and values of one label; next as above. */
+void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
 /* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used.
  */

@@ -10,8 +10,8 @@
 #include "log/log.h"
 #include "net/loop.h"
 #include "proto/limits.h"
-#include "query/query.h"
 #include "render/document.h"
+#include "render/render.h"
 #include "requests/admin_internal.h"
 #include "requests/body.h"
 #include "requests/session.h"
@@ -143,7 +143,7 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
                   request_verb_name(request->verb), n);
         page_init(&page, 200, "application/json; charset=utf-8");
         page.body.limit = PROCESSES_MAX;
-        query_add_processes(rows, n, NULL, &page.body);
+        render_processes(rows, n, NULL, &page.body);
         reply_send(s->config.replies, c, tag, &page);
     }
     arena_free(arena);

@@ -64,13 +64,22 @@ void scene_connect(struct scene *s)
     http_door_accept(s->door, ends[1], &(struct http_peer){.uid = 1000, .may_read_all = true});
 }
 
+/* What scene_assert_problem looks for. */
+static void write_problem(enum profd_status status, int http_status, const char *sentence, struct buffer *out)
+{
+    (void)status;
+    buffer_add_format(out, "{\"status\":%d,\"detail\":\"%s\"}\n", http_status, sentence);
+}
+
 void scene_open(struct scene *s, const struct http_door_config *config)
 {
+    struct http_door_config whole = *config;
     signal(SIGPIPE, SIG_IGN);
     *s = (struct scene){.client = -1, .status = 200, .body = 10};
     s->got = malloc(GOT_MAX);
     s->base = event_base_new();
-    s->door = http_door_new(s->base, config, handle, s);
+    whole.write_problem = write_problem;
+    s->door = http_door_new(s->base, &whole, handle, s);
     cr_assert_not_null(s->door);
     scene_connect(s);
 }
