@@ -71,6 +71,7 @@ struct server {
     uint64_t pinged_batches;
     uint64_t frames_at_trim;
     bool stopping;
+    bool read_failed;       /* a reader met damage or an input/output error */
     uint64_t stop_deadline; /* ms of loop_now */
     int exit_status;
 };

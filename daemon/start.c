@@ -155,16 +155,19 @@ static void server_on_store_failure(void *context, bool damaged)
     }
 }
 
-/* Only a query has met it: writing goes on, and the next start reads the whole file. */
-static void server_on_read_failure(void *context)
+/* Only a reader has met it: writing goes on, it is said until the next start, and that reads the whole file. */
+static void server_on_read_failure(void *context, const char *sentence)
 {
     struct server *s = context;
 
-    log_write(
-        LOG_LEVEL_ERROR, NULL,
-        "a query could not read the database in %s; profctl verify says where, and the next start checks the whole "
-        "file",
-        s->config->state_dir);
+    if (s->read_failed) {
+        return;
+    }
+    s->read_failed = true;
+    log_write(LOG_LEVEL_ERROR, NULL,
+              "profd could not read %s: %s; start profd again: it checks the whole file and puts a damaged one aside; "
+              "profctl verify says which data is affected",
+              s->path, sentence);
     database_mark_damaged(s->config->state_dir, s->lock_fd);
 }
 
@@ -194,6 +197,8 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                                   .keep_bytes = config->keep_bytes},
                                        .get_uploads = server_get_uploads,
                                        .context = s};
+    const struct verifier_config verifier = {
+        .loop = s->loop, .path = s->path, .failed = server_on_read_failure, .context = s};
 
     if (!status) {
         status = writer_new(&writer, &s->writer, e);
@@ -205,7 +210,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
     if (!status) {
         status = upkeep_job_start(&upkeep, &s->upkeep, e);
     }
-    return status ? status : verifier_start(s->loop, s->path, &s->verifier, e);
+    return status ? status : verifier_start(&verifier, &s->verifier, e);
 }
 
 static void server_on_welcome(void *context, const struct conn *c, struct message_welcome *w)
@@ -368,7 +373,7 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->failure = health_get_failure(s->health);
     n->full = health_get_full(s->health);
     n->damaged = file_check_count_damaged(s->file_check, &n->damaged_latest);
-    n->read_failed = query_service_has_failed(s->queries);
+    n->read_failed = s->read_failed;
     n->reserve = space_get_reserve(s->space, &n->reserve_bytes);
     n->http_port = endpoints_get_http_port(s->endpoints);
     n->uploads = *upload_service_get_counts(s->uploads);

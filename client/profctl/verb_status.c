@@ -112,8 +112,9 @@ static void state_print(const struct state *s)
                rows_number(r, 0, "damaged_databases"), rows_text(r, 0, "damaged_database"));
     }
     if (rows_flag(r, 0, "read_failed")) {
-        puts("DEGRADED a query could not read the database: see profctl verify; the next start of profd checks all of "
-             "it");
+        puts(
+            "DEGRADED profd could not read its database: profctl verify says what is affected; the next start of profd "
+            "checks the whole file");
     }
     if (*rows_text(r, 0, "reserve") && strcmp(rows_text(r, 0, "reserve"), "held") != 0) {
         printf("reserve  %s: %s\n", rows_text(r, 0, "reserve"),

@@ -109,13 +109,10 @@ enum profd_status aside_finish(int dir, uint64_t inode, bool *moved, char name[A
     struct stat st;
 
     *moved = false;
-    if (!fstatat(dir, ASIDE_DATABASE, &st, AT_SYMLINK_NOFOLLOW) ||
-        fstatat(dir, ASIDE_DATABASE LOG, &st, AT_SYMLINK_NOFOLLOW)) {
-        return PROFD_OK;
-    }
     find_moved(dir, inode, name);
     snprintf(log, sizeof log, "%s" LOG, name);
-    if (!*name || !fstatat(dir, log, &st, AT_SYMLINK_NOFOLLOW)) {
+    if (!*name || !fstatat(dir, ASIDE_DATABASE, &st, AT_SYMLINK_NOFOLLOW) ||
+        fstatat(dir, ASIDE_DATABASE LOG, &st, AT_SYMLINK_NOFOLLOW) || !fstatat(dir, log, &st, AT_SYMLINK_NOFOLLOW)) {
         return PROFD_OK;
     }
     if (renameat(dir, ASIDE_DATABASE LOG, dir, log)) {
@@ -150,11 +147,14 @@ enum profd_status aside_note(int dir, const char *sentence, bool log, time_t whe
     return !status && fsync(dir) ? fail("sync", "the state directory", e) : status;
 }
 
-/* Is it the name of a damaged database, or of a note? */
-static bool is_bad(const char *name)
+bool aside_is_damaged(const char *name)
 {
-    return (begins(name, ASIDE_DATABASE "." ASIDE_DAMAGED "-") || begins(name, ASIDE_DATABASE "." ASIDE_LOST "-")) &&
-           !is_log(name);
+    return begins(name, ASIDE_DATABASE "." ASIDE_DAMAGED "-") && !is_log(name);
+}
+
+static bool is_note(const char *name)
+{
+    return begins(name, ASIDE_DATABASE "." ASIDE_LOST "-") && !is_log(name);
 }
 
 size_t aside_count_damaged(const char *state_dir, char latest[ASIDE_NAME_SIZE])
@@ -167,7 +167,7 @@ size_t aside_count_damaged(const char *state_dir, char latest[ASIDE_NAME_SIZE])
     while (d && (entry = readdir(d))) {
         const size_t n = strlen(entry->d_name);
 
-        if (n >= ASIDE_NAME_SIZE || !is_bad(entry->d_name)) {
+        if (n >= ASIDE_NAME_SIZE || !(aside_is_damaged(entry->d_name) || is_note(entry->d_name))) {
             continue;
         }
         count++;

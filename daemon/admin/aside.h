@@ -21,12 +21,16 @@
 enum profd_status aside_move(int dir, const char *why, time_t when, char name[ASIDE_NAME_SIZE], struct profd_error *e);
 
 /* Finishes an interrupted move of the database with this inode: moves the log that was left behind to the database.
- * name is the database's. *moved is set if there was something to move. */
+ * *moved is set if there was something to move. name is the database's, "" if no file of the directory has this inode.
+ */
 enum profd_status aside_finish(int dir, uint64_t inode, bool *moved, char name[ASIDE_NAME_SIZE], struct profd_error *e);
 /* Notes in a new file profd.db.lost-TIME that something is missing from the database. log: the log is not the
  * database's own, and is kept as profd.db.lost-TIME-wal. */
 enum profd_status aside_note(int dir, const char *sentence, bool log, time_t when, char name[ASIDE_NAME_SIZE],
                              struct profd_error *e);
+
+/* Is it the name of a damaged database that was put aside? */
+bool aside_is_damaged(const char *name);
 
 /* How many databases were put aside in the directory because they were damaged, and notes there are; latest is the name
  * of the latest, "" if there is none. */

@@ -33,7 +33,7 @@ struct pages_numbers {
     bool stopping;
     const char *failure,
         *full;        /* why nothing is written any more, why uploads are refused for want of space; or NULL */
-    bool read_failed; /* a query met damage or an input/output error */
+    bool read_failed; /* a reader met damage or an input/output error */
     size_t damaged;   /* databases that were put aside */
     const char *damaged_latest; /* the name of the latest of them */
     enum reserve_state reserve;

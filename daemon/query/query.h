@@ -83,6 +83,7 @@ struct query_request {
 
 struct query_answer {
     enum profd_status status; /* OK also for 304 */
+    struct profd_error why;   /* it is not OK */
     int http_status;
     const char *content_type;  /* static */
     const char *cache_control; /* static: "private, no-cache" for reports, else "no-store" */

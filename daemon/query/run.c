@@ -14,6 +14,7 @@
 static void answer_problem(struct query_answer *answer, enum profd_status status, const char *sentence)
 {
     answer->status = status;
+    profd_error_set(&answer->why, status, "%s", sentence);
     answer->http_status = profd_status_http(status);
     answer->content_type = "application/problem+json";
     answer->cache_control = "no-store";

@@ -176,8 +176,8 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
         return status;
     }
     a->session_job = session_begin(conn_get_user(c));
-    log_write(LOG_LEVEL_NOTICE, "administration", "user %u asks for %s %s", a->uid, request_verb_name(request->verb),
-              request->build);
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u asks for %s%s%s", a->uid, request_verb_name(request->verb),
+              *request->build ? " " : "", request->build);
     return PROFD_OK;
 }
 

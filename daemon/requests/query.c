@@ -29,7 +29,7 @@ struct query_service {
     struct query_answers *answers; /* finished ones, for readers and the loop */
     struct work *work;
     size_t http_pending; /* requests not answered yet */
-    bool stopped, failed;
+    bool stopped;
     struct durations durations[QUERY_KINDS];
 };
 
@@ -53,6 +53,7 @@ struct query {
     struct store_totals totals; /* for status and metrics */
     struct query_cache_use cache_use;
     enum profd_status totals_status;
+    struct profd_error totals_error;
 };
 
 static struct query *query_of(struct work_item *item)
@@ -130,7 +131,7 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         if (q->made) {
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
-            q->totals_status = store_get_totals(store, &q->totals, NULL);
+            q->totals_status = store_get_totals(store, &q->totals, &q->totals_error);
             q->cache_use =
                 query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
         } else {
@@ -168,18 +169,11 @@ static void query_take(struct query_answer *answer, struct page *page)
     query_answer_done(answer);
 }
 
-/* Damage that only readers find does not end writing: it is said until the next start, which checks the whole file. */
-static void query_note_failure(struct query_service *s, enum profd_status status)
+static void query_note_failure(struct query_service *s, enum profd_status status, const struct profd_error *why)
 {
-    if (!s->failed && (status == PROFD_DAMAGED || status == PROFD_IO)) {
-        s->failed = true;
-        s->config.failed(s->config.context);
+    if (status == PROFD_DAMAGED || status == PROFD_IO) {
+        s->config.failed(s->config.context, why->sentence);
     }
-}
-
-bool query_service_has_failed(const struct query_service *s)
-{
-    return s->failed;
 }
 
 static void query_done(void *context, struct work_item *item)
@@ -187,13 +181,13 @@ static void query_done(void *context, struct work_item *item)
     struct query *q = query_of(item);
     struct query_service *s = context;
     struct page page = {.status = 0};
-    struct profd_error failure = {"the store could not be read"};
+    struct profd_error failure = q->totals_error;
     const bool failed = writer_check(s->config.writer, &failure);
 
     if (q->made) {
         page = q->page;
     } else if (q->source == QUERY_STATUS || q->source == QUERY_METRICS) {
-        query_note_failure(s, q->totals_status);
+        query_note_failure(s, failed ? PROFD_OK : q->totals_status, &failure);
         if (q->totals_status) {
             page_problem(&page, 500, PROFD_IO, failure.sentence);
         } else if (q->source == QUERY_STATUS) {
@@ -208,7 +202,7 @@ static void query_done(void *context, struct work_item *item)
         query_answer_done(&q->answer);
         page_problem(&page, 500, PROFD_IO, failure.sentence);
     } else {
-        query_note_failure(s, q->answer.status);
+        query_note_failure(s, q->answer.status, &q->answer.why);
         query_take(&q->answer, &page);
     }
     query_answer(s, q, &page);

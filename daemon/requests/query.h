@@ -29,9 +29,9 @@ struct query_service_config {
     struct live *live;     /* lists its processes */
     struct pages *pages;
     struct replies *replies;
-    const char *path;              /* of the database, which the writer has open; for query_service_start only */
-    uint64_t run;                  /* store_set_run */
-    void (*failed)(void *context); /* a query met damage or an input/output error for the first time */
+    const char *path; /* of the database, which the writer has open; for query_service_start only */
+    uint64_t run;     /* store_set_run */
+    void (*failed)(void *context, const char *sentence); /* a query met damage or an input/output error: why */
     void *context;
 };
 
@@ -53,8 +53,6 @@ void query_service_free(struct query_service *s);
 enum profd_status query_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request);
 
-/* Did a query meet damage or an input/output error? */
-bool query_service_has_failed(const struct query_service *s);
 /* QUERY_KINDS of them: from the request to its answer. */
 const struct durations *query_service_get_durations(const struct query_service *s);
 struct query_answers_use query_service_measure_answers(const struct query_service *s);

@@ -52,8 +52,11 @@ static enum profd_status judge_log(const char *path, struct profd_error *e)
         return profd_error_set(e, PROFD_CONFIG, "the database's path has more than %zu bytes", sizeof log - 5);
     }
     if (stat(log, &st) == 0 && st.st_size > 0) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "\"%s\" exists but its database does not; restore the database or remove the log", log);
+        return profd_error_set(
+            e, PROFD_CONFIG,
+            "\"%s\" exists but its database does not: put the database back, or move the log away, then "
+            "start profd again",
+            log);
     }
     return PROFD_OK;
 }

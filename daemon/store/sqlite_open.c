@@ -97,8 +97,7 @@ static enum profd_status check_small(struct sqlite_store *s, struct profd_error 
     if (sqlite3_step(q) != SQLITE_ROW) {
         status = sqlite_fail(s, e);
     } else if (strcmp(sqlite_text(q, 0), "ok") != 0) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database \"%s\" is damaged, nothing was changed: %s", s->path,
-                                 sqlite_text(q, 0));
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: %s", s->path, sqlite_text(q, 0));
     }
     sqlite3_finalize(q);
     return status;

@@ -46,7 +46,8 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
     } else if (status == PROFD_FULL) {
         profd_error_set(&why, status, "no space left for the database %s", s->path);
     } else {
-        profd_error_set(&why, status, "database %s: %s (SQLite error %d)", s->path, sqlite3_errmsg(s->db), extended);
+        profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
+                        status == PROFD_IO ? "; check the disk" : "");
     }
     if (s->base.writable && s->broken == PROFD_OK && (status == PROFD_IO || status == PROFD_DAMAGED)) {
         /* The result of a failed write or fsync is unknown, and a later success would not change that. */

@@ -116,18 +116,16 @@ enum profd_status sqlite_watch_look(struct sqlite_store *s, struct profd_error *
 {
     int error = 0;
     if (s->broken != PROFD_OK) {
-        return profd_error_set(e, s->broken, "nothing is written any more until profd starts again, because of: %s",
-                               s->why.sentence);
+        return profd_error_set(e, s->broken, "%s", s->why.sentence);
     }
     for (size_t i = 0; i < s->watched_count; i++) {
         const char *happened = judge(&s->watched[i], &error);
         if (*happened == '\0') {
             continue;
         }
-        s->broken = profd_error_set(
-            &s->why, PROFD_IO,
-            "\"%s\" %s while profd had it open%s%s; put it back or restore a backup, then start profd again",
-            s->watched[i].path, happened, error ? ": " : "", error ? strerror(error) : "");
+        s->broken =
+            profd_error_set(&s->why, PROFD_IO, "\"%s\" %s while profd had it open%s%s; put it back or restore a backup",
+                            s->watched[i].path, happened, error ? ": " : "", error ? strerror(error) : "");
         save_log(s, i, error);
         return profd_error_set(e, s->broken, "%s", s->why.sentence);
     }

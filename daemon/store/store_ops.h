@@ -150,6 +150,7 @@ struct store {
     struct store_health health; /* store.c keeps it */
     uint64_t run;               /* store_set_run */
     struct store_share share;
+    struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };
 
 #endif

@@ -16,10 +16,12 @@ _Static_assert(LIMIT_ID_DAYS >= STORE_ENDED_DAYS, "one time tells of both");
 
 #define OBJECT_SHRINKS 4 /* estimated compression of symbols */
 
-static enum profd_status check_writable(const struct store *s, struct profd_error *e)
+/* *e: where the verb says what went wrong. Its caller may not ask; the store's health always does. */
+static enum profd_status check_writable(struct store *s, struct profd_error **e)
 {
+    *e = *e ? *e : &s->unasked;
     if (!s->writable) {
-        return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
+        return profd_error_set(*e, PROFD_INTERNAL, "this handle of the store only reads");
     }
     return PROFD_OK;
 }
@@ -36,7 +38,7 @@ static enum profd_status note(struct store *s, enum profd_status status, bool st
     h->damaged = status == PROFD_DAMAGED;
     h->full = status == PROFD_FULL;
     h->changes++;
-    profd_error_set(&h->error, status, "%s", status == PROFD_OK ? "" : e ? e->sentence : profd_status_text(status));
+    profd_error_set(&h->error, status, "%s", status == PROFD_OK ? "" : e->sentence);
     return status;
 }
 
@@ -202,7 +204,7 @@ static enum profd_status put_within_shares(struct store *s, const struct store_u
 enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                     enum store_outcome *outcomes, struct profd_error *e)
 {
-    enum profd_status status = check_writable(s, e);
+    enum profd_status status = check_writable(s, &e);
     if (status != PROFD_OK || n == 0) {
         return status;
     }
@@ -287,7 +289,7 @@ static enum profd_status harvest_within_shares(struct store *s, const struct sto
 enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
                                      enum store_harvest_outcome *outcomes, struct profd_error *e)
 {
-    enum profd_status status = check_writable(s, e);
+    enum profd_status status = check_writable(s, &e);
     if (status != PROFD_OK || n == 0) {
         return status;
     }
@@ -316,7 +318,7 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
 {
     struct share_batch shares;
     bool may = true;
-    enum profd_status status = check_writable(s, e);
+    enum profd_status status = check_writable(s, &e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -388,20 +390,20 @@ enum profd_status store_each_build(struct store *s, const struct store_scope *sc
 enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
                                      uint64_t *uploads, struct profd_error *e)
 {
-    enum profd_status status = check_writable(s, e);
+    enum profd_status status = check_writable(s, &e);
     return status != PROFD_OK ? status : note(s, s->ops->delete_build(s, scope, build_id, uploads, e), true, e);
 }
 
 enum profd_status store_migrate(struct store *s, struct store_progress *progress, struct profd_error *e)
 {
-    enum profd_status status = check_writable(s, e);
+    enum profd_status status = check_writable(s, &e);
     return status != PROFD_OK ? status : s->ops->migrate(s, progress, e);
 }
 
 enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out,
                                      struct profd_error *e)
 {
-    enum profd_status status = check_writable(s, e);
+    enum profd_status status = check_writable(s, &e);
     return status != PROFD_OK ? status : s->ops->backup_begin(s, path, out, e);
 }
 
@@ -427,7 +429,7 @@ STORE_VERBS_READ(STORE_PASS)
 #define STORE_PASS_WRITE(name, parameters, arguments)                                                                  \
     enum profd_status store_##name parameters                                                                          \
     {                                                                                                                  \
-        enum profd_status status = check_writable(s, e);                                                               \
+        enum profd_status status = check_writable(s, &e);                                                              \
         return status != PROFD_OK ? status : note(s, s->ops->name arguments, false, e);                                \
     }
 STORE_VERBS_WRITE(STORE_PASS_WRITE)

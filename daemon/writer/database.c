@@ -2,6 +2,7 @@
  * identifies its owner, but it may be the damaged page. */
 #include "writer/database.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -56,12 +57,10 @@ static enum profd_status database_put_aside(const char *state_dir, const struct 
     if (status) {
         return profd_error_wrap(e, status, "the database is damaged (%s) and cannot be put aside", why->sentence);
     }
-    log_write(LOG_LEVEL_ERROR, NULL, "the database is damaged: %s", why->sentence);
     log_write(LOG_LEVEL_ERROR, NULL,
-              "it is kept as %s/%s, and uploads go into a new database; what was stored before is missing from every "
-              "report: restore a "
-              "backup, or recover the file, see profd(8)",
-              state_dir, name);
+              "the database is damaged: %s; it is kept as %s/%s, and uploads go into a new database; what was stored "
+              "before is missing from every report: restore a backup, or recover the file, see profd(8)",
+              why->sentence, state_dir, name);
     return PROFD_OK;
 }
 
@@ -117,7 +116,7 @@ static void database_watch_bus(const char *state_dir)
     (void)sigaction(SIGBUS, &action, NULL);
 }
 
-/* Says for good that something is missing. log: the log is not the database's own. */
+/* Says for good that something is missing. log: the log is not that of the file which has the database's name. */
 static enum profd_status database_note_lost(const char *state_dir, const char *sentence, bool log,
                                             struct profd_error *e)
 {
@@ -129,8 +128,14 @@ static enum profd_status database_note_lost(const char *state_dir, const char *s
     if (dir >= 0) {
         close(dir);
     }
-    log_write(LOG_LEVEL_ERROR, NULL, "%s; what was stored last may be missing from every report, see profd(8)",
-              sentence);
+    if (!status && log) {
+        log_write(LOG_LEVEL_ERROR, NULL,
+                  "%s; restore a backup or put the file back, see profd(8); the log is kept as "
+                  "%s/%s-wal",
+                  sentence, state_dir, name);
+    } else {
+        log_write(LOG_LEVEL_ERROR, NULL, "%s; restore a backup or put the file back, see profd(8)", sentence);
+    }
     if (status && !log) { /* a full disk: the log has said it */
         log_write(LOG_LEVEL_WARNING, NULL, "this cannot be noted in %s: %s", state_dir, e->sentence);
         return PROFD_OK;
@@ -147,7 +152,6 @@ static enum profd_status database_judge_log(const char *state_dir, const char *p
     struct stat st;
     const char *what = NULL;
 
-    *lost = false;
     if (!mark->known || !mark->log_inode) {
         return PROFD_OK;
     }
@@ -165,34 +169,69 @@ static enum profd_status database_judge_log(const char *state_dir, const char *p
     }
     *lost = true;
     (void)snprintf(sentence, sizeof sentence,
-                   "profd could not close its database, and %s, which held what was committed last, %s", log, what);
+                   "profd could not close its database, and \"%s\", which held what was committed last, %s: what was "
+                   "stored last may be missing from every report",
+                   log, what);
     return database_note_lost(state_dir, sentence, st.st_size > 0, e);
+}
+
+/* The database is gone. Uploads are accepted into a new one, as after damage; its log must not be copied into that. */
+static enum profd_status database_note_missing(const char *state_dir, const char *path, struct profd_error *e)
+{
+    char log[4096 + 8], sentence[4096 + 256];
+    struct stat st;
+
+    (void)snprintf(log, sizeof log, "%s-wal", path);
+    (void)snprintf(sentence, sizeof sentence,
+                   "\"%s\" is missing: what was stored in it is in no report, and uploads go into a new database",
+                   path);
+    return database_note_lost(state_dir, sentence, !stat(log, &st) && st.st_size > 0, e);
+}
+
+/* Lets the log of a database that stands aside follow it. *aside: that stands aside because it is damaged. */
+static enum profd_status database_finish_aside(const char *state_dir, const struct database_mark *mark, bool *aside,
+                                               struct profd_error *e)
+{
+    char name[ASIDE_NAME_SIZE] = "";
+    const int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool moved = false;
+    enum profd_status status = dir < 0 ? profd_error_set(e, PROFD_CANT_CREATE, "cannot open %s", state_dir)
+                                       : aside_finish(dir, mark->inode, &moved, name, e);
+
+    if (dir >= 0) {
+        close(dir);
+    }
+    if (moved) {
+        log_write(LOG_LEVEL_ERROR, NULL, "the database was renamed to %s/%s without its log: the log is there now, too",
+                  state_dir, name);
+    }
+    *aside = aside_is_damaged(name);
+    return status;
 }
 
 /* What is wrong with the files before SQLite may open them. DAMAGED: an empty file has the place of the database. */
 static enum profd_status database_judge_files(const char *state_dir, const char *path, const struct database_mark *mark,
                                               bool *lost, struct profd_error *e)
 {
-    char name[ASIDE_NAME_SIZE];
-    const int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool moved = false;
+    bool aside = false;
     struct stat st;
-    enum profd_status status = dir < 0 ? profd_error_set(e, PROFD_CANT_CREATE, "cannot open %s", state_dir) : PROFD_OK;
+    enum profd_status status = PROFD_OK;
 
-    if (!status && mark->any) {
-        status = aside_finish(dir, mark->inode, &moved, name, e);
+    *lost = false;
+    if (!mark->any) {
+        return PROFD_OK;
     }
-    if (dir >= 0) {
-        close(dir);
+    status = database_finish_aside(state_dir, mark, &aside, e);
+    if (status) {
+        return status;
     }
-    if (moved) {
-        log_write(LOG_LEVEL_ERROR, NULL,
-                  "profd was killed while it renamed its database to %s/%s: its log is there, too", state_dir, name);
+    if (stat(path, &st)) {
+        return errno == ENOENT && !aside ? database_note_missing(state_dir, path, e) : PROFD_OK;
     }
-    if (!status && mark->any && !stat(path, &st) && S_ISREG(st.st_mode) && !st.st_size) {
+    if (S_ISREG(st.st_mode) && !st.st_size) {
         return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is empty, and was a database", path);
     }
-    return status ? status : database_judge_log(state_dir, path, mark, lost, e);
+    return database_judge_log(state_dir, path, mark, lost, e);
 }
 
 /* Is it the database that profd closed last, as it was then? If not, its ETags could be those of other contents. */
@@ -207,8 +246,11 @@ static enum profd_status database_begin(const char *state_dir, const char *path,
     const bool same = related && now.number == last->number && !strcmp(now.text, last->text);
 
     if (related && now.number < last->number) {
-        (void)snprintf(sentence, sizeof sentence,
-                       "\"%s\" is older than when profd closed it: a copy has its place, or its log was removed", path);
+        (void)snprintf(
+            sentence, sizeof sentence,
+            "\"%s\" is older than when profd closed it, because a copy has its place or its log was removed: what "
+            "was stored since is missing from every report",
+            path);
         status = database_note_lost(state_dir, sentence, false, e);
     }
     if (!status) {

@@ -87,8 +87,10 @@ enum health_change health_update(struct health *h, bool keep_full)
     lock_give(h->lock);
     if (now.failed) {
         h->failed = true;
-        profd_error_set(&h->failure, PROFD_IO, "the store failed and nothing is written any more: %s",
-                        now.error.sentence);
+        profd_error_set(&h->failure, PROFD_IO, "the store failed and nothing is written any more: %s%s",
+                        now.error.sentence,
+                        now.damaged ? "; start profd again: it checks the whole file and puts a damaged one aside"
+                                    : ", then start profd again");
         log_write(LOG_LEVEL_ERROR, NULL, "%s", h->failure.sentence);
         return now.damaged ? HEALTH_DAMAGED : HEALTH_FAILED;
     }

@@ -60,6 +60,9 @@ static void upkeep_job_slice(struct upkeep_job *u, struct store *store)
     if (u->status == PROFD_FULL && space_give_up(u->config.space)) {
         u->status = upkeep_run(&u->upkeep, store, now, &u->error);
     }
+    if (u->status == PROFD_IO || u->status == PROFD_DAMAGED) {
+        (void)store_look(store, NULL); /* a reading verb may have met it: the store's health says so at once */
+    }
 }
 
 static void upkeep_job_run_one(struct upkeep_job *u, struct store *store)
@@ -130,7 +133,8 @@ static void upkeep_job_done(struct writer_job *job)
     u->running = false;
     upkeep_job_count(u);
     if (u->status) {
-        if (u->status != u->failed) {
+        /* If the store has failed for good, its health has said so. */
+        if (u->status != u->failed && !writer_check(u->config.writer, NULL)) {
             log_write(LOG_LEVEL_WARNING, "upkeep", "upkeep: %s", u->error.sentence);
         }
         u->failed = u->status;

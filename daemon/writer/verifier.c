@@ -15,6 +15,7 @@
 #define KEPT_A_ROUND 100u /* sentences in the log; the others are counted */
 
 struct verifier {
+    struct verifier_config config;
     struct verification round; /* the one that goes on by itself */
     struct loop_timer *timer;
     struct store *store;
@@ -47,8 +48,11 @@ static void verifier_run(void *context, struct work_item *const *items, size_t n
 static void verifier_finished(void *context, struct work_item *item)
 {
     struct verification *round = verifier_round_of(item);
+    struct verifier *v = context;
 
-    (void)context;
+    if (round->status == PROFD_DAMAGED || round->status == PROFD_IO) {
+        v->config.failed(v->config.context, round->error.sentence);
+    }
     round->done(round);
 }
 
@@ -144,7 +148,7 @@ static void verifier_step_dropped(struct verification *round)
     verifier_of(round)->running = false;
 }
 
-static enum profd_status verifier_open(struct verifier *v, struct loop *loop, const char *path, struct profd_error *e)
+static enum profd_status verifier_open(struct verifier *v, struct profd_error *e)
 {
     void *contexts[1];
     const struct work_config config = {.name = "profd-verify",
@@ -157,19 +161,20 @@ static enum profd_status verifier_open(struct verifier *v, struct loop *loop, co
                                        .run = verifier_run,
                                        .done = verifier_finished,
                                        .done_context = v};
-    enum profd_status status = store_sqlite_open_reader(path, &v->store, e);
+    enum profd_status status = store_sqlite_open_reader(v->config.path, &v->store, e);
 
     contexts[0] = v->store;
-    return status ? status : work_new(loop, &config, &v->work, e);
+    return status ? status : work_new(v->config.loop, &config, &v->work, e);
 }
 
-enum profd_status verifier_start(struct loop *loop, const char *path, struct verifier **out, struct profd_error *e)
+enum profd_status verifier_start(const struct verifier_config *config, struct verifier **out, struct profd_error *e)
 {
     struct verifier *v = calloc(1, sizeof *v);
     enum profd_status status;
 
     if (v) {
-        v->timer = loop_timer_new(loop, verifier_step, v);
+        v->config = *config;
+        v->timer = loop_timer_new(config->loop, verifier_step, v);
     }
     if (!v || !v->timer) {
         free(v);
@@ -178,7 +183,7 @@ enum profd_status verifier_start(struct loop *loop, const char *path, struct ver
     v->round = (struct verification){.done = verifier_step_done, .drop = verifier_step_dropped};
     v->round.item.uid = UINT32_MAX; /* not charged to any user's part of the queue */
     verify_init(&v->round.verify, KEPT_A_ROUND);
-    status = verifier_open(v, loop, path, e);
+    status = verifier_open(v, e);
     if (status) {
         verifier_free(v);
         return status;

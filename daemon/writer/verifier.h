@@ -28,8 +28,15 @@ struct verification {
     uint64_t counted; /* mismatches that were counted */
 };
 
-/* path: of the database, which the writer has open. */
-enum profd_status verifier_start(struct loop *loop, const char *path, struct verifier **out, struct profd_error *e);
+struct verifier_config {
+    struct loop *loop;
+    const char *path; /* of the database, which the writer has open */
+    /* A step met damage or an input/output error: why. On the loop, before the round's own done. */
+    void (*failed)(void *context, const char *sentence);
+    void *context;
+};
+
+enum profd_status verifier_start(const struct verifier_config *config, struct verifier **out, struct profd_error *e);
 /* Puts the next step of a round; false when too many wait, or after verifier_stop. */
 bool verifier_put(struct verifier *v, struct verification *round);
 /* In done: counts and logs what the step has found. */

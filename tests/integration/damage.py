@@ -76,6 +76,7 @@ def ours(tap):
             except RuntimeError as e:
                 tap.point(False, f"{name}: the daemon starts", e)
                 os.unlink(path)
+                os.unlink(os.path.join(d.state, "lock"))
                 continue
             names = aside(d)
             kept += 1
@@ -92,6 +93,7 @@ def ours(tap):
             tap.point(all(said), f"{name}: /readyz, status, metrics, profctl and log say so", (said, ready, status))
             d.stop()
             os.unlink(path)
+            os.unlink(os.path.join(d.state, "lock"))  # which says that there was a database
         d.start()
         tap.point(b'"degraded"' in d.get("/readyz")[2], "another start says it still")
         for n in glob.glob(os.path.join(d.state, "profd.db.damaged-*")):
@@ -167,6 +169,9 @@ def met_in_use(tap):
                   (said, d.logged()[-300:]))
         tap.point("damaged" in open(os.path.join(d.state, "lock")).read(), "it is noted",
                   open(os.path.join(d.state, "lock")).read())
+        said = [line for line in d.logged().splitlines() if "the store failed" in line]
+        tap.point(len(said) == 1 and said[0].count("nothing is written any more") == 1 and path in said[0]
+                  and "start profd again" in said[0], "one line of the log names the file and says what to do", said)
         d.stop()
         d.start()
         tap.point(len(aside(d)) == 1 and put(d) == ["ACK"], "the next start puts the file aside", d.logged()[-500:])
@@ -204,7 +209,17 @@ def new_and_empty(d):
     open(os.path.join(d.state, "profd.db"), "w").close()
 
 
+def removed(*names):
+    def act(d):
+        for name in names:
+            os.unlink(os.path.join(d.state, name))
+    return act
+
+
 LOST = (("a database of 0 bytes", clean_stop, emptied("profd.db"), "is empty"),
+        ("no database", clean_stop, removed("profd.db"), "is missing"),
+        ("no database after a crash", crash, removed("profd.db"), "is missing"),
+        ("neither database nor log after a crash", crash, removed("profd.db", "profd.db-wal"), "is missing"),
         ("a new file of 0 bytes", clean_stop, new_and_empty, "is empty"),
         ("0 bytes after a crash", crash, emptied("profd.db"), "is empty"),
         ("no log after a crash", crash, lambda d: os.unlink(os.path.join(d.state, "profd.db-wal")), "is missing"),
@@ -224,7 +239,7 @@ def lost(tap):
             act(d)
             d.start()
             had, found, page = word in d.logged(), ticks(d), d.get("/readyz")
-            tap.point(had and found < 5 and page[0] == 200 and b'"degraded"' in page[2],
+            tap.point(had and found < 5 and page[0] == 200 and b'"degraded"' in page[2] and d.state in d.logged(),
                       f"{name}: the log and /readyz say it", (found, page, d.logged()[-500:]))
             tap.point("DEGRADED" in d.ctl("status").stdout and put(d) == ["ACK"] and ticks(d) == found + 1
                       and d.ctl("verify").returncode == 0, f"{name}: status, too, and uploads go on",
@@ -260,6 +275,45 @@ def emptied_and_asked(tap):
                       (done.returncode, stored, d.get("/readyz"), d.logged()[-700:]))
 
 
+def log_kept(tap):
+    """The log of a database that was removed holds what was committed last: it is kept, and goes with its database when
+    that comes back."""
+    with Daemon() as d:
+        put(d, 3)
+        d.stop(how=9)
+        path = os.path.join(d.state, "profd.db")
+        log = content(path + "-wal")
+        os.rename(path, os.path.join(d.folder, "away"))
+        d.start()
+        kept = [n for n in os.listdir(d.state) if n.startswith("profd.db.lost-") and n.endswith("-wal")]
+        tap.point(len(kept) == 1 and content(os.path.join(d.state, kept[0])) == log and kept[0] in d.logged()
+                  and put(d) == ["ACK"], "the log of a database that was removed is kept, and its name is logged",
+                  (os.listdir(d.state), d.logged()[-700:]))
+        d.stop()
+        os.rename(os.path.join(d.folder, "away"), path)
+        os.rename(os.path.join(d.state, kept[0]), path + "-wal")
+        for name in ("profd.db-shm", kept[0][:-len("-wal")]):
+            if os.path.exists(os.path.join(d.state, name)):
+                os.unlink(os.path.join(d.state, name))
+        d.start()
+        tap.point(ticks(d) == 3 and d.ctl("verify").returncode == 0 and b'"ready"' in d.get("/readyz")[2],
+                  "the two put back as profd(8) says are whole", d.logged()[-700:])
+
+
+def alone(tap):
+    """A log, and no record that it belongs to profd: nothing is touched."""
+    with Daemon() as d:
+        put(d, 3)
+        d.stop(how=9)
+        for name in ("profd.db", "profd.db-shm", "lock"):
+            os.unlink(os.path.join(d.state, name))
+        log = content(os.path.join(d.state, "profd.db-wal"))
+        done = run(PROFD, "--state-dir", d.state, "--socket", d.socket, "--http-socket", "none", timeout=30)
+        tap.point(done.returncode == 78 and content(os.path.join(d.state, "profd.db-wal")) == log
+                  and os.path.join(d.state, "profd.db-wal") in done.stderr and "start profd again" in done.stderr,
+                  "a log without a database and without a record of one is refused, with what to do", done)
+
+
 def interrupted(tap):
     """profd was killed after it had renamed the damaged database, and before its log."""
     with Daemon() as d:
@@ -281,13 +335,14 @@ def met_by_readers(tap):
     with Daemon() as d:
         put(d, 3)
         d.stop()
-        sql("UPDATE upload SET counts=zeroblob(length(counts))")(os.path.join(d.state, "profd.db"))
+        path = os.path.join(d.state, "profd.db")
+        sql("UPDATE upload SET counts=zeroblob(length(counts))")(path)
         d.start()
         tap.point(b'"ready"' in d.get("/readyz")[2], "nobody has met it yet")
         done = d.ctl("report", A)
         ready, status = d.get("/readyz"), d.ctl("status").stdout
         tap.point(done.returncode != 0 and ready[0] == 200 and b'"degraded"' in ready[2] and "DEGRADED" in status
-                  and "could not read the database" in d.logged(),
+                  and f"could not read {path}: " in d.logged() and "start profd again" in d.logged(),
                   "damage met by a query: /readyz, status and log say so", (done, ready, status, d.logged()[-300:]))
         tap.point(put(d) == ["ACK"] and "damaged" in open(os.path.join(d.state, "lock")).read(),
                   "uploads go on, and it is noted for the next start")
@@ -300,6 +355,8 @@ def main():
         met_by_readers(tap)
         lost(tap)
         emptied_and_asked(tap)
+        log_kept(tap)
+        alone(tap)
         interrupted(tap)
         ours(tap)
         with_log(tap)

@@ -1,6 +1,7 @@
 """Files of the state directory that are removed or replaced under a running daemon: nothing is acknowledged into
 nothing."""
 import os
+import re
 import shutil
 import socket
 import threading
@@ -62,7 +63,7 @@ def cut(name, size):
 
 
 CASES = (("all of the database", remove("profd.db", "profd.db-wal", "profd.db-shm"), "profd.db", 0),
-         ("the database alone", remove("profd.db"), "profd.db", None),
+         ("the database alone", remove("profd.db"), "profd.db", 0),
          ("its log", remove("profd.db-wal"), "profd.db-wal", 3),
          ("its index", remove("profd.db-shm"), "profd.db-shm", 3),
          ("the lock", remove("lock"), "lock", 3),
@@ -92,6 +93,10 @@ def one(tap, name, act, word, left, idle):
         said = status.stdout + status.stderr  # a database that cannot be read has no status: that is said instead
         tap.point(word in said and word in d.logged(), "status and log name the file",
                   said + d.logged()[-500:])
+        lines = [line for line in d.logged().splitlines() if re.search("error|warning", line)]
+        tap.point(lines and all(word in line and "start profd again" in line
+                                and line.count("nothing is written any more") <= 1 for line in lines),
+                  "every line of the log names the file, says what to do, and says it once", lines)
         tap.point(put(d, sender_number())[0] == "NACK", "it stays so")
         d.stop()
         if left is None:

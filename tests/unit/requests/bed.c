@@ -35,6 +35,12 @@ static void bed_on_failed(void *context, bool damaged)
     live_fail_syncs(bed.live);
 }
 
+static void bed_on_read_failed(void *context, const char *sentence)
+{
+    (void)context;
+    (void)sentence;
+}
+
 static void *bed_on_opened(void *context, struct conn *c)
 {
     (void)context;
@@ -82,6 +88,7 @@ static void bed_start_writer(void)
     const struct space_config space = {.state_dir = bed.directory, .user_share = 100};
     struct upkeep_job_config upkeep = {.loop = bed.loop, .get_uploads = bed_get_uploads};
     struct writer_config writer = {.loop = bed.loop, .failed = bed_on_failed};
+    const struct verifier_config verifier = {.loop = bed.loop, .path = bed.path, .failed = bed_on_read_failed};
 
     strcpy(bed.directory, "/tmp/profd-requests-XXXXXX");
     cr_assert_not_null(mkdtemp(bed.directory));
@@ -101,7 +108,7 @@ static void bed_start_writer(void)
     upkeep.policy.raw_age = INT64_MAX;
     upkeep.policy.raw_bytes = UINT64_MAX;
     cr_assert_eq(upkeep_job_start(&upkeep, &bed.upkeep, NULL), PROFD_OK);
-    cr_assert_eq(verifier_start(bed.loop, bed.path, &bed.verifier, NULL), PROFD_OK);
+    cr_assert_eq(verifier_start(&verifier, &bed.verifier, NULL), PROFD_OK);
 }
 
 static void bed_start_conns(void)

@@ -329,7 +329,9 @@ Test(store_open, damage_met_in_use_closes_the_writer)
     }
     cr_assert_eq(store_each_upload(s, &all, &filter, count_row, &rows, &e), PROFD_DAMAGED, "%s", e.sentence);
     cr_assert_eq(store_put_uploads(s, &u, 1, &outcome, &e), PROFD_DAMAGED);
-    cr_assert(strstr(e.sentence, "nothing is written any more"), "%s", e.sentence);
+    cr_assert_str_eq(e.sentence, store_get_health(s)->error.sentence);
+    cr_assert(strstr(e.sentence, path) && strstr(e.sentence, "malformed"), "%s", e.sentence);
+    cr_assert_eq(store_look(s, NULL), PROFD_DAMAGED, "also where nobody asks why");
     store_close(s);
     close(fd);
 }

@@ -45,14 +45,15 @@ Test(health, a_failure_is_told_once_and_stays)
     struct profd_error e = {""};
     struct health *h = make();
 
-    publish(h, true, false, false, "disk gone");
+    publish(h, true, false, false, "disk gone; mount it");
     cr_assert_eq(health_check(h, NULL), PROFD_OK, "the loop has not looked yet");
     cr_assert_eq(health_update(h, false), HEALTH_FAILED);
     cr_assert_eq(health_update(h, false), HEALTH_SAME);
     publish(h, true, false, false, "disk gone again");
     cr_assert_eq(health_update(h, false), HEALTH_SAME);
     cr_assert_eq(health_check(h, &e), PROFD_IO);
-    cr_assert_str_eq(e.sentence, "the store failed and nothing is written any more: disk gone");
+    cr_assert_str_eq(e.sentence,
+                     "the store failed and nothing is written any more: disk gone; mount it, then start profd again");
     cr_assert_str_eq(health_get_failure(h), e.sentence);
     health_free(h);
 }
@@ -63,6 +64,8 @@ Test(health, damage_is_a_failure_with_a_name)
 
     publish(h, true, true, false, "page 7");
     cr_assert_eq(health_update(h, false), HEALTH_DAMAGED);
+    cr_assert_str_eq(health_get_failure(h), "the store failed and nothing is written any more: page 7; start profd "
+                                            "again: it checks the whole file and puts a damaged one aside");
     cr_assert_eq(health_check(h, NULL), PROFD_IO);
     health_free(h);
 }
