@@ -12,6 +12,8 @@ struct sqlite_verifying {
     uint64_t uploads; /* looked at */
 };
 
+/* --- sqlite_verify_mismatch.c */
+
 /* Reports a difference. */
 void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says that what is called name is x in one place and y in another, if it is. */
@@ -20,6 +22,8 @@ void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const ch
 /* A sum's row, decoded. *found is false, and a mismatch is reported, if it cannot be read. */
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                      int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e);
+
+/* --- sqlite_verify_pyramid.c, sqlite_verify_instance.c, sqlite_verify_round.c */
 
 /* The day's row is the sum of its folded hours; the row of all time that of the folded days. */
 enum profd_status sqlite_verify_day(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t day,
