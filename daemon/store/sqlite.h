@@ -166,8 +166,14 @@ enum profd_status sqlite_space_begin(struct sqlite_store *s, struct profd_error 
  * Otherwise the disk could be full with a log that no removal can checkpoint. Removals are exempt. */
 enum profd_status sqlite_space_judge(struct sqlite_store *s, struct profd_error *e);
 
-/* --- sqlite_file.c, sqlite_schema.c
- * ------------------------------------------------------------------------------------------------- */
+/* --- sqlite_direct.c: SQL on a bare connection */
+
+/* Runs statements that give no rows; doing says what for when they fail. */
+enum profd_status sqlite_direct_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e);
+/* First column of the first row of a statement without parameters. */
+enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
+
+/* --- sqlite_file.c, sqlite_schema.c, sqlite_salt.c */
 
 /* Looks at the file without opening it as a database and without writing: a verdict and whether it is there. */
 enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd_error *e);
@@ -191,12 +197,8 @@ bool sqlite_schema_copies(int64_t version);
 /* Brings the open database of a version that need not be copied to SQLITE_SCHEMA_VERSION, in one transaction: what
  * fails has changed nothing. O(1). */
 enum profd_status sqlite_schema_extend(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
-/* Runs statements that give no rows; doing says what for when they fail. */
-enum profd_status sqlite_schema_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e);
 /* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
-/* First column of the first row of a statement without parameters. */
-enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
 
 /* --- sqlite_watch.c
  * ----------------------------------------------------------------------------------------------------- */

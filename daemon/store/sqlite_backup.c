@@ -146,7 +146,7 @@ enum profd_status sqlite_backup_begin(struct store *base, const char *path, stru
 {
     struct sqlite_store *s = sqlite_self(base);
     int64_t page = 0;
-    enum profd_status status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
+    enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -181,9 +181,9 @@ enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store
     if (status != PROFD_OK) {
         return status;
     }
-    status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
+    status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
     if (status == PROFD_OK) {
-        status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &before, e);
+        status = sqlite_direct_integer(s->db, "PRAGMA freelist_count", &before, e);
     }
     if (status == PROFD_OK && before > 0) {
         /* Each page that moves is written to the log, with those that point to it. */
@@ -195,7 +195,7 @@ enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store
         }
     }
     if (status == PROFD_OK) {
-        status = sqlite_pragma_integer(s->db, "PRAGMA freelist_count", &after, e);
+        status = sqlite_direct_integer(s->db, "PRAGMA freelist_count", &after, e);
     }
     status = sqlite_write_end(s, status, e);
     if (status != PROFD_OK) {

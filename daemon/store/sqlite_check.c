@@ -10,7 +10,7 @@ static enum profd_status check_size(struct sqlite_store *s, void (*fault)(void *
 {
     struct stat st;
     int64_t page = 0;
-    enum profd_status status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &page, e);
+    enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
     if (status == PROFD_OK && stat(s->path, &st) != 0) {
         status = profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
     }

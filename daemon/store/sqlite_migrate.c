@@ -22,7 +22,7 @@ enum profd_status sqlite_migration_enter(sqlite3 *db, int64_t version, struct pr
                                           x->name, x->total)
                         : NULL;
         if (sql) {
-            status = sqlite_schema_run(db, sql, "cannot note what is to be migrated", e);
+            status = sqlite_direct_run(db, sql, "cannot note what is to be migrated", e);
         } else if (x->version > version) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to note what is to be migrated");
         }

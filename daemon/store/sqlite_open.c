@@ -227,7 +227,7 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
         status = sqlite_space_open(s, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_pragma_integer(s->db, "PRAGMA page_size", &s->page_size, e);
+        status = sqlite_direct_integer(s->db, "PRAGMA page_size", &s->page_size, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_watch_begin(s, e);

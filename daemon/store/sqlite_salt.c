@@ -13,7 +13,7 @@ enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
         return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
     }
     sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
-    return sqlite_schema_run(db, sql, "cannot set the salt of ETags", e);
+    return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
 }
 
 enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
@@ -23,7 +23,7 @@ enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
 
 enum profd_status store_sqlite_touch(struct store *base, struct profd_error *e)
 {
-    return sqlite_schema_run(sqlite_self(base)->db, "UPDATE state SET salt=salt", "cannot begin the log", e);
+    return sqlite_direct_run(sqlite_self(base)->db, "UPDATE state SET salt=salt", "cannot begin the log", e);
 }
 
 enum profd_status store_sqlite_describe(struct store *base, struct store_sqlite_state *out, struct profd_error *e)

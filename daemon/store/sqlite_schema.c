@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "store/sqlite_migrate.h"
 
@@ -15,42 +14,12 @@ static const struct {
                                   {embed_schema_003_instance_sql, false},
                                   {embed_schema_004_truth_sql, false}};
 
-static enum profd_status schema_fail(sqlite3 *db, const char *doing, struct profd_error *e)
-{
-    int rc = sqlite3_errcode(db) & 0xff;
-    enum profd_status status = rc == SQLITE_FULL                             ? PROFD_FULL
-                               : rc == SQLITE_NOMEM                          ? PROFD_NO_MEMORY
-                               : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB ? PROFD_DAMAGED
-                               : rc == SQLITE_BUSY                           ? PROFD_BUSY
-                                                                             : PROFD_IO;
-    return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db),
-                           sqlite3_extended_errcode(db));
-}
-
-enum profd_status sqlite_pragma_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e)
-{
-    sqlite3_stmt *q = NULL;
-    if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK) {
-        return schema_fail(db, sql, e);
-    }
-    enum profd_status status = PROFD_OK;
-    int rc = sqlite3_step(q);
-    if (rc == SQLITE_ROW) {
-        *value = sqlite3_column_int64(q, 0);
-    } else {
-        status =
-            rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql) : schema_fail(db, sql, e);
-    }
-    sqlite3_finalize(q);
-    return status;
-}
-
 enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
 {
     int64_t application = 0, has = 0;
-    enum profd_status status = sqlite_pragma_integer(db, "PRAGMA application_id", &application, e);
+    enum profd_status status = sqlite_direct_integer(db, "PRAGMA application_id", &application, e);
     if (status == PROFD_OK) {
-        status = sqlite_pragma_integer(db, "PRAGMA user_version", &has, e);
+        status = sqlite_direct_integer(db, "PRAGMA user_version", &has, e);
     }
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "database \"%s\"", path);
@@ -68,11 +37,6 @@ enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *ve
     return PROFD_OK;
 }
 
-enum profd_status sqlite_schema_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e)
-{
-    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : schema_fail(db, doing, e);
-}
-
 bool sqlite_schema_copies(int64_t version)
 {
     bool copies = false;
@@ -88,9 +52,9 @@ static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *be
     char mark[128];
     snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID,
              SQLITE_SCHEMA_VERSION);
-    enum profd_status status = sqlite_schema_run(db, begin, "cannot begin the schema", e);
+    enum profd_status status = sqlite_direct_run(db, begin, "cannot begin the schema", e);
     for (int64_t i = version; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++) {
-        status = sqlite_schema_run(db, (const char *)steps[i].sql, "cannot make the schema", e);
+        status = sqlite_direct_run(db, (const char *)steps[i].sql, "cannot make the schema", e);
     }
     if (status == PROFD_OK && version > 0) {
         status = sqlite_migration_enter(db, version, e);
@@ -99,10 +63,10 @@ static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *be
         status = sqlite_salt_draw(db, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_schema_run(db, mark, "cannot mark the schema", e);
+        status = sqlite_direct_run(db, mark, "cannot mark the schema", e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_schema_run(db, "COMMIT", "cannot commit the schema", e);
+        status = sqlite_direct_run(db, "COMMIT", "cannot commit the schema", e);
     }
     if (status != PROFD_OK && !sqlite3_get_autocommit(db)) {
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
