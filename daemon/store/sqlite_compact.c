@@ -1,4 +1,5 @@
 /* Which uploads and sums become larger sums next: hours from uploads, days from hours, all time from days. */
+#include "store/sqlite_rollup.h"
 #include "store/sqlite_slice.h"
 
 #define SECOND INT64_C(1000000000)

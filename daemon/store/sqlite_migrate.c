@@ -1,4 +1,5 @@
-#include "store/sqlite_slice.h"
+#include "store/sqlite_migrate.h"
+
 #include "store/sqlite_users.h"
 
 /* In the order in which they are done. A name stays what it is once a database may have it. */

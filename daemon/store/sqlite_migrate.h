@@ -1,6 +1,6 @@
 /* What rows of an older schema version lack is filled in while uploads go on. Only sqlite*.c include this.
  *
- * How to add a step: a static function of the type below in a file of its own (sqlite_migrate_NAME.c), declared here,
+ * How to add a step: a function of the type below in a file of its own (sqlite_migrate_NAME.c), declared here,
  * and one row in the table of sqlite_migrate.c. Rows written by this version have the new columns from the beginning;
  * the step brings up the older ones. Both may meet in one row: a slice must leave alone what it finds filled in. */
 #ifndef PROFD_STORE_SQLITE_MIGRATE_H
@@ -21,6 +21,11 @@ struct sqlite_migrating {
  * cannot be decoded is skipped; verification reports it. A failed slice is rolled back and repeated later. */
 typedef enum profd_status sqlite_migration_slice(struct sqlite_store *s, struct sqlite_migrating *m,
                                                  struct profd_error *e);
+
+/* The steps. Live processes' uploads of an older version get slices: */
+sqlite_migration_slice sqlite_slice_migrate;
+/* What an older version stored is charged to its users: */
+sqlite_migration_slice sqlite_migrate_users;
 
 /* Notes which steps a database of this version needs. Inside the transaction that brings it to SQLITE_SCHEMA_VERSION.
  */

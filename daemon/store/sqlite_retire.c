@@ -3,6 +3,7 @@
 
 #include "core/sum.h"
 #include "store/quota.h"
+#include "store/sqlite_rollup.h"
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
 

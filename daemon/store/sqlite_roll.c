@@ -1,6 +1,7 @@
 /* The single uploads of an hour become its sum. */
 #include "core/sum.h"
 #include "proto/message.h"
+#include "store/sqlite_rollup.h"
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
 

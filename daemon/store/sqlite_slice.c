@@ -1,5 +1,7 @@
 #include "store/sqlite_slice.h"
 
+#include "store/sqlite_migrate.h"
+
 const int sqlite_slice_widths[SQLITE_SLICE_WIDTHS] = {SQLITE_SLICE_NARROW, 5, 15, SQLITE_SLICE_WIDE};
 
 enum profd_status sqlite_slice_add(struct sqlite_store *s, const struct sqlite_slice *x, struct profd_error *e)

@@ -2,7 +2,7 @@
 #ifndef PROFD_STORE_SQLITE_SLICE_H
 #define PROFD_STORE_SQLITE_SLICE_H
 
-#include "store/sqlite_migrate.h" /* a step is declared here */
+#include "store/sqlite_sums.h"
 
 #define SQLITE_SLICE_NARROW 1 /* minutes: what a slice begins with */
 #define SQLITE_SLICE_WIDE 60
@@ -47,7 +47,5 @@ enum profd_status sqlite_slice_enter(struct sqlite_store *s, int64_t series, int
  * Resets scratch. */
 enum profd_status sqlite_slice_adopt_of(struct sqlite_store *s, struct arena *scratch, int64_t instance,
                                         struct profd_error *e);
-
-sqlite_migration_slice sqlite_slice_migrate;
 
 #endif

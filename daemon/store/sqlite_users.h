@@ -2,7 +2,7 @@
 #ifndef PROFD_STORE_SQLITE_USERS_H
 #define PROFD_STORE_SQLITE_USERS_H
 
-#include "store/sqlite_migrate.h"
+#include "store/sqlite.h"
 
 #define SQLITE_USERS_STEP "user-bytes" /* of the migration */
 
@@ -20,8 +20,5 @@ enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t b
  * gives them to it (1). Before and after its senders change. */
 enum profd_status sqlite_count_object(struct sqlite_store *s, int64_t object, int sign, struct profd_error *e);
 enum profd_status sqlite_count_objects_of(struct sqlite_store *s, int64_t build, int sign, struct profd_error *e);
-
-/* A step of the migration: what an older version stored is counted. */
-sqlite_migration_slice sqlite_migrate_users;
 
 #endif
