@@ -85,6 +85,27 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
     return PROFD_OK;
 }
 
+int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b)
+{
+    if (a->build != b->build) {
+        return a->build < b->build ? -1 : 1;
+    }
+    if (a->low != b->low) {
+        return a->low < b->low ? -1 : 1;
+    }
+    if (a->high != b->high) {
+        return a->high < b->high ? -1 : 1;
+    }
+    if (a->bins != b->bins) {
+        return a->bins < b->bins ? -1 : 1;
+    }
+    if (a->rate != b->rate) {
+        return a->rate < b->rate ? -1 : 1;
+    }
+    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
+    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+}
+
 /* Printable ASCII, NUL behind it up to the end. */
 static bool dimension_valid(const struct counts_histogram *h)
 {

@@ -9,16 +9,32 @@
 
 #include "proto/status.h"
 
-/* Geometry of a histogram and where its non-zero bins are. Bin i covers the addresses
- * [low + i·(high−low)/bins, low + (i+1)·(high−low)/bins) of its build. */
-struct counts_histogram {
-    uint32_t build;     /* index into the upload's table of builds */
-    uint32_t bins;      /* number of bins, zero ones included; ≥ 1 */
-    uint64_t low, high; /* link-time addresses, low < high */
-    uint32_t rate;      /* ticks per second (gmon: prof_rate); ≥ 1 */
-    char dimension[16]; /* "seconds", NUL-terminated */
+/* Geometry of a histogram. Bin i covers the addresses [low + i·(high−low)/bins, low + (i+1)·(high−low)/bins) of its
+ * build. Histograms of one geometry can be added up. */
+#define COUNTS_GEOMETRY                                                                                                \
+    uint32_t build;     /* index into a table of builds */                                                             \
+    uint32_t bins;      /* number of bins, zero ones included; ≥ 1 */                                                \
+    uint64_t low, high; /* link-time addresses, low < high */                                                          \
+    uint32_t rate;      /* ticks per second (gmon: prof_rate); ≥ 1 */                                                \
+    char dimension[16]; /* "seconds", NUL-terminated */                                                                \
     char abbreviation;  /* 's' */
-    uint32_t first;     /* its bins are bin_index[first … first+used) */
+
+struct counts_geometry {
+    COUNTS_GEOMETRY
+};
+
+/* The fields of the geometry as a whole, and one by one. */
+#define COUNTS_WITH_GEOMETRY                                                                                           \
+    union {                                                                                                            \
+        struct counts_geometry geometry;                                                                               \
+        struct {                                                                                                       \
+            COUNTS_GEOMETRY                                                                                            \
+        };                                                                                                             \
+    };
+
+struct counts_histogram {
+    COUNTS_WITH_GEOMETRY
+    uint32_t first; /* its bins are bin_index[first … first+used) */
     uint32_t used;
 };
 
@@ -38,6 +54,9 @@ struct counts {
     void *block; /* owns all the arrays */
 };
 #define COUNTS_NOWHERE UINT32_MAX
+
+/* The order of stored sums: by build, low, high, bins, rate, dimension, abbreviation. 0: the same geometry. */
+int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b);
 
 /* Takes one block for arrays of these sizes, zeroed. NO_MEMORY or OK. */
 enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,

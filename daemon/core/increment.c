@@ -105,9 +105,7 @@ static uint64_t increment_hash_histogram(const void *context, uint32_t i)
 
 static bool increment_same_geometry(const struct counts *c, uint32_t i, uint32_t k)
 {
-    const struct counts_histogram *a = &c->histograms[i], *b = &c->histograms[k];
-    return a->build == b->build && a->low == b->low && a->high == b->high && a->bins == b->bins && a->rate == b->rate &&
-           a->abbreviation == b->abbreviation && strncmp(a->dimension, b->dimension, sizeof a->dimension) == 0;
+    return counts_compare_geometry(&c->histograms[i].geometry, &c->histograms[k].geometry) == 0;
 }
 
 static bool increment_enter_histogram(struct increment *x, bool known, uint32_t *place)

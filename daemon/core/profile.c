@@ -106,12 +106,6 @@ static uint64_t profile_hash_histogram(const void *context, uint32_t i)
     return table_mix(table_mix(h->low ^ s->seed, h->high), (uint64_t)h->build << 32 | h->bins);
 }
 
-static bool profile_same_geometry(const struct profile_histogram *a, const struct profile_histogram *b)
-{
-    return a->build == b->build && a->low == b->low && a->high == b->high && a->bins == b->bins && a->rate == b->rate &&
-           a->abbreviation == b->abbreviation && strncmp(a->dimension, b->dimension, sizeof a->dimension) == 0;
-}
-
 /* The rows of this geometry, introduced if new; NULL when memory is exhausted. */
 static struct profile_rows *profile_find_histogram(struct profile_sum *s, const struct profile_histogram *key)
 {
@@ -121,7 +115,8 @@ static struct profile_rows *profile_find_histogram(struct profile_sum *s, const 
     uint64_t hash = table_mix(table_mix(key->low ^ s->seed, key->high), (uint64_t)key->build << 32 | key->bins);
     uint32_t at = table_slot(&s->histogram_table, hash);
     for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask) {
-        if (profile_same_geometry(&s->histograms[s->histogram_table.slots[at] - 1].head, key)) {
+        const struct profile_histogram *head = &s->histograms[s->histogram_table.slots[at] - 1].head;
+        if (counts_compare_geometry(&head->geometry, &key->geometry) == 0) {
             return &s->histograms[s->histogram_table.slots[at] - 1];
         }
     }
@@ -143,16 +138,8 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
                                   uint64_t commit)
 {
     const struct counts_histogram *in = &c->histograms[i];
-    struct profile_histogram key = {.build = map[in->build],
-                                    .bins = in->bins,
-                                    .low = in->low,
-                                    .high = in->high,
-                                    .rate = in->rate,
-                                    .abbreviation = in->abbreviation,
-                                    .order = {commit, i}};
-    for (size_t k = 0; k + 1 < sizeof key.dimension && in->dimension[k] != '\0'; k++) {
-        key.dimension[k] = in->dimension[k];
-    }
+    struct profile_histogram key = {.geometry = in->geometry, .order = {commit, i}};
+    key.build = map[in->build];
     struct profile_rows *row = profile_find_histogram(s, &key);
     if (row == NULL) {
         return false;
@@ -271,24 +258,7 @@ enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c,
 static int profile_compare_histograms(const void *context, uint32_t x, uint32_t y)
 {
     const struct profile_rows *rows = context;
-    const struct profile_histogram *a = &rows[x].head, *b = &rows[y].head;
-    if (a->build != b->build) {
-        return a->build < b->build ? -1 : 1;
-    }
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    if (a->high != b->high) {
-        return a->high < b->high ? -1 : 1;
-    }
-    if (a->bins != b->bins) {
-        return a->bins < b->bins ? -1 : 1;
-    }
-    if (a->rate != b->rate) {
-        return a->rate < b->rate ? -1 : 1;
-    }
-    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
-    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+    return counts_compare_geometry(&rows[x].head.geometry, &rows[y].head.geometry);
 }
 
 static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)

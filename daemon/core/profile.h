@@ -18,12 +18,7 @@ struct profile_order {
 };
 
 struct profile_histogram {
-    uint32_t build;
-    uint32_t bins;
-    uint64_t low, high;
-    uint32_t rate;
-    char dimension[16];
-    char abbreviation;
+    COUNTS_WITH_GEOMETRY
     uint32_t used; /* non-zero bins, ascending by index */
     uint32_t *index;
     uint64_t *ticks;

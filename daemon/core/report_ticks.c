@@ -54,16 +54,7 @@ static int ticks_compare(const void *context, uint32_t x, uint32_t y)
     if (build_a != build_b) {
         return build_a < build_b ? -1 : 1;
     }
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    if (a->high != b->high) {
-        return a->high < b->high ? -1 : 1;
-    }
-    if (a->bins != b->bins) {
-        return a->bins < b->bins ? -1 : 1;
-    }
-    return a->abbreviation - b->abbreviation;
+    return counts_compare_geometry(&a->geometry, &b->geometry);
 }
 
 static void ticks_touch(struct ticks_work *w, uint32_t owner)

@@ -17,11 +17,7 @@
 
 /* Build numbers are positions in the series' set of builds, COUNTS_NOWHERE outside. Times as profile_order. */
 struct rollup_histogram {
-    uint32_t build, bins;
-    uint64_t low, high;
-    uint32_t rate;
-    char dimension[16];
-    char abbreviation;
+    COUNTS_WITH_GEOMETRY
     uint32_t first, used; /* its bins are bin_index[first … first+used), ascending, non-zero */
     struct profile_order order;
 };

@@ -272,14 +272,7 @@ static enum profd_status decode_head(struct reader *r, uint32_t at, uint32_t bui
     h->rate = (uint32_t)rate;
     h->used = (uint32_t)used;
     h->order.rank = (uint32_t)rank;
-    struct counts_histogram same = {.build = h->build,
-                                    .bins = h->bins,
-                                    .low = h->low,
-                                    .high = h->high,
-                                    .rate = h->rate,
-                                    .abbreviation = h->abbreviation,
-                                    .used = h->used};
-    memcpy(same.dimension, h->dimension, sizeof same.dimension);
+    struct counts_histogram same = {.geometry = h->geometry, .used = h->used};
     return counts_judge_histogram(&same, at, e) == PROFD_OK ? PROFD_OK : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
 }
 
@@ -292,7 +285,7 @@ static enum profd_status decode_heads(struct reader *r, uint32_t builds, struct 
         if (status != PROFD_OK) {
             return status;
         }
-        if (i > 0 && rollup_histogram_compare(h - 1, h) >= 0) {
+        if (i > 0 && counts_compare_geometry(&h[-1].geometry, &h->geometry) >= 0) {
             return profd_error_set(e, PROFD_DAMAGED, "histogram %u of a sum is out of order", i);
         }
         h->first = (uint32_t)first;

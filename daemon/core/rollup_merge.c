@@ -70,27 +70,6 @@ struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup
     return rollup_run_merge(runs, &empty, from);
 }
 
-int rollup_histogram_compare(const struct rollup_histogram *a, const struct rollup_histogram *b)
-{
-    if (a->build != b->build) {
-        return a->build < b->build ? -1 : 1;
-    }
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    if (a->high != b->high) {
-        return a->high < b->high ? -1 : 1;
-    }
-    if (a->bins != b->bins) {
-        return a->bins < b->bins ? -1 : 1;
-    }
-    if (a->rate != b->rate) {
-        return a->rate < b->rate ? -1 : 1;
-    }
-    int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
-    return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
-}
-
 static bool plan_reserve(struct rollup_runs *runs, uint64_t rows)
 {
     if (rows >= NONE) {
@@ -153,9 +132,10 @@ static uint32_t plan_histograms(struct rollup_runs *runs, const struct rollup *a
 {
     uint32_t n = 0, i = 0, j = 0;
     while (i < a->histogram_count || j < b->histogram_count) {
-        int order = i == a->histogram_count   ? 1
-                    : j == b->histogram_count ? -1
-                                              : rollup_histogram_compare(&a->histograms[i], &b->histograms[j]);
+        int order = i == a->histogram_count ? 1
+                    : j == b->histogram_count
+                        ? -1
+                        : counts_compare_geometry(&a->histograms[i].geometry, &b->histograms[j].geometry);
         plan_put(runs, n++, order <= 0 ? i : NONE, order >= 0 ? j : NONE);
         i += order <= 0;
         j += order >= 0;
@@ -299,8 +279,8 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
         struct rollup_histogram *h = &out->r.histograms[k];
         const struct rollup_histogram *x = i < a->r.histogram_count ? &a->r.histograms[i] : NULL;
         const struct rollup_histogram *y = j < b->r.histogram_count ? &b->r.histograms[j] : NULL;
-        x = x != NULL && rollup_histogram_compare(x, h) == 0 ? x : NULL;
-        y = y != NULL && rollup_histogram_compare(y, h) == 0 ? y : NULL;
+        x = x != NULL && counts_compare_geometry(&x->geometry, &h->geometry) == 0 ? x : NULL;
+        y = y != NULL && counts_compare_geometry(&y->geometry, &h->geometry) == 0 ? y : NULL;
         i += x != NULL;
         j += y != NULL;
         h->first = n;

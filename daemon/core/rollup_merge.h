@@ -54,7 +54,4 @@ bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct 
 /* What is on the stack becomes one run, an empty one if there is nothing. False when memory is exhausted. */
 bool rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run **out);
 
-/* Negative, 0 or positive as histogram a comes before, with or after b. */
-int rollup_histogram_compare(const struct rollup_histogram *a, const struct rollup_histogram *b);
-
 #endif

@@ -15,17 +15,11 @@ static enum profd_status make_histograms(const struct rollup *r, struct arena *a
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *from = &r->histograms[i];
         struct profile_histogram *h = &p->histograms[i];
-        *h = (struct profile_histogram){.build = from->build,
-                                        .bins = from->bins,
-                                        .low = from->low,
-                                        .high = from->high,
-                                        .rate = from->rate,
-                                        .abbreviation = from->abbreviation,
+        *h = (struct profile_histogram){.geometry = from->geometry,
                                         .used = from->used,
                                         .index = r->bin_index + from->first,
                                         .ticks = r->bin_ticks + from->first,
                                         .order = from->order};
-        memcpy(h->dimension, from->dimension, sizeof h->dimension);
         for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++) {
             *stopped |= h->ticks[k] == SUM_MAX;
             sum_add(&p->ticks, h->ticks[k], &p->saturated);

@@ -6,26 +6,10 @@
 #include "core/sum.h"
 #include "proto/words.h"
 
-static struct rollup_histogram head_of_upload(const struct counts *c, uint32_t i, uint64_t commit)
-{
-    const struct counts_histogram *from = &c->histograms[i];
-    struct rollup_histogram h = {.build = from->build,
-                                 .bins = from->bins,
-                                 .low = from->low,
-                                 .high = from->high,
-                                 .rate = from->rate,
-                                 .abbreviation = from->abbreviation,
-                                 .order = {commit, i}};
-    for (size_t k = 0; k + 1 < sizeof h.dimension && from->dimension[k] != '\0'; k++) {
-        h.dimension[k] = from->dimension[k];
-    }
-    return h;
-}
-
 static int compare_heads(const void *context, uint32_t x, uint32_t y)
 {
     const struct rollup_histogram *heads = context;
-    return rollup_histogram_compare(&heads[x], &heads[y]);
+    return counts_compare_geometry(&heads[x].geometry, &heads[y].geometry);
 }
 
 bool rollup_run_repeats(const struct counts *c)
@@ -34,10 +18,8 @@ bool rollup_run_repeats(const struct counts *c)
         return true;
     }
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        struct rollup_histogram h = head_of_upload(c, i, 0);
         for (uint32_t k = 0; k < i; k++) {
-            struct rollup_histogram other = head_of_upload(c, k, 0);
-            if (rollup_histogram_compare(&h, &other) == 0) {
+            if (counts_compare_geometry(&c->histograms[i].geometry, &c->histograms[k].geometry) == 0) {
                 return true;
             }
         }
@@ -50,7 +32,7 @@ static void sort_histograms(const struct counts *c, uint64_t commit, struct roll
     struct rollup_histogram heads[64];
     uint32_t order[128];
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        heads[i] = head_of_upload(c, i, commit);
+        heads[i] = (struct rollup_histogram){.geometry = c->histograms[i].geometry, .order = {commit, i}};
         order[i] = i;
     }
     sort_merge(order, order + 64, c->histogram_count, compare_heads, heads);
@@ -149,16 +131,8 @@ static void fill_profile_histograms(const struct profile *p, struct rollup *r)
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *from = &p->histograms[i];
         struct rollup_histogram *h = &r->histograms[i];
-        *h = (struct rollup_histogram){.build = from->build,
-                                       .bins = from->bins,
-                                       .low = from->low,
-                                       .high = from->high,
-                                       .rate = from->rate,
-                                       .abbreviation = from->abbreviation,
-                                       .order = from->order,
-                                       .first = r->bin_count,
-                                       .used = from->used};
-        memcpy(h->dimension, from->dimension, sizeof h->dimension);
+        *h = (struct rollup_histogram){
+            .geometry = from->geometry, .order = from->order, .first = r->bin_count, .used = from->used};
         for (uint32_t k = 0; k < from->used; k++, r->bin_count++) {
             r->bin_index[r->bin_count] = from->index[k];
             r->bin_ticks[r->bin_count] = from->ticks[k];

@@ -117,14 +117,8 @@ static void copy_bins(const struct profile_histogram *const *list, struct counts
     uint32_t first = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct profile_histogram *h = list[i];
-        c->histograms[i] = (struct counts_histogram){.bins = h->bins,
-                                                     .low = h->low,
-                                                     .high = h->high,
-                                                     .rate = h->rate,
-                                                     .abbreviation = h->abbreviation,
-                                                     .first = first,
-                                                     .used = h->used};
-        memcpy(c->histograms[i].dimension, h->dimension, sizeof h->dimension);
+        c->histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
+        c->histograms[i].build = 0;
         if (h->used > 0) {
             memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
             memcpy(c->bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
