@@ -2,19 +2,23 @@
 #include "tests/unit/requests/bed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/closer.h"
+#include "proto/attach.h"
 #include "proto/counts.h"
 #include "requests/session.h"
 
 #define TRIES 12000 /* of 5 ms */
 
 struct requests_bed bed;
+static int bed_fd = -1; /* came with a frame */
 
 static void bed_on_timer(void *context)
 {
@@ -50,7 +54,12 @@ static void *bed_on_opened(void *context, struct conn *c)
 
 static void bed_on_closed(void *context, void *user)
 {
+    struct live_process *process = *session_get_process(user);
+
     (void)context;
+    if (process) {
+        live_hang_up(bed.live, process);
+    }
     session_free(user);
 }
 
@@ -262,6 +271,42 @@ void bed_put_fd(int client, const struct message *m, uint32_t tag, int fd)
     free(block);
 }
 
+int bed_make_memory(uint8_t number)
+{
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+    const uint64_t modules = 4 * ATTACH_PAGE;
+    const int fd = memfd_create(ATTACH_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    cr_assert(fd >= 0 && ftruncate(fd, ATTACH_SIZE_MIN) == 0);
+    uint8_t *bytes = mmap(NULL, ATTACH_SIZE_MIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    cr_assert_neq(bytes, MAP_FAILED);
+    struct attach_header *header = (void *)bytes;
+    struct attach_chunk *chunk = (void *)(bytes + ATTACH_PAGE);
+    struct attach_module_row *row = (void *)(chunk + 1);
+
+    *header = (struct attach_header){.magic = ATTACH_MAGIC,
+                                     .layout = ATTACH_LAYOUT,
+                                     .machine = 62,
+                                     .size = ATTACH_SIZE_MIN,
+                                     .used = ATTACH_PAGE + modules,
+                                     .instance = {number},
+                                     .pid = 7,
+                                     .rate = 100,
+                                     .mode = ATTACH_MODE_CPU,
+                                     .modules = 1,
+                                     .start = (uint64_t)loop_clock() - 1000};
+    *chunk =
+        (struct attach_chunk){.magic = ATTACH_CHUNK_MAGIC, .kind = ATTACH_KIND_MODULES, .size = modules, .primary = 1};
+    *row = (struct attach_module_row){
+        .state = 1, .loaded = 1, .low = 0x1000, .high = 0x2000, .id_size = 20, .name_size = 7, .name = "program"};
+    for (int i = 0; i < 20; i++) {
+        row->id[i] = i < 2 || i == 19 ? 0xaa : 0;
+    }
+    munmap(bytes, ATTACH_SIZE_MIN);
+    cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
 void bed_put_upload(int client, uint32_t tag, uint32_t sequence)
 {
     struct message m = {.type = FRAME_UPLOAD};
@@ -289,12 +334,26 @@ void bed_put_upload(int client, uint32_t tag, uint32_t sequence)
     counts_done(&counts);
 }
 
+static ssize_t bed_receive(int client, uint8_t *into, size_t n)
+{
+    char control[CMSG_SPACE(sizeof bed_fd)];
+    struct iovec part = {into, n};
+    struct msghdr h = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    const ssize_t got = recvmsg(client, &h, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&h) : NULL;
+
+    if (c && c->cmsg_type == SCM_RIGHTS) {
+        memcpy(&bed_fd, CMSG_DATA(c), sizeof bed_fd);
+    }
+    return got;
+}
+
 static void bed_take_exactly(int client, uint8_t *into, size_t n)
 {
     size_t got = 0;
 
     for (int tries = 0; got < n && tries < TRIES; tries++) {
-        const ssize_t part = recv(client, into + got, n - got, 0);
+        const ssize_t part = bed_receive(client, into + got, n - got);
 
         cr_assert_neq(part, 0, "the connection was closed");
         if (part > 0) {
@@ -322,6 +381,14 @@ const struct message *bed_take(int client, struct frame *f)
     cr_assert_eq(message_decode(f->type, body, f->length, &m, &e), PROFD_OK, "%s", e.sentence);
     free(body);
     return &m;
+}
+
+int bed_take_fd(void)
+{
+    const int fd = bed_fd;
+
+    bed_fd = -1;
+    return fd;
 }
 
 const struct message *bed_expect_ack(int client, uint32_t tag)

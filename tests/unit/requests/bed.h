@@ -59,10 +59,14 @@ int bed_join(uint32_t uid, bool may_admin);
 void bed_put(int client, const struct message *m, uint32_t tag);
 /* The same with a descriptor, which stays the caller's. */
 void bed_put_fd(int client, const struct message *m, uint32_t tag, int fd);
+/* The memory of a live process of BED_BUILD, as a collector makes it and seals it; number makes the instance. */
+int bed_make_memory(uint8_t number);
 /* An upload of BED_BUILD with this sequence. */
 void bed_put_upload(int client, uint32_t tag, uint32_t sequence);
 /* The next frame, running the loop meanwhile; strings live until the next call. */
 const struct message *bed_take(int client, struct frame *f);
+/* The descriptor that came with the latest frame, now the caller's; −1: none. */
+int bed_take_fd(void);
 /* The next frame must be an ACK, or a NACK with this status, of this tag. */
 const struct message *bed_expect_ack(int client, uint32_t tag);
 const struct message *bed_expect_nack(int client, uint32_t tag, enum profd_status status);

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "proto/attach.h"
+
 TestSuite(messages, .init = bed_setup, .fini = bed_teardown, .timeout = 300);
 
 static void put_sync(int client, uint32_t tag)
@@ -194,6 +196,33 @@ Test(messages, admin)
     close(user), close(operators);
 }
 
+Test(messages, decline)
+{
+    const int client = bed_join(1000, false), file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    struct message m = {.type = FRAME_DECLINE};
+
+    bed_put_upload(client, 1, 1);
+    expect_want(client);
+    bed_expect_ack(client, 1);
+    m.as.decline.build_id = BED_BUILD;
+    m.as.decline.reason = "the file is gone";
+    for (uint32_t tag = 2; tag < 4; tag++) { /* and repeated: logged, not answered */
+        bed_put(client, &m, tag);
+    }
+    bed_put_upload(client, 4, 2); /* it is not asked for again on this connection */
+    bed_expect_ack(client, 4);
+    m.as.decline.build_id = "";
+    m.as.decline.reason = ""; /* of nothing that was asked for */
+    bed_put(client, &m, 5);
+    put_sync(client, 6); /* waits for no executable */
+    bed_expect_ack(client, 6);
+    bed_put_fd(client, &m, 7, file); /* a DECLINE carries no descriptor */
+    bed_expect_nack(client, 7, PROFD_PROTOCOL);
+    cr_assert_eq(object_service_get_counts(bed.objects)->wanted, 1);
+    cr_assert_eq(object_service_get_counts(bed.objects)->failed, 0);
+    close(file), close(client);
+}
+
 Test(messages, admin_backup)
 {
     const int operators = bed_join(0, true);
@@ -226,7 +255,7 @@ Test(messages, admin_backup)
     close(operators);
 }
 
-Test(messages, attach)
+Test(messages, attach_refused)
 {
     const int client = bed_join(1000, false), text = memfd_create("text", MFD_CLOEXEC);
     const struct message m = {.type = FRAME_ATTACH};
@@ -247,4 +276,82 @@ Test(messages, attach)
     bed_put_fd(client, &m, 3, text);
     bed_expect_nack(client, 3, PROFD_IO);
     close(text), close(client);
+}
+
+/* An ATTACH that is accepted brings a page that only the daemon can write. */
+static const struct attach_page *expect_page(int client, uint32_t tag)
+{
+    bed_expect_ack(client, tag);
+    const int fd = bed_take_fd();
+    const struct attach_page *page = mmap(NULL, ATTACH_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+
+    cr_assert_neq(page, MAP_FAILED);
+    cr_assert_eq(mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    cr_assert_eq(page->magic, ATTACH_PAGE_MAGIC);
+    close(fd);
+    return page;
+}
+
+Test(messages, attach_accepted_and_repeated)
+{
+    const int client = bed_join(1000, false), again = bed_join(1000, false), stranger = bed_join(1001, false);
+    const int memory = bed_make_memory(1);
+    const struct message m = {.type = FRAME_ATTACH};
+    const struct attach_page *page;
+    struct live_counts counts;
+    struct frame f;
+
+    bed_put_fd(client, &m, 1, memory);
+    expect_want(client);
+    page = expect_page(client, 1);
+    cr_assert_eq(page->paused, 0);
+    bed_put_fd(client, &m, 2, memory);
+    bed_expect_nack(client, 2, PROFD_PROTOCOL); /* one on a connection */
+    bed_put_fd(stranger, &m, 3, memory);
+    bed_expect_nack(stranger, 3, PROFD_CONFLICT);
+    bed_put_fd(again, &m, 4,
+               memory); /* over another connection: the earlier one ends, and nothing is asked for again */
+    (void)expect_page(again, 4);
+    cr_assert_eq(bed_take(client, &f)->as.nack.status, PROFD_CONFLICT);
+    cr_assert_eq(f.tag, 0);
+    live_get_counts(bed.live, &counts);
+    cr_assert_eq(counts.processes, 1);
+    cr_assert_eq(counts.attached, 2);
+    put_query(again, 5, "/api/v1/processes");
+    cr_assert_not_null(strstr(bed_expect_reply(again, 5, 200), "\"build_id\":\"" BED_BUILD "\""));
+    put_query(stranger, 6, "/api/v1/processes");
+    cr_assert_str_eq(bed_expect_reply(stranger, 6, 200), "{\"rows\":[],\"next\":null}\n");
+    close(memory), close(client), close(again), close(stranger);
+}
+
+Test(messages, pause_accepted_and_repeated)
+{
+    const int client = bed_join(1000, false), stranger = bed_join(1001, false), memory = bed_make_memory(1);
+    const struct message m = {.type = FRAME_ATTACH};
+    const struct attach_page *page;
+
+    bed_put_fd(client, &m, 1, memory);
+    expect_want(client);
+    page = expect_page(client, 1);
+    put_admin(stranger, 2, "pause", "01000000");
+    bed_expect_nack(stranger, 2, PROFD_NOT_FOUND); /* not one of its own */
+    cr_assert_eq(page->paused, 0);
+    for (uint32_t tag = 3; tag < 5; tag++) {
+        put_admin(client, tag, "pause", "01000000");
+        cr_assert_not_null(strstr(bed_expect_reply(client, tag, 200), "\"state\":\"paused\""));
+        cr_assert_eq(page->paused, 1);
+    }
+    for (uint32_t tag = 5; tag < 7; tag++) {
+        put_admin(client, tag, "resume", "01000000");
+        cr_assert_null(strstr(bed_expect_reply(client, tag, 200), "\"state\":\"paused\""));
+        cr_assert_eq(page->paused, 0);
+    }
+    put_admin(client, 7, "pause", "02000000");
+    bed_expect_nack(client, 7, PROFD_NOT_FOUND);
+    put_admin(client, 8, "pause", NULL);
+    bed_expect_nack(client, 8, PROFD_USAGE);
+    bed_fail_store();
+    put_admin(client, 9, "pause", "01000000"); /* nothing is written for it */
+    bed_expect_reply(client, 9, 200);
+    close(memory), close(client), close(stranger);
 }
