@@ -289,6 +289,15 @@ static size_t server_count_descriptors(void)
     return capacity - spare;
 }
 
+/* Uploads, executables and SYNCs in flight go on: their effects do not depend on the answer, or they cost nothing. */
+static void server_on_hung_up(void *context, conn_id id)
+{
+    struct server *s = context;
+
+    query_service_cancel(s->queries, id);
+    admin_service_cancel(s->admin, id);
+}
+
 static enum profd_status server_make_conns(struct server *s, size_t descriptors, struct profd_error *e)
 {
     enum profd_status status = closer_new(CLOSER_THREADS, &s->closer, e);
@@ -311,6 +320,7 @@ static enum profd_status server_make_conns(struct server *s, size_t descriptors,
     config.refused = server_on_refused;
     config.opened = server_on_opened;
     config.closed = server_on_closed;
+    config.hung_up = server_on_hung_up;
     config.note = server_on_note;
     s->conns = conn_group_new(&config);
     return s->conns ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for connections");

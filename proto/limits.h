@@ -23,6 +23,7 @@
 #define LIMIT_CONNECTIONS 12288u
 #define LIMIT_CONNECTIONS_PER_UID 10240u
 #define LIMIT_HTTP_CONNECTIONS 256u
+#define LIMIT_READS_PER_UID 32u /* connections of one user that are read before other events are handled */
 
 /* live processes (ATTACH). Each has a connection, a memory and a handle of the process, and until it is acknowledged a
  * page: three descriptors, then four */

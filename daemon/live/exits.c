@@ -113,27 +113,56 @@ static void exits_look(struct live *l, uint32_t uid)
     exits_poll(l, some, polls, n);
 }
 
+/* Reads what the user's connections have sent, in as many passes of the loop as that takes, then looks for ended
+ * processes. True when the SYNCs that were asked for by its beginning have been begun. */
+static bool exits_hear(struct live *l, struct live_user *u)
+{
+    struct live_sync *sync;
+
+    if (!conn_group_listen(l->config.conns, u->uid, &u->heard_at)) {
+        return false;
+    }
+    exits_look(l, u->uid);
+    while ((sync = STAILQ_FIRST(&u->heard)) != NULL) {
+        STAILQ_REMOVE_HEAD(&u->heard, next);
+        sync_wait(l, u, sync);
+    }
+    return true;
+}
+
+/* Those that were asked for up to now wait for what has arrived up to now, which is read first. */
+static bool exits_begin_hearing(struct live *l)
+{
+    struct live_user *u;
+    bool any = false;
+
+    TAILQ_FOREACH(u, &l->asking, next_asking)
+    {
+        if (STAILQ_EMPTY(&u->heard)) {
+            STAILQ_CONCAT(&u->heard, &u->asked);
+            u->heard_at = 0;
+            any = true;
+        }
+    }
+    return any;
+}
+
 void exits_on_sync(struct loop_task *task)
 {
     struct live *l = container_of(task, struct live, sync_task);
-    struct live_sync *sync = l->asked_first, *next;
-    bool looked = false;
-    uint32_t uid = 0;
+    struct live_user *u = TAILQ_FIRST(&l->asking), *next;
 
-    l->asked_first = l->asked_last = NULL;
     l->sync_posted = false;
-    if (sync) {
+    if (exits_begin_hearing(l)) {
         l->config.accept_waiting(l->config.context);
     }
-    for (; sync; sync = next) {
-        next = sync->next;
-        sync->next = NULL;
-        if (!looked || uid != sync->uid) {
-            uid = sync->uid;
-            looked = true;
-            conn_group_listen(l->config.conns, uid);
-            exits_look(l, uid);
+    for (; u; u = next) {
+        next = TAILQ_NEXT(u, next_asking);
+        if (exits_hear(l, u) && STAILQ_EMPTY(&u->asked)) {
+            sync_stop_asking(l, u);
         }
-        sync_wait(l, sync);
+    }
+    if (!TAILQ_EMPTY(&l->asking)) {
+        sync_post(l);
     }
 }

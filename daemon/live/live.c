@@ -40,6 +40,7 @@ enum profd_status live_new(const struct live_config *config, struct live **out, 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for live processes");
     }
     l->config = *config;
+    TAILQ_INIT(&l->asking);
     hashmap_init(&l->of_instance, 0);
     hashmap_init(&l->of_memory, 0);
     l->sync_task.run = exits_on_sync;
@@ -76,7 +77,7 @@ void live_stop(struct live *l)
 bool live_is_idle(const struct live *l)
 {
     return (!l->ready_first || writer_check(l->config.writer, NULL)) && !l->in_flight && !work_pending(l->work) &&
-           !l->asked_first;
+           TAILQ_EMPTY(&l->asking);
 }
 
 void live_end_thread(struct live *l)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "admin/request.h"
 #include "core/arena.h"
@@ -66,14 +67,14 @@ void live_hang_up(struct live *l, struct live_process *p);
 
 /* A SYNC of a user; embedded in what waits for it. */
 struct live_sync {
-    struct live_sync *next; /* live's */
-    uint64_t sequence;      /* live's: everything that was pending by then */
+    STAILQ_ENTRY(live_sync) next; /* live's */
+    uint64_t sequence;            /* live's: everything that was pending by then */
     uint32_t uid;
     /* Once. OK: everything that a process of this user, ended by now, had counted is durable; IO: it cannot be stored;
      * STOPPING: the daemon ends, and the connections may be gone. */
     void (*granted)(struct live_sync *sync, enum profd_status status);
 };
-/* BUSY: too many wait, and granted is not called. */
+/* BUSY: too many wait; NO_MEMORY. Then granted is not called. */
 enum profd_status live_sync(struct live *l, struct live_sync *sync, struct profd_error *e);
 /* What a SYNC cannot vouch for. Counts a process of the user, or a connection that may have been of one, that was not
  * accepted; of every user if the user is not known (NULL). The entry of the user stays: 100 bytes for each of them. */

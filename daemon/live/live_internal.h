@@ -57,6 +57,7 @@ enum live_stage { LIVE_IDLE, LIVE_WANTED, LIVE_READING, LIVE_STORING };
 struct live_user;
 
 LIST_HEAD(live_of_pid, live_process);
+STAILQ_HEAD(live_syncs, live_sync);
 
 /* A live process, or one that has ended and is to be read for the last time. */
 struct live_process {
@@ -108,7 +109,12 @@ struct live_user {
     struct live_process *ready_first, *ready_last;
     bool ready; /* stands in the queue of users */
     struct live_process *pending_first, *pending_last;
-    struct live_sync *sync_first, *sync_last;
+    struct live_syncs syncs; /* SYNCs that wait for pending processes, */
+    struct live_syncs heard; /* those before which what the user's connections have sent is being read, */
+    struct live_syncs asked; /* and those that came meanwhile */
+    uint32_t heard_at;       /* how far that has come */
+    bool asking;             /* heard or asked are not empty: it is in the list of such users */
+    TAILQ_ENTRY(live_user) next_asking;
     uint64_t refused_count; /* processes, and connections that may have been of one, not accepted since the start */
 };
 
@@ -144,7 +150,7 @@ struct live {
 
     uint64_t refused_count; /* of users that are not known: as in struct live_user */
 
-    struct live_sync *asked_first, *asked_last; /* not looked at yet */
+    TAILQ_HEAD(, live_user) asking; /* users with SYNCs that are not begun yet */
     size_t syncs;
     struct loop_task sync_task;
     bool sync_posted;
@@ -169,6 +175,8 @@ struct live_process *table_find(const struct live *l, uint32_t uid, const uint8_
 struct live_user *table_find_user(const struct live *l, uint32_t uid);
 /* The same, made if need be; NULL when out of memory. */
 struct live_user *table_open_user(struct live *l, uint32_t uid);
+/* Forgets a user of whom nothing is to be remembered. */
+void table_close_user(struct live *l, struct live_user *user);
 /* The entry that has the same memory, of any user; NULL if there is none. */
 struct live_process *table_find_same(const struct live *l, const struct live_process *a);
 /* Makes it a process of another user. False when out of memory: nothing was changed. */
@@ -247,8 +255,12 @@ extern const struct writer_job_type live_harvest_type;
 /* Adds the process to those that SYNCs wait for, or removes it. */
 void sync_make_pending(struct live *l, struct live_process *a);
 void sync_clear_pending(struct live *l, struct live_process *a);
-/* Waits for what is pending now, if anything is; else it is granted. */
-void sync_wait(struct live *l, struct live_sync *sync);
+/* Waits for what is pending now, if anything is; else it is granted. u: its user. */
+void sync_wait(struct live *l, struct live_user *u, struct live_sync *sync);
+/* Has exits_on_sync called in the next pass of the loop. */
+void sync_post(struct live *l);
+/* All SYNCs of the user have been begun. */
+void sync_stop_asking(struct live *l, struct live_user *u);
 /* No SYNC will be granted any more. */
 void sync_end(struct live *l);
 

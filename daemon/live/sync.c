@@ -31,13 +31,11 @@ static void sync_grant(struct live *l, struct live_sync *sync, enum profd_status
 /* Grants the user's SYNCs that wait for nothing any more, or all if they have failed. */
 static void sync_grant_all(struct live *l, struct live_user *u, bool failed)
 {
-    while (u->sync_first && (failed || !u->pending_first || u->pending_first->pending > u->sync_first->sequence)) {
-        struct live_sync *sync = u->sync_first;
+    struct live_sync *sync;
 
-        u->sync_first = sync->next;
-        if (!u->sync_first) {
-            u->sync_last = NULL;
-        }
+    while ((sync = STAILQ_FIRST(&u->syncs)) != NULL &&
+           (failed || !u->pending_first || u->pending_first->pending > sync->sequence)) {
+        STAILQ_REMOVE_HEAD(&u->syncs, next);
         sync_grant(l, sync, failed ? PROFD_IO : PROFD_OK);
     }
 }
@@ -64,40 +62,49 @@ void sync_clear_pending(struct live *l, struct live_process *a)
     sync_grant_all(l, u, false);
 }
 
-void sync_wait(struct live *l, struct live_sync *sync)
+void sync_wait(struct live *l, struct live_user *u, struct live_sync *sync)
 {
-    struct live_user *u = table_find_user(l, sync->uid);
-
-    if (!u || !u->pending_first || writer_check(l->config.writer, NULL)) {
-        sync_grant(l, sync, u && u->pending_first ? PROFD_IO : PROFD_OK);
+    if (!u->pending_first || writer_check(l->config.writer, NULL)) {
+        sync_grant(l, sync, u->pending_first ? PROFD_IO : PROFD_OK);
         return;
     }
     sync->sequence = l->sequence;
-    if (u->sync_last) {
-        u->sync_last->next = sync;
-    } else {
-        u->sync_first = sync;
-    }
-    u->sync_last = sync;
+    STAILQ_INSERT_TAIL(&u->syncs, sync, next);
 }
 
-enum profd_status live_sync(struct live *l, struct live_sync *sync, struct profd_error *e)
+void sync_post(struct live *l)
 {
-    if (l->syncs >= SYNCS_MAX) {
-        return profd_error_set(e, PROFD_BUSY, "%zu wait, at most %u may", l->syncs, SYNCS_MAX);
-    }
-    sync->next = NULL;
-    l->syncs++;
-    if (l->asked_last) {
-        l->asked_last->next = sync;
-    } else {
-        l->asked_first = sync;
-    }
-    l->asked_last = sync;
     if (!l->sync_posted) {
         loop_post(l->config.loop, &l->sync_task);
     }
     l->sync_posted = true;
+}
+
+void sync_stop_asking(struct live *l, struct live_user *u)
+{
+    u->asking = false;
+    TAILQ_REMOVE(&l->asking, u, next_asking);
+    table_close_user(l, u);
+}
+
+enum profd_status live_sync(struct live *l, struct live_sync *sync, struct profd_error *e)
+{
+    struct live_user *u;
+
+    if (l->syncs >= SYNCS_MAX) {
+        return profd_error_set(e, PROFD_BUSY, "%zu wait, at most %u may", l->syncs, SYNCS_MAX);
+    }
+    u = table_open_user(l, sync->uid);
+    if (!u) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a SYNC");
+    }
+    l->syncs++;
+    STAILQ_INSERT_TAIL(&u->asked, sync, next);
+    if (!u->asking) {
+        u->asking = true;
+        TAILQ_INSERT_TAIL(&l->asking, u, next_asking);
+    }
+    sync_post(l);
     return PROFD_OK;
 }
 
@@ -129,24 +136,23 @@ void live_fail_syncs(struct live *l)
     }
 }
 
-static void sync_end_list(struct live *l, struct live_sync *sync)
+static void sync_end_list(struct live *l, struct live_syncs *list)
 {
-    for (struct live_sync *next; sync; sync = next) {
-        next = sync->next;
+    struct live_sync *sync;
+
+    while ((sync = STAILQ_FIRST(list)) != NULL) {
+        STAILQ_REMOVE_HEAD(list, next);
         sync_grant(l, sync, PROFD_STOPPING);
     }
 }
 
 void sync_end(struct live *l)
 {
-    sync_end_list(l, l->asked_first);
-    l->asked_first = l->asked_last = NULL;
     for (size_t i = 0; i < LIVE_BUCKETS; i++) {
         for (struct live_user *u = l->users[i]; u; u = u->next) {
-            struct live_sync *first = u->sync_first;
-
-            u->sync_first = u->sync_last = NULL;
-            sync_end_list(l, first);
+            sync_end_list(l, &u->syncs);
+            sync_end_list(l, &u->heard);
+            sync_end_list(l, &u->asked);
         }
     }
 }

@@ -67,6 +67,14 @@ static size_t table_others(const struct live *l)
     return l->config.descriptors / 8 < OTHERS ? l->config.descriptors / 8 : OTHERS;
 }
 
+/* One user may not use all descriptors: they are enough for so many processes. */
+static size_t table_most_of_user(const struct live *l)
+{
+    const size_t most = l->config.descriptors / PER_PROCESS;
+
+    return most - most / 6 < LIMIT_ATTACHED_PER_UID ? most - most / 6 : LIMIT_ATTACHED_PER_UID;
+}
+
 enum profd_status table_check_capacity(const struct live *l, uint32_t uid, struct profd_error *e)
 {
     const struct live_user *u = table_find_user(l, uid);
@@ -74,9 +82,9 @@ enum profd_status table_check_capacity(const struct live *l, uint32_t uid, struc
     struct conn_counts conns;
 
     conn_group_get_counts(l->config.conns, &conns);
-    if (u && u->count >= LIMIT_ATTACHED_PER_UID) {
-        return profd_error_set(e, PROFD_BUSY, "user %u has %zu processes attached, at most %u may be", uid, u->count,
-                               LIMIT_ATTACHED_PER_UID);
+    if (u && u->count >= table_most_of_user(l)) {
+        return profd_error_set(e, PROFD_BUSY, "user %u has %zu processes attached, at most %zu may be", uid, u->count,
+                               table_most_of_user(l));
     }
     if (l->count >= LIMIT_ATTACHED) {
         return profd_error_set(e, PROFD_BUSY, "%zu processes are attached, at most %u may be", l->count,
@@ -110,17 +118,19 @@ struct live_user *table_open_user(struct live *l, uint32_t uid)
         return NULL;
     }
     u->uid = uid;
+    STAILQ_INIT(&u->syncs);
+    STAILQ_INIT(&u->heard);
+    STAILQ_INIT(&u->asked);
     u->next = l->users[uid % LIVE_BUCKETS];
     l->users[uid % LIVE_BUCKETS] = u;
     return u;
 }
 
-/* Removes a user without processes and without state to keep. */
-static void table_close_user(struct live *l, struct live_user *user)
+void table_close_user(struct live *l, struct live_user *user)
 {
     struct live_user **at = &l->users[user->uid % LIVE_BUCKETS];
 
-    if (user->count || user->ready || user->sync_first || user->refused_count) {
+    if (user->count || user->ready || user->asking || !STAILQ_EMPTY(&user->syncs) || user->refused_count) {
         return;
     }
     while (*at != user) {

@@ -49,7 +49,7 @@ struct conn_handler {
     /* Anything but OK is answered by a NACK with the sentence, and the connection goes on. */
     enum profd_status (*handle)(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
     void *context;
-    bool answer_only; /* has no effect but its answer: not handled when the peer has hung up */
+    bool answer_only; /* not handled when the peer has hung up: nobody would learn what became of it */
 };
 
 struct conn_config {
@@ -68,6 +68,9 @@ struct conn_config {
     void (*refused)(void *context, uint32_t uid);
     /* The connection ends; user is what opened returned. May be NULL. */
     void (*closed)(void *context, void *user);
+    /* The peer of this connection, whose requests are in flight, has hung up: those that have no effect but their
+     * answer need not be begun. They must still be answered. Called at any time. May be NULL. */
+    void (*hung_up)(void *context, conn_id id);
     /* Something for the log, at most one sentence. May be NULL. */
     void (*note)(void *context, const char *category, const char *sentence);
 
@@ -112,8 +115,10 @@ void *conn_get_user(const struct conn *c);
 /* The process at the other end (peer_open_process). */
 enum peer_process conn_open_process(const struct conn *c, int *pidfd);
 /* Reads what has arrived on connections of this user that wait for something to read, without waiting: what was sent
- * before now is heard before anything else is. Not from inside a handler. O(connections), one poll. */
-void conn_group_listen(struct conn_group *g, uint32_t uid);
+ * before now is handled before anything else is. Not from inside a handler. Reads at most LIMIT_READS_PER_UID and
+ * returns false if there may be more: to be called again, from a later pass of the loop, with the same *at, which is 0
+ * at first. O(connections), few polls. */
+bool conn_group_listen(struct conn_group *g, uint32_t uid, uint32_t *at);
 
 /* Moves the body out of the frame; it must come back by conn_body_free. */
 void conn_frame_take_body(struct conn_frame *f, struct conn_body *body);

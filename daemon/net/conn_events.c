@@ -92,6 +92,7 @@ void conn_free(struct conn *c)
     event_del(&c->write_event);
     event_del(&c->timer_event);
     conn_prove(c);
+    conn_share_leave(c);
     conn_budget_leave(c);
     conn_body_free(g, &c->body);
     conn_fds_close(c, c->fds, &c->fd_count);
@@ -192,7 +193,9 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     conn_enter(c);
-    conn_read(c);
+    if (conn_share_take(c)) {
+        conn_read(c);
+    }
     conn_leave(c);
 }
 

@@ -158,6 +158,9 @@ void conn_take_frame(struct conn *c)
         } else if (status) {
             conn_fail(c, f.header.tag, status, e.sentence);
         }
+        if (h->answer_only && c->in_flight) {
+            conn_hangup_watch(c->group);
+        }
     }
     conn_body_free(c->group, &f.body);
     conn_fds_close(c, f.fds, &f.fd_count);

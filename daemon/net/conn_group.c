@@ -11,6 +11,8 @@
 
 #define DRAIN_READS 4 /* as much as a socket holds by default */
 #define POLLS 1024
+#define SEEN 1024 /* connections among which one is chosen that gives way */
+#define TRIES 16  /* connections that one new connection may have read, so that accepting it costs little */
 
 void conn_config_init(struct conn_config *config)
 {
@@ -39,7 +41,10 @@ struct conn_group *conn_group_new(const struct conn_config *config)
         tally_init(&g->tally);
         TAILQ_INIT(&g->waiting);
         TAILQ_INIT(&g->unproven);
+        TAILQ_INIT(&g->sharing);
         evtimer_assign(&g->crowd_event, g->config.base, conn_fds_look, g);
+        evtimer_assign(&g->share_event, g->config.base, conn_share_serve, g);
+        evtimer_assign(&g->hangup_event, g->config.base, conn_hangup_look, g);
     }
     return g;
 }
@@ -117,6 +122,14 @@ static size_t conn_group_most(const struct conn_group *g)
     return g->limit < g->config.connections_max ? g->limit : g->config.connections_max;
 }
 
+/* One user may not use all of them, however few the descriptors allow. */
+static size_t conn_group_most_uid(const struct conn_group *g)
+{
+    const size_t most = conn_group_most(g);
+
+    return most - most / 6 < g->config.connections_max_uid ? most - most / 6 : g->config.connections_max_uid;
+}
+
 /* The reason why a connection is refused; NULL if it is admitted. */
 static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct tally_entry *tally,
                                     struct profd_error *e)
@@ -128,9 +141,9 @@ static const char *conn_group_judge(struct conn_group *g, const struct peer *pee
                         conn_group_most(g));
     } else if (!tally) {
         profd_error_set(e, PROFD_NO_MEMORY, "out of memory");
-    } else if (tally->connections >= g->config.connections_max_uid) {
+    } else if (tally->connections >= conn_group_most_uid(g)) {
         profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, the limit is %zu", peer->uid, tally->connections,
-                        g->config.connections_max_uid);
+                        conn_group_most_uid(g));
     } else {
         return NULL;
     }
@@ -151,20 +164,21 @@ void conn_prove(struct conn *c)
     }
 }
 
-/* Reads what has arrived. If the connection has still sent no complete frame, it gets a NACK and is closed. True if it
- * was closed. */
-static bool conn_give_way(struct conn *c)
+/* Reads what has arrived, if heard, but nothing of a connection that is postponed. If the connection has still sent no
+ * complete frame, it gets a NACK and is closed. True if it was closed. */
+static bool conn_give_way(struct conn *c, bool heard)
 {
     struct conn_group *g = c->group;
     const conn_id id = c->id;
 
     conn_enter(c);
-    if (conn_may_read(c) && !c->held) {
+    if (heard && conn_may_read(c) && !c->held) {
         conn_read(c);
     }
     if (c->unproven) {
         conn_fail(c, 0, PROFD_BUSY,
-                  "all connections are in use, and this one has sent no request: it is closed for a new one");
+                  "all connections are in use, and this one has sent no request that was read: it is closed for a new "
+                  "one");
     }
     conn_leave(c);
     c = conn_find(g, id);
@@ -176,24 +190,45 @@ static bool conn_give_way(struct conn *c)
     return !conn_find(g, id);
 }
 
+/* The oldest connection that may give way to a new one of this user, which has own connections. */
+static struct conn *conn_group_choose(struct conn_group *g, uint32_t uid, size_t own, bool all)
+{
+    struct conn *c;
+    unsigned seen = 0;
+
+    TAILQ_FOREACH(c, &g->unproven, unproven_next)
+    {
+        if (seen++ == SEEN) {
+            break;
+        }
+        if (!c->busy && (c->peer.uid == uid ? !c->postponed : all && c->tally->connections >= own)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
 /* At a limit, a new connection replaces the oldest one that has sent no complete frame. That connection must belong to
- * a user with at least as many connections, so that no user can displace a user with fewer. */
+ * a user with at least as many connections, so that no user can displace a user with fewer. A user at its own limit
+ * displaces none that is postponed: that one was first. At most TRIES connections are read for it; if all of them have
+ * sent requests, the next one of another user goes although it may have sent one, too. */
 static void conn_group_make_room(struct conn_group *g, uint32_t uid, size_t own)
 {
     const bool all = g->counts.connections >= conn_group_most(g);
-    struct conn *c, *next;
+    struct conn *c;
 
-    if (g->draining || (!all && own < g->config.connections_max_uid)) {
+    if (g->draining || (!all && own < conn_group_most_uid(g))) {
         return;
     }
-    for (c = TAILQ_FIRST(&g->unproven); c; c = next) {
-        next = TAILQ_NEXT(c, unproven_next);
-        if (!c->busy && (c->peer.uid == uid || (all && c->tally->connections >= own))) {
-            if (conn_give_way(c)) {
-                return;
-            }
-            next = TAILQ_FIRST(&g->unproven); /* the handlers of what was read may have closed any */
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        c = conn_group_choose(g, uid, own, all);
+        if (!c || conn_give_way(c, true)) {
+            return;
         }
+    }
+    c = conn_group_choose(g, uid, own, all);
+    if (c && c->peer.uid != uid) {
+        conn_give_way(c, false);
     }
 }
 
@@ -257,7 +292,7 @@ static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32
     for (; *at < g->slot_count && count < n; ++*at) {
         const struct conn *c = g->slots[*at].conn;
 
-        if (!c || c->peer.uid != uid || c->busy || !(c->reading || c->crowded)) {
+        if (!c || c->peer.uid != uid || c->busy || !(c->reading || c->crowded || c->postponed)) {
             continue;
         }
         polls[count] = (struct pollfd){.fd = c->fd, .events = POLLIN};
@@ -266,33 +301,45 @@ static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32
     return count;
 }
 
-void conn_group_listen(struct conn_group *g, uint32_t uid)
+static void conn_group_hear(struct conn *c)
+{
+    conn_enter(c);
+    conn_share_leave(c);
+    (void)conn_fds_crowd(c); /* not while it is urgent */
+    if (conn_may_read(c) && !c->held) {
+        conn_read(c);
+    }
+    conn_leave(c);
+}
+
+bool conn_group_listen(struct conn_group *g, uint32_t uid, uint32_t *at)
 {
     struct pollfd polls[POLLS];
     conn_id ids[POLLS];
-    uint32_t at = 0;
+    unsigned reads = 0;
+    uint32_t next = *at;
     size_t n;
 
     g->urgent = true;
-    while ((n = conn_group_gather(g, uid, &at, polls, ids, POLLS)) > 0) {
-        if (poll(polls, (nfds_t)n, 0) <= 0) {
-            continue;
-        }
-        for (size_t i = 0; i < n; i++) {
+    while (reads < LIMIT_READS_PER_UID && (n = conn_group_gather(g, uid, &next, polls, ids, POLLS)) > 0) {
+        const int ready = poll(polls, (nfds_t)n, 0);
+
+        for (size_t i = 0; i < n && ready > 0; i++) {
             struct conn *c = polls[i].revents ? conn_find(g, ids[i]) : NULL;
 
-            if (!c) { /* went while another was read */
-                continue;
+            if (c && reads == LIMIT_READS_PER_UID) {
+                next = (uint32_t)ids[i]; /* the slot of the first that is left */
+                break;
             }
-            conn_enter(c);
-            (void)conn_fds_crowd(c); /* not while it is urgent */
-            if (conn_may_read(c) && !c->held) {
-                conn_read(c);
+            if (c) { /* otherwise it went while another was read */
+                reads++;
+                conn_group_hear(c);
             }
-            conn_leave(c);
         }
     }
     g->urgent = false;
+    *at = next;
+    return next >= g->slot_count;
 }
 
 void conn_group_drain(struct conn_group *g)
@@ -306,6 +353,7 @@ void conn_group_drain(struct conn_group *g)
             continue;
         }
         conn_enter(c);
+        conn_share_leave(c);
         (void)conn_fds_crowd(c);
         for (int reads = 0; reads < DRAIN_READS && conn_may_read(c) && !c->held; reads++) {
             conn_read(c);
@@ -328,6 +376,8 @@ void conn_group_free(struct conn_group *g)
         }
     }
     event_del(&g->crowd_event);
+    event_del(&g->share_event);
+    event_del(&g->hangup_event);
     tally_done(&g->tally);
     free(g->slots);
     free(g);

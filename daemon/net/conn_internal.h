@@ -32,7 +32,10 @@ struct conn {
     bool broken;   /* the socket is useless: close without writing */
     bool unproven; /* no whole frame after HELLO yet; then in the group's list */
     TAILQ_ENTRY(conn) unproven_next;
-    bool deaf;             /* the peer reads no more answers; frames that it sent before are still handled */
+    bool deaf;      /* the peer reads no more answers; frames that it sent before are still handled */
+    bool looked;    /* whether it is was determined since the latest read */
+    bool postponed; /* readable, and not read in this pass of the loop; then in its user's list */
+    TAILQ_ENTRY(conn) postponed_next;
     bool reading, writing; /* which events are armed */
 
     /* input */
@@ -78,10 +81,13 @@ struct conn_group {
     TAILQ_HEAD(conn_unproven_list, conn) unproven; /* in the order of their accept */
     struct conn_counts counts;
     bool draining;
-    bool urgent;              /* what has arrived is read although its user is crowded */
-    size_t crowded;           /* connections that are */
-    struct event crowd_event; /* looks whether they still are */
-    size_t limit;             /* of connections, SIZE_MAX: the configuration's alone */
+    bool urgent;                       /* what has arrived is read although its user is crowded */
+    size_t crowded;                    /* connections that are */
+    struct event crowd_event;          /* looks whether they still are */
+    TAILQ_HEAD(, tally_entry) sharing; /* users with postponed connections */
+    size_t sharing_count;
+    struct event share_event, hangup_event;
+    size_t limit; /* of connections, SIZE_MAX: the configuration's alone */
     uint8_t scratch[CONN_SCRATCH];
 };
 
@@ -133,12 +139,28 @@ bool conn_fds_crowd(struct conn *c);
 /* Looks at all crowded connections again. */
 void conn_fds_look(evutil_socket_t fd, short what, void *group);
 
+/* conn_share.c */
+/* The connection is readable: may it be read in this pass of the loop? Otherwise it is postponed. */
+bool conn_share_take(struct conn *c);
+/* It is read now, or never: it is not postponed any more. */
+void conn_share_leave(struct conn *c);
+/* Reads what is postponed, of each user as much as one pass may take. */
+void conn_share_serve(evutil_socket_t fd, short what, void *group);
+
+/* conn_hangup.c */
+/* Can the peer read no more answers? Looks at the socket once after each read; frees the unread answers if so. */
+bool conn_is_deaf(struct conn *c);
+/* A request is in flight: looks from time to time whether peers have hung up. */
+void conn_hangup_watch(struct conn_group *g);
+void conn_hangup_look(evutil_socket_t fd, short what, void *group);
+
 /* conn_write.c */
+/* The peer reads no more: frees the unread answers, and says so if requests are in flight. Frames that were received
+ * before are still handled. */
+void conn_give_up_answers(struct conn *c);
 /* Something changed for the connection outside its own events: it is settled from the loop. */
 void conn_touch(struct conn *c);
 void conn_write(struct conn *c);
 void conn_output_clear(struct conn *c);
-/* Can the peer read no more answers? Looks at the socket; frees the unread answers if so. */
-bool conn_is_deaf(struct conn *c);
 
 #endif

@@ -12,7 +12,7 @@
 bool conn_may_read(const struct conn *c)
 {
     return (c->state == CONN_GREETING || c->state == CONN_OPEN) && !c->failed && !c->broken && !c->waiting &&
-           !c->crowded && c->in_flight < c->group->config.in_flight_max &&
+           !c->crowded && !c->postponed && c->in_flight < c->group->config.in_flight_max &&
            c->output_bytes + c->source_bytes < c->group->config.output_high;
 }
 
@@ -94,6 +94,7 @@ static void conn_check_fds(struct conn *c)
 
 void conn_read_held(struct conn *c)
 {
+    c->looked = false;
     c->held_at += conn_feed(c, c->held + c->held_at, c->held_size - c->held_at);
     if (c->held_at == c->held_size || c->failed || c->broken) {
         free(c->held);
@@ -148,6 +149,7 @@ void conn_read(struct conn *c)
     if (conn_fds_crowd(c)) {
         return;
     }
+    c->looked = false;
     n = conn_receive(c, into, room);
     if (n < 0) {
         return;

@@ -1,6 +1,5 @@
 /* Frames out. Blocks are written as soon as the socket takes them; pieces of a long answer are made one at a time. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -115,7 +114,7 @@ static void conn_output_advance(struct conn *c, size_t n)
 
 /* The peer has closed the connection or reads no more. Received frames may still be unread, for example from a process
  * that attaches and ends immediately. No more answers are sent. */
-static void conn_output_give_up(struct conn *c)
+void conn_give_up_answers(struct conn *c)
 {
     const struct conn_source *s;
 
@@ -124,19 +123,11 @@ static void conn_output_give_up(struct conn *c)
         c->in_flight--;
     }
     conn_output_clear(c);
-    c->deaf = true;
     conn_set_write_deadline(c, 0);
-}
-
-bool conn_is_deaf(struct conn *c)
-{
-    struct pollfd p = {.fd = c->fd};
-
-    /* A peer that has only shut down its sending side still reads: that is no POLLHUP. */
-    if (!c->deaf && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR)) {
-        conn_output_give_up(c);
+    if (!c->deaf && c->in_flight && c->group->config.hung_up) {
+        c->group->config.hung_up(c->group->config.context, c->id);
     }
-    return c->deaf;
+    c->deaf = true;
 }
 
 union conn_control {
@@ -178,7 +169,7 @@ static bool conn_output_send(struct conn *c)
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
         if (errno == EPIPE || errno == ECONNRESET) {
-            conn_output_give_up(c);
+            conn_give_up_answers(c);
         } else if (errno != EAGAIN && errno != ENOBUFS) {
             c->broken = true;
         }

@@ -10,8 +10,8 @@
 
 #include "net/loop.h"
 
-#define ACCEPTS_PER_WAKE 64
-#define TELL_MS 60000u /* interval of log lines while descriptors are exhausted */
+#define ACCEPTS_PER_WAKE 256 /* they cost little; what they send is read in shares (conn_share.c) */
+#define TELL_MS 60000u       /* interval of log lines while descriptors are exhausted */
 
 struct listener {
     struct listener_config config;

@@ -10,12 +10,18 @@ struct tally_entry *tally_open(struct tally *t, uint32_t uid)
     const struct tally_entry none = {.uid = uid};
     struct tally_entry *entry = hashmap_find(&t->of_uid, &uid, sizeof uid);
 
-    return entry ? entry : hashmap_put(&t->of_uid, &uid, sizeof uid, &none, sizeof none);
+    if (!entry) {
+        entry = hashmap_put(&t->of_uid, &uid, sizeof uid, &none, sizeof none);
+        if (entry) {
+            TAILQ_INIT(&entry->postponed);
+        }
+    }
+    return entry;
 }
 
 void tally_release(struct tally *t, struct tally_entry *entry)
 {
-    if (!entry->connections && !entry->bytes && !entry->answers) {
+    if (!entry->connections && !entry->bytes && !entry->answers && !entry->queued) {
         hashmap_remove(&t->of_uid, entry);
     }
 }

@@ -5,13 +5,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/time.h>
+
 #include "core/hashmap.h"
+
+struct conn;
 
 struct tally_entry {
     uint32_t uid;
     size_t connections;
     size_t bytes;   /* of bodies */
     size_t answers; /* bytes of answers not taken yet */
+
+    /* conn_share.c */
+    struct timeval pass;           /* of the loop, in which */
+    unsigned reads;                /* so many connections were read; */
+    TAILQ_HEAD(, conn) postponed;  /* those that wait for the next pass, */
+    TAILQ_ENTRY(tally_entry) next; /* and with them the user, */
+    bool queued;                   /* if any wait */
 };
 
 struct tally {

@@ -25,6 +25,10 @@ static void admin_delete_one(struct admin *a, struct store *store)
 {
     const struct store_scope all = {.all = true};
 
+    if (atomic_load(&a->gone)) {
+        a->status = profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE);
+        return;
+    }
     a->status = store_find_build(store, &all, a->request.build, &a->build, &a->error);
     if (!a->status) {
         a->status = store_delete_build(store, &all, a->build.text, &a->uploads, &a->error);
@@ -167,6 +171,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
     a->backup.fd = -1;
     verify_init(&a->check.verify, LIMIT_MISMATCHES);
     s->jobs++;
+    LIST_INSERT_HEAD(&s->all, a, of_all);
     if (request->verb == REQUEST_BACKUP) {
         s->backup = a;
     }
@@ -212,6 +217,18 @@ enum profd_status admin_service_new(const struct admin_config *config, struct ad
     s->config = *config;
     *out = s;
     return PROFD_OK;
+}
+
+void admin_service_cancel(struct admin_service *s, conn_id conn)
+{
+    struct admin *a;
+
+    LIST_FOREACH(a, &s->all, of_all)
+    {
+        if (a->conn == conn) {
+            atomic_store(&a->gone, true);
+        }
+    }
 }
 
 void admin_service_stop(struct admin_service *s)

@@ -32,6 +32,8 @@ struct admin_config {
 
 enum profd_status admin_service_new(const struct admin_config *config, struct admin_service **out,
                                     struct profd_error *e);
+/* The client of this connection has hung up: its verbs that wait are not begun, and a verification or backup ends. */
+void admin_service_cancel(struct admin_service *s, conn_id conn);
 /* What goes on is not continued. */
 void admin_service_stop(struct admin_service *s);
 /* After the writer's and the verifier's threads and the connections. Accepts NULL. */

@@ -14,6 +14,7 @@ struct conn *admin_get_conn(const struct admin *a)
 void admin_free(struct admin *a)
 {
     a->service->jobs--;
+    LIST_REMOVE(a, of_all);
     if (a->service->backup == a) {
         a->service->backup = NULL;
     }

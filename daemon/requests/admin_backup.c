@@ -104,7 +104,8 @@ static void admin_backup_step_one(struct admin *a, struct store *store, const st
 {
     const uint64_t began = loop_now();
 
-    if (a->cancelled) {
+    if (a->cancelled || atomic_load(&a->gone)) {
+        a->cancelled = true;
         backup_done(&a->backup);
     } else if (full) { /* the copy must not use space that was freed for removals */
         a->status = PROFD_FULL;
@@ -140,8 +141,7 @@ static void admin_backup_step_done(struct writer_job *job)
     struct conn *c = admin_get_conn(a);
 
     if (a->cancelled) {
-        admin_refuse(a, PROFD_STOPPING,
-                     s->stopped ? "the daemon is stopping" : "the connection that requested the backup is closed");
+        admin_refuse(a, PROFD_STOPPING, s->stopped ? "the daemon is stopping" : "ended, because " ADMIN_GONE);
     } else if (a->status) {
         /* An error of the copy concerns only the copy: the store detects its own errors. */
         admin_refuse(a, a->status, a->error.sentence);

@@ -2,8 +2,10 @@
 #ifndef PROFD_REQUESTS_ADMIN_INTERNAL_H
 #define PROFD_REQUESTS_ADMIN_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "admin/backup.h"
 #include "admin/request.h"
@@ -16,7 +18,8 @@
 
 struct admin_service {
     struct admin_config config;
-    size_t jobs;          /* that wait or go on */
+    size_t jobs; /* that wait or go on: */
+    LIST_HEAD(, admin) all;
     struct admin *backup; /* the one that is being made or sent */
     unsigned backup_number;
     bool stopped;
@@ -26,6 +29,8 @@ struct admin {
     struct writer_job job;     /* delete and backup */
     struct verification check; /* verify */
     struct admin_service *service;
+    LIST_ENTRY(admin) of_all;
+    atomic_bool gone; /* its client has hung up: it is not begun, or ends */
     conn_id conn;
     uint32_t tag, uid;
     uint64_t session_job;
@@ -43,6 +48,8 @@ struct admin {
 };
 
 /* admin_answer.c */
+#define ADMIN_GONE "the client has hung up"
+
 /* The connection that waits for the answer; NULL if it is closed. */
 struct conn *admin_get_conn(const struct admin *a);
 /* Reports progress, now and then. */

@@ -66,8 +66,8 @@ static void admin_verify_done(struct verification *c)
     verifier_note(a->service->config.verifier, c);
     if (c->status) {
         admin_refuse(a, c->status, c->error.sentence);
-    } else if (!admin_get_conn(a)) {
-        admin_free(a); /* the client no longer waits for the rest */
+    } else if (atomic_load(&a->gone) || !admin_get_conn(a)) {
+        admin_refuse(a, PROFD_STOPPING, "ended, because " ADMIN_GONE);
     } else if (c->verify.cursor.done) {
         admin_verify_answer(a);
     } else {

@@ -17,9 +17,9 @@ void handlers_fill(const struct handlers_services *s, struct conn_handler out[HA
         {FRAME_OBJECT, true, 1, 2, object_receive, s->objects, false},
         {FRAME_DECLINE, false, 0, 0, object_receive_decline, s->objects, false},
         {FRAME_QUERY, true, 0, 0, query_receive, s->queries, true},
-        {FRAME_SYNC, true, 0, 0, sync_receive, s->sync, false},
+        {FRAME_SYNC, true, 0, 0, sync_receive, s->sync, true},
         {FRAME_NACK, false, 0, 0, sync_receive_nack, s->sync, false},
-        {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, false},
+        {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, true},
         {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
     };
 

@@ -1,6 +1,8 @@
 #include "requests/query.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <string.h>
 
 #include "core/arena.h"
@@ -28,7 +30,8 @@ struct query_service {
     struct query_cache *cache;     /* of sums, for all readers */
     struct query_answers *answers; /* finished ones, for readers and the loop */
     struct work *work;
-    size_t http_pending; /* requests not answered yet */
+    size_t http_pending;        /* requests not answered yet */
+    LIST_HEAD(, query) waiting; /* those of connections that are queued or run */
     bool stopped;
     struct durations durations[QUERY_KINDS];
 };
@@ -37,7 +40,10 @@ struct query_service {
 struct query {
     struct work_item item;
     struct query_service *service;
-    conn_id conn; /* 0: asked by HTTP */
+    LIST_ENTRY(query) of_waiting;
+    atomic_bool cancelled; /* its client has hung up: it need not be run */
+    bool skipped;          /* and was not; set by the reader */
+    conn_id conn;          /* 0: asked by HTTP */
     uint32_t tag;
     uint64_t session_job;
     struct http_exchange *exchange;
@@ -63,6 +69,9 @@ static struct query *query_of(struct work_item *item)
 
 static void query_free(struct query *q)
 {
+    if (q->conn) {
+        LIST_REMOVE(q, of_waiting);
+    }
     arena_free(q->arena);
     free(q->target);
     free(q->if_none_match);
@@ -104,7 +113,9 @@ static void query_answer(struct query_service *s, struct query *q, struct page *
         buffer_done(&page->body);
         page_problem(page, 503, PROFD_BUSY, e.sentence);
     }
-    durations_add(&s->durations[q->kind], (double)(loop_now() - q->began) / 1000.0);
+    if (!q->skipped) {
+        durations_add(&s->durations[q->kind], (double)(loop_now() - q->began) / 1000.0);
+    }
     if (q->conn) {
         struct conn *c = conn_find(s->config.conns, q->conn);
 
@@ -128,6 +139,10 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
     for (size_t i = 0; i < n; i++) {
         struct query *q = query_of(items[i]);
 
+        q->skipped = atomic_load(&q->cancelled);
+        if (q->skipped) {
+            continue;
+        }
         if (q->made) {
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
@@ -186,6 +201,8 @@ static void query_done(void *context, struct work_item *item)
 
     if (q->made) {
         page = q->page;
+    } else if (q->skipped) { /* nobody reads it */
+        page_problem(&page, 503, PROFD_STOPPING, "the client has hung up");
     } else if (q->source == QUERY_STATUS || q->source == QUERY_METRICS) {
         query_note_failure(s, failed ? PROFD_OK : q->totals_status, &failure);
         if (q->totals_status) {
@@ -358,6 +375,7 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     q->item.uid = q->request.scope.uid = peer->uid;
     q->request.scope.all = peer->may_read_all;
     q->conn = conn_get_id(c);
+    LIST_INSERT_HEAD(&s->waiting, q, of_waiting);
     q->tag = f->header.tag;
     q->session_job = session_begin(conn_get_user(c));
     query_route(s, q);
@@ -470,6 +488,18 @@ enum profd_status query_service_start(const struct query_service_config *config,
 void query_service_stop(struct query_service *s)
 {
     s->stopped = true;
+}
+
+void query_service_cancel(struct query_service *s, conn_id conn)
+{
+    struct query *q;
+
+    LIST_FOREACH(q, &s->waiting, of_waiting)
+    {
+        if (q->conn == conn) {
+            atomic_store(&q->cancelled, true);
+        }
+    }
 }
 
 size_t query_service_pending(const struct query_service *s)

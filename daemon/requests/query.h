@@ -40,6 +40,8 @@ enum profd_status query_service_start(const struct query_service_config *config,
 /* No answer is given at once any more. */
 void query_service_stop(struct query_service *s);
 /* Requests that wait for a thread or run; HTTP requests that have no answer yet. */
+/* The client of this connection has hung up: its queries that no reader has begun are not run. They are answered. */
+void query_service_cancel(struct query_service *s, conn_id conn);
 size_t query_service_pending(const struct query_service *s);
 size_t query_service_pending_http(const struct query_service *s);
 /* Answers what waits by STOPPING. */

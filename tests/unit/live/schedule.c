@@ -421,6 +421,20 @@ Test(live, pages_and_awaited_processes_count_as_descriptors)
     free(w);
 }
 
+Test(live, one_user_may_not_use_all_descriptors)
+{
+    struct profd_error e;
+
+    bed.live->config.descriptors = 36; /* for 12 processes */
+    for (char name = 'a'; name < 'a' + 10; name++) {
+        cr_assert_eq(table_check_capacity(bed.live, 1, &e), PROFD_OK);
+        add(1, name);
+    }
+    cr_assert_eq(table_check_capacity(bed.live, 1, &e), PROFD_BUSY);
+    cr_assert_not_null(strstr(e.sentence, "user 1 has 10 processes attached, at most 10 may be"), "%s", e.sentence);
+    cr_assert_eq(table_check_capacity(bed.live, 2, &e), PROFD_OK);
+}
+
 /* Both halves of the instances are alike, so that their XOR is 0: a table that is not keyed has one bucket for all. */
 Test(live, instances_that_were_chosen_are_found)
 {

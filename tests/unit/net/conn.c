@@ -20,7 +20,7 @@ static struct {
     int opened, closed, handled, fds_seen;
     size_t body_sum;
     uint32_t tags[5000];
-    conn_id last;
+    conn_id last, hung_up;
     struct conn_body kept[64]; /* of frames whose handler keeps them */
     int kept_count;
     bool keep, refuse, silent;
@@ -40,6 +40,12 @@ static void on_closed(void *context, void *user)
     (void)context;
     cr_assert_eq(user, &bed);
     bed.closed++;
+}
+
+static void on_hung_up(void *context, conn_id id)
+{
+    (void)context;
+    bed.hung_up = id;
 }
 
 /* UPLOAD: acknowledged at once, kept, refused, or left unanswered, as the test says. */
@@ -131,6 +137,7 @@ static const struct conn_handler handlers[] = {
     {FRAME_UPLOAD, true, 0, 0, on_upload, NULL, false},
     {FRAME_OBJECT, true, 1, 2, on_object, NULL, false},
     {FRAME_QUERY, true, 0, 0, on_query, NULL, true},
+    {FRAME_SYNC, true, 0, 0, on_upload, NULL, true},
 };
 
 static void on_timer(void *context)
@@ -145,10 +152,11 @@ static void setup(void)
     conn_config_init(&bed.config);
     bed.config.base = loop_get_base(bed.loop);
     bed.config.handlers = handlers;
-    bed.config.handler_count = 3;
+    bed.config.handler_count = sizeof handlers / sizeof *handlers;
     bed.config.daemon = "test";
     bed.config.opened = on_opened;
     bed.config.closed = on_closed;
+    bed.config.hung_up = on_hung_up;
     bed.group = conn_group_new(&bed.config);
     bed.timer = loop_timer_new(bed.loop, on_timer, NULL);
 }
@@ -827,7 +835,7 @@ Test(conn, queries_are_not_handled_after_a_hang_up_and_uploads_are)
     int fd = join_open();
 
     for (uint32_t i = 0; i < 100; i++) {
-        put_frame(fd, FRAME_QUERY, i, "", 0);
+        put_frame(fd, i % 2 ? FRAME_QUERY : FRAME_SYNC, i, "", 0);
     }
     put_frame(fd, FRAME_UPLOAD, 100, "", 0);
     close(fd);
@@ -836,6 +844,125 @@ Test(conn, queries_are_not_handled_after_a_hang_up_and_uploads_are)
     cr_assert_eq(bed.tags[0], 100);
     cr_assert_eq(pieces_freed, 0);
     cr_assert_eq(connections(), 0);
+}
+
+/* Its queued requests can be cancelled: nothing else would say so before their answers are written. */
+Test(conn, a_hang_up_behind_a_request_in_flight_is_noticed)
+{
+    int fd = join_open(), other = join_open();
+    conn_id id;
+
+    bed.silent = true;
+    put_frame(other, FRAME_SYNC, 1, "", 0);
+    run_for(5);
+    put_frame(fd, FRAME_SYNC, 1, "", 0);
+    run_for(5);
+    id = bed.last;
+    shutdown(other, SHUT_WR); /* this one still reads */
+    close(fd);
+    for (int i = 0; i < 1000 && !bed.hung_up; i++) {
+        run_for(5);
+    }
+    cr_assert_eq(bed.hung_up, id);
+    conn_nack(conn_find(bed.group, id), 1, PROFD_REFUSED, "cancelled", 0); /* it must be answered all the same */
+    run_for(5);
+    cr_assert_eq(connections(), 1);
+}
+
+#define MANY 300
+
+/* Fills connections of user 7 with a frame each, and behind them one of user 8. Nothing is read yet. */
+static void crowd(int fds[MANY + 1])
+{
+    for (uint32_t i = 0; i <= MANY; i++) {
+        fds[i] = join_as(i < MANY ? 7 : 8);
+        say_hello(fds[i]);
+        put_frame(fds[i], FRAME_UPLOAD, i, "", 0);
+    }
+}
+
+static int find_tag(uint32_t tag)
+{
+    int at = 0;
+
+    while (at < bed.handled && bed.tags[at] != tag) {
+        at++;
+    }
+    return at;
+}
+
+Test(conn, a_user_with_many_connections_keeps_another_waiting_for_few_of_them)
+{
+    int fds[MANY + 1];
+
+    crowd(fds);
+    for (int i = 0; i < 1000 && bed.handled <= MANY; i++) {
+        run_for(1);
+    }
+    cr_assert_eq(bed.handled, MANY + 1);
+    cr_assert_leq(find_tag(MANY), 2 * (int)LIMIT_READS_PER_UID, "%d frames were handled before it", find_tag(MANY));
+    for (uint32_t i = 0; i < MANY; i++) {
+        expect_welcome(fds[i]);
+        expect_ack(fds[i], i);
+    }
+}
+
+Test(conn, what_is_postponed_may_close_and_is_drained)
+{
+    int fds[MANY + 1];
+
+    crowd(fds);
+    loop_timer_set(bed.timer, 0);
+    loop_run(bed.loop);
+    cr_assert_lt(bed.handled, MANY + 1, "some are postponed");
+    for (int i = 0; i < MANY; i += 2) {
+        close(fds[i]);
+    }
+    loop_timer_set(bed.timer, 0);
+    loop_run(bed.loop);
+    conn_group_drain(bed.group);
+    cr_assert_eq(bed.handled, MANY + 1, "what had arrived is handled");
+    run_for(20);
+    cr_assert_eq(connections(), 0);
+}
+
+Test(conn, listening_to_a_user_reads_few_connections_at_a_time)
+{
+    int fds[MANY + 1], calls = 1;
+    uint32_t at = 0;
+
+    crowd(fds);
+    while (!conn_group_listen(bed.group, 7, &at)) {
+        cr_assert_leq(bed.handled, calls * (int)LIMIT_READS_PER_UID);
+        calls++;
+    }
+    cr_assert_eq(bed.handled, MANY, "all of this user, none of another");
+}
+
+/* A connection that is postponed was first: the user's next one at its limit does not displace it, and another user's
+ * does without its frames being handled. */
+Test(conn, limits_hold_while_connections_are_postponed)
+{
+    int fds[MANY + 1], late;
+
+    bed.config.connections_max = MANY + 1 + MANY / 5; /* of which one user may use MANY */
+    again();
+    for (int i = 0; i < MANY / 5; i++) {
+        join_proven(10);
+    }
+    bed.handled = 0;
+    crowd(fds);
+    loop_timer_set(bed.timer, 0);
+    loop_run(bed.loop);
+    cr_assert_lt(bed.handled, MANY + 1, "some are postponed");
+    late = join_as(7);
+    expect_nack(late, PROFD_BUSY, 0, "connections are open", true);
+    late = join_as(9);
+    say_hello(late);
+    put_frame(late, FRAME_UPLOAD, 4000, "", 0);
+    expect_welcome(late);
+    expect_ack(late, 4000);
+    cr_assert_leq(find_tag(4000), 4 * (int)LIMIT_READS_PER_UID, "%d frames were handled before it", find_tag(4000));
 }
 
 Test(conn, a_half_closed_connection_gets_its_answers)

@@ -263,18 +263,23 @@ Test(conn_fds, what_could_not_be_sent_is_closed_with_the_connection)
 Test(conn_fds, what_was_sent_before_is_heard_at_once)
 {
     int a = join_as(7, 0), b = join_as(8, 0);
+    uint32_t at = 0;
 
     put_hello(a), put_hello(b);
     put_frame(a, FRAME_UPLOAD, 1, NULL, 0);
     put_frame(b, FRAME_UPLOAD, 2, NULL, 0);
-    conn_group_listen(bed.group, 7); /* the loop has not run yet */
+    at = 0;
+    cr_assert(conn_group_listen(bed.group, 7, &at)); /* the loop has not run yet */
     cr_assert_eq(bed.handled, 1);
-    conn_group_listen(bed.group, 9);
+    at = 0;
+    cr_assert(conn_group_listen(bed.group, 9, &at));
     cr_assert_eq(bed.handled, 1);
-    conn_group_listen(bed.group, 8);
+    at = 0;
+    cr_assert(conn_group_listen(bed.group, 8, &at));
     cr_assert_eq(bed.handled, 2);
     close(a);
-    conn_group_listen(bed.group, 7); /* and so is the end */
+    at = 0;
+    cr_assert(conn_group_listen(bed.group, 7, &at)); /* and so is the end */
     struct conn_counts counts;
     conn_group_get_counts(bed.group, &counts);
     cr_assert_eq(counts.connections, 1);

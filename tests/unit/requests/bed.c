@@ -26,7 +26,7 @@ static void bed_on_timer(void *context)
     loop_stop(bed.loop);
 }
 
-static void bed_run(unsigned ms)
+void bed_run(unsigned ms)
 {
     loop_timer_set(bed.timer, ms);
     loop_run(bed.loop);
@@ -61,6 +61,14 @@ static void bed_on_closed(void *context, void *user)
         live_hang_up(bed.live, process);
     }
     session_free(user);
+}
+
+static void bed_on_hung_up(void *context, conn_id id)
+{
+    (void)context;
+    query_service_cancel(bed.queries, id);
+    admin_service_cancel(bed.admin, id);
+    bed.hung_up++;
 }
 
 static struct live_process **bed_get_slot(struct conn *c)
@@ -132,6 +140,7 @@ static void bed_start_conns(void)
     config.daemon = "test";
     config.opened = bed_on_opened;
     config.closed = bed_on_closed;
+    config.hung_up = bed_on_hung_up;
     bed.conns = conn_group_new(&config);
     cr_assert_not_null(bed.conns);
 }

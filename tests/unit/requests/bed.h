@@ -49,10 +49,13 @@ extern struct requests_bed {
     struct upload_service *uploads;
     struct query_service *queries;
     struct admin_service *admin;
+    unsigned hung_up; /* connections that hung up behind a request in flight */
 } bed;
 
 void bed_setup(void);
 void bed_teardown(void);
+/* Runs the loop. */
+void bed_run(unsigned ms);
 
 /* The client's end of a new connection that has said HELLO. */
 int bed_join(uint32_t uid, bool may_admin);

@@ -223,6 +223,59 @@ Test(messages, decline)
     close(file), close(client);
 }
 
+static int gate[2];
+
+static void hold_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    char byte;
+
+    (void)store, (void)full, (void)jobs, (void)n;
+    cr_assert_eq(read(gate[0], &byte, 1), 1);
+}
+
+static void hold_done(struct writer_job *job)
+{
+    (void)job;
+}
+
+/* The writer is busy until a byte is written to the gate. */
+static void hold_writer(struct writer_job *job)
+{
+    static const struct writer_job_type type = {.run = hold_run, .done = hold_done, .drop = hold_done};
+
+    cr_assert_eq(pipe(gate), 0);
+    *job = (struct writer_job){.type = &type, .item = {.uid = 5, .weight = 1}};
+    cr_assert(writer_put(bed.writer, job));
+}
+
+/* What waits when its client hangs up is not begun; what a client sent that has gone already is not even queued. */
+Test(messages, requests_of_a_client_that_has_gone)
+{
+    const int operators = bed_join(0, true), other = bed_join(0, true), gone = bed_join(0, true);
+    struct writer_job hold;
+
+    bed_put_upload(operators, 1, 1);
+    expect_want(operators);
+    bed_expect_ack(operators, 1);
+    hold_writer(&hold);
+    put_admin(other, 2, "delete", BED_BUILD);
+    bed_run(5);
+    put_admin(gone, 3, "delete", BED_BUILD);
+    put_sync(gone, 4);
+    close(gone);
+    close(other);
+    for (int i = 0; i < 10000 && !bed.hung_up; i++) {
+        bed_run(5);
+    }
+    cr_assert_eq(bed.hung_up, 1, "of the other connection nothing is in flight");
+    cr_assert_eq(write(gate[1], "x", 1), 1);
+    put_sync(operators, 5);
+    bed_expect_ack(operators, 5);
+    put_admin(operators, 6, "delete", BED_BUILD); /* behind the other */
+    cr_assert_str_eq(bed_expect_reply(operators, 6, 200), "{\"build_id\":\"" BED_BUILD "\",\"uploads\":1}\n");
+    close(operators), close(gate[0]), close(gate[1]);
+}
+
 Test(messages, admin_backup)
 {
     const int operators = bed_join(0, true);
