@@ -175,7 +175,7 @@ struct live_process *table_find(const struct live *l, uint32_t uid, const uint8_
 struct live_user *table_find_user(const struct live *l, uint32_t uid);
 /* The same, made if need be; NULL when out of memory. */
 struct live_user *table_open_user(struct live *l, uint32_t uid);
-/* Forgets a user of whom nothing is to be remembered. */
+/* Forgets a user without processes and without state to keep. */
 void table_close_user(struct live *l, struct live_user *user);
 /* The entry that has the same memory, of any user; NULL if there is none. */
 struct live_process *table_find_same(const struct live *l, const struct live_process *a);

@@ -67,7 +67,7 @@ static size_t table_others(const struct live *l)
     return l->config.descriptors / 8 < OTHERS ? l->config.descriptors / 8 : OTHERS;
 }
 
-/* One user may not use all descriptors: they are enough for so many processes. */
+/* One user may not use all descriptors. This is the number of processes that one user may have. */
 static size_t table_most_of_user(const struct live *l)
 {
     const size_t most = l->config.descriptors / PER_PROCESS;

@@ -49,7 +49,7 @@ struct conn_handler {
     /* Anything but OK is answered by a NACK with the sentence, and the connection goes on. */
     enum profd_status (*handle)(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
     void *context;
-    bool answer_only; /* not handled when the peer has hung up: nobody would learn what became of it */
+    bool answer_only; /* not handled when the peer has hung up: the result could not be reported */
 };
 
 struct conn_config {
@@ -68,8 +68,8 @@ struct conn_config {
     void (*refused)(void *context, uint32_t uid);
     /* The connection ends; user is what opened returned. May be NULL. */
     void (*closed)(void *context, void *user);
-    /* The peer of this connection, whose requests are in flight, has hung up: those that have no effect but their
-     * answer need not be begun. They must still be answered. Called at any time. May be NULL. */
+    /* The peer of a connection with requests in flight has hung up: those that have no effect but their answer need not
+     * be begun. They must still be answered. Called at any time. May be NULL. */
     void (*hung_up)(void *context, conn_id id);
     /* Something for the log, at most one sentence. May be NULL. */
     void (*note)(void *context, const char *category, const char *sentence);

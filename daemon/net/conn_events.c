@@ -160,6 +160,9 @@ void conn_leave(struct conn *c)
         c->busy--;
         return;
     }
+    if (c->gone) {
+        (void)conn_is_deaf(c);
+    }
     /* Answers go out before more is read; both may free what the other waits for. */
     if (conn_has_output(c)) {
         conn_write(c);
@@ -193,7 +196,7 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     conn_enter(c);
-    if (conn_share_take(c)) {
+    if (conn_share_take(c) && conn_may_read(c) && !c->held) {
         conn_read(c);
     }
     conn_leave(c);

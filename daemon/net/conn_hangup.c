@@ -1,4 +1,4 @@
-/* Peers that have hung up. Their requests are not begun, and what they have queued is cancelled: the answers would have
+/* Notices that peers have hung up. Their requests are not begun, and queued ones are cancelled: the answers would have
  * no reader. A peer that has only shut down its sending side still reads. */
 #include <poll.h>
 
@@ -7,23 +7,19 @@
 #define LOOK_MS 100 /* between two looks at the connections that have requests in flight */
 #define POLLS 1024
 
-static bool conn_hangup_shows(const struct pollfd *p)
+static bool conn_hangup_is(const struct pollfd *p)
 {
     return p->revents & (POLLHUP | POLLERR);
 }
 
-bool conn_is_deaf(struct conn *c)
+bool conn_hangup_ask(const struct conn *c)
 {
     struct pollfd p = {.fd = c->fd};
 
-    if (!c->deaf && !c->looked && poll(&p, 1, 0) > 0 && conn_hangup_shows(&p)) {
-        conn_give_up_answers(c);
-    }
-    c->looked = true;
-    return c->deaf;
+    return poll(&p, 1, 0) > 0 && conn_hangup_is(&p);
 }
 
-/* Of at most n connections from slot *at on, those with requests in flight. */
+/* At most POLLS connections from slot *at on, with requests in flight. */
 static size_t conn_hangup_gather(const struct conn_group *g, uint32_t *at, struct pollfd *polls, struct conn **conns)
 {
     size_t n = 0;
@@ -31,7 +27,7 @@ static size_t conn_hangup_gather(const struct conn_group *g, uint32_t *at, struc
     for (; *at < g->slot_count && n < POLLS; ++*at) {
         struct conn *c = g->slots[*at].conn;
 
-        if (c && c->in_flight && !c->deaf && !c->busy) {
+        if (c && c->in_flight && !c->deaf) {
             polls[n] = (struct pollfd){.fd = c->fd};
             conns[n++] = c;
         }
@@ -39,7 +35,6 @@ static size_t conn_hangup_gather(const struct conn_group *g, uint32_t *at, struc
     return n;
 }
 
-/* Giving up frees no connection here: the requests are still in flight. */
 void conn_hangup_look(evutil_socket_t fd, short what, void *group)
 {
     struct conn_group *g = group;
@@ -56,9 +51,9 @@ void conn_hangup_look(evutil_socket_t fd, short what, void *group)
             continue;
         }
         for (size_t i = 0; i < n; i++) {
-            if (conn_hangup_shows(&polls[i])) {
-                conn_give_up_answers(conns[i]);
-                conn_touch(conns[i]);
+            if (conn_hangup_is(&polls[i])) {
+                conns[i]->gone = true;
+                event_active(&conns[i]->write_event, EV_WRITE, 0);
                 left--;
             }
         }

@@ -33,7 +33,9 @@ struct conn {
     bool unproven; /* no whole frame after HELLO yet; then in the group's list */
     TAILQ_ENTRY(conn) unproven_next;
     bool deaf;      /* the peer reads no more answers; frames that it sent before are still handled */
-    bool looked;    /* whether it is was determined since the latest read */
+    bool gone;      /* the peer was seen to have hung up; it becomes deaf when the connection is next left */
+    bool asked;     /* whether the peer is gone was determined since the latest read */
+    bool granted;   /* it was postponed, and is to be read now */
     bool postponed; /* readable, and not read in this pass of the loop; then in its user's list */
     TAILQ_ENTRY(conn) postponed_next;
     bool reading, writing; /* which events are armed */
@@ -144,20 +146,20 @@ void conn_fds_look(evutil_socket_t fd, short what, void *group);
 bool conn_share_take(struct conn *c);
 /* It is read now, or never: it is not postponed any more. */
 void conn_share_leave(struct conn *c);
-/* Reads what is postponed, of each user as much as one pass may take. */
+/* Has postponed connections read, of each user as many as one pass may read. */
 void conn_share_serve(evutil_socket_t fd, short what, void *group);
 
 /* conn_hangup.c */
-/* Can the peer read no more answers? Looks at the socket once after each read; frees the unread answers if so. */
-bool conn_is_deaf(struct conn *c);
+/* Has the peer hung up? Asks the socket. */
+bool conn_hangup_ask(const struct conn *c);
 /* A request is in flight: looks from time to time whether peers have hung up. */
 void conn_hangup_watch(struct conn_group *g);
 void conn_hangup_look(evutil_socket_t fd, short what, void *group);
 
 /* conn_write.c */
-/* The peer reads no more: frees the unread answers, and says so if requests are in flight. Frames that were received
- * before are still handled. */
-void conn_give_up_answers(struct conn *c);
+/* Can the peer read no more answers? Asks the socket once after each read; frees the unread answers if so. Frames that
+ * were received before may still be handled. */
+bool conn_is_deaf(struct conn *c);
 /* Something changed for the connection outside its own events: it is settled from the loop. */
 void conn_touch(struct conn *c);
 void conn_write(struct conn *c);

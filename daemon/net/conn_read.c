@@ -94,7 +94,7 @@ static void conn_check_fds(struct conn *c)
 
 void conn_read_held(struct conn *c)
 {
-    c->looked = false;
+    c->asked = false;
     c->held_at += conn_feed(c, c->held + c->held_at, c->held_size - c->held_at);
     if (c->held_at == c->held_size || c->failed || c->broken) {
         free(c->held);
@@ -149,7 +149,7 @@ void conn_read(struct conn *c)
     if (conn_fds_crowd(c)) {
         return;
     }
-    c->looked = false;
+    c->asked = false;
     n = conn_receive(c, into, room);
     if (n < 0) {
         return;

@@ -42,6 +42,10 @@ bool conn_share_take(struct conn *c)
 {
     struct tally_entry *t = c->tally;
 
+    if (c->granted) {
+        c->granted = false;
+        return true;
+    }
     conn_share_begin(c->group, t);
     if (TAILQ_EMPTY(&t->postponed) && t->reads < LIMIT_READS_PER_UID) {
         t->reads++;
@@ -59,18 +63,16 @@ void conn_share_leave(struct conn *c)
     }
 }
 
-static void conn_share_read(struct tally_entry *t)
+/* Their handlers run later in this pass. */
+static void conn_share_grant(struct tally_entry *t)
 {
     struct conn *c;
 
     while (t->reads < LIMIT_READS_PER_UID && (c = TAILQ_FIRST(&t->postponed)) != NULL) {
         t->reads++;
         conn_share_leave(c);
-        conn_enter(c);
-        if (conn_may_read(c) && !c->held) {
-            conn_read(c);
-        }
-        conn_leave(c);
+        c->granted = true;
+        event_active(&c->read_event, EV_READ, 0);
     }
 }
 
@@ -85,7 +87,7 @@ void conn_share_serve(evutil_socket_t fd, short what, void *group)
 
         conn_share_begin(g, t);
         t->reads = 0; /* what is postponed is read before what is new */
-        conn_share_read(t);
+        conn_share_grant(t);
         TAILQ_REMOVE(&g->sharing, t, next);
         if (TAILQ_EMPTY(&t->postponed)) {
             t->queued = false;

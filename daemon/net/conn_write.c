@@ -114,7 +114,7 @@ static void conn_output_advance(struct conn *c, size_t n)
 
 /* The peer has closed the connection or reads no more. Received frames may still be unread, for example from a process
  * that attaches and ends immediately. No more answers are sent. */
-void conn_give_up_answers(struct conn *c)
+static void conn_give_up_answers(struct conn *c)
 {
     const struct conn_source *s;
 
@@ -128,6 +128,15 @@ void conn_give_up_answers(struct conn *c)
         c->group->config.hung_up(c->group->config.context, c->id);
     }
     c->deaf = true;
+}
+
+bool conn_is_deaf(struct conn *c)
+{
+    if (!c->deaf && (c->gone || (!c->asked && conn_hangup_ask(c)))) {
+        conn_give_up_answers(c);
+    }
+    c->asked = true;
+    return c->deaf;
 }
 
 union conn_control {

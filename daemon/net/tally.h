@@ -20,11 +20,11 @@ struct tally_entry {
     size_t answers; /* bytes of answers not taken yet */
 
     /* conn_share.c */
-    struct timeval pass;           /* of the loop, in which */
-    unsigned reads;                /* so many connections were read; */
-    TAILQ_HEAD(, conn) postponed;  /* those that wait for the next pass, */
-    TAILQ_ENTRY(tally_entry) next; /* and with them the user, */
-    bool queued;                   /* if any wait */
+    struct timeval pass;           /* the latest pass of the loop in which connections of the user were read, */
+    unsigned reads;                /* and their number */
+    TAILQ_HEAD(, conn) postponed;  /* connections that wait for the next pass */
+    TAILQ_ENTRY(tally_entry) next; /* in the list of users with such connections, */
+    bool queued;                   /* if it is in that list */
 };
 
 struct tally {

@@ -267,8 +267,8 @@ def few_descriptors(tap):
 
 def descriptors_at_once(tap):
     """As many ATTACHes as there are descriptors arrive before any of them can be acknowledged: until then each needs a
-    fourth descriptor, the page. Whoever has no place is told so; the daemon never runs out."""
-    limits = b"descriptors are in use", b"processes attached, at most", b"connections, the limit", b"connections are open"
+    fourth descriptor, the page. Those that cannot be served are told so; the daemon never runs out."""
+    limits = b"descriptors are in use", b"attached, at most", b"connections, the limit", b"connections are open"
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with Daemon(wrapper=["sh", "-c", 'ulimit -n 4000; exec "$@"', "sh"]) as d:
         os.kill(d.process.pid, signal.SIGSTOP)
