@@ -15,6 +15,8 @@
 #include "proto/frame.h"
 #include "proto/message.h"
 
+#define LONG_MS 120000u /* a bound for what hangs, never reached by what is slow */
+
 static char directory[] = "/tmp/client_del_XXXXXX";
 static char address[64], spool_path[64];
 
@@ -33,7 +35,7 @@ static void end(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(client_delivery, .init = begin, .fini = end, .timeout = 60);
+TestSuite(client_delivery, .init = begin, .fini = end, .timeout = 600);
 
 /* What the peer does with the n-th upload (from 0) of the n-th connection. */
 enum act { ACK, NACK_BUSY, NACK_WRONG, SILENCE, HANG_UP };
@@ -131,9 +133,9 @@ static void see(void *context, const struct profd_outcome *o)
     snprintf(s->sentence, sizeof s->sentence, "%s", o->sentence);
 }
 
-static struct seen deliver(int uploads, uint32_t answer_ms)
+static struct seen deliver_within(int uploads, uint32_t connect_ms, uint32_t answer_ms)
 {
-    struct profd_options o = {.server = address, .connect_ms = 1000, .answer_ms = answer_ms};
+    struct profd_options o = {.server = address, .connect_ms = connect_ms, .answer_ms = answer_ms};
     struct seen s = {.stored = 0};
     struct profd_delivery *d;
     struct profd_error e = {""};
@@ -148,6 +150,11 @@ static struct seen deliver(int uploads, uint32_t answer_ms)
     profd_delivery_close(d);
     profd_upload_free(u);
     return s;
+}
+
+static struct seen deliver(int uploads)
+{
+    return deliver_within(uploads, LONG_MS, LONG_MS);
 }
 
 static void count_entry(void *context, const struct profd_spool_entry *entry)
@@ -181,12 +188,12 @@ static enum act always_ack(int connection, int upload)
 
 Test(client_delivery, nobody_there_then_somebody)
 {
-    struct seen s = deliver(5, 1000);
+    struct seen s = deliver(5);
     cr_assert(s.spooled == 5 && s.stored == 0 && s.refused == 0);
     cr_assert(strstr(s.sentence, address), "%s", s.sentence);
     cr_assert_eq(spooled(), 5);
     pid_t pid = peer(always_ack, 1);
-    s = deliver(2, 5000);
+    s = deliver(2);
     cr_assert_eq(s.stored, 7);
     cr_assert_eq(s.earlier, 5);
     cr_assert_eq(spooled(), 0);
@@ -196,7 +203,7 @@ Test(client_delivery, nobody_there_then_somebody)
 Test(client_delivery, hundreds_through_a_window_of_eight)
 {
     pid_t pid = peer(always_ack, 1);
-    struct seen s = deliver(500, 10000);
+    struct seen s = deliver(500);
     cr_assert_eq(s.stored, 500);
     reap(pid, false);
 }
@@ -210,7 +217,7 @@ static enum act busy_twice(int connection, int upload)
 Test(client_delivery, busy_is_tried_again)
 {
     pid_t pid = peer(busy_twice, 1);
-    struct seen s = deliver(1, 5000);
+    struct seen s = deliver(1);
     cr_assert(s.stored == 1 && s.spooled == 0);
     cr_assert_eq(spooled(), 0);
     reap(pid, false);
@@ -225,11 +232,11 @@ static enum act always_busy(int connection, int upload)
 Test(client_delivery, busy_for_ever_is_spooled_and_stays_there)
 {
     pid_t pid = peer(always_busy, 2);
-    struct seen s = deliver(2, 5000);
+    struct seen s = deliver(2);
     cr_assert_eq(s.spooled, 2);
     cr_assert(strstr(s.sentence, "the peer says no"));
     cr_assert_eq(spooled(), 2);
-    s = deliver(0, 5000);
+    s = deliver(0);
     cr_assert(s.spooled == 2 && s.earlier == 2);
     cr_assert_eq(spooled(), 2);
     reap(pid, false);
@@ -244,7 +251,7 @@ static enum act second_is_wrong(int connection, int upload)
 Test(client_delivery, a_refusal_is_told_and_the_others_arrive)
 {
     pid_t pid = peer(second_is_wrong, 1);
-    struct seen s = deliver(3, 5000);
+    struct seen s = deliver(3);
     cr_assert(s.stored == 2 && s.refused == 1 && s.first_refusal == PROFD_WRONG_BUILD);
     cr_assert_eq(spooled(), 0);
     reap(pid, false);
@@ -252,10 +259,10 @@ Test(client_delivery, a_refusal_is_told_and_the_others_arrive)
 
 Test(client_delivery, a_refused_one_leaves_the_spool)
 {
-    deliver(3, 1000);
+    deliver(3);
     cr_assert_eq(spooled(), 3);
     pid_t pid = peer(second_is_wrong, 1);
-    struct seen s = deliver(0, 5000);
+    struct seen s = deliver(0);
     cr_assert(s.stored == 2 && s.refused == 1 && s.earlier == 3);
     cr_assert_eq(spooled(), 0);
     reap(pid, false);
@@ -270,7 +277,7 @@ static enum act first_only(int connection, int upload)
 Test(client_delivery, hung_up_on_in_the_middle)
 {
     pid_t pid = peer(first_only, 1);
-    struct seen s = deliver(6, 5000);
+    struct seen s = deliver(6);
     cr_assert_eq(s.stored, 1);
     cr_assert_eq(s.spooled, 5);
     cr_assert_eq(spooled(), 5);
@@ -286,7 +293,7 @@ static enum act silent(int connection, int upload)
 Test(client_delivery, silence_is_no_ack)
 {
     pid_t pid = peer(silent, 1);
-    struct seen s = deliver(2, 300);
+    struct seen s = deliver_within(2, LONG_MS, 300);
     cr_assert_eq(s.spooled, 2);
     cr_assert(strstr(s.sentence, "300 ms"), "%s", s.sentence);
     cr_assert_eq(spooled(), 2);
@@ -296,13 +303,15 @@ Test(client_delivery, silence_is_no_ack)
 Test(client_delivery, a_stopped_daemon_costs_the_budget_only)
 {
     pid_t pid = peer(always_ack, 1);
+    int state;
     kill(pid, SIGSTOP);
+    cr_assert(waitpid(pid, &state, WUNTRACED) == pid && WIFSTOPPED(state));
     struct profd_options o = {.server = address, .connect_ms = 100};
     struct profd_conn *c;
     struct profd_error e;
     cr_assert_eq(profd_conn_open(&o, &c, &e), PROFD_TIMEOUT);
     cr_assert(strstr(e.sentence, address));
-    struct seen s = deliver(1, 300);
+    struct seen s = deliver_within(1, 100, LONG_MS);
     cr_assert_eq(s.spooled, 1);
     reap(pid, true);
 }
@@ -324,29 +333,30 @@ Test(client_delivery, a_strangers_socket_is_not_believed)
         cr_skip_test("needs root to be two users");
     }
     cr_assert_eq(chmod(directory, 0777), 0);
+    int listens[2];
+    char byte;
+    cr_assert_eq(pipe(listens), 0);
     pid_t pid = fork();
     if (pid == 0) {
         struct sockaddr_un a = {.sun_family = AF_UNIX};
         memcpy(a.sun_path, address, sizeof address);
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
         if (setgid(65534) != 0 || setuid(65534) != 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 ||
-            listen(fd, 8) != 0) {
+            listen(fd, 8) != 0 || write(listens[1], "x", 1) != 1) {
             _exit(1);
         }
         pause();
         _exit(0);
     }
-    struct profd_options o = {.server = address, .connect_ms = 1000};
+    close(listens[1]);
+    cr_assert_eq(read(listens[0], &byte, 1), 1);
+    close(listens[0]);
+    struct profd_options o = {.server = address, .connect_ms = LONG_MS};
     struct profd_conn *c;
     struct profd_error e = {""};
-    enum profd_status status = PROFD_UNAVAILABLE;
-    for (int i = 0; i < 500 && status == PROFD_UNAVAILABLE; i++) {
-        usleep(10000);
-        status = profd_conn_open(&o, &c, &e);
-    }
-    cr_assert_eq(status, PROFD_UNTRUSTED, "%s", e.sentence);
+    cr_assert_eq(profd_conn_open(&o, &c, &e), PROFD_UNTRUSTED, "%s", e.sentence);
     cr_assert(strstr(e.sentence, "65534"));
-    struct seen s = deliver(1, 1000);
+    struct seen s = deliver(1);
     cr_assert_eq(s.spooled, 1, "and what it should not see is spooled");
     reap(pid, true);
 }

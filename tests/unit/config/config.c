@@ -262,7 +262,7 @@ Test(config, defaults_follow_the_user)
 Test(config, random_text_never_does_harm)
 {
     static const char alphabet[] = "socket=http-opn# \t\n\n\r/xyes\0\x80";
-    unsigned seed = (unsigned)getpid() * 2654435761u;
+    unsigned seed = 4711;
 
     for (int round = 0; round < 20000; round++) {
         struct config config;

@@ -1,6 +1,7 @@
 /* Live processes with fakes for the memories and the harvesting thread: which is read next, what a SYNC waits for, and
  * the look for processes that no daemon reads. */
 #include <criterion/criterion.h>
+#include <event2/event.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,9 @@ static void on_timer(void *context)
 /* Runs what the loop has to do now. */
 static void run_a_while(void)
 {
+    for (int i = 0; i < 50; i++) {
+        event_base_loop(loop_get_base(bed.loop), EVLOOP_NONBLOCK);
+    }
     loop_timer_set(bed.timer, 20);
     loop_run(bed.loop);
 }
@@ -201,7 +205,7 @@ static void finish(struct live_process *a)
 
 static void expect_read(const char *names)
 {
-    for (int i = 0; i < 1000 && strlen(bed.read) < strlen(names); i++) {
+    for (int i = 0; i < 3000 && strlen(bed.read) < strlen(names); i++) {
         run_a_while();
     }
     run_a_while();

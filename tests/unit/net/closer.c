@@ -24,7 +24,7 @@ static void assert_closed(int end)
 {
     struct pollfd p = {.fd = end, .events = POLLIN};
     char byte;
-    cr_assert_eq(poll(&p, 1, 20000), 1, "the other end was not closed");
+    cr_assert_eq(poll(&p, 1, 60000), 1, "the other end was not closed");
     cr_assert_eq(read(end, &byte, 1), 0);
     close(end);
 }
@@ -32,7 +32,7 @@ static void assert_closed(int end)
 /* The count follows the close by a moment. */
 static void assert_count(struct closer *c, uint32_t uid, size_t wanted)
 {
-    for (int i = 0; i < 20000 && closer_count(c, uid) != wanted; i++) {
+    for (int i = 0; i < 60000 && closer_count(c, uid) != wanted; i++) {
         usleep(1000);
     }
     cr_assert_eq(closer_count(c, uid), wanted);

@@ -1,6 +1,7 @@
 /* The Unix protocol against real sockets and a real loop: hostile and clumsy peers, deadlines, descriptors, budgets. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,8 +186,18 @@ static void teardown(void)
 
 TestSuite(conn, .init = setup, .fini = teardown);
 
+/* Does what can be done at once: with however much delay, not less. */
+static void settle(void)
+{
+    for (int i = 0; i < 50; i++) {
+        event_base_loop(loop_get_base(bed.loop), EVLOOP_NONBLOCK);
+    }
+}
+
+/* What can be done at once, and at least so many milliseconds. */
 static void run_for(unsigned ms)
 {
+    settle();
     loop_timer_set(bed.timer, ms);
     loop_run(bed.loop);
 }
@@ -248,12 +259,12 @@ static void say_hello(int fd)
     put_message(fd, &m, 9);
 }
 
-/* Reads a whole frame, running the loop meanwhile; 0 at the end of the stream, −1 when nothing comes for 2 s. */
+/* Reads a whole frame, running the loop meanwhile; 0 at the end of the stream, −1 when nothing comes for a minute. */
 static int take_exactly(int fd, uint8_t *into, size_t n)
 {
     size_t got = 0;
 
-    for (int tries = 0; got < n && tries < 400; tries++) {
+    for (int tries = 0; got < n && tries < 12000; tries++) {
         ssize_t part = recv(fd, into + got, n - got, 0);
 
         if (!part) {
@@ -731,18 +742,27 @@ Test(conn, who_does_not_read_is_not_read_and_then_dropped)
     int fd, small = 4096;
     struct conn_counts counts;
 
-    bed.config.write_ms = 100;
+    bed.config.write_ms = 3600000;
     again();
     fd = join_open();
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     put_frame(fd, FRAME_QUERY, 77, "", 0);
-    run_for(30);
+    settle();
     conn_group_get_counts(bed.group, &counts);
     cr_assert_eq(counts.connections, 1);
     cr_assert_eq(pieces_freed, 0);
-    run_for(200);
+    close(fd);
+    bed.config.write_ms = 100;
+    again();
+    pieces_freed = 0;
+    fd = join_open();
+    put_frame(fd, FRAME_QUERY, 77, "", 0);
+    for (int tries = 0; tries < 6000 && !pieces_freed; tries++) {
+        run_for(10);
+    }
     cr_assert_eq(connections(), 0);
     cr_assert_eq(pieces_freed, 1);
+    close(fd);
 }
 
 Test(conn, long_answers_come_whole_in_pieces)
@@ -1150,7 +1170,7 @@ Test(conn, draining_takes_what_has_arrived_and_ends)
  * given back and no descriptor stays. */
 Test(conn, noise)
 {
-    unsigned seed = (unsigned)getpid() * 2654435761u;
+    unsigned seed = 4711;
     int before = count_fds(), file = open("/dev/null", O_RDONLY);
     struct conn_counts counts;
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define GOT_MAX (8u << 20)
@@ -119,8 +118,7 @@ size_t scene_count_heads(const struct scene *s)
 
 void scene_pump(struct scene *s, size_t heads)
 {
-    time_t start = time(NULL);
-    while (!s->ended && (heads == 0 || scene_count_heads(s) < heads) && time(NULL) - start < 20) {
+    for (int i = 0; i < 60000 && !s->ended && (heads == 0 || scene_count_heads(s) < heads); i++) {
         event_base_loop(s->base, EVLOOP_NONBLOCK);
         scene_receive(s);
         poll(NULL, 0, 1);

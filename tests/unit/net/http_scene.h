@@ -35,7 +35,7 @@ void scene_close(struct scene *s);
 void scene_connect(struct scene *s);
 /* The client sends n bytes. */
 void scene_say(struct scene *s, const char *text, size_t n);
-/* Lets the door work until the client sees the end, or as many whole answers as wanted (0: the end); at most 20 s. */
+/* Lets the door work until the client sees the end, or as many whole answers as wanted (0: the end); at least a minute. */
 void scene_pump(struct scene *s, size_t heads);
 /* Takes what has arrived at the client. */
 void scene_receive(struct scene *s);

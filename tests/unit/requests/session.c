@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "requests/session.h"
 
@@ -53,7 +52,7 @@ Test(session, a_job_that_failed_speaks_for_its_own_sync_only)
 /* Against the definition: SYNC i is due when every job begun before it has ended, and they come in order. */
 Test(session, random_orders)
 {
-    unsigned seed = (unsigned)getpid() * 2654435761u;
+    unsigned seed = 4711;
 
     for (int round = 0; round < 500; round++) {
         struct session *s = session_new();

@@ -119,7 +119,7 @@ Test(store_kill, loses_nothing_acknowledged_counts_nothing_twice, .timeout = 360
     char directory[] = "/tmp/profd-kill-XXXXXX", name[128];
     cr_assert(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
-    srand((unsigned)time(NULL));
+    srand(7);
     uint64_t stored = 0;
     for (int i = 0; i < kills; i++) {
         int ends[2];
@@ -131,6 +131,9 @@ Test(store_kill, loses_nothing_acknowledged_counts_nothing_twice, .timeout = 360
             write_for_ever(ends[1]);
         }
         close(ends[1]);
+        if (i % 3 == 0 && read(ends[0], word, sizeof word) == (ssize_t)sizeof word) { /* however slow the machine is */
+            acked[word[0]] = word[1];
+        }
         nanosleep(&(struct timespec){.tv_nsec = rand() % 60000000}, NULL);
         kill(child, SIGKILL);
         int status;
