@@ -79,7 +79,7 @@ criterion() { # NAME PROGRAM
 }
 taps() {
     SECONDS=0
-    "$1" --tap="$folder/tap" >"$folder/out" 2>&1
+    timeout -k 10 900 "$1" --tap="$folder/tap" >"$folder/out" 2>&1
 }
 
 script() { # NAME COMMAND…

@@ -38,7 +38,7 @@ export const id = (name) => builds.find((b) => b.name.endsWith(`/${name}`)).buil
 export async function open(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(60000);
+  page.setDefaultTimeout(300000);
   page.asked = new Map(); // and not answered yet; what a page asked that was left is nobody's
   page.on("request", (r) => {
     if (r.isNavigationRequest()) page.asked.clear();

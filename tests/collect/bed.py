@@ -15,7 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
-from harness import BUILD, ROOT, Tap, readable_copy, run  # noqa: E402,F401
+from harness import BUILD, LONG, ROOT, Tap, readable_copy, run  # noqa: E402,F401
 
 COLLECT = os.path.join(BUILD, "libprofd-collect.so")
 COLLECT_STATIC = os.path.join(BUILD, "libprofd-collect.a")
@@ -181,7 +181,7 @@ def difference(truth, calls):
     return {f: (n, calls[f]) for f, n in truth.items() if calls[f] != n}
 
 
-def wait_until(what, seconds=20):
+def wait_until(what, seconds=LONG):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         got = what()

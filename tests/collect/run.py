@@ -9,14 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from bed import BUILD, COLLECT, COLLECT_STATIC, ROOT, Bed, Tap, run, wait_until  # noqa: E402
+from bed import BUILD, COLLECT, COLLECT_STATIC, LONG, ROOT, Bed, Tap, run, wait_until  # noqa: E402
 from harness import Daemon  # noqa: E402
 
 PROFCTL = os.path.join(BUILD, "profctl")
-LONG = 90
 GO = "/usr/lib/go-1.19/bin/go"
 
 
@@ -36,7 +34,7 @@ class Shop:
         p = subprocess.Popen([PROFCTL, "run", *words, *[str(c) for c in command]], env=dict(self.env, **dict(env)),
                              cwd=self.bed.folder, stdout=subprocess.PIPE)
         p.stdout.readline()
-        self.child = wait_until(lambda: run("pgrep", "-P", p.pid).stdout.split(), LONG)[0]
+        self.child = wait_until(lambda: run("pgrep", "-P", p.pid).stdout.split())[0]
         return p
 
     def calls(self, exe, *options):
@@ -177,7 +175,7 @@ def environment(tap, shop, exe):
     tap.point(done == ["7 1\n", "7 0\n"], "options reach the command", done)
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
         child = subprocess.Popen([PROFCTL, "run", "sleep", "300"], env=shop.env)
-        wait_until(lambda: run("pgrep", "-P", child.pid, "sleep").returncode == 0, LONG)
+        wait_until(lambda: run("pgrep", "-P", child.pid, "sleep").returncode == 0)
         child.send_signal(number)
         tap.point(child.wait(timeout=LONG) == 128 + number, f"{signal.Signals(number).name} is passed on",
                   child.returncode)
@@ -258,7 +256,7 @@ def limited(tap, shop, exe):
 
 def lives(tap, shop, exe):
     p = shop.live(exe, "spin", words=("-l", "service=long"))
-    rows = wait_until(lambda: [r for r in shop.processes("-l", "service=long") if r["calls"] > 0], LONG)
+    rows = wait_until(lambda: [r for r in shop.processes("-l", "service=long") if r["calls"] > 0])
     tap.point(rows and rows[0]["pid"] == int(shop.child) and rows[0]["state"] == "counting" and rows[0]["name"] == exe,
               "ps lists a process while it counts", rows)
     text = shop.daemon.ctl("ps", shop.child).stdout.splitlines()
@@ -266,7 +264,7 @@ def lives(tap, shop, exe):
                                            rf"+(yes|no) +service=long", text[1]), "as a table", text)
     tap.point("No live process matches" in shop.daemon.ctl("ps", "-l", "service=none").stdout,
               "or says that there is none")
-    tap.point(wait_until(lambda: shop.calls(exe)[0].get("leaf", 0) > 0, LONG),
+    tap.point(wait_until(lambda: shop.calls(exe)[0].get("leaf", 0) > 0),
               "and reports have its counts, by name, though it never ends")
     done = shop.daemon.ctl("pause", "service=long")
     tap.point(done.returncode == 0 and done.stdout == f"paused {shop.child} steady\n", "pause names it", done)
@@ -279,15 +277,15 @@ def lives(tap, shop, exe):
     def still():
         """Its counts, if they are the same as at the harvest before, while it went on calling."""
         first, made = shop.processes(shop.child)[0], sum(shop.truth().values())
-        wait_until(lambda: sum(shop.truth().values()) > made + 100000, LONG)
+        wait_until(lambda: sum(shop.truth().values()) > made + 100000)
         last = wait_until(lambda: (r := shop.processes(shop.child)[0])["harvested"] > first["harvested"] and r, 5)
         return (first["calls"] == (last or first)["calls"] and first["ticks"] == (last or first)["ticks"]
                 and (last or first)["calls"])
-    stood = wait_until(still, LONG)
+    stood = wait_until(still)
     tap.point(stood, "its counts stand still", shop.processes(shop.child))
     done = shop.daemon.ctl("resume", shop.child, "--rate", "9")
     tap.point(done.stdout == f"counting {shop.child} steady\n" and not done.stderr and
-              wait_until(lambda: shop.processes(shop.child)[0]["calls"] > stood, LONG), "resume: they go on",
+              wait_until(lambda: shop.processes(shop.child)[0]["calls"] > stood), "resume: they go on",
               (done, shop.processes(shop.child)))
     instance = shop.processes(shop.child)[0]["instance"]
     done = shop.daemon.ctl("pause", instance[:8], "--json")
@@ -299,12 +297,12 @@ def lives(tap, shop, exe):
     shop.daemon.stop(signal.SIGKILL)
     shop.daemon.start()
     tap.point(wait_until(lambda: [r for r in shop.processes() if r["instance"] == instance and r["state"]
-                                  == "counting"], LONG), "a daemon that was killed and started again finds it")
+                                  == "counting"]), "a daemon that was killed and started again finds it")
     os.kill(int(shop.child), signal.SIGKILL)
     tap.point(p.wait(LONG) == 128 + 9, "profctl run outlives the daemon that it began with")
     p.stdout.close()
     tap.point(wait_until(lambda: not [r for r in shop.processes() if r["instance"] == instance and r["state"]
-                                      != "ended"], LONG), "at its end it leaves the list", shop.processes())
+                                      != "ended"]), "at its end it leaves the list", shop.processes())
     shop.forget()
 
 
@@ -313,10 +311,10 @@ def exact_over_restarts(tap, shop, exe):
     in flight."""
     p = shop.live(exe, "forever", "2", words=("-l", "service=restarts"))
     for how in (signal.SIGKILL, signal.SIGTERM):
-        wait_until(lambda: [r for r in shop.processes() if r["pid"] == int(shop.child) and r["calls"] > 0], LONG)
-        shop.daemon.stop(how, 30)
+        wait_until(lambda: [r for r in shop.processes() if r["pid"] == int(shop.child) and r["calls"] > 0])
+        shop.daemon.stop(how)
         shop.daemon.start()
-    wait_until(lambda: [r for r in shop.processes() if r["pid"] == int(shop.child)], LONG)
+    wait_until(lambda: [r for r in shop.processes() if r["pid"] == int(shop.child)])
     os.kill(int(shop.child), signal.SIGKILL)
     p.wait(LONG)
     p.stdout.close()
@@ -343,13 +341,13 @@ def names_on_ticks(tap, shop):
         def named():
             return shop.calls(exe)[0].get("own_work")
         if arguments:
-            tap.point(wait_until(named, LONG), "a live process is asked for its executable and sends it",
+            tap.point(wait_until(named), "a live process is asked for its executable and sends it",
                       shop.daemon.ctl("builds", "--all").stdout)
             p.kill()
             p.wait()
         else:
             p.wait(LONG)
-            tap.point(wait_until(lambda: named() == 100000000, LONG),
+            tap.point(wait_until(lambda: named() == 100000000),
                       "one that ends soon has sent it by then, and every call is there",
                       shop.daemon.ctl("builds", "--all").stdout)
 
@@ -363,7 +361,7 @@ def late(tap, shop, exe):
     p.stdin.close()
     p.wait(LONG)
     p.stdout.close()
-    tap.point(wait_until(lambda: shop.calls(exe, "-l", "service=late")[0].get("leaf") == 1500, LONG),
+    tap.point(wait_until(lambda: shop.calls(exe, "-l", "service=late")[0].get("leaf") == 1500),
               "a process that began before the daemon is there when it has ended",
               shop.calls(exe, "-l", "service=late"))
     shop.forget()
@@ -385,7 +383,7 @@ def vouches(tap, shop, exe):
     command = f"{exe} threads 1 10; touch {go}; until [ -e {on} ]; do sleep 0.05; done; {exe} threads 1 10"
     p = subprocess.Popen([PROFCTL, "run", "-v", "sh", "-c", command], env=shop.env, cwd=shop.bed.folder,
                          stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: os.path.exists(go), LONG)
+    wait_until(lambda: os.path.exists(go))
     shop.daemon.stop(signal.SIGKILL)
     lost = run(exe, "threads", "1", "10", env=dict(shop.env, LD_PRELOAD=COLLECT), cwd=shop.bed.folder)
     shop.daemon.start()

@@ -10,26 +10,17 @@ import sys
 import time
 
 import harness
-from harness import BUILD, ROOT, Daemon, Tap, run
+from harness import BUILD, LONG, ROOT, Daemon, Tap, run, until as wait_for
 from memory import Attached, Counter, Memory, refused_page
 from wire import Wire
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
 from bed import Bed  # noqa: E402
 
-LONG = 60
-
-
-def wait_for(condition, seconds=LONG):
-    end = time.monotonic() + seconds
-    while not (got := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return got
-
 
 def sync(d):
     """Whatever ended before now is durable when this returns."""
-    with Wire(d.socket, timeout=LONG) as w:
+    with Wire(d.socket) as w:
         w.send("SYNC", tag=9)
         while (answer := w.take()) and answer[1] != 9:
             pass
@@ -76,7 +67,7 @@ class Yard:
         self.exe = bed.build("truth.c", "-pg", "-rdynamic")
 
     def run(self, *arguments):
-        return run(self.exe, *arguments, env=self.env, cwd=self.bed.folder, timeout=240)
+        return run(self.exe, *arguments, env=self.env, cwd=self.bed.folder)
 
     def truth(self):
         sums = {}
@@ -123,7 +114,7 @@ def ends(tap):
         started = sum(r["processes_started"] for r in rows if r["name"] == yard.exe)
         truths = sum(n.startswith("truth.") for n in os.listdir(bed.folder))
         tap.point(started == truths, f"{started} processes are known, as many as there were", truths)
-        check = d.ctl("verify", timeout=LONG)
+        check = d.ctl("verify")
         tap.point(check.returncode == 0, "what is stored adds up", check.stdout + check.stderr)
 
 
@@ -169,8 +160,9 @@ def for_ever(tap):
         tap.point(sync(d) == "ACK" and processes(d) == [], "killed, it is gone behind a SYNC")
         got, _ = calls(d, exe)
         truth = bed.truth(p.pid)
-        # what was not counted during the pause is missing; nothing else is
-        tap.point(0 < got["leaf"] <= truth["leaf"] and abs(got["leaf"] - got["middle"]) <= 2,
+        # what was not counted during the pauses is missing; nothing else is: each of two pauses, each of their ends and
+        # the end of the process may come between a call of middle and its call of leaf
+        tap.point(0 < got["leaf"] <= truth["leaf"] and abs(got["leaf"] - got["middle"]) <= 5,
                   "the report has what was counted", (got, truth))
 
 
@@ -247,7 +239,7 @@ def kills(tap):
         truth = bed.truth(real[0].pid) + bed.truth(real[1].pid)
         wrong = {f: (truth[f], got.get(f)) for f in ("leaf", "middle") if abs(truth[f] - got.get(f, 0)) > 1}
         tap.point(not wrong, f"and {truth['leaf']} of the collector's, but for the one in flight", (wrong, exact))
-        tap.point(total(d, "/bin/counter") == made and d.ctl("verify", timeout=LONG).returncode == 0,
+        tap.point(total(d, "/bin/counter") == made and d.ctl("verify").returncode == 0,
                   "what is stored adds up")
 
 

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 
-from attach import LONG, admin, processes, sync, total, wait_for
+from attach import admin, processes, sync, total, wait_for
 from harness import BUILD, Daemon, Tap
 from memory import ARCS, F_ADD_SEALS, GROW, PAGE, SEALS, SHRINK, SLOTS_AT, Attached, Counter, Memory
 from wire import Wire
@@ -181,7 +181,7 @@ def thousand(tap, d):
         m = Memory(name="/bin/many", labels=[("n", str(i % 7))])
         m.call(i + 1)
         memories.append(m)
-        links.append(Attached(d.socket, m, timeout=LONG))
+        links.append(Attached(d.socket, m))
     tap.point(all(a.answer[0] == "ACK" for a in links), "1,000 processes of one user are attached")
     tap.point(wait_for(lambda: total(d, "/bin/many") == 500500), "and harvested", total(d, "/bin/many"))
     rows, cursor = [], ""
@@ -293,7 +293,7 @@ def main():
             liars(tap, d)
             strangers(tap, d)
             thousand(tap, d)
-            tap.point(d.ctl("verify", timeout=LONG).returncode == 0, "what is stored adds up")
+            tap.point(d.ctl("verify").returncode == 0, "what is stored adds up")
         flood(tap)
         few_descriptors(tap)
         descriptors_at_once(tap)

@@ -9,7 +9,7 @@ import sys
 import time
 
 from formats_hostile import hostile_program
-from harness import BUILD, NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run
+from harness import BUILD, LONG, NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, until
 from wire import Wire, encoded, field, sender_number, varint, words
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
@@ -81,11 +81,8 @@ class Live:
                                             env=d.env, cwd=d.folder,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                             stderr=subprocess.DEVNULL)
-            deadline = time.monotonic() + 60
-            while not (json.loads(d.get("/api/v1/processes")[2])["rows"]
-                       and any(r["name"].endswith("/server")
-                               for r in d.json("builds", "--json")["rows"])) and time.monotonic() < deadline:
-                time.sleep(0.1)
+            until(lambda: json.loads(d.get("/api/v1/processes")[2])["rows"]
+                  and any(r["name"].endswith("/server") for r in d.json("builds", "--json")["rows"]))
 
     def __enter__(self):
         return self
@@ -93,7 +90,7 @@ class Live:
     def __exit__(self, *_):
         if self.process:
             self.process.terminate()  # which it passes on
-            self.process.wait(60)
+            self.process.wait(LONG)
 
 
 def guarded():

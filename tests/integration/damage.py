@@ -140,7 +140,7 @@ def not_ours(tap):
                                   ("a newer version", newer, (78,)), ("a directory", os.mkdir, (78,))):
             act(path)
             before = None if os.path.isdir(path) else content(path)
-            done = run(PROFD, "--state-dir", d.state, "--socket", d.socket, "--http-socket", "none", timeout=30)
+            done = run(PROFD, "--state-dir", d.state, "--socket", d.socket, "--http-socket", "none")
             tap.point(done.returncode in status and not aside(d)
                       and (os.path.isdir(path) if before is None else content(path) == before),
                       f"{name} is refused and stays as it is", (done.returncode, done.stderr, os.listdir(d.state)))

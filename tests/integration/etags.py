@@ -21,7 +21,7 @@ def as_user(d, uid, *arguments):
 ASK = """
 import os, socket, sys
 os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
-s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[1])
+s = socket.socket(socket.AF_UNIX); s.settimeout(300); s.connect(sys.argv[1])
 tag = f"If-None-Match: {sys.argv[4]}\\r\\n" if len(sys.argv) > 4 else ""
 s.sendall(f"GET {sys.argv[3]} HTTP/1.1\\r\\nHost: localhost\\r\\n{tag}Connection: close\\r\\n\\r\\n".encode())
 data = b""

@@ -76,7 +76,7 @@ def children_away(tap):
                 d.stop()
                 d.start()
                 tap.point(said(d, p.exe)[1] != [], f"{line}: nor when profd is started again", said(d, p.exe))
-                tap.point(d.ctl("verify", timeout=60).returncode == 0, f"{line}: what is stored adds up")
+                tap.point(d.ctl("verify").returncode == 0, f"{line}: what is stored adds up")
             finally:
                 p.end()
 
@@ -117,7 +117,7 @@ def children_seen(tap):
                 d.stop(how)
                 d.start()
                 tap.point(whole(d, p), f"and after {how.name} of profd", (p.made, said(d, p.exe)))
-            tap.point(d.ctl("verify", timeout=60).returncode == 0, "what is stored adds up")
+            tap.point(d.ctl("verify").returncode == 0, "what is stored adds up")
         finally:
             p.end()
 
@@ -159,7 +159,7 @@ def another_user(tap):
                 p.tell("kill")
                 p.process.wait()
                 tap.point(sync(d) == "ACK" and whole(d, p), f"{how.name}: its end is seen", (p.made, said(d, p.exe)))
-                tap.point(d.ctl("verify", timeout=60).returncode == 0, f"{how.name}: what is stored adds up")
+                tap.point(d.ctl("verify").returncode == 0, f"{how.name}: what is stored adds up")
             finally:
                 p.end()
 

@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 
-from harness import PROFCTL, Daemon, Gmon, Tap, bounds, free_port, profile, programs, run, symbols
+from harness import LONG, PROFCTL, Daemon, Gmon, Tap, bounds, free_port, profile, programs, run, symbols
 
 RUNS = {
     "cycle": [["6"], ["9"], ["3"]],
@@ -185,7 +185,7 @@ def test_terminal(tap, d, exe):
         tap.skip("not to a terminal", e)
         return
     done = subprocess.run([PROFCTL, "export", exe, "-o", "-"], env=d.env, stdout=side, stderr=subprocess.PIPE,
-                          text=True, timeout=60)
+                          text=True, timeout=LONG)
     os.close(side)
     says(tap, done, 64, ["terminal"], "not to a terminal")
     try:

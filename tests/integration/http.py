@@ -165,7 +165,7 @@ def fresh(tap):
                     faults.append(f"HTTP: {tag[1]} uploads, and {least} were acknowledged before the question")
 
         def by_socket():
-            with Wire(d.socket, timeout=60) as w:
+            with Wire(d.socket) as w:
                 while not over.is_set():
                     least = acknowledged[0]
                     status, body = w.query(target)
@@ -173,7 +173,7 @@ def fresh(tap):
                     if status != 200 or seen(body) < least:
                         faults.append((status, seen(body), least))
 
-        with Wire(d.socket, timeout=60) as w:
+        with Wire(d.socket) as w:
             def put():
                 w.send("UPLOAD", upload(sender, acknowledged[0] + 1, build_id=build), 5)
                 while (answer := w.take())[0] == "WANT_OBJECT":

@@ -23,7 +23,7 @@ class Client:
         self.socket = socket.socket(socket.AF_INET if tcp else socket.AF_UNIX)
         for option in options:
             self.socket.setsockopt(*option)
-        self.socket.settimeout(60)
+        self.socket.settimeout(300)
         self.socket.connect(("127.0.0.1", self.where) if tcp else self.where)
         self.rest = b""
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import PROFCTL, Daemon, Gmon, Tap, run, symbols
+from harness import LONG, PROFCTL, Daemon, Gmon, Tap, run, symbols
 
 PPROF = next((p for p in ("/usr/lib/go-1.19/pkg/tool/linux_amd64/pprof", "/usr/lib/go-1.19/pkg/tool/linux_arm64/pprof")
               if os.path.exists(p)), None)
@@ -151,7 +151,7 @@ def counted(r):
 
 def callgrind(folder, exe, *options):
     out = os.path.join(folder, f"callgrind.out.{os.path.basename(exe)}{''.join(options)}")
-    done = run("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *options, exe, timeout=120)
+    done = run("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *options, exe)
     assert done.returncode == 0, done.stderr
     return out, truth_of(done.stdout)
 
@@ -361,7 +361,7 @@ def go(tap, folder):
                CGO_ENABLED="0")
     write(folder, "goprog.go", GO)
     for command in ([tool, "build", "-o", exe, "goprog.go"], [exe, path]):
-        done = run(*command, cwd=folder, env=env, timeout=120)
+        done = run(*command, cwd=folder, env=env)
         assert done.returncode == 0, done.stderr
     raw = run(PPROF, "-raw", path, env=env).stdout
     stacks = re.findall(r"^ +(\d+) +\d+: ([\d ]+)$", raw, re.M)
@@ -438,7 +438,8 @@ def perf_written(tap, folder):
         tap.point(done.returncode == 65 and "not the file that ran" in done.stderr,
                   "perf script: but not if they are not in its code", done)
     with Daemon() as d, open(path) as f:
-        piped = subprocess.run([PROFCTL, "upload", "-"], stdin=f, capture_output=True, text=True, env=d.env, timeout=60)
+        piped = subprocess.run([PROFCTL, "upload", "-"], stdin=f, capture_output=True, text=True, env=d.env,
+                               timeout=LONG)
         tap.point(piped.returncode == 0 and report(d, exe)["totals"]["ticks"] == 45, "perf script from standard input",
                   piped)
         other = d.ctl("upload", "--event", "page-faults", path)

@@ -17,7 +17,7 @@ import time
 import unicodedata
 
 from formats_hostile import hostile_program
-from harness import PROFCTL, ROOT, Daemon, Gmon, Tap, bounds, free_port, profile, programs, run, symbols
+from harness import LONG, PROFCTL, ROOT, Daemon, Gmon, Tap, bounds, free_port, profile, programs, run, symbols
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -25,7 +25,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 class Terminal:
     """A command on a pseudo-terminal of its own: its output, its exit status. keys: typed when what(output) says so."""
 
-    def __init__(self, command, env, columns=100, what=None, keys=b"", seconds=60):
+    def __init__(self, command, env, columns=100, what=None, keys=b"", seconds=LONG):
         self.text, self.status = "", None
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
@@ -218,7 +218,7 @@ def test_open(tap, d, exe):
                       f"open prints the address{', and that a token is asked for' if asked else ''}", done)
             page = run("/usr/bin/python3", "-c", "import sys, urllib.request; "
                                                  "print(urllib.request.urlopen(sys.argv[1], "
-                                                 "timeout=20).read().decode())", want)
+                                                 "timeout=300).read().decode())", want)
             tap.point("<html" in page.stdout, "where the dashboard answers", page.stderr)
             tap.point(web.json("open", exe, "--json") == {"url": f"http://127.0.0.1:{port}/?build={build}",
                     "token": asked}, "open --json")
@@ -356,7 +356,7 @@ def test_protocol_example(tap, d):
     asked = bytes.fromhex(blocks[0])
     welcome, reply = (bytes.fromhex(line.replace("...", "")) for line in blocks[1].splitlines())
     with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(30)
+        s.settimeout(LONG)
         s.connect(d.socket)
         s.sendall(asked)
         frames = []

@@ -83,7 +83,7 @@ class Memory:
 class Attached(Wire):
     """A connection that hands a memory over. answer: what came, page: the daemon's page or None."""
 
-    def __init__(self, path, memory, fd=None, timeout=30, wait=True, body=b""):
+    def __init__(self, path, memory, fd=None, timeout=300, wait=True, body=b""):
         super().__init__(path, hello=wait, timeout=timeout)
         self.page = None
         if not wait:

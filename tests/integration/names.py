@@ -88,7 +88,7 @@ def vdso(tap, bed):
     with Daemon("--harvest-interval", "1s") as d:
         p = Program(bed, d)
         p.end()
-        done = run(exe, "3", env=bed.env(PROFD_SOCKET=d.socket), cwd=bed.folder, timeout=240)
+        done = run(exe, "3", env=bed.env(PROFD_SOCKET=d.socket), cwd=bed.folder)
         sync(d)
         named = wait_for(lambda: [n for n, has in builds(d).items() if "vdso" in n and has])
         tap.point(done.returncode == 0 and bool(named), "the vDSO, which has no file, has names", builds(d))

@@ -11,7 +11,7 @@ import threading
 import time
 
 import harness
-from harness import PROFD, Tap, symbols
+from harness import PROFD, Tap, symbols, until
 from wire import Wire, counts, field, sender_number, upload
 
 ACCEPTED = 6, 29  # REFUSED, INTERNAL
@@ -225,14 +225,8 @@ def slow_neighbours(tap, d):
         thread.start()
         return thread
 
-    def wait_for(condition):
-        deadline = time.monotonic() + 60
-        while not (out := condition()) and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return out
-
     slow = ask("slow", 60201, huge)
-    stopped = wait_for(lambda: readers(d))
+    stopped = until(lambda: readers(d))
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)]

@@ -18,7 +18,7 @@ sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
 from jsonschema import Draft202012Validator, RefResolver  # noqa: E402
 sys.path.insert(0, HERE)
 from http_client import TOKEN, Client, crowded_out, half_a_request, store_large_list  # noqa: E402
-from harness import BUILD, PROFCTL, ROOT, Daemon, Tap, bounds, free_port, run, symbols  # noqa: E402
+from harness import BUILD, LONG, PROFCTL, ROOT, Daemon, Tap, bounds, free_port, run, symbols, until  # noqa: E402
 from wire import Wire, field, sender_number, upload, varint, zstd  # noqa: E402
 
 DOCUMENT = json.load(open(os.path.join(ROOT, "schema/openapi.json"), encoding="utf-8"))
@@ -228,14 +228,12 @@ class Live:
                                             cwd=d.folder,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                             stderr=subprocess.DEVNULL)
-            deadline = time.monotonic() + 30
-            while not json.loads(d.get("/api/v1/processes")[2])["rows"] and time.monotonic() < deadline:
-                time.sleep(0.1)
+            until(lambda: json.loads(d.get("/api/v1/processes")[2])["rows"])
 
     def end(self):
         if self.process:
             self.process.terminate()  # which it passes on
-            self.process.wait(60)
+            self.process.wait(LONG)
 
 
 def filled(path, facts, **other):
@@ -538,7 +536,7 @@ def settled(d, most=None):
     """(descriptors, resident bytes) when nothing is under way: no more descriptors than that, and as many as a moment
     ago."""
     folder, last = f"/proc/{d.process.pid}/fd", None
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LONG
     while time.monotonic() < deadline:
         now = len(os.listdir(folder))
         if now == last and (most is None or now <= most):

@@ -10,19 +10,12 @@ import sys
 import time
 
 import harness
-from harness import PROFD, ROOT, Daemon, Tap, run
+from harness import LONG, PROFD, ROOT, Daemon, Tap, run, until
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
 from bed import Bed  # noqa: E402
 
-LONG, STRANGER = 60, 60127
-
-
-def wait_for(condition, seconds=LONG):
-    end = time.monotonic() + seconds
-    while not (got := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return got
+STRANGER = 60127
 
 
 def live(d):
@@ -75,15 +68,15 @@ def crowded(tap):
     with Daemon(start=False) as d, Bed(harvester=False) as bed, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(d.socket)
         listener.listen(0)
+        exe = bed.build("steady.c", "-pg", "-rdynamic")  # now: a client waits 20 seconds for its connection
         with socket.socket(socket.AF_UNIX) as first:
             first.connect(d.socket)  # the queue is full
             clients = [subprocess.Popen([harness.PROFCTL, "builds"], env=d.env, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True) for _ in range(20)]
-            exe = bed.build("steady.c", "-pg", "-rdynamic")
             p = subprocess.Popen([exe, "spin"], env=dict(bed.env(), PROFD_SOCKET=d.socket), stdout=subprocess.PIPE,
                                  cwd=bed.folder)
             p.stdout.readline()
-            time.sleep(3)
+            time.sleep(1)  # a client that does not wait has ended by then
             tap.point(all(c.poll() is None for c in clients), "20 clients wait for a place in the queue",
                       [c.poll() for c in clients])
         fd = os.dup2(listener.fileno(), 200)
@@ -95,8 +88,8 @@ def crowded(tap):
         os.close(fd)
         said = [(c.communicate(timeout=LONG)[1], c.returncode) for c in clients]
         tap.point(all(code == 0 for _, code in said), "all are served when the daemon accepts", said)
-        rows = wait_for(lambda: live(d))
-        tap.point(rows and rows[0]["calls"] > 0 or bool(wait_for(lambda: [r for r in live(d) if r["calls"] > 0])),
+        rows = until(lambda: live(d))
+        tap.point(rows and rows[0]["calls"] > 0 or bool(until(lambda: [r for r in live(d) if r["calls"] > 0])),
                   "so is the process that counts", (rows, d.logged()))
         p.send_signal(signal.SIGKILL)
         p.communicate(timeout=LONG)

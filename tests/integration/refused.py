@@ -158,11 +158,11 @@ def odd_files(tap, d, folder, exe):
                                ("/dev/null", 65, "regular"),
                                (link, 66, "symbolic"), (sparse, 65, "5368709120"), (secret, 65, ""),
                                ("/proc/self/mem", 65, "")):
-        done = d.ctl("upload", "-e", path, gmon, timeout=20)
+        done = d.ctl("upload", "-e", path, gmon)
         tap.point(one_sentence(done, status, path, word), f"EXE {os.path.basename(path) or path}: refused", done)
-        done = d.ctl("upload", "-e", exe, path, timeout=20)
+        done = d.ctl("upload", "-e", exe, path)
         tap.point(one_sentence(done, status, path, word), f"gmon.out {os.path.basename(path) or path}: refused", done)
-        done = d.ctl("symbols", path, timeout=20)
+        done = d.ctl("symbols", path)
         tap.point(one_sentence(done, status, path, word), f"symbols of {os.path.basename(path) or path}: refused", done)
     tap.point(not d.changed(before), "nothing of it is stored", d.changed(before))
 
@@ -267,7 +267,7 @@ def hostile_elf(tap, d, folder, exe):
     children = os.path.join("/proc", str(d.process.pid), "task")
     taken = refused = 0
     odd = []
-    with Wire(d.socket, timeout=60) as w:
+    with Wire(d.socket) as w:
         for n in range(300):
             path = written(folder, "mutant", mutated(data, rng))
             with open(path, "rb") as f:
@@ -287,7 +287,7 @@ def hostile_elf(tap, d, folder, exe):
         if done.returncode not in (0, 65, 77) or (done.returncode and not one_sentence(done, done.returncode, path)):
             bad.append((path, done))
     tap.point(not bad, f"60 through profctl: taken, or one sentence (seed {seed})", bad[:3])
-    with Wire(d.socket, timeout=60) as w:
+    with Wire(d.socket) as w:
         asked = "ab" * 20
         w.send("UPLOAD", upload(sender_number(), 1, build_id=asked), 1)
         answer_to(w, 1)

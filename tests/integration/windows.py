@@ -7,7 +7,7 @@ import random
 import struct
 import time
 
-from harness import ROOT, Daemon, Tap, bounds, run, symbols
+from harness import ROOT, Daemon, Tap, bounds, run, symbols, until
 from wire import Wire, field, sender_number, varint, zstd
 
 SECOND, HOUR = 10**9, 3600 * 10**9
@@ -80,9 +80,7 @@ def state(d):
 
 
 def settled(d):
-    deadline = time.monotonic() + 30
-    while state(d)["raw_uploads"] > 0 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: state(d)["raw_uploads"] == 0)
     return state(d)["raw_uploads"] == 0
 
 

@@ -131,7 +131,7 @@ def header(kind, tag=0, length=0, flags=0, version=1):
 class Wire:
     """A connection. ask() sends a frame and takes the answer with its tag."""
 
-    def __init__(self, path, hello=True, timeout=20):
+    def __init__(self, path, hello=True, timeout=300):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(path) # waits for a place in the queue; with a timeout it would fail instead
         self.socket.settimeout(timeout)

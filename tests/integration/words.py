@@ -8,7 +8,7 @@ import struct
 import subprocess
 import time
 
-from harness import ROOT, Daemon, Tap, bounds, run, symbols
+from harness import ROOT, Daemon, Tap, bounds, run, symbols, until
 from wire import Wire, encoded, field, sender_number, varint, words
 
 SECOND, HOUR = 10**9, 3600 * 10**9
@@ -70,9 +70,7 @@ def refusal(d, body):
 
 
 def settled(d):
-    deadline = time.monotonic() + 60
-    while json.loads(d.get("/api/v1/status")[2])["raw_uploads"] > 0 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: json.loads(d.get("/api/v1/status")[2])["raw_uploads"] == 0)
     return json.loads(d.get("/api/v1/status")[2])["raw_uploads"] == 0
 
 

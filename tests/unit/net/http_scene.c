@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define GOT_MAX (8u << 20)
+#define A_DAY 86400000u /* ms */
 
 void scene_answer(struct scene *s, struct http_exchange *x)
 {
@@ -78,6 +79,10 @@ void scene_open(struct scene *s, const struct http_door_config *config)
     s->got = malloc(GOT_MAX);
     s->base = event_base_new();
     whole.write_problem = write_problem;
+    whole.header_ms = config->header_ms ? config->header_ms : A_DAY;
+    whole.handle_ms = config->handle_ms ? config->handle_ms : A_DAY;
+    whole.write_ms = config->write_ms ? config->write_ms : A_DAY;
+    whole.life_ms = config->life_ms ? config->life_ms : A_DAY;
     s->door = http_door_new(s->base, &whole, handle, s);
     cr_assert_not_null(s->door);
     scene_connect(s);

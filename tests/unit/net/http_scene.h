@@ -28,14 +28,16 @@ struct scene {
     bool ended;
 };
 
-/* A door with one connected client; close frees both. */
+/* A door with one connected client; close frees both. A deadline that config leaves 0 is a day: this process may stand
+ * still for a while. */
 void scene_open(struct scene *s, const struct http_door_config *config);
 void scene_close(struct scene *s);
 /* Another client; the one before is closed unless client is −1. */
 void scene_connect(struct scene *s);
 /* The client sends n bytes. */
 void scene_say(struct scene *s, const char *text, size_t n);
-/* Lets the door work until the client sees the end, or as many whole answers as wanted (0: the end); at least a minute. */
+/* Lets the door work until the client sees the end, or as many whole answers as wanted (0: the end); at least a minute.
+ */
 void scene_pump(struct scene *s, size_t heads);
 /* Takes what has arrived at the client. */
 void scene_receive(struct scene *s);

@@ -133,6 +133,7 @@ static void bed_start_conns(void)
     struct conn_config config;
 
     conn_config_init(&config);
+    config.hello_ms = config.header_ms = config.body_ms = config.write_ms = 86400000; /* however slow we are */
     config.base = loop_get_base(bed.loop);
     config.closer = bed.closer;
     config.handlers = bed.handlers;
