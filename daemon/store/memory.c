@@ -99,20 +99,3 @@ enum profd_status memory_get_totals(struct store *base, struct store_totals *t, 
     }
     return PROFD_OK;
 }
-
-enum profd_status memory_forget_ids(struct store *base, int64_t before, struct profd_error *e)
-{
-    (void)e;
-    struct memory_store *s = memory_self(base);
-    size_t kept = 0;
-    for (size_t i = 0; i < s->sender_count; i++) {
-        if (s->senders[i]->seen / INT64_C(1000000000) < before / INT64_C(1000000000)) {
-            free(s->senders[i]);
-        } else {
-            s->senders[kept++] = s->senders[i];
-        }
-    }
-    s->sender_count = kept;
-    memory_forget_instances(s, before + STORE_ENDED_BEFORE);
-    return PROFD_OK;
-}

@@ -307,6 +307,30 @@ bool memory_matches(const struct memory_upload *u, const struct store_scope *sco
            labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
 }
 
+enum profd_status memory_get_range(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, int64_t *since, int64_t *until,
+                                   struct profd_error *e)
+{
+    (void)e;
+    const struct memory_store *s = memory_self(base);
+    *since = filter->since;
+    *until = filter->until;
+    for (size_t i = 0; i < s->upload_count; i++) {
+        const struct memory_upload *u = &s->uploads[i];
+        int64_t slice = u->end - u->end % MEMORY_SLICE;
+        if (!u->live || !memory_matches(u, scope, filter)) {
+            continue;
+        }
+        if (*since > slice && *since < slice + MEMORY_SLICE) {
+            *since = slice;
+        }
+        if (*until > slice && *until < slice + MEMORY_SLICE) {
+            *until = slice + MEMORY_SLICE;
+        }
+    }
+    return PROFD_OK;
+}
+
 enum profd_status
 memory_each_upload(struct store *base, const struct store_scope *scope, const struct store_filter *filter,
                    enum profd_status (*each)(void *context, const struct store_row *row, struct profd_error *e),

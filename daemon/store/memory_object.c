@@ -167,6 +167,24 @@ static size_t find_or_add(struct memory_store *s, const struct store_object *o, 
     return s->object_count++;
 }
 
+void memory_remove_object(struct memory_store *s, size_t at)
+{
+    size_t kept = 0;
+    free(s->objects[at].encoded);
+    free(s->objects[at].bounds);
+    for (size_t i = 0; i < s->object_sender_count; i++) {
+        struct memory_object_sender *sender = &s->object_senders[i];
+        if (sender->object == at) {
+            free(sender->note);
+            continue;
+        }
+        sender->object -= sender->object > at;
+        s->object_senders[kept++] = *sender;
+    }
+    s->object_sender_count = kept;
+    memmove(&s->objects[at], &s->objects[at + 1], (--s->object_count - at) * sizeof *s->objects);
+}
+
 /* May the object at now name functions wherever the one at old may? */
 static bool replaces(const struct memory_store *s, size_t now, size_t old)
 {

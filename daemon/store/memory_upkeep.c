@@ -9,30 +9,6 @@
 
 #define DAY (24 * INT64_C(3600000000000))
 
-enum profd_status memory_get_range(struct store *base, const struct store_scope *scope,
-                                   const struct store_filter *filter, int64_t *since, int64_t *until,
-                                   struct profd_error *e)
-{
-    (void)e;
-    const struct memory_store *s = memory_self(base);
-    *since = filter->since;
-    *until = filter->until;
-    for (size_t i = 0; i < s->upload_count; i++) {
-        const struct memory_upload *u = &s->uploads[i];
-        int64_t slice = u->end - u->end % MEMORY_SLICE;
-        if (!u->live || !memory_matches(u, scope, filter)) {
-            continue;
-        }
-        if (*since > slice && *since < slice + MEMORY_SLICE) {
-            *since = slice;
-        }
-        if (*until > slice && *until < slice + MEMORY_SLICE) {
-            *until = slice + MEMORY_SLICE;
-        }
-    }
-    return PROFD_OK;
-}
-
 enum profd_status memory_compact(struct store *base, const struct store_policy *policy, int64_t now,
                                  struct store_progress *progress, struct profd_error *e)
 {
@@ -167,24 +143,6 @@ static bool is_seen(const struct memory_store *s, const char *id)
         }
     }
     return false;
-}
-
-void memory_remove_object(struct memory_store *s, size_t at)
-{
-    size_t kept = 0;
-    free(s->objects[at].encoded);
-    free(s->objects[at].bounds);
-    for (size_t i = 0; i < s->object_sender_count; i++) {
-        struct memory_object_sender *sender = &s->object_senders[i];
-        if (sender->object == at) {
-            free(sender->note);
-            continue;
-        }
-        sender->object -= sender->object > at;
-        s->object_senders[kept++] = *sender;
-    }
-    s->object_sender_count = kept;
-    memmove(&s->objects[at], &s->objects[at + 1], (--s->object_count - at) * sizeof *s->objects);
 }
 
 /* When was the last of a build's executables delivered? */
@@ -337,5 +295,22 @@ enum profd_status memory_get_use(struct store *base, uint32_t uid, uint64_t *byt
         *total += senders == 1 ? s->objects[i].encoded_size : 0;
         *bytes += senders == 1 && sender == uid ? s->objects[i].encoded_size : 0;
     }
+    return PROFD_OK;
+}
+
+enum profd_status memory_forget_ids(struct store *base, int64_t before, struct profd_error *e)
+{
+    (void)e;
+    struct memory_store *s = memory_self(base);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->sender_count; i++) {
+        if (s->senders[i]->seen / INT64_C(1000000000) < before / INT64_C(1000000000)) {
+            free(s->senders[i]);
+        } else {
+            s->senders[kept++] = s->senders[i];
+        }
+    }
+    s->sender_count = kept;
+    memory_forget_instances(s, before + STORE_ENDED_BEFORE);
     return PROFD_OK;
 }
