@@ -19,40 +19,26 @@ void conn_fds_close(const struct conn *c, int *fds, unsigned *count)
     *count = 0;
 }
 
+void conn_fds_look_soon(struct conn_group *g)
+{
+    const struct timeval soon = {.tv_usec = CROWD_MS * 1000};
+
+    evtimer_add(&g->crowd_event, &soon);
+}
+
 bool conn_fds_crowd(struct conn *c)
 {
     struct conn_group *g = c->group;
-    const struct timeval soon = {.tv_usec = CROWD_MS * 1000};
     const bool crowded = !g->urgent && closer_count(g->config.closer, c->peer.uid) >= LIMIT_CLOSING_PER_UID;
 
     if (crowded && !c->crowded && g->crowded++ == 0) {
-        evtimer_add(&g->crowd_event, &soon);
+        conn_fds_look_soon(g);
     }
     if (!crowded && c->crowded) {
         g->crowded--;
     }
     c->crowded = crowded;
     return crowded;
-}
-
-void conn_fds_look(evutil_socket_t fd, short what, void *group)
-{
-    struct conn_group *g = group;
-    const struct timeval soon = {.tv_usec = CROWD_MS * 1000};
-
-    (void)fd;
-    (void)what;
-    for (uint32_t i = 0; i < g->slot_count && g->crowded; i++) {
-        struct conn *c = g->slots[i].conn;
-
-        if (c && c->crowded && !conn_fds_crowd(c)) {
-            conn_enter(c);
-            conn_leave(c); /* reads again */
-        }
-    }
-    if (g->crowded) {
-        evtimer_add(&g->crowd_event, &soon);
-    }
 }
 
 /* Takes what fits; closes the rest. False if something did not fit. */

@@ -31,6 +31,26 @@ void conn_config_init(struct conn_config *config)
     config->connections_max_uid = LIMIT_CONNECTIONS_PER_UID;
 }
 
+/* Reads the crowded connections again that are so no more. */
+static void conn_group_look(evutil_socket_t fd, short what, void *group)
+{
+    struct conn_group *g = group;
+
+    (void)fd;
+    (void)what;
+    for (uint32_t i = 0; i < g->slot_count && g->crowded; i++) {
+        struct conn *c = g->slots[i].conn;
+
+        if (c && c->crowded && !conn_fds_crowd(c)) {
+            conn_enter(c);
+            conn_leave(c);
+        }
+    }
+    if (g->crowded) {
+        conn_fds_look_soon(g);
+    }
+}
+
 struct conn_group *conn_group_new(const struct conn_config *config)
 {
     struct conn_group *g = calloc(1, sizeof *g);
@@ -42,7 +62,7 @@ struct conn_group *conn_group_new(const struct conn_config *config)
         TAILQ_INIT(&g->waiting);
         TAILQ_INIT(&g->unproven);
         TAILQ_INIT(&g->sharing);
-        evtimer_assign(&g->crowd_event, g->config.base, conn_fds_look, g);
+        evtimer_assign(&g->crowd_event, g->config.base, conn_group_look, g);
         evtimer_assign(&g->share_event, g->config.base, conn_share_serve, g);
         evtimer_assign(&g->hangup_event, g->config.base, conn_hangup_look, g);
     }
@@ -154,14 +174,6 @@ static void conn_add_unproven(struct conn *c)
 {
     c->unproven = true;
     TAILQ_INSERT_TAIL(&c->group->unproven, c, unproven_next);
-}
-
-void conn_prove(struct conn *c)
-{
-    if (c->unproven) {
-        c->unproven = false;
-        TAILQ_REMOVE(&c->group->unproven, c, unproven_next);
-    }
 }
 
 /* Reads what has arrived, if heard, but nothing of a connection that is postponed. If the connection has still sent no

@@ -93,38 +93,18 @@ struct conn_group {
     uint8_t scratch[CONN_SCRATCH];
 };
 
-/* conn_group.c: the connection has sent a whole frame after HELLO, or ends. It does not give way to a new one any more.
- */
-void conn_prove(struct conn *c);
+/* The files of a connection. Each calls only those that stand above it; conn_group.c calls all of them. */
 
-/* conn.c */
-/* Events, the deadline for HELLO, and the first look. */
-void conn_start(struct conn *c);
-void conn_free(struct conn *c);
-void conn_enter(struct conn *c);
-/* Closes, resumes or arms the connection as its state asks; it may be gone afterwards. */
-void conn_leave(struct conn *c);
+/* conn_state.c */
 /* Moves if the move is allowed. */
 bool conn_move(struct conn *c, enum conn_state state);
+/* The connection has sent a whole frame after HELLO, or ends. It does not give way to a new one any more. */
+void conn_prove(struct conn *c);
 /* Sets a deadline (ms of loop_now; 0 clears) and the timer with it. */
 void conn_set_read_deadline(struct conn *c, uint64_t at);
 void conn_set_write_deadline(struct conn *c, uint64_t at);
-
-/* conn_read.c */
-void conn_read(struct conn *c);
-/* Looks at held bytes as far as it may. */
-void conn_read_held(struct conn *c);
-/* May bytes of this connection be looked at now? */
-bool conn_may_read(const struct conn *c);
-
-/* conn_frame.c: the header and, later, the whole frame. */
-void conn_take_header(struct conn *c);
-void conn_take_frame(struct conn *c);
-
-/* conn_budget.c */
-/* Memory for the body of the current frame, or the connection waits for it. */
-void conn_budget_ask(struct conn *c);
-void conn_budget_leave(struct conn *c);
+/* The timer, for the earlier of the deadlines. */
+void conn_arm_timer(struct conn *c);
 
 /* conn_fds.c */
 /* Appends the descriptors of one recvmsg to the FIFO. PROTOCOL if there are too many, BUSY if the process has no free
@@ -135,11 +115,11 @@ enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_e
 enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e);
 /* Closes those that came for a frame. */
 void conn_fds_close(const struct conn *c, int *fds, unsigned *count);
-/* Marks the connection crowded while LIMIT_CLOSING_PER_UID descriptors of its user are being closed, and has the group
- * look again soon. True if it is. */
+/* Marks the connection crowded while LIMIT_CLOSING_PER_UID descriptors of its user are being closed, and the group
+ * looks again soon. True if it is. */
 bool conn_fds_crowd(struct conn *c);
-/* Looks at all crowded connections again. */
-void conn_fds_look(evutil_socket_t fd, short what, void *group);
+/* The group looks at its crowded connections again soon. */
+void conn_fds_look_soon(struct conn_group *g);
 
 /* conn_share.c */
 /* The connection is readable: may it be read in this pass of the loop? Otherwise it is postponed. */
@@ -164,5 +144,29 @@ bool conn_is_deaf(struct conn *c);
 void conn_touch(struct conn *c);
 void conn_write(struct conn *c);
 void conn_output_clear(struct conn *c);
+
+/* conn_budget.c */
+/* Memory for the body of the current frame, or the connection waits for it. */
+void conn_budget_ask(struct conn *c);
+void conn_budget_leave(struct conn *c);
+
+/* conn_frame.c: the header and, later, the whole frame. */
+void conn_take_header(struct conn *c);
+void conn_take_frame(struct conn *c);
+
+/* conn_read.c */
+void conn_read(struct conn *c);
+/* Looks at held bytes as far as it may. */
+void conn_read_held(struct conn *c);
+/* May bytes of this connection be looked at now? */
+bool conn_may_read(const struct conn *c);
+
+/* conn_events.c */
+/* Events, the deadline for HELLO, and the first look. */
+void conn_start(struct conn *c);
+void conn_free(struct conn *c);
+void conn_enter(struct conn *c);
+/* Closes, resumes or arms the connection as its state asks; it may be gone afterwards. */
+void conn_leave(struct conn *c);
 
 #endif
