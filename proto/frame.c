@@ -30,11 +30,13 @@ void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE])
 const char *frame_type_name(unsigned type)
 {
     switch (type) {
-#define X(name, number)                                                                                                \
+#define EMPTY(name, number)                                                                                            \
     case number:                                                                                                       \
         return #name;
-        FRAME_TYPE_LIST(X)
-#undef X
+#define MESSAGE(name, number, member, type, fields) EMPTY(name, number)
+        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+#undef MESSAGE
+#undef EMPTY
     default:
         return NULL;
     }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/message_list.h"
 #include "proto/status.h"
 
 #define FRAME_HEADER_SIZE 12
@@ -14,26 +15,12 @@
 #define FRAME_VERSION_OLDEST 1   /* still understood */
 #define FRAME_VERSION_GREETING 1 /* HELLO, WELCOME and a NACK instead of it always have this version */
 
-/* X(name, number). Numbers are never reused. */
-#define FRAME_TYPE_LIST(X)                                                                                             \
-    X(HELLO, 1)       /* client → daemon: versions, name of the program */                                           \
-    X(WELCOME, 2)     /* daemon → client: version chosen, limits */                                                  \
-    X(UPLOAD, 3)      /* client → daemon: one upload */                                                              \
-    X(ACK, 4)         /* daemon → client: committed and fsynced */                                                   \
-    X(NACK, 5)        /* both directions: status and sentence; tag 0: for the connection as a whole */                 \
-    X(WANT_OBJECT, 6) /* daemon → client: please send the executable of this build */                                \
-    X(OBJECT, 7)      /* client → daemon: descriptors of it */                                                       \
-    X(DECLINE, 8)     /* client → daemon: cannot send it, and why */                                                 \
-    X(QUERY, 9)       /* client → daemon: path?parameters of the HTTP interface */                                   \
-    X(REPLY, 10)      /* daemon → client: a piece of the answer; LAST ends it */                                     \
-    X(SYNC, 11)       /* client → daemon: ACK when all before is durable and parsed */                               \
-    X(ATTACH, 12)     /* client → daemon: the memory a live process counts in */                                     \
-    X(ADMIN, 13)      /* client → daemon: administrative command; REPLY answers */
-
 enum frame_type {
-#define X(name, number) FRAME_##name = number,
-    FRAME_TYPE_LIST(X)
-#undef X
+#define MESSAGE(name, number, member, type, fields) FRAME_##name = number,
+#define EMPTY(name, number) FRAME_##name = number,
+    MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+#undef MESSAGE
+#undef EMPTY
 };
 
 #define FRAME_FLAG_LAST 0x0001u       /* of a REPLY */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/message_list.h"
 #include "proto/status.h"
 
 #define UPLOAD_SENDER_SIZE 12
@@ -26,65 +27,36 @@ struct message_label {
     const char *value;
 };
 
-/* Meaning of each field: profd.proto. Strings are never NULL. */
-struct message_hello {
-    uint32_t version_oldest, version_newest;
-    const char *client;
-};
-struct message_welcome {
-    uint32_t version, payload_max, in_flight_max;
-    const char *daemon;
-    uint64_t run, refused; /* 0: an older daemon, which does not say */
-};
-struct message_upload {
-    struct message_bytes sender;
-    uint32_t sequence;
-    uint64_t start, end;
-    uint32_t program;
-    size_t build_count;
-    const struct message_build *builds;
-    size_t label_count;
-    const struct message_label *labels;
-    struct message_bytes counts;
-    uint32_t inexact;
-    uint32_t processes_started;
-    const char *host;
-    struct message_bytes process; /* size 0: this is all that its process sends */
-};
-struct message_ack {
-    bool duplicate;
-    uint64_t run, refused; /* of a SYNC */
-};
-struct message_nack {
-    uint32_t status;
-    bool retry;
-    uint32_t retry_after_ms;
-    const char *sentence;
-};
-struct message_object { /* OBJECT and WANT_OBJECT */
-    const char *build_id;
-    const char *name;
-};
-struct message_decline {
-    const char *build_id;
-    const char *reason;
-};
-struct message_query {
-    const char *target;
-    const char *if_none_match;
-};
-struct message_reply {
-    uint32_t http_status;
-    const char *content_type;
-    const char *etag;
-    struct message_bytes body;
-    uint64_t done, total;
-};
-struct message_admin {
-    const char *verb;
-    size_t argument_count;
-    const char *const *arguments;
-};
+/* struct message_hello, message_welcome, …: the fields of each type. Strings are never NULL. */
+#define MESSAGE(name, number, member, type, fields)                                                                    \
+    struct message_##member {                                                                                          \
+        fields                                                                                                         \
+    };
+#define EMPTY(name, number)
+#define U32(field) uint32_t field;
+#define U64(field) uint64_t field;
+#define FLAG(field) bool field;
+#define TEXT(field) const char *field;
+#define BYTES(field) struct message_bytes field;
+#define BUILDS(count, field)                                                                                           \
+    size_t count;                                                                                                      \
+    const struct message_build *field;
+#define LABELS(count, field)                                                                                           \
+    size_t count;                                                                                                      \
+    const struct message_label *field;
+#define TEXTS(count, field)                                                                                            \
+    size_t count;                                                                                                      \
+    const char *const *field;
+MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS)
+#undef MESSAGE
+#undef U32
+#undef U64
+#undef FLAG
+#undef TEXT
+#undef BYTES
+#undef BUILDS
+#undef LABELS
+#undef TEXTS
 
 enum message_inexact {
     INEXACT_THREADS_UNKNOWN = 1,
@@ -120,16 +92,10 @@ const char *message_inexact_meaning(uint32_t bit);
 struct message {
     unsigned type;
     union {
-        struct message_hello hello;
-        struct message_welcome welcome;
-        struct message_upload upload;
-        struct message_ack ack;
-        struct message_nack nack;
-        struct message_object object;
-        struct message_decline decline;
-        struct message_query query;
-        struct message_reply reply;
-        struct message_admin admin;
+#define MESSAGE(name, number, member, type, fields) struct message_##member member;
+        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+#undef MESSAGE
+#undef EMPTY
     } as;
     void *block;
 };

@@ -40,31 +40,17 @@ static void decode_give(void *context, void *piece)
     (void)piece;
 }
 
+/* NULL where there is no payload. */
 static const ProtobufCMessageDescriptor *decode_descriptor(unsigned type)
 {
     switch (type) {
-    case FRAME_HELLO:
-        return &profd__wire__hello__descriptor;
-    case FRAME_WELCOME:
-        return &profd__wire__welcome__descriptor;
-    case FRAME_UPLOAD:
-        return &profd__wire__upload__descriptor;
-    case FRAME_ACK:
-        return &profd__wire__ack__descriptor;
-    case FRAME_NACK:
-        return &profd__wire__nack__descriptor;
-    case FRAME_WANT_OBJECT:
-        return &profd__wire__want_object__descriptor;
-    case FRAME_OBJECT:
-        return &profd__wire__object__descriptor;
-    case FRAME_DECLINE:
-        return &profd__wire__decline__descriptor;
-    case FRAME_QUERY:
-        return &profd__wire__query__descriptor;
-    case FRAME_REPLY:
-        return &profd__wire__reply__descriptor;
-    case FRAME_ADMIN:
-        return &profd__wire__admin__descriptor;
+#define MESSAGE(name, number, member, type, fields)                                                                    \
+    case FRAME_##name:                                                                                                 \
+        return &profd__wire__##member##__descriptor;
+#define EMPTY(name, number)
+        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+#undef MESSAGE
+#undef EMPTY
     default:
         return NULL;
     }
@@ -76,86 +62,53 @@ static struct message_bytes decode_bytes(ProtobufCBinaryData bytes)
     return (struct message_bytes){bytes.data == NULL ? empty : bytes.data, bytes.len};
 }
 
-static bool decode_upload(const Profd__Wire__Upload *w, struct decode_block *block, struct message_upload *u)
+static bool decode_builds(const Profd__Wire__Upload *from, struct decode_block *block, struct message_upload *to)
 {
-    struct message_build *builds = decode_take(block, w->n_builds * sizeof *builds);
-    struct message_label *labels = decode_take(block, w->n_labels * sizeof *labels);
-    if (builds == NULL || labels == NULL) {
-        return false;
+    struct message_build *builds = decode_take(block, from->n_builds * sizeof *builds);
+    for (size_t i = 0; builds != NULL && i < from->n_builds; i++) {
+        builds[i] = (struct message_build){from->builds[i]->build_id, from->builds[i]->name};
     }
-    for (size_t i = 0; i < w->n_builds; i++) {
-        builds[i] = (struct message_build){w->builds[i]->build_id, w->builds[i]->name};
+    to->builds = builds;
+    to->build_count = from->n_builds;
+    return builds != NULL;
+}
+
+static bool decode_labels(const Profd__Wire__Upload *from, struct decode_block *block, struct message_upload *to)
+{
+    struct message_label *labels = decode_take(block, from->n_labels * sizeof *labels);
+    for (size_t i = 0; labels != NULL && i < from->n_labels; i++) {
+        labels[i] = (struct message_label){from->labels[i]->name, from->labels[i]->value};
     }
-    for (size_t i = 0; i < w->n_labels; i++) {
-        labels[i] = (struct message_label){w->labels[i]->name, w->labels[i]->value};
-    }
-    *u = (struct message_upload){
-        .sender = decode_bytes(w->sender),
-        .sequence = w->sequence,
-        .start = w->start,
-        .end = w->end,
-        .program = w->program,
-        .build_count = w->n_builds,
-        .builds = builds,
-        .label_count = w->n_labels,
-        .labels = labels,
-        .counts = decode_bytes(w->counts),
-        .inexact = w->inexact,
-        .processes_started = w->processes_started,
-        .host = w->host,
-        .process = decode_bytes(w->process),
-    };
-    return true;
+    to->labels = labels;
+    to->label_count = from->n_labels;
+    return labels != NULL;
 }
 
 /* Views of the unpacked message. False when the block is too small. */
-static bool decode_view(unsigned type, const void *wire, struct decode_block *block, struct message *m)
+static bool decode_view(const void *wire, struct decode_block *block, struct message *m)
 {
-    const Profd__Wire__Hello *hello = wire;
-    const Profd__Wire__Welcome *welcome = wire;
-    const Profd__Wire__Ack *ack = wire;
-    const Profd__Wire__Nack *nack = wire;
-    const Profd__Wire__WantObject *want = wire;
-    const Profd__Wire__Object *object = wire;
-    const Profd__Wire__Decline *decline = wire;
-    const Profd__Wire__Query *query = wire;
-    const Profd__Wire__Reply *reply = wire;
-    const Profd__Wire__Admin *admin = wire;
-    switch (type) {
-    case FRAME_HELLO:
-        m->as.hello = (struct message_hello){hello->version_oldest, hello->version_newest, hello->client};
-        return true;
-    case FRAME_WELCOME:
-        m->as.welcome = (struct message_welcome){welcome->version, welcome->payload_max, welcome->in_flight_max,
-                                                 welcome->daemon,  welcome->run,         welcome->refused};
-        return true;
-    case FRAME_UPLOAD:
-        return decode_upload(wire, block, &m->as.upload);
-    case FRAME_ACK:
-        m->as.ack = (struct message_ack){ack->duplicate != 0, ack->run, ack->refused};
-        return true;
-    case FRAME_NACK:
-        m->as.nack = (struct message_nack){nack->status, nack->retry != 0, nack->retry_after_ms, nack->sentence};
-        return true;
-    case FRAME_WANT_OBJECT:
-        m->as.object = (struct message_object){want->build_id, want->name};
-        return true;
-    case FRAME_OBJECT:
-        m->as.object = (struct message_object){object->build_id, object->name};
-        return true;
-    case FRAME_DECLINE:
-        m->as.decline = (struct message_decline){decline->build_id, decline->reason};
-        return true;
-    case FRAME_QUERY:
-        m->as.query = (struct message_query){query->target, query->if_none_match};
-        return true;
-    case FRAME_ADMIN:
-        m->as.admin = (struct message_admin){admin->verb, admin->n_arguments, (const char *const *)admin->arguments};
-        return true;
+    bool fits = true;
+    switch (m->type) {
+#define PLAIN(field) to->field = from->field;
+#define BYTES(field) to->field = decode_bytes(from->field);
+#define BUILDS(count, field) fits = decode_builds(from, block, to);
+#define LABELS(count, field) fits = fits && decode_labels(from, block, to);
+#define TEXTS(count, field)                                                                                            \
+    to->count = from->n_##field;                                                                                       \
+    to->field = (const char *const *)from->field;
+#define MESSAGE(name, number, member, type, fields)                                                                    \
+    case FRAME_##name: {                                                                                               \
+        const Profd__Wire__##type *from = wire;                                                                        \
+        struct message_##member *to = &m->as.member;                                                                   \
+        {                                                                                                              \
+            fields                                                                                                     \
+        }                                                                                                              \
+        return fits;                                                                                                   \
+    }
+#define EMPTY(name, number)
+        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, PLAIN, BYTES, BUILDS, LABELS, TEXTS)
     default:
-        m->as.reply = (struct message_reply){reply->http_status,        reply->content_type, reply->etag,
-                                             decode_bytes(reply->body), reply->done,         reply->total};
-        return true;
+        return false;
     }
 }
 
@@ -190,27 +143,21 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
     return PROFD_OK;
 }
 
-/* SYNC and ATTACH have no payload. */
-static enum profd_status decode_empty(unsigned type, size_t n, struct message *m, struct profd_error *e)
-{
-    if (n != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type),
-                               n);
-    }
-    *m = (struct message){.type = type};
-    return PROFD_OK;
-}
-
 enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n, struct message *m,
                                  struct profd_error *e)
 {
     static const uint8_t nothing[1];
-    if (type == FRAME_SYNC || type == FRAME_ATTACH) {
-        return decode_empty(type, n, m, e);
-    }
     const ProtobufCMessageDescriptor *d = decode_descriptor(type);
-    if (d == NULL) {
+    if (frame_type_name(type) == NULL) {
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be decoded", type);
+    }
+    if (d == NULL && n != 0) {
+        return profd_error_set(e, PROFD_MALFORMED, "%s with a payload of %zu bytes: it has none", frame_type_name(type),
+                               n);
+    }
+    if (d == NULL) {
+        *m = (struct message){.type = type};
+        return PROFD_OK;
     }
     if (payload == NULL) {
         payload = nothing;
@@ -227,7 +174,7 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
     ProtobufCAllocator allocator = {decode_take, decode_give, &block};
     const ProtobufCMessage *wire = protobuf_c_message_unpack(d, &allocator, n, payload);
     struct message result = {.type = type, .block = block.data};
-    if (wire == NULL || !decode_view(type, wire, &block, &result)) {
+    if (wire == NULL || !decode_view(wire, &block, &result)) {
         free(block.data);
         return profd_error_set(e, PROFD_MALFORMED, "%s of %zu bytes does not fit its definition", frame_type_name(type),
                                n);

@@ -11,17 +11,11 @@
 /* The generated struct of one message, whatever its type. */
 union wire {
     ProtobufCMessage base;
-    Profd__Wire__Hello hello;
-    Profd__Wire__Welcome welcome;
-    Profd__Wire__Upload upload;
-    Profd__Wire__Ack ack;
-    Profd__Wire__Nack nack;
-    Profd__Wire__WantObject want_object;
-    Profd__Wire__Object object;
-    Profd__Wire__Decline decline;
-    Profd__Wire__Query query;
-    Profd__Wire__Reply reply;
-    Profd__Wire__Admin admin;
+#define MESSAGE(name, number, member, type, fields) Profd__Wire__##type member;
+#define EMPTY(name, number)
+    MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+#undef MESSAGE
+#undef EMPTY
 };
 
 /* Generated structs have no const; packing only reads. NULL counts as "". */
@@ -44,7 +38,16 @@ static ProtobufCBinaryData wire_bytes(struct message_bytes bytes)
     return (ProtobufCBinaryData){bytes.size, cast.to};
 }
 
-/* Submessages and pointers to them, in one block (*block) that the caller frees. */
+static char **wire_texts(const char *const *texts)
+{
+    union {
+        const char *const *from;
+        char **to;
+    } cast = {.from = texts};
+    return cast.to;
+}
+
+/* The builds and labels of an upload: submessages and pointers to them, in one block (*block) that the caller frees. */
 static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
                                          struct profd_error *e)
 {
@@ -83,130 +86,35 @@ static enum profd_status wire_fill_lists(const struct message_upload *u, Profd__
     return PROFD_OK;
 }
 
-static enum profd_status wire_fill_upload(const struct message_upload *u, Profd__Wire__Upload *w, void **block,
-                                          struct profd_error *e)
-{
-    profd__wire__upload__init(w);
-    w->sender = wire_bytes(u->sender);
-    w->sequence = u->sequence;
-    w->start = u->start;
-    w->end = u->end;
-    w->program = u->program;
-    w->counts = wire_bytes(u->counts);
-    w->inexact = u->inexact;
-    w->processes_started = u->processes_started;
-    w->host = wire_text(u->host);
-    w->process = wire_bytes(u->process);
-    return wire_fill_lists(u, w, block, e);
-}
-
-static void wire_fill_greeting(const struct message *m, union wire *w)
-{
-    if (m->type == FRAME_HELLO) {
-        profd__wire__hello__init(&w->hello);
-        w->hello.version_oldest = m->as.hello.version_oldest;
-        w->hello.version_newest = m->as.hello.version_newest;
-        w->hello.client = wire_text(m->as.hello.client);
-        return;
-    }
-    profd__wire__welcome__init(&w->welcome);
-    w->welcome.version = m->as.welcome.version;
-    w->welcome.payload_max = m->as.welcome.payload_max;
-    w->welcome.in_flight_max = m->as.welcome.in_flight_max;
-    w->welcome.daemon = wire_text(m->as.welcome.daemon);
-    w->welcome.run = m->as.welcome.run;
-    w->welcome.refused = m->as.welcome.refused;
-}
-
-static void wire_fill_object(const struct message *m, union wire *w)
-{
-    if (m->type == FRAME_WANT_OBJECT) {
-        profd__wire__want_object__init(&w->want_object);
-        w->want_object.build_id = wire_text(m->as.object.build_id);
-        w->want_object.name = wire_text(m->as.object.name);
-        return;
-    }
-    profd__wire__object__init(&w->object);
-    w->object.build_id = wire_text(m->as.object.build_id);
-    w->object.name = wire_text(m->as.object.name);
-}
-
-static void wire_fill_reply(const struct message_reply *r, Profd__Wire__Reply *w)
-{
-    profd__wire__reply__init(w);
-    w->http_status = r->http_status;
-    w->content_type = wire_text(r->content_type);
-    w->etag = wire_text(r->etag);
-    w->body = wire_bytes(r->body);
-    w->done = r->done;
-    w->total = r->total;
-}
-
-static void wire_fill_admin(const struct message_admin *a, Profd__Wire__Admin *w)
-{
-    union {
-        const char *const *from;
-        char **to;
-    } cast = {.from = a->arguments};
-    profd__wire__admin__init(w);
-    w->verb = wire_text(a->verb);
-    w->n_arguments = a->argument_count;
-    w->arguments = cast.to;
-}
-
-static void wire_fill_nack(const struct message_nack *n, Profd__Wire__Nack *w)
-{
-    profd__wire__nack__init(w);
-    w->status = n->status;
-    w->retry = n->retry;
-    w->retry_after_ms = n->retry_after_ms;
-    w->sentence = wire_text(n->sentence);
-}
-
-/* SYNC and ATTACH have no fields: *empty becomes true. */
+/* *empty becomes true where there are no fields. */
 static enum profd_status wire_fill(const struct message *m, union wire *w, bool *empty, void **block,
                                    struct profd_error *e)
 {
+    enum profd_status status = PROFD_OK;
     switch (m->type) {
-    case FRAME_HELLO:
-    case FRAME_WELCOME:
-        wire_fill_greeting(m, w);
+#define PLAIN(field) to->field = from->field;
+#define TEXT(field) to->field = wire_text(from->field);
+#define BYTES(field) to->field = wire_bytes(from->field);
+#define BUILDS(count, field) status = wire_fill_lists(from, to, block, e);
+#define NOTHING(count, field)
+#define TEXTS(count, field)                                                                                            \
+    to->n_##field = from->count;                                                                                       \
+    to->field = wire_texts(from->field);
+#define MESSAGE(name, number, member, type, fields)                                                                    \
+    case FRAME_##name: {                                                                                               \
+        const struct message_##member *from = &m->as.member;                                                           \
+        Profd__Wire__##type *to = &w->member;                                                                          \
+        profd__wire__##member##__init(to);                                                                             \
+        {                                                                                                              \
+            fields                                                                                                     \
+        }                                                                                                              \
+        return status;                                                                                                 \
+    }
+#define EMPTY(name, number)                                                                                            \
+    case FRAME_##name:                                                                                                 \
+        *empty = true;                                                                                                 \
         return PROFD_OK;
-    case FRAME_UPLOAD:
-        return wire_fill_upload(&m->as.upload, &w->upload, block, e);
-    case FRAME_ACK:
-        profd__wire__ack__init(&w->ack);
-        w->ack.duplicate = m->as.ack.duplicate;
-        w->ack.run = m->as.ack.run;
-        w->ack.refused = m->as.ack.refused;
-        return PROFD_OK;
-    case FRAME_NACK:
-        wire_fill_nack(&m->as.nack, &w->nack);
-        return PROFD_OK;
-    case FRAME_WANT_OBJECT:
-    case FRAME_OBJECT:
-        wire_fill_object(m, w);
-        return PROFD_OK;
-    case FRAME_DECLINE:
-        profd__wire__decline__init(&w->decline);
-        w->decline.build_id = wire_text(m->as.decline.build_id);
-        w->decline.reason = wire_text(m->as.decline.reason);
-        return PROFD_OK;
-    case FRAME_QUERY:
-        profd__wire__query__init(&w->query);
-        w->query.target = wire_text(m->as.query.target);
-        w->query.if_none_match = wire_text(m->as.query.if_none_match);
-        return PROFD_OK;
-    case FRAME_REPLY:
-        wire_fill_reply(&m->as.reply, &w->reply);
-        return PROFD_OK;
-    case FRAME_ADMIN:
-        wire_fill_admin(&m->as.admin, &w->admin);
-        return PROFD_OK;
-    case FRAME_SYNC:
-    case FRAME_ATTACH:
-        *empty = true;
-        return PROFD_OK;
+        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, TEXT, BYTES, BUILDS, NOTHING, TEXTS)
     default:
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be encoded", m->type);
     }

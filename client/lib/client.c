@@ -251,8 +251,8 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
 static enum profd_status take_ack(struct profd_client *c, const struct frame *f, const struct message *m,
                                   struct profd_error *why)
 {
-    const unsigned types = 1u << FRAME_UPLOAD | 1u << FRAME_OBJECT | 1u << FRAME_SYNC | 1u << FRAME_DECLINE;
-    if (!asked_take(c, f->tag, types, false)) {
+    const unsigned others = 1u << FRAME_HELLO | 1u << FRAME_QUERY | 1u << FRAME_ADMIN; /* WELCOME or REPLY answers */
+    if (!asked_take(c, f->tag, ~others, false)) {
         return not_asked(f, why);
     }
     if (m->as.ack.run != 0) {
@@ -487,8 +487,8 @@ bool profd_client_next(struct profd_client *c, struct profd_event *event)
         break;
     case FRAME_WANT_OBJECT:
         event->kind = PROFD_EVENT_WANT_OBJECT;
-        event->build_id = m->as.object.build_id;
-        event->name = m->as.object.name;
+        event->build_id = m->as.want_object.build_id;
+        event->name = m->as.want_object.name;
         break;
     default: /* frame_take lets nothing else in */
         event->kind = PROFD_EVENT_REPLY;

@@ -360,8 +360,8 @@ void object_want(struct object_service *s, struct conn *c, const struct wanted_b
         if (!session_ask(conn_get_user(c), &wanted[i].id)) {
             continue;
         }
-        m.as.object.build_id = wanted[i].id.text;
-        m.as.object.name = wanted[i].name;
+        m.as.want_object.build_id = wanted[i].id.text;
+        m.as.want_object.name = wanted[i].name;
         conn_send(c, &m, 0, 0);
         s->counts.wanted++;
     }

@@ -105,7 +105,7 @@ static void take_nack(struct load_conn *c, uint32_t tag, const struct message_na
     s->due = load_now() + pause + load_random(c->load) % (pause + 1);
 }
 
-static void take_want(struct load_conn *c, const struct message_object *o)
+static void take_want(struct load_conn *c, const struct message_want_object *o)
 {
     struct message m = {.type = FRAME_DECLINE};
 
@@ -148,7 +148,7 @@ void load_take_frame(struct load_conn *c, const struct frame *f, const uint8_t *
     } else if (f->type == FRAME_NACK) {
         take_nack(c, f->tag, &m.as.nack);
     } else if (f->type == FRAME_WANT_OBJECT && c->state == CONN_UP) {
-        take_want(c, &m.as.object);
+        take_want(c, &m.as.want_object);
     } else {
         load_complain(c->load, "a frame that does not belong here");
     }

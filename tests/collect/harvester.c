@@ -319,7 +319,7 @@ static void want(const char *id)
 {
     for (unsigned i = 0; i < client_count; i++) {
         if (clients[i]->socket >= 0) {
-            send_message(clients[i], &(struct message){.type = FRAME_WANT_OBJECT, .as.object = {id, "any"}}, 77);
+            send_message(clients[i], &(struct message){.type = FRAME_WANT_OBJECT, .as.want_object = {id, "any"}}, 77);
         }
     }
 }

@@ -224,7 +224,7 @@ Test(client_wire, answers_cut_at_every_byte)
 {
     struct bytes b = {0};
     struct message want = {.type = FRAME_WANT_OBJECT};
-    want.as.object = (struct message_object){"abcd0123", "/bin/x"};
+    want.as.want_object = (struct message_want_object){"abcd0123", "/bin/x"};
     add(&b, &want, 0, 0);
     add_ack(&b, 3, true);
     add_reply(&b, 4, "one", false);
@@ -401,7 +401,7 @@ Test(client_wire, objects_travel_with_their_first_byte)
     struct message m;
     cr_assert_eq(profd_executable_open("/proc/self/exe", &x, NULL), PROFD_OK);
     struct message want = {.type = FRAME_WANT_OBJECT};
-    want.as.object = (struct message_object){profd_executable_build_id(x), "me"};
+    want.as.want_object = (struct message_want_object){profd_executable_build_id(x), "me"};
     add(&b, &want, 0, 900);
     add(&b, &want, 0, 901);
     cr_assert_eq(profd_client_feed(c, b.data, b.size, NULL), PROFD_OK);

@@ -44,7 +44,7 @@ static void expect_want(int client)
     const struct message *m = bed_take(client, &f);
 
     cr_assert_eq(f.type, FRAME_WANT_OBJECT, "type %u", f.type);
-    cr_assert_str_eq(m->as.object.build_id, BED_BUILD);
+    cr_assert_str_eq(m->as.want_object.build_id, BED_BUILD);
 }
 
 Test(messages, upload)
