@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 
 #include "client/collect/raw.h"
 #include "proto/attach.h"
@@ -12,6 +13,7 @@
 #define RATE_MAX 10000u
 #define MEMORY_DEFAULT 64u
 #define LABEL_PREFIX "PROFD_LABEL_"
+#define HOST_LABEL "host="
 
 extern char **environ;
 extern void *__libc_stack_end __attribute__((weak)); /* the loader's: where the kernel put argc */
@@ -126,27 +128,59 @@ static bool label_take(char **at, const char *text, size_t *name, size_t *value)
     return label_judge(text, *name, text + *name + 1, *value) == LABEL_GOOD;
 }
 
+/* Labels that were taken. */
+struct taken {
+    char *to; /* NULL: measured only */
+    uint32_t size, used, count;
+    size_t bytes;
+    bool host; /* one of them is the label host */
+};
+
+/* A good label of name bytes, '=' and value bytes. False: there is no room. */
+static bool taken_add(struct taken *t, const char *text, size_t name, size_t value)
+{
+    if (t->count == LIMIT_LABELS || t->bytes + name + value > LIMIT_LABEL_BYTES ||
+        name + value + 2 > t->size - t->used) {
+        return false;
+    }
+    if (t->to) {
+        raw_copy(t->to + t->used, text, name + value + 2);
+    }
+    t->used += (uint32_t)(name + value + 2);
+    t->bytes += name + value;
+    t->count++;
+    t->host = t->host || raw_after(text, HOST_LABEL) != NULL;
+    return true;
+}
+
+/* What `profctl upload` adds, too. */
+static void host_add(struct taken *t)
+{
+    static const char name[] = HOST_LABEL;
+    struct utsname machine;
+    char text[sizeof name + sizeof machine.nodename];
+    if (t->host || raw_call(SYS_uname, &machine, 0, 0, 0) != 0) {
+        return;
+    }
+    size_t n = raw_length(machine.nodename);
+    raw_copy(text, name, sizeof name - 1);
+    raw_copy(text + sizeof name - 1, machine.nodename, n + 1);
+    if (n > 0 && label_judge(text, sizeof name - 2, machine.nodename, n) == LABEL_GOOD) {
+        taken_add(t, text, sizeof name - 2, n);
+    }
+}
+
 uint32_t option_labels(char *to, uint32_t size, uint32_t *left_out)
 {
-    uint32_t used = 0, count = 0;
-    size_t bytes = 0, name, value;
+    struct taken taken = {to, size, 0, 0, 0, false};
+    size_t name, value;
     *left_out = 0;
     for (char **at = variables(); at && *at; at++) {
         const char *text = raw_after(*at, LABEL_PREFIX);
-        if (!text) {
-            continue;
-        }
-        if (!label_take(at, text, &name, &value) || count == LIMIT_LABELS || bytes + name + value > LIMIT_LABEL_BYTES ||
-            name + value + 2 > size - used) {
+        if (text && (!label_take(at, text, &name, &value) || !taken_add(&taken, text, name, value))) {
             ++*left_out;
-            continue;
         }
-        if (to) {
-            raw_copy(to + used, text, name + value + 2);
-        }
-        used += (uint32_t)(name + value + 2);
-        bytes += name + value;
-        count++;
     }
-    return used;
+    host_add(&taken);
+    return taken.used;
 }

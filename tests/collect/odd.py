@@ -3,6 +3,7 @@
 filters, closed descriptors, a daemon that comes and goes; and what samples, labels and switches show."""
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -155,7 +156,8 @@ def daemon_comes_and_goes(tap, bed):
     first, second = seen[0], seen[1]
     tap.point(first["instance"] == second["instance"] and second.calls()["leaf"] > first.calls()["leaf"],
               "it is the same process, and has gone on counting")
-    tap.point(second["labels"] == {"service": "shop", "zone": "a=b c"}, "with its labels", second["labels"])
+    tap.point(second["labels"] == {"service": "shop", "zone": "a=b c", "host": socket.gethostname()},
+              "with its labels, and the one of the host,", second["labels"])
     bed.say("want " + second.module(1)["build"])
     bed.say("want " + "ab" * 20)
     found = wait_until(lambda: [q for q in bed.dump() if q.pid == p.pid and q["objects"] and q["declined"]])

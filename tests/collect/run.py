@@ -92,6 +92,10 @@ def refusals(tap, shop):
 def bad_labels(tap, shop, exe):
     """A label of the environment that breaks the rules costs no call: it is left out, and the report says so."""
     many = {f"PROFD_LABEL_l{n}".encode(): b"v" for n in range(70)}
+    shop.run("-l", "host=elsewhere", "-l", "only=this", exe, "exit")
+    calls, exact = shop.calls(exe, "-l", "host=elsewhere")
+    here, _ = shop.calls(exe, "-l", "only=this", "-l", "host=" + socket.gethostname())
+    tap.point(calls and exact and not here, "a label host that is given counts", (calls, exact, here))
     for what, env, kept in (("a reserved name", {b"PROFD_LABEL___x": b"1", b"PROFD_LABEL_ok": b"1"}, "ok=1"),
                             ("a value that is not UTF-8", {b"PROFD_LABEL_bad": b"\xff", b"PROFD_LABEL_ok": b"2"},
                              "ok=2"), ("the 65th", many, "l0=v")):
@@ -120,6 +124,8 @@ def commands(tap, shop, exe):
               "when it is over, the report has every call, by name, and is exact", (exact, off(shop.truth(), calls)))
     calls, _ = shop.calls(exe, "-l", "service=web shop", "-l", "zone=a=b")
     tap.point(not off(shop.truth(), calls), "under its labels", calls)
+    calls, _ = shop.calls(exe, "-l", "host=" + socket.gethostname())
+    tap.point(calls and not off(shop.truth(), calls), "and under the label host, as an upload would be", calls)
     names = {os.path.basename(b["name"]): b["symbols"] for b in shop.daemon.json("builds", "--all", "--json")["rows"]}
     libc = [n for n in names if n.startswith("libc.so")]
     tap.point(names[os.path.basename(exe)] and libc and names[libc[0]], "libraries have their names, too", names)
