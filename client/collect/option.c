@@ -136,7 +136,7 @@ struct taken {
     bool host; /* one of them is the label host */
 };
 
-/* A good label of name bytes, '=' and value bytes. False: there is no room. */
+/* A good label of name bytes, '=' and value bytes. False: there is no place. */
 static bool taken_add(struct taken *t, const char *text, size_t name, size_t value)
 {
     if (t->count == LIMIT_LABELS || t->bytes + name + value > LIMIT_LABEL_BYTES ||
