@@ -25,7 +25,7 @@ extern struct option_values option;
 void option_read(void);
 
 /* The labels as "name=value" with their NULs, at most size bytes of whole labels; how many bytes. The label host is the
- * name of the machine, unless it is given or there is no room for it. to may be NULL to
+ * name of the machine, unless it is given or there is no capacity for it. to may be NULL to
  * measure. Labels that break the rule of proto/label.h, are given twice, or are more than an upload may have are left
  * out and counted. O(variables + labels²). */
 uint32_t option_labels(char *to, uint32_t size, uint32_t *left_out);
