@@ -86,6 +86,11 @@ enum profd_status address_default(struct address *out, struct profd_error *e)
         return status == PROFD_OK ? status : profd_error_wrap(e, status, "PROFD_SOCKET");
     }
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    char own[64];
+    if (!runtime || !*runtime) { /* where profd then has its socket, too */
+        (void)snprintf(own, sizeof own, "/run/user/%u", (unsigned)geteuid());
+        runtime = own;
+    }
     if (access(SYSTEM_SOCKET, F_OK) != 0 && runtime && runtime[0] == '/') {
         char path[512];
         int n = snprintf(path, sizeof path, "%s/profd/profd.sock", runtime);

@@ -30,8 +30,12 @@ enum profd_status conn_address(const struct profd_options *o, struct address *ou
 static enum profd_status dial_failed(const struct address *a, int why, struct profd_error *e)
 {
     bool denied = why == EACCES || why == EPERM;
-    return profd_error_set(e, denied ? PROFD_FORBIDDEN : PROFD_UNAVAILABLE, "%s at %s: %s",
-                           denied ? "may not connect" : "no daemon", a->text, strerror(why));
+    if (denied) {
+        return profd_error_set(e, PROFD_FORBIDDEN, "may not connect at %s: %s", a->text, strerror(why));
+    }
+    return profd_error_set(e, PROFD_UNAVAILABLE, "no daemon at %s (%s); %s", a->text, strerror(why),
+                           a->http ? "start one with `profd --http ADDR:PORT`, or give the server's URL with --server"
+                                   : "start one with `profd`, or give its socket with --socket or PROFD_SOCKET");
 }
 
 /* Waits for a TCP connect that is under way. */

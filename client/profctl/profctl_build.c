@@ -58,6 +58,27 @@ static enum profd_status list_builds(struct profd_conn *conn, const struct rows 
                            name, count, list);
 }
 
+/* Of the programs that are stored, the latest. */
+static enum profd_status list_programs(const struct rows *builds, const char *name, struct profd_error *e)
+{
+    char list[sizeof e->sentence / 2] = "";
+    const char *before[LISTED_MOST];
+    size_t used = 0, listed = 0;
+    for (size_t i = 0; i < rows_count(builds) && listed < LISTED_MOST; i++) {
+        const char *path = rows_text(builds, i, "name"), *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path;
+        bool again = !rows_flag(builds, i, "is_program") || own[0] == '\0';
+        for (size_t k = 0; k < listed; k++) {
+            again = again || strcmp(before[k], own) == 0;
+        }
+        if (!again) {
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%.40s", listed ? ", " : "", own);
+            before[listed++] = own;
+        }
+    }
+    return profd_error_set(e, PROFD_NOT_FOUND, "no program \"%.80s\" has profiles%s%s; `profctl builds` lists all",
+                           name, listed ? "; the latest that have are " : "", list);
+}
+
 static enum profd_status find_name(struct profd_conn *conn, const char *name, char id[ID_SIZE], struct profd_error *e)
 {
     struct ask_target target;
@@ -74,7 +95,9 @@ static enum profd_status find_name(struct profd_conn *conn, const char *name, ch
             (void)snprintf(id, ID_SIZE, "%s", rows_text(builds, i, "build_id"));
         }
     }
-    if (count > 1) {
+    if (status == PROFD_OK && count == 0) {
+        status = list_programs(builds, name, e);
+    } else if (count > 1) {
         status = list_builds(conn, builds, name, count, e);
     }
     rows_free(builds);
@@ -91,8 +114,11 @@ enum profd_status build_find(const struct profctl_call *call, const char *argume
     }
     size_t n = strlen(argument);
     if (n == 0 || n >= ID_SIZE) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" is neither a build-id, nor the name of a program, nor a file",
-                               argument);
+        return profd_error_set(
+            e, PROFD_USAGE,
+            "\"%s\" is neither a build-id, nor the name of a program, nor a file; `profctl builds` lists the "
+            "programs",
+            argument);
     }
     memcpy(id, argument, n + 1);
     if (is_prefix(argument)) {

@@ -116,12 +116,13 @@ static void table_print(const struct table *t)
         }
         if (shown++ == 0) {
             printf("%-*s %-*s %8s %9s %11s %14s %-5s %-5s %s\n", t->name_width, "PROGRAM", t->id_width, "BUILD",
-                   "UPLOADS", "PROCESSES", "SECONDS", "CALLS", "EXACT", "NAMES", "LAST SEEN");
+                   "UPLOADS", "PROCESSES", "OWN SECONDS", "OWN CALLS", "EXACT", "NAMES", "LAST SEEN");
         }
         row_print(t, i);
     }
     if (shown == 0) {
-        puts("No profiles stored yet. Send one with: profctl upload -e EXE gmon.out");
+        puts("No profiles stored yet. Make one with: profctl run COMMAND, or send one with: profctl upload -e EXE "
+             "gmon.out");
     }
 }
 
@@ -175,9 +176,10 @@ const struct profctl_verb verb_builds = {
     .name = "builds",
     .arguments = "",
     .summary = "List the programs that have profiles",
-    .details = "EXACT is yes if no call and no tick was lost, NAMES if function names are known. BUILD is the shortest "
-               "unique prefix\nof the build-id. SECONDS and CALLS are those of the program's own file; report adds its "
-               "libraries.\n",
+    .details =
+        "EXACT is yes if no call and no tick was lost, NAMES if function names are known. BUILD is the shortest "
+        "unique prefix\nof the build-id. OWN SECONDS and OWN CALLS are those of the program's own file; report adds "
+        "its libraries.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = 0,

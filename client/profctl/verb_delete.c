@@ -10,6 +10,7 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
 #include "profctl/profctl_rows.h"
+#include "proto/noun.h"
 
 static const struct profctl_option options[] = {
     {"yes", 'y', NULL, "do not ask for confirmation"},
@@ -52,11 +53,11 @@ static enum profd_status victim_confirm(const struct victim *v, struct profd_err
     char line[16] = "";
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
         return profd_error_set(e, PROFD_USAGE,
-                               "delete would remove %" PRIu64 " upload%s of %s permanently; confirm with --yes",
-                               v->uploads, v->uploads == 1 ? "" : "s", v->name);
+                               "delete would remove %" PRIu64 " %s of %s permanently; confirm with --yes", v->uploads,
+                               noun_for(v->uploads, "upload", "uploads"), v->name);
     }
-    (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " upload%s, permanently? [y/N] ", v->name, v->id, v->uploads,
-                  v->uploads == 1 ? "" : "s");
+    (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " %s, permanently? [y/N] ", v->name, v->id, v->uploads,
+                  noun_for(v->uploads, "upload", "uploads"));
     (void)fflush(stderr);
     if (!fgets(line, sizeof line, stdin) || (strcmp(line, "y\n") != 0 && strcmp(line, "yes\n") != 0)) {
         return profd_error_set(e, PROFD_USAGE, "nothing was deleted");
@@ -83,7 +84,8 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
     } else if (status == PROFD_OK) {
         status = rows_parse_object(text, n, &answer, e);
         if (status == PROFD_OK) {
-            printf("deleted %s, build %s: uploads %" PRIu64 "\n", v.name, v.id, rows_number(answer, 0, "uploads"));
+            const uint64_t gone = rows_number(answer, 0, "uploads");
+            printf("deleted %s, build %s: %" PRIu64 " %s\n", v.name, v.id, gone, noun_for(gone, "upload", "uploads"));
         }
         rows_free(answer);
     }
@@ -93,7 +95,7 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
 
 const struct profctl_verb verb_delete = {
     .name = "delete",
-    .arguments = "BUILD|EXE",
+    .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Delete every upload of a program",
     .details = "Deletes all uploads of processes of this program, of all users, and the symbols that no other data "
                "needs. The ids\nstay known, so a repeated upload is not counted. For root, the daemon's user and "

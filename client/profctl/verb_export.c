@@ -107,7 +107,7 @@ static void warn_of_large_bins(const struct counts *c)
         most = c->bin_ticks[i] > most ? c->bin_ticks[i] : most;
     }
     if (most > GPROF_BIN_MAX) {
-        profctl_complain("a bin has %" PRIu64 " ticks; gprof's sum overflows above %u, so its times will be wrong",
+        profctl_complain("one bin counts %" PRIu64 " ticks; gprof's sum overflows above %u, so its times will be wrong",
                          most, GPROF_BIN_MAX);
     }
 }
@@ -216,7 +216,7 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
 
 const struct profctl_verb verb_export = {
     .name = "export",
-    .arguments = "BUILD|EXE",
+    .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Write all stored counts as a gmon.out for gprof",
     .details = "gprof -b EXE FILE then prints the same as profctl report BUILD -f gprof. Counts that exceed the 16 and "
                "32 bits of\na gmon.out are written as several records, which gprof adds up.\n",

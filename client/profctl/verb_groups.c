@@ -86,7 +86,7 @@ static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size
     if (steps) {
         printf("%-20s ", "TIME");
     }
-    printf("%8s %9s %8s %11s %14s %-5s", "UPLOADS", "PROCESSES", "MACHINES", "SECONDS", "CALLS", "EXACT");
+    printf("%8s %9s %8s %11s %14s %-5s", "UPLOADS", "STARTED", "MACHINES", "SECONDS", "CALLS", "EXACT");
     for (size_t k = 0; k < labels; k++) {
         widths[k] = find_width(r, fields[k]);
         printf(" %-*s", k + 1 < labels ? widths[k] : 0, fields[k] + strlen("label_"));
@@ -104,7 +104,10 @@ static enum profd_status groups_run(const struct profctl_call *call, struct prof
     struct ask_target target;
     char fields[LABELS_MAX][160];
     if (!profctl_value(call, "by") && !profctl_value(call, "step")) {
-        return profd_error_set(e, PROFD_USAGE, "groups: --by LABEL or --step T is required");
+        return profd_error_set(
+            e, PROFD_USAGE,
+            "groups: by what? Give --by LABEL, for example --by host (`profctl labels` lists the labels), or "
+            "--step 1h");
     }
     enum profd_status status = make_target(call, &target, e);
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
@@ -127,9 +130,12 @@ static enum profd_status groups_run(const struct profctl_call *call, struct prof
 
 const struct profctl_verb verb_groups = {
     .name = "groups",
-    .arguments = "BUILD|EXE",
-    .summary = "Divide the uploads of a build by label or time",
-    .details = "BUILD is a build-id or at least its first four characters; EXE is an executable file.\n",
+    .arguments = "PROGRAM|BUILD|EXE --by LABEL|--step T",
+    .summary = "Divide the uploads of a program by label or time",
+    .details = "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, "
+               "EXE an\nexecutable file. At least one of --by and --step is required.\nSTARTED is the number of "
+               "processes that "
+               "began in a group, MACHINES that of distinct machines.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

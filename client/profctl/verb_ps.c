@@ -90,7 +90,7 @@ static void row_print(const struct rows *r, size_t i)
     const char *name = rows_text(r, i, "name"), *slash = strrchr(name, '/'), *why = rows_text(r, i, "why");
     show_elapsed((uint64_t)rows_real(r, i, "age_seconds"), age, sizeof age);
     show_rate(rows_real(r, i, "calls_per_second"), rate, sizeof rate);
-    (void)snprintf(overhead, sizeof overhead, "%.1f %%", 100 * rows_real(r, i, "overhead"));
+    (void)snprintf(overhead, sizeof overhead, "%.2f%%", 100 * rows_real(r, i, "overhead"));
     printf("%7" PRIu64 " %-16.16s %-8.8s %9s %15" PRIu64 " %9" PRIu64 " %8s %8s %-9s %-5s", rows_number(r, i, "pid"),
            slash && slash[1] ? slash + 1
            : name[0]         ? name
@@ -156,7 +156,8 @@ const struct profctl_verb verb_ps = {
     .arguments = "[PID]",
     .summary = "List the live processes",
     .details = "Those with the highest overhead come first. Calls, ticks and overhead (the estimated share of CPU time "
-               "spent counting)\nare those of the daemon's latest harvest. If counts are not exact, the reason follows "
+               "spent counting)\nare those of the daemon's latest harvest, CALLS/S the calls per second between the "
+               "latest two. If counts are not exact, the reason follows "
                "the labels.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -160,12 +160,13 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
 
 const struct profctl_verb verb_report = {
     .name = "report",
-    .arguments = "BUILD|EXE",
+    .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Print the flat profile and call graph of a build",
-    .details = "BUILD is a build-id, at least its first four characters, or the name of a program; EXE is an "
-               "executable file (an\nargument with a / or that names a file). On a terminal lines are coloured by "
-               "their share, long names are shortened,\nand a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long "
-               "reports. svg, png and pdf are drawn by Graphviz.\n",
+    .details =
+        "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, "
+        "EXE an\nexecutable file (an argument with a / or that names a file). On a terminal lines are coloured by "
+        "their share, long names are shortened,\nand a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long "
+        "reports. svg, png and pdf are drawn by Graphviz.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -25,7 +25,7 @@ static const struct profctl_option options[] = {
      "cpu is the default; wall: also tick while waiting (waits may end early with EINTR); off: no timers"},
     {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64)"},
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
-    {"no-rewrite", 0, NULL, "leave the code unchanged"},
+    {"no-rewrite", 0, NULL, "leave the code unchanged (default)"},
     {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},
     {"require-daemon", 0, NULL, "do not run the command without a daemon"},
     {"verbose", 'v', NULL, "report at the end what was delivered"},

@@ -10,6 +10,7 @@
 #include "profctl/profctl_json.h"
 #include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
+#include "proto/noun.h"
 
 struct spooled {
     size_t count;
@@ -73,17 +74,28 @@ static void state_read(struct profd_conn *conn, struct state *s)
     }
 }
 
-static void state_print(const struct state *s)
+/* How the uploads are kept, and on how much space. */
+static void kept_print(const struct rows *r)
 {
-    const struct rows *r = s->rows;
-    char raw[32], file[32], idle[32], age[32];
+    char raw[32], file[32], idle[32];
     show_bytes(rows_number(r, 0, "raw_bytes"), raw, sizeof raw);
     show_bytes(rows_number(r, 0, "file_bytes") + rows_number(r, 0, "wal_bytes"), file, sizeof file);
     show_bytes(rows_number(r, 0, "free_bytes"), idle, sizeof idle);
-    printf("kept     single uploads %" PRIu64 " (%s), sums %" PRIu64 ", removed uploads %" PRIu64
-           "; %s on disk, %s of it free\n",
-           rows_number(r, 0, "raw_uploads"), raw, rows_number(r, 0, "rollups"), rows_number(r, 0, "retired_uploads"),
-           file, idle);
+    const uint64_t single = rows_number(r, 0, "raw_uploads"), sums = rows_number(r, 0, "rollups"),
+                   removed = rows_number(r, 0, "retired_uploads");
+    printf("kept     %" PRIu64 " single %s (%s), %" PRIu64 " hourly and daily %s", single,
+           noun_for(single, "upload", "uploads"), raw, sums, noun_for(sums, "sum", "sums"));
+    if (removed) {
+        printf("; %" PRIu64 " %s removed since", removed, noun_for(removed, "upload was", "uploads were"));
+    }
+    printf("\ndisk     the database takes %s, of which %s are free for new data\n", file, idle);
+}
+
+static void state_print(const struct state *s)
+{
+    const struct rows *r = s->rows;
+    char raw[32], age[32];
+    kept_print(r);
     if (rows_text(r, 0, "http_url")[0]) {
         printf("page     %s%s\n", rows_text(r, 0, "http_url"), rows_flag(r, 0, "http_token") ? " with token" : "");
     }
@@ -97,19 +109,24 @@ static void state_print(const struct state *s)
     }
     if (rows_number(r, 0, "verified_at")) {
         show_age((int64_t)rows_number(r, 0, "verified_at"), (int64_t)time(NULL), age, sizeof age);
-        printf("verified uploads %" PRIu64 ", %s, mismatches %" PRIu64 "\n", rows_number(r, 0, "verified_uploads"), age,
-               rows_number(r, 0, "verified_mismatches"));
+        const uint64_t uploads = rows_number(r, 0, "verified_uploads"),
+                       wrong = rows_number(r, 0, "verified_mismatches");
+        printf("verified %s: %" PRIu64 " %s, %" PRIu64 " %s\n", age, uploads, noun_for(uploads, "upload", "uploads"),
+               wrong, noun_for(wrong, "mismatch", "mismatches"));
     } else {
-        puts("verified not yet since the daemon's start");
+        puts("verified not yet since the daemon's start; it verifies its data by and by, or now with profctl verify");
     }
     if (rows_number(r, 0, "ledger_mismatches")) {
-        printf("DAMAGED  mismatches %" PRIu64 " since the daemon's start: see profctl verify\n",
-               rows_number(r, 0, "ledger_mismatches"));
+        const uint64_t n = rows_number(r, 0, "ledger_mismatches");
+        printf("DAMAGED  %" PRIu64 " %s since the daemon's start: see profctl verify\n", n,
+               noun_for(n, "mismatch", "mismatches"));
     }
     if (*rows_text(r, 0, "damaged_database")) {
-        printf("DEGRADED damaged databases %" PRIu64
-               ", put aside, the latest as %s: what they hold is in no report; see profd(8)\n",
-               rows_number(r, 0, "damaged_databases"), rows_text(r, 0, "damaged_database"));
+        const uint64_t n = rows_number(r, 0, "damaged_databases");
+        printf("DEGRADED %" PRIu64
+               " damaged %s put aside, the latest as %s: nothing in %s is in a report; see profd(8)\n",
+               n, noun_for(n, "database was", "databases were"), rows_text(r, 0, "damaged_database"),
+               noun_for(n, "it", "them"));
     }
     if (rows_flag(r, 0, "read_failed")) {
         puts(
@@ -137,20 +154,25 @@ static void text_print(const struct profd_conn *conn, const struct totals *t, co
         char name[128];
         profctl_clean(profd_conn_daemon(conn)[0] ? profd_conn_daemon(conn) : "profd", name, sizeof name);
         printf("daemon   %s at %s\n", name, profd_conn_server(conn));
-        printf("stored   uploads %" PRIu64 ", processes %" PRIu64 ", programs %zu, builds %zu (%zu without names)\n",
-               t->uploads, t->processes, t->programs, t->builds, t->unnamed);
+        printf("stored   %" PRIu64 " %s from %" PRIu64 " %s of %zu %s; with libraries %zu %s, %zu of them without "
+               "function names\n",
+               t->uploads, noun_for(t->uploads, "upload", "uploads"), t->processes,
+               noun_for(t->processes, "process", "processes"), t->programs,
+               noun_for(t->programs, "program", "programs"), t->builds, noun_for(t->builds, "build", "builds"),
+               t->unnamed);
         if (state->rows) {
             state_print(state);
         }
     }
     if (s->count == 0) {
-        puts("spool    empty");
+        puts("spool    empty: no upload of this user waits for a daemon");
         return;
     }
     char size[32], age[32];
     show_bytes(s->bytes, size, sizeof size);
     show_age((int64_t)(s->oldest / 1000000000u), (int64_t)time(NULL), age, sizeof age);
-    printf("spool    uploads %zu (%s, oldest %s) in %s\n", s->count, size, age, directory);
+    printf("spool    %zu %s for a daemon (%s, oldest %s) in %s\n", s->count,
+           noun_for(s->count, "upload waits", "uploads wait"), size, age, directory);
 }
 
 static enum profd_status state_print_json(const char *daemon, bool reachable, const struct totals *t,

@@ -185,7 +185,7 @@ static enum profd_status top_run(const struct profctl_call *call, struct profd_e
 
 const struct profctl_verb verb_top = {
     .name = "top",
-    .arguments = "BUILD|EXE",
+    .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Show the functions with the most time, updated continuously",
     .details = "Ends with Ctrl-C.\n",
     .options = options,

@@ -9,6 +9,7 @@
 #include "profctl/profctl_json.h"
 #include "profctl/profctl_progress.h"
 #include "proto/buildid.h"
+#include "proto/noun.h"
 
 static const struct profctl_option options[] = {
     {"exe", 'e', "EXE", "the executable that was profiled (default ./a.out; other formats name it in the file)"},
@@ -270,16 +271,16 @@ static void notes_print(const struct import_notes *n)
                (unsigned long long)n->calls);
     }
     if (n->ambiguous) {
-        printf("; %llu function name%s ambiguous: counted for the first function of that name",
-               (unsigned long long)n->ambiguous, n->ambiguous == 1 ? " is" : "s are");
+        printf("; %llu function %s ambiguous: counted for the first function of that name",
+               (unsigned long long)n->ambiguous, noun_for(n->ambiguous, "name is", "names are"));
     }
     if (n->nameless) {
-        printf("; %llu function%s in no symbol table: stored as outside", (unsigned long long)n->nameless,
-               n->nameless == 1 ? " is" : "s are");
+        printf("; %llu %s in no symbol table: stored as outside", (unsigned long long)n->nameless,
+               noun_for(n->nameless, "function is", "functions are"));
     }
     if (n->left_out) {
-        printf("; %llu process%s entirely in the kernel or generated code: left out", (unsigned long long)n->left_out,
-               n->left_out == 1 ? " was" : "es were");
+        printf("; %llu %s entirely in the kernel or generated code: left out", (unsigned long long)n->left_out,
+               noun_for(n->left_out, "process was", "processes were"));
     }
 }
 
@@ -298,14 +299,14 @@ static enum profd_status summary_print(const struct upload_run *r, struct profd_
     if (r->call->json) {
         status = summary_json(t, e);
     } else if (t->stored == 0 && t->earlier_stored == 0 && t->spooled == 0 && t->refused > 0) {
-        printf("Nothing stored: %zu file%s refused.\n", t->refused, t->refused == 1 ? "" : "s");
+        printf("Nothing stored: %zu %s refused.\n", t->refused, noun_for(t->refused, "file", "files"));
     } else if (t->stored || t->spooled == 0) {
-        printf("%zu upload%s of %s stored", t->stored, t->stored == 1 ? "" : "s", what);
+        printf("%zu %s of %s stored", t->stored, noun_for(t->stored, "upload", "uploads"), what);
         if (t->refused) {
             printf(", %zu refused", t->refused);
         }
         if (t->executables_refused) {
-            printf(", without %s", t->executables_refused == 1 ? "its executable" : "their executables");
+            printf(", without %s", noun_for(t->executables_refused, "its executable", "their executables"));
         }
         if (t->earlier_stored) {
             printf("; and %zu from the spool", t->earlier_stored);
@@ -314,8 +315,8 @@ static enum profd_status summary_print(const struct upload_run *r, struct profd_
         putchar('\n');
     }
     if (t->spooled) {
-        profctl_complain("%s: %zu upload%s of %s kept in the spool until the next upload", t->why_spooled, t->spooled,
-                         t->spooled == 1 ? "" : "s", t->several ? what : t->name);
+        profctl_complain("%s: %zu %s of %s kept in the spool until the next upload", t->why_spooled, t->spooled,
+                         noun_for(t->spooled, "upload", "uploads"), t->several ? what : t->name);
     }
     return status;
 }

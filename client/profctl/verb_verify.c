@@ -6,6 +6,7 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_admin.h"
 #include "profctl/profctl_rows.h"
+#include "proto/noun.h"
 
 static enum profd_status verdict_print(const char *text, size_t n, struct profd_error *e)
 {
@@ -26,10 +27,11 @@ static enum profd_status verdict_print(const char *text, size_t n, struct profd_
         printf("and %" PRIu64 " more\n", mismatches - rows_count(found));
     }
     if (mismatches) {
-        status = profd_error_set(e, PROFD_MALFORMED, "%" PRIu64 " mismatch%s in %" PRIu64 " uploads", mismatches,
-                                 mismatches == 1 ? "" : "es", uploads);
+        status = profd_error_set(e, PROFD_MALFORMED, "%" PRIu64 " %s in %" PRIu64 " %s", mismatches,
+                                 noun_for(mismatches, "mismatch", "mismatches"), uploads,
+                                 noun_for(uploads, "upload", "uploads"));
     } else {
-        printf("%" PRIu64 " upload%s verified, no mismatch\n", uploads, uploads == 1 ? "" : "s");
+        printf("%" PRIu64 " %s verified, no mismatch\n", uploads, noun_for(uploads, "upload", "uploads"));
     }
     rows_free(whole);
     rows_free(found);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/attach.h"
+#include "proto/noun.h"
 
 #define INSTANCE_PREFIX 4u
 #define PID_DIGITS 7u /* numbers of processes are below 4194304; what is longer begins an instance */
@@ -125,8 +126,8 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME) {
         status = request_parse_switch(verb, arguments, n, &r, e);
     } else if (n != verbs[i].arguments) {
-        status = profd_error_set(e, PROFD_USAGE, "%s takes %zu argument%s, not %zu", verb, verbs[i].arguments,
-                                 verbs[i].arguments == 1 ? "" : "s", n);
+        status = profd_error_set(e, PROFD_USAGE, "%s takes %zu %s, not %zu", verb, verbs[i].arguments,
+                                 noun_for(verbs[i].arguments, "argument", "arguments"), n);
     } else if (n) {
         status = request_parse_build(arguments[0], &r, e);
     }

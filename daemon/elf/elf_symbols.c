@@ -203,7 +203,8 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
         status = read_table(b, t, flags, e);
     }
     if (status == PROFD_OK && b->object->only_dynamic) {
-        elf_build_note(b, "It is stripped: only exported functions have names.");
+        elf_build_note(
+            b, "Only exported functions have names, because it is stripped; a debug file would name the others.");
     }
     return status;
 }

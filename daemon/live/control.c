@@ -4,6 +4,7 @@
 
 #include "log/log.h"
 #include "live/live_internal.h"
+#include "proto/noun.h"
 
 static bool control_has_label(const struct live_process *a, const struct request_selector *r)
 {
@@ -120,11 +121,12 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
         }
     }
     if (!count) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no live process%s matches %s", peer->may_admin ? "" : " of yours",
-                               words);
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "no live process%s matches %s; `profctl ps` lists the live processes",
+                               peer->may_admin ? "" : " of yours", words);
     }
-    log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu processes (%s)", peer->uid,
-              request_verb_name(request->verb), count, words);
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu %s (%s)", peer->uid,
+              request_verb_name(request->verb), count, noun_for(count, "process", "processes"), words);
     *rows = found;
     *n = count;
     return PROFD_OK;

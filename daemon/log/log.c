@@ -1,4 +1,5 @@
 #include "log/log.h"
+#include "proto/noun.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +116,8 @@ static void log_end_window(struct log_window *w)
     char text[160];
 
     if (w->suppressed) {
-        snprintf(text, sizeof text, "%u more lines about \"%s\" were suppressed", w->suppressed, w->category);
+        snprintf(text, sizeof text, "%u more %s suppressed about \"%s\"", w->suppressed,
+                 noun_for(w->suppressed, "line was", "lines were"), w->category);
         log_emit(LOG_LEVEL_WARNING, text);
     }
     w->lines = w->suppressed = 0;

@@ -6,6 +6,7 @@
 
 #include "query/query.h"
 #include "query/set.h"
+#include "proto/noun.h"
 
 static void take_row(void *context, const struct build_row *row)
 {
@@ -135,7 +136,7 @@ static enum profd_status refuse_empty(const struct work *w, struct profd_error *
                             "nothing matches yet: of %" PRIu64
                             " live %s what was counted since %s is not read, because the daemon was started again; "
                             "ask again in a minute",
-                            p->unread, p->unread == 1 ? "process" : "processes", since);
+                            p->unread, noun_for(p->unread, "process", "processes"), since);
 }
 
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e)

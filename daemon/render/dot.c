@@ -7,6 +7,7 @@
 #include "render/formats.h"
 #include "render/name.h"
 #include "render/select.h"
+#include "proto/noun.h"
 
 struct dot {
     const struct report *report;
@@ -74,8 +75,10 @@ static void add_node(const struct dot *d, uint32_t position)
     add_label(d->out, d->names->text[position]);
     buffer_add_format(d->out, "\\n%.2f%% (self %.2f ", f->percent, f->self);
     add_quoted(d->out, d->unit);
-    buffer_add_format(d->out, ")\\n%s%llu calls\", fillcolor=\"#ff%02x%02x\", fontsize=%u];\n", d->mark,
-                      (unsigned long long)(f->calls + f->self_calls), fade, fade, 10 + (unsigned)(10 * sqrt(weight)));
+    buffer_add_format(d->out, ")\\n%s%llu %s\", fillcolor=\"#ff%02x%02x\", fontsize=%u];\n", d->mark,
+                      (unsigned long long)(f->calls + f->self_calls),
+                      noun_for(f->calls + f->self_calls, "call", "calls"), fade, fade,
+                      10 + (unsigned)(10 * sqrt(weight)));
 }
 
 static void add_edge(const struct dot *d, uint32_t from, const struct report_arc *arc)
@@ -132,7 +135,8 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
     buffer_add_text(out, "digraph \"");
     const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
     add_quoted(out, title != NULL ? title : "");
-    buffer_add_format(out, "\" {\n  // %u functions not shown, %.2f %s\n", s.hidden, s.hidden_seconds, d.unit);
+    buffer_add_format(out, "\" {\n  // %u %s not shown, %.2f %s\n", s.hidden,
+                      noun_for(s.hidden, "function", "functions"), s.hidden_seconds, d.unit);
     if (d.mark[0] != '\0') {
         buffer_add_text(out, "  // ~: calls were sampled, not counted\n");
     }

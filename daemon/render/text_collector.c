@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "proto/noun.h"
 #include "render/text_internal.h"
 
 #define FEW_TICKS 30
@@ -67,7 +68,7 @@ static void add_share(struct buffer *out, const struct coverage *c)
     buffer_add_text(out, " s in functions of ");
     add_seconds(out, w[WORDS_CPU_NS] - (known ? w[WORDS_INSIDE_NS] : 0));
     buffer_add_format(out, " s in %" PRIu64 " %s\n", w[WORDS_PROCESSES],
-                      w[WORDS_PROCESSES] == 1 ? "process" : "processes");
+                      noun_for(w[WORDS_PROCESSES], "process", "processes"));
     if (known && share > 1) {
         buffer_add_text(out, INDENT "(it can exceed 100%, because ticks are a sample of the time)\n");
     }
@@ -84,7 +85,7 @@ static void add_overhead(struct buffer *out, const struct coverage *c, uint64_t 
         buffer_add_fixed(out, none ? 300 / (double)ticks : 100 * share, 0, 2);
         buffer_add_text(out, "% of the CPU time was spent counting");
         if (ticks < FEW_TICKS) {
-            buffer_add_format(out, ", estimated from %" PRIu64 " %s", ticks, ticks == 1 ? "tick" : "ticks");
+            buffer_add_format(out, ", estimated from %" PRIu64 " %s", ticks, noun_for(ticks, "tick", "ticks"));
         }
         buffer_add_text(out, "\n");
     }
@@ -137,7 +138,7 @@ void text_add_collector(const struct text_parts *t)
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
         uint64_t n = c->words[REASONS[i].word];
         if (n != 0) {
-            buffer_add_format(out, INDENT "%" PRIu64 " %s\n", n, n == 1 ? REASONS[i].one : REASONS[i].many);
+            buffer_add_format(out, INDENT "%" PRIu64 " %s\n", n, noun_for(n, REASONS[i].one, REASONS[i].many));
         }
     }
     if (c->saturated) {

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 
 #include "render/text_internal.h"
+#include "proto/noun.h"
 
 #define DASHES 47 /* as gprof and the readers of its listing have them */
 #define LABELS_BYTES_MAX ((size_t)4 << 30)
@@ -131,7 +132,8 @@ static void add_left_out(const struct graph *g, const struct row_cut *cut, const
 {
     if (cut->left > 0) {
         buffer_add_repeat(g->out, ' ', (size_t)(g->index + 9));
-        buffer_add_format(g->out, "(%s: %" PRIu32 " more, with %" PRIu64 " calls and ", what, cut->left, cut->calls);
+        buffer_add_format(g->out, "(%s: %" PRIu32 " more, with %" PRIu64 " %s and ", what, cut->left, cut->calls,
+                          noun_for(cut->calls, "call", "calls"));
         buffer_add_fixed(g->out, cut->seconds, 0, 2);
         buffer_add_format(g->out, " %s)\n", g->report->in_seconds ? "seconds" : "units");
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "proto/noun.h"
 #include "proto/words.h"
 #include "render/text_internal.h"
 
@@ -26,9 +27,9 @@ static void add_times(struct buffer *out, const char *what, int64_t from, int64_
     buffer_add_format(out, "%s%s to %s\n", what, from == 0 ? "the beginning" : first, to == 0 ? "now" : last);
 }
 
-static void add_plural(struct buffer *out, uint64_t n, const char *one, const char *many)
+static void add_count(struct buffer *out, uint64_t n, const char *one, const char *many)
 {
-    buffer_add_format(out, "%" PRIu64 " %s", n, n == 1 ? one : many);
+    buffer_add_format(out, "%" PRIu64 " %s", n, noun_for(n, one, many));
 }
 
 static const char *scope_words(const char *scope)
@@ -45,14 +46,14 @@ static const char *scope_words(const char *scope)
 static void add_sources(struct buffer *out, const struct provenance *p)
 {
     buffer_add_text(out, "From      ");
-    add_plural(out, p->uploads, "upload", "uploads");
+    add_count(out, p->uploads, "upload", "uploads");
     buffer_add_text(out, ", ");
-    add_plural(out, p->processes, "process started", "processes started");
+    add_count(out, p->processes, "process started", "processes started");
     buffer_add_text(out, ", ");
-    add_plural(out, p->hosts, "machine", "machines");
+    add_count(out, p->hosts, "machine", "machines");
     if (p->host_labels > 0 && p->host_labels != p->hosts) {
         buffer_add_text(out, ", ");
-        add_plural(out, p->host_labels, "value of the label host", "values of the label host");
+        add_count(out, p->host_labels, "value of the label host", "values of the label host");
     }
     buffer_add_text(out, "\n");
     add_times(out, "Seen      ", p->first, p->last);
@@ -60,8 +61,8 @@ static void add_sources(struct buffer *out, const struct provenance *p)
         char read[40];
         format_second(p->as_of, read);
         buffer_add_format(out, "Live      as of %s: ", read);
-        add_plural(out, p->live, "process was", "processes were");
-        buffer_add_text(out, " still counting\n");
+        add_count(out, p->live, "process was", "processes were");
+        buffer_add_text(out, " still running\n");
     }
     if (p->uid_count > 1) {
         buffer_add_text(out, "Users     ");
@@ -106,9 +107,9 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
         char since[40];
         render_time(in->provenance->unread_since, since);
         buffer_add_text(out, "Not read  ");
-        add_plural(out, in->provenance->unread, "process", "processes");
+        add_count(out, in->provenance->unread, "process", "processes");
         buffer_add_format(out, " since %s: later counts are missing until the daemon reads %s\n", since,
-                          in->provenance->unread == 1 ? "it" : "them");
+                          noun_for(in->provenance->unread, "it", "them"));
     }
     if ((inexact & INEXACT_SAMPLED) != 0) {
         buffer_add_text(out, "~calls    sampled: for a program that does not count its calls, calls are the number of "
@@ -123,25 +124,37 @@ static void add_unit(struct buffer *out, const struct report *r)
     buffer_add_text(out, r->in_seconds && strcmp(r->dimension, "seconds") != 0 ? " seconds" : "");
 }
 
-static void add_total(struct buffer *out, const struct report *r, const char *mark)
+/* "1.98 seconds in 198 ticks at 100 a second"; of what is counted one by one, "743628 instructions". */
+static void add_amount(struct buffer *out, const struct report *r)
 {
-    buffer_add_text(out, "Total     ");
+    if (!r->in_seconds && r->rate_count == 1 && r->rates[0] == 1) {
+        buffer_add_format(out, "%" PRIu64 " ", r->ticks);
+        add_unit(out, r);
+        return;
+    }
     buffer_add_fixed(out, r->total, 0, 2);
     buffer_add_char(out, ' ');
     add_unit(out, r);
-    buffer_add_format(out, " in %" PRIu64 " ticks", r->ticks);
+    buffer_add_text(out, " in ");
+    add_count(out, r->ticks, "tick", "ticks");
     for (uint32_t i = 0; i < r->rate_count; i++) {
         buffer_add_format(out, "%s%" PRIu32, i == 0 ? " at " : i + 1 < r->rate_count ? ", " : " and ", r->rates[i]);
     }
-    buffer_add_format(out, "%s, %s%" PRIu64 " calls%s\n",
-                      r->rate_count == 0 ? ""
-                      : r->in_seconds    ? " a second"
-                                         : " a unit",
-                      mark, r->calls, r->saturated ? "; a sum reached the limit of 2^63-1" : "");
+    buffer_add_text(out, r->rate_count == 0 ? "" : r->in_seconds ? " a second" : " a unit");
+}
+
+static void add_total(struct buffer *out, const struct report *r, const char *mark)
+{
+    buffer_add_text(out, "Total     ");
+    add_amount(out, r);
+    buffer_add_format(out, ", %s%" PRIu64 " %s%s\n", mark, r->calls, noun_for(r->calls, "call", "calls"),
+                      r->saturated ? "; a sum reached the limit of 2^63-1" : "");
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
         buffer_add_text(out, i == 0 ? "Left out  " : ", ");
         name_add_safe(out, r->other_dimensions[i].name);
-        buffer_add_format(out, " (%" PRIu64 " ticks)", r->other_dimensions[i].ticks);
+        buffer_add_text(out, " (");
+        add_count(out, r->other_dimensions[i].ticks, "tick", "ticks");
+        buffer_add_char(out, ')');
     }
     if (r->other_dimension_count > 0) {
         buffer_add_text(out, "; select one with --dimension NAME\n");
@@ -167,7 +180,7 @@ static void add_unnamed(struct buffer *out, const struct render_input *in)
     const struct report *r = in->report;
     const char *file = find_sendable(in);
     buffer_add_format(out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown",
-                      r->unnamed_builds, r->build_count, r->build_count == 1 ? "build" : "builds");
+                      r->unnamed_builds, r->build_count, noun_for(r->build_count, "build", "builds"));
     if (file != NULL) {
         buffer_add_text(out, "; send them with `profctl symbols FILE`, for example of ");
         name_add_safe(out, file);
@@ -185,9 +198,9 @@ static void add_missing(const struct text_parts *t)
         add_unnamed(t->out, t->in);
     }
     if (r->counted_functions > 0) {
-        buffer_add_format(t->out,
-                          "Not called %" PRIu32 " of %" PRIu32 " instrumented functions (no call and no tick)\n",
-                          r->not_called_count, r->counted_functions);
+        buffer_add_format(t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick)\n",
+                          r->not_called_count, r->counted_functions,
+                          noun_for(r->counted_functions, "function", "functions"));
     }
     if (r->static_arcs) {
         buffer_add_text(t->out, "Graph     includes calls found in the machine code (--static)\n");
@@ -196,8 +209,9 @@ static void add_missing(const struct text_parts *t)
         /* By index and by self time different functions are left out. */
         bool both = t->in->show.view == RENDER_VIEW_BOTH && t->flat_shown->hidden_seconds < s->hidden_seconds;
         double left = t->in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : t->flat_shown->hidden_seconds;
-        buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; the self time of the others is ",
-                          s->function_count, s->function_count + s->hidden);
+        buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " %s; the self time of the others is ",
+                          s->function_count, s->function_count + s->hidden,
+                          noun_for(s->function_count + s->hidden, "function", "functions"));
         buffer_add_fixed(t->out, left, 0, 2);
         buffer_add_char(t->out, ' ');
         add_unit(t->out, r);

@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "writer/space.h"
 #include "writer/upkeep_job.h"
+#include "proto/noun.h"
 
 #define PROCESSES_MAX (64u << 20) /* bytes of an answer */
 
@@ -57,8 +58,8 @@ static void admin_delete_done(struct writer_job *job)
         admin_refuse(a, a->status, a->error.sentence);
         return;
     }
-    log_write(LOG_LEVEL_NOTICE, NULL, "user %u deleted build %s: %" PRIu64 " uploads", a->uid, a->build.text,
-              a->uploads);
+    log_write(LOG_LEVEL_NOTICE, NULL, "user %u deleted build %s: %" PRIu64 " %s", a->uid, a->build.text, a->uploads,
+              noun_for(a->uploads, "upload", "uploads"));
     upkeep_job_hurry(a->service->config.upkeep);
     page_init(&page, 200, "application/json; charset=utf-8");
     document_write(json_pack("{s:s, s:I}", "build_id", a->build.text, "uploads", (json_int_t)a->uploads), &page.body);
@@ -143,8 +144,8 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
                                      : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
 
     if (!status) {
-        log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu processes", peer->uid,
-                  request_verb_name(request->verb), n);
+        log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu %s", peer->uid,
+                  request_verb_name(request->verb), n, noun_for(n, "process", "processes"));
         page_init(&page, 200, "application/json; charset=utf-8");
         page.body.limit = PROCESSES_MAX;
         render_processes(rows, n, NULL, &page.body);

@@ -362,7 +362,9 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
     if (count == 0) {
         if (!buildid_prefix_valid(prefix, n)) {
             return profd_error_set(e, PROFD_REFUSED,
-                                   "\"%s\" is neither a build-id nor a prefix of at least 4 of its characters", text);
+                                   "\"%s\" is neither a build-id nor a prefix of at least 4 of its characters; "
+                                   "`profctl builds --all` lists the stored builds",
+                                   text);
         }
         enum profd_status status = s->ops->find_builds(s, scope, prefix, false, found, &count, e);
         if (status != PROFD_OK) {
@@ -370,7 +372,9 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
         }
     }
     if (count == 0) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no build \"%s\" has been uploaded", text);
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "no profile of build \"%s\" is stored; `profctl builds --all` lists the stored builds",
+                               text);
     }
     if (count > 1) {
         return profd_error_set(e, PROFD_AMBIGUOUS, "\"%s\" begins several build-ids, among them %s and %s", text,

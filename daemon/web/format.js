@@ -9,6 +9,8 @@ export function count(value) {
 export const exact = (row, field) => count(row[`${field}_str`] ?? row[field]);
 
 /** "1 host", "2 hosts". */
+/** A count and its noun. */
+export const several = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 export const many = (row, field, one, several) => `${exact(row, field)} ${row[field] === 1 ? one : several}`;
 
 export function short(value) {

@@ -30,7 +30,7 @@ function side(title, rows, look, own, total, left) {
     next[0].querySelector("a")?.focus();
   };
   if (rows.length > MOST) shown.push(el("tr", {}, el("td", { colSpan: 4 }, el("button", { type: "button", onclick: rest }, `Show ${format.count(rows.length - MOST)} others`))));
-  if (left) shown.push(el("tr", {}, el("td", { colSpan: 4 }, el("button", { type: "button", onclick: look.all }, `Show ${format.count(left.rows)} others: ${look.mark}${format.exact(left, "calls")} calls, ${look.amount(left.seconds)}`))));
+  if (left) shown.push(el("tr", {}, el("td", { colSpan: 4 }, el("button", { type: "button", onclick: look.all }, `Show ${format.several(left.rows, "other", "others")}: ${look.mark}${format.many(left, "calls", "call", "calls")}, ${look.amount(left.seconds)}`))));
   const body = el("tbody", {}, rows.length ? shown : el("tr", {}, el("td", { colSpan: 4 }, "none")));
   return el(
     "table",

@@ -90,7 +90,7 @@ function coverage(c, ticks) {
 function dimensions(report, state) {
   const others = report.totals.other_dimensions ?? [];
   if (!others.length) return null;
-  return el("p", { id: "dimensions" }, `In ${report.totals.dimension}. Also sampled: `, others.map((o) => [el("a", to(state, { dimension: o.dimension, sort: "", dir: "" }), o.dimension), ` (${format.exact(o, "ticks")} ticks) `]).flat());
+  return el("p", { id: "dimensions" }, `In ${report.totals.dimension}. Also sampled: `, others.map((o) => [el("a", to(state, { dimension: o.dimension, sort: "", dir: "" }), o.dimension), ` (${format.many(o, "ticks", "tick", "ticks")}) `]).flat());
 }
 
 const totalOf = (report) => {
@@ -120,10 +120,10 @@ export function origin(report, state) {
   if (p.uploads === 0) return [el("p", { class: "warning" }, "Nothing matches: no stored upload has these labels in this time range."), dimensions(report, state)];
   const labels = p.host_labels > 0 && p.host_labels !== p.hosts ? ` (${format.many(p, "host_labels", "value", "values")} of the label host)` : "";
   return [
-    el("p", {}, `${totalOf(report)}, ${sampled(report) ? "~" : ""}${format.exact(report.totals, "calls")} calls, ${format.many(p, "processes_started", "process", "processes")} on ${format.many(p, "hosts", "machine", "machines")}${labels}, ${format.span(p.first, p.last)}.`),
+    el("p", {}, `${totalOf(report)}, ${sampled(report) ? "~" : ""}${format.many(report.totals, "calls", "call", "calls")}, ${format.many(p, "processes_started", "process", "processes")} on ${format.many(p, "hosts", "machine", "machines")}${labels}, ${format.span(p.first, p.last)}.`),
     dimensions(report, state),
     p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${exactPart}`),
-    p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still counting.`) : null,
+    p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still running.`) : null,
     p.not_read ? el("p", { class: "warning", id: "not-read" }, `${format.many(p, "not_read", "process was", "processes were")} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon reads them.`) : null,
     sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     coverage(report.collector, report.totals.ticks),

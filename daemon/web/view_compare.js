@@ -93,11 +93,11 @@ export async function draw(main, state, signal) {
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
-    say(`${format.count(table.rows.length)} of ${format.count(rows.length)} functions`);
+    say(`${format.count(table.rows.length)} of ${format.several(rows.length, "function", "functions")}`);
   };
   const filter = filterField(() => state, "Filter functions", "Filter (regex)", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
-  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension)(report.totals.seconds)}, ${format.exact(report.totals, "calls")} calls, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
+  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension)(report.totals.seconds)}, ${format.many(report.totals, "calls", "call", "calls")}, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
   replace(
     main,
     el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show unscaled times" : "scale B to A's CPU time")),
@@ -105,7 +105,7 @@ export async function draw(main, state, signal) {
     part("A", a.report),
     part("B", b.report),
     normal ? el("p", { class: "hint" }, `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are not scaled.`) : null,
-    alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Matched by name; ${alone("b")} functions are only in A, ${alone("a")} only in B.`) : null,
+    alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Matched by name; ${format.several(alone("b"), "function is", "functions are")} only in A, ${alone("a")} only in B.`) : null,
     table.node,
   );
   apply(state.q);

@@ -44,8 +44,8 @@ async function services(state, signal) {
 function rest(page, amount) {
   const n = page.not_joined;
   const parts = [
-    n.unnamed_functions > 0 ? `${amount(n.unnamed_seconds)} in ${format.exact(n, "unnamed_functions")} functions without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)` : "",
-    n.ambiguous_functions > 0 ? `${amount(n.ambiguous_seconds)} in ${format.exact(n, "ambiguous_functions")} functions with ${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build` : "",
+    n.unnamed_functions > 0 ? `${amount(n.unnamed_seconds)} in ${format.many(n, "unnamed_functions", "function", "functions")} without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)` : "",
+    n.ambiguous_functions > 0 ? `${amount(n.ambiguous_seconds)} in ${format.many(n, "ambiguous_functions", "function", "functions")} with ${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build` : "",
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
   ].filter(Boolean);
   return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
@@ -88,7 +88,7 @@ export async function draw(main, state, signal) {
     main,
     el("div", { class: "bar" }, el("h1", {}, "Top functions"), filterField(() => state, "Filter functions", "Filter (regex)", apply)),
     el("div", { class: "row" }, chooser, range(state), labels(state, signal)),
-    el("p", {}, `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.exact(first, "calls")} calls, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Functions of the same name in several programs and builds are added up.`),
+    el("p", {}, `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.many(first, "calls", "call", "calls")}, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Functions of the same name in several programs and builds are added up.`),
     first.exact ? null : el("p", { class: "warning" }, `Not exact: ${first.inexact_reasons.join(", ")}.`),
     mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     rest(first, amount),

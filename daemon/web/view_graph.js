@@ -41,7 +41,7 @@ function fold(graph, open) {
     };
     const rest = (more, kind) => {
       if (!more.functions) return null;
-      const text = `${format.count(more.functions)} other ${kind}${more.functions === 1 ? "" : "s"}`;
+      const text = format.several(more.functions, `other ${kind}`, `other ${kind}s`);
       nodes.set(`${id}-${kind}s`, { id: `${id}-${kind}s`, title: text, mainstat: more.secondarystat, rest: more });
       return `${id}-${kind}s`;
     };
@@ -80,17 +80,17 @@ function drawEdge(e, places, total, look) {
     "g",
     { class: e.inside ? "edge inside" : "edge" },
     svg("path", { d: smooth(trimmed), "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" }),
-    svg("text", { x: middle.x, y: middle.y, "text-anchor": "middle" }, look.mark + format.short(e.mainstat), svg("title", {}, `${look.mark}${format.count(e.mainstat)} calls, ${look.amount(e.secondarystat)}`)),
+    svg("text", { x: middle.x, y: middle.y, "text-anchor": "middle" }, look.mark + format.short(e.mainstat), svg("title", {}, `${look.mark}${format.several(e.mainstat, "call", "calls")}, ${look.amount(e.secondarystat)}`)),
   );
 }
 
 /** What a box says below its name, and what its hover says beyond that. */
 function textsOf(n, look) {
-  if (n.rest) return { times: look.amount(n.mainstat), more: `, ${look.mark}${format.count(n.rest.mainstat)} calls` };
-  if (!n.whole) return { times: `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`, more: `, ${look.mark}${format.count(n.secondarystat)} calls` };
+  if (n.rest) return { times: look.amount(n.mainstat), more: `, ${look.mark}${format.several(n.rest.mainstat, "call", "calls")}` };
+  if (!n.whole) return { times: `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`, more: `, ${look.mark}${format.several(n.secondarystat, "call", "calls")}` };
   const c = n.whole;
-  const members = `${format.count(c.members)} function${c.members === 1 ? "" : "s"}`;
-  return { times: `${members}, ${look.amount(c.mainstat)}`, more: `, self ${look.amount(c.self)}, ${look.mark}${format.exact(c, "calls_outside")} calls from outside, ${look.mark}${format.exact(c, "calls_inside")} among its members${c.members_shown ? ", opens in place" : ""}` };
+  const members = format.several(c.members, "function", "functions");
+  return { times: `${members}, ${look.amount(c.mainstat)}`, more: `, self ${look.amount(c.self)}, ${look.mark}${format.many(c, "calls_outside", "call", "calls")} from outside, ${look.mark}${format.exact(c, "calls_inside")} among its members${c.members_shown ? ", opens in place" : ""}` };
 }
 
 function drawNode(n, place, total, look, open, follow) {

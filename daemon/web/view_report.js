@@ -80,13 +80,13 @@ async function build(main, state, signal) {
     kept.table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
     let share = 0;
     for (const i of kept.table.rows) share += flat.columns.self[i];
-    say(`${format.count(kept.table.rows.length)} of ${format.count(flat.count)} functions, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`);
+    say(`${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`);
   };
   kept.filter = filterField(() => kept.state, "Filter functions", "Filter (regex)", kept.apply);
   const hidden = flat.report.truncated;
-  const whole = hidden ? el("p", { class: "warning" }, `Not shown: ${format.count(hidden.functions)} functions with ${format.amounts(flat.report.totals.dimension)(hidden.seconds)}.`) : null;
+  const whole = hidden ? el("p", { class: "warning" }, `Not shown: ${format.several(hidden.functions, "function", "functions")} with ${format.amounts(flat.report.totals.dimension)(hidden.seconds)}.`) : null;
   const body = flat.count ? el("div", { class: "split" }, kept.table.node, kept.pane) : empty(flat.report, state);
-  replace(main, el("div", { class: "bar" }, el("h2", {}, flat.count === 1 ? "1 function" : `${format.count(flat.count)} functions`), kept.filter), whole, body);
+  replace(main, el("div", { class: "bar" }, el("h2", {}, format.several(flat.count, "function", "functions")), kept.filter), whole, body);
   kept.apply(state.q);
   return kept;
 }

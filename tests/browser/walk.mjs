@@ -222,7 +222,7 @@ async function fleet(page) {
     await visit(page, `?build=${live[0].build_id}`);
     await page.waitForSelector("#live");
     const shown = await text(page, "#live");
-    point(/^As of (\d+ (second|minute)s? ago|now): 1 process was still counting\.$/.test(shown), "live: a report says how old it is", shown);
+    point(/^As of (\d+ (second|minute)s? ago|now): 1 process was still running\.$/.test(shown), "live: a report says how old it is", shown);
     const age = await text(page, "#live time");
     await page.waitForFunction((before) => document.querySelector("#live time").textContent !== before, age);
     point(true, "live: and it grows older while it is looked at");

@@ -10,8 +10,8 @@ from harness import PROFCTL, Daemon, Tap
 from look import SGR, Terminal, terminal_env
 from restart import Bed, begin
 
-LINE = re.compile(r"^Live      as of (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ): 1 process was still counting$", re.M)
-SHOWN = re.compile(r"^Live      as of \S+Z \(\d+ (s|min) ago\): 1 process was still counting$", re.M)
+LINE = re.compile(r"^Live      as of (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ): 1 process was still running$", re.M)
+SHOWN = re.compile(r"^Live      as of \S+Z \(\d+ (s|min) ago\): 1 process was still running$", re.M)
 
 
 def moment(text):

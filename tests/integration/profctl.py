@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -183,7 +184,7 @@ def test_refusals(tap, d, exe, gmon, other, stranger):
 
 def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("report", "0123456789abcdef"), 66, ["0123456789abcdef"], "an unknown build")
-    says(tap, d.ctl("report", "abc"), 65, ["abc"], "a prefix that is too short")
+    says(tap, d.ctl("report", "abc"), 66, ["abc"], "a prefix that is too short")
     says(tap, d.ctl("report", twins), 65, [twins], "an ambiguous prefix")
     says(tap, d.ctl("report", exe, "--since", "yesterday"), 64, ["yesterday"], "a time that is none")
     says(tap, d.ctl("report", exe, "-f", "docx"), 64, ["docx"], "an unknown format")
@@ -199,7 +200,15 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, run(PROFCTL), 64, ["verb"], "no verb")
     says(tap, d.ctl("builds", "--socket", "x" * 108), 64, ["108 bytes", "107"], "a socket path that is too long")
     says(tap, d.ctl("builds", "--server", "ftp://x"), 64, ["ftp://x"], "an address that is none")
-    says(tap, d.ctl("builds", "--socket", "/nowhere/s"), 69, ["/nowhere/s"], "no daemon")
+    says(tap, d.ctl("builds", "--socket", "/nowhere/s"), 69, ["/nowhere/s", "`profd`", "PROFD_SOCKET"],
+         "no daemon, and what to do")
+    name = os.path.basename(exe)
+    says(tap, d.ctl("report", "nosuch"), 66, ["nosuch", name, "profctl builds"], "an unknown name, and the known ones")
+    says(tap, d.ctl("report", "ab" * 20), 66, ["ab" * 20, "profctl builds"], "an unknown build")
+    says(tap, d.ctl("pause", "nolabel=x"), 66, ["nolabel", "profctl ps"], "no process with that label")
+    says(tap, d.ctl("groups", exe), 64, ["--by", "--step", "profctl labels"], "groups by nothing")
+    text = d.ctl("groups", "--help").stdout
+    tap.point("[options] PROGRAM|BUILD|EXE --by LABEL|--step T" in text, "groups --help: what is required", text)
     says(tap, d.ctl("upload", "--server", "http://127.0.0.1:9", "-e", exe, "x"), 64, ["queries only"],
          "no uploads by http")
     for verb in ("upload", "symbols", "builds", "report", "labels", "status", "spool"):
@@ -207,6 +216,25 @@ def test_bad_questions(tap, d, exe, twins):
         tap.point(done.returncode == 0 and done.stdout.startswith(f"usage: profctl {verb}")
                   and "--socket PATH" in done.stdout
                   and "--json" in done.stdout, f"{verb} --help", done)
+
+
+def test_no_runtime_directory(tap, folder):
+    """Without XDG_RUNTIME_DIR, profctl looks where profd has its socket."""
+    uid, system = 54321, "/run/profd/profd.sock"
+    own = f"/run/user/{uid}"
+    if os.getuid() != 0 or os.path.exists(system) or os.path.exists(own):
+        return tap.skip("the socket below /run/user", "needs root and a machine without that user's and root's daemon")
+    os.makedirs(own + "/profd")
+    try:
+        with open(own + "/profd/profd.sock", "w", encoding="ascii"):
+            pass
+        os.chown(own + "/profd/profd.sock", uid, uid)
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("PROFD", "XDG"))}
+        done = run("setpriv", f"--reuid={uid}", "--clear-groups", readable_copy(PROFCTL, folder), "builds", env=env)
+        says(tap, done, 69, [own + "/profd/profd.sock"], "the socket below /run/user")
+    finally:
+        shutil.rmtree(own)
+    return None
 
 
 def test_stripped(tap, d, folder):
@@ -239,7 +267,7 @@ def test_spool(tap, d, exe, gmon):
     entries = glob.glob(d.env["PROFD_SPOOL"] + "/*.upload")
     tap.point(len(entries) == 2 and len(d.json("spool", "--json")["rows"]) == 2, "in the spool", entries)
     done = d.ctl("status")
-    tap.point(done.returncode == 69 and "uploads 2" in done.stdout and "no daemon" in done.stderr,
+    tap.point(done.returncode == 69 and "2 uploads wait" in done.stdout and "no daemon" in done.stderr,
               "status tells of them", done)
     says(tap, d.ctl("spool", "flush"), 69, ["no daemon"], "flush without a daemon")
     kept = {e: open(e, "rb").read() for e in entries}
@@ -398,7 +426,7 @@ def test_names(tap, d, folder):
     words = [w for e, v, t in zip(exes, ("one", "two"), seen) for w in (build_id(e)[:12], "version " + v, t)]
     says(tap, d.ctl("report", "kv-server"), 65, ["2 builds", *words],
          "two builds of one name: build-ids, versions and times")
-    says(tap, d.ctl("report", "kv-serve"), 65, ["kv-serve", "neither"], "part of a name is none")
+    says(tap, d.ctl("report", "kv-serve"), 66, ["kv-serve", "profctl builds"], "part of a name is none")
     tap.point(d.ctl("report", build_id(exes[0])[:12]).returncode == 0, "and the advice works")
 
 
@@ -448,6 +476,7 @@ with Tap() as tap, Daemon() as d:
         d.ctl("upload", "-e", twin, profile(twin))
     test_bad_questions(tap, d, exe, "feedface")
     test_stripped(tap, d, folder)
+    test_no_runtime_directory(tap, folder)
     test_spool(tap, d, exe, gmon)
     test_terminal(tap, d, folder)
     test_set_user_id(tap, d, folder)

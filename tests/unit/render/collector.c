@@ -253,6 +253,20 @@ Test(render_collector, other_dimensions_are_named)
     json_decref(root);
 }
 
+/* One is followed by the singular; what is counted one by one has no ticks and no rate. */
+Test(render_collector, totals_read_as_a_sentence)
+{
+    static const uint32_t ONE[] = {1};
+    report.ticks = report.calls = 1;
+    says("text", " in 1 tick at 100 a second, 1 call\n", true);
+    report.dimension = "instructions";
+    report.in_seconds = false;
+    report.rates = ONE;
+    report.ticks = 743628;
+    says("text", "Total     743628 instructions, 1 call\n", true);
+    usual();
+}
+
 /* What is no time has its own unit everywhere. */
 Test(render_collector, units_are_those_of_the_dimension)
 {
