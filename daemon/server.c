@@ -181,6 +181,9 @@ int server_main(int argc, char *argv[])
     enum profd_status status;
     int exit_status = 0;
 
+    if (argc > 0 && !strcmp(argv[0], BROKER_NAME)) {
+        broker_main();
+    }
     memset(&config, 0, sizeof config);
     status = config_load(argc, argv, &config, &e);
     if (!status && config.values[CONFIG_help]) {

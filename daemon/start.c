@@ -387,7 +387,7 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->reserve = space_get_reserve(s->space, &n->reserve_bytes);
     n->http_port = endpoints_get_http_port(s->endpoints);
     n->uploads = *upload_service_get_counts(s->uploads);
-    n->objects = *object_service_get_counts(s->objects);
+    n->objects = object_service_get_counts(s->objects);
     live_get_counts(s->live, &n->live);
     memcpy(n->queries, query_service_get_durations(s->queries), sizeof n->queries);
     n->answers = query_service_measure_answers(s->queries);

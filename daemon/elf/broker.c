@@ -3,8 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,9 +18,17 @@
 #include "elf/broker_wire.h"
 #include "elf/sandbox.h"
 
+#define RESTART_SOCKET 3 /* of a broker that was started again */
+
+/* READY → SERVING → READY, or GONE if there was no answer; READY → GONE if it ended meanwhile; GONE → READY. While it
+ * is SERVING the socket belongs to the serving thread, otherwise all belongs to the thread of broker_has_ended. */
+enum broker_state { BROKER_READY, BROKER_SERVING, BROKER_GONE };
+
 struct broker {
-    pid_t process;
-    int socket; /* −1 once the broker is known to be gone */
+    pid_t process; /* 0: waited for */
+    int handle;    /* pidfd; −1: unknown */
+    int socket;
+    atomic_int state;
 };
 
 extern char **environ;
@@ -66,19 +79,115 @@ enum profd_status broker_start_with(struct broker **out, worker_act *act, const 
         free(b);
         return profd_error_set(e, PROFD_INTERNAL, "the broker could not be started: %s", strerror(error));
     }
-    *b = (struct broker){process, pair[0]};
+    *b = (struct broker){process, pidfd_open(process, 0), pair[0], BROKER_READY};
     *out = b;
     return PROFD_OK;
 }
 
+static const struct worker_limits broker_limits = {
+    .memory = LIMIT_WORKER_MEMORY_MAX,
+    .cpu_seconds = LIMIT_WORKER_CPU_SECONDS + (LIMIT_OBJECT_BYTES >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000,
+    .answer_bytes = LIMIT_OBJECT_ANSWER,
+    .headers_ms = LIMIT_WORKER_HEADERS_MS};
+
 enum profd_status broker_start(struct broker **out, struct profd_error *e)
 {
-    static const struct worker_limits limits = {
-        .memory = LIMIT_WORKER_MEMORY_MAX,
-        .cpu_seconds = LIMIT_WORKER_CPU_SECONDS + (LIMIT_OBJECT_BYTES >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000,
-        .answer_bytes = LIMIT_OBJECT_ANSWER,
-        .headers_ms = LIMIT_WORKER_HEADERS_MS};
-    return broker_start_with(out, worker_read, &limits, e);
+    return broker_start_with(out, worker_read, &broker_limits, e);
+}
+
+_Noreturn void broker_main(void)
+{
+    if (fcntl(RESTART_SOCKET, F_SETFD, FD_CLOEXEC) < 0) { /* not started by broker_restart */
+        _exit(1);
+    }
+    forget_inheritance(RESTART_SOCKET);
+    broker_loop(RESTART_SOCKET, worker_read, &broker_limits);
+}
+
+/* posix_spawn copies nothing of this process: it may have threads. */
+static int broker_spawn(int socket, pid_t *process)
+{
+    static char name[] = BROKER_NAME;
+    char *const arguments[] = {name, NULL}, *const nothing[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    int error;
+
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_adddup2(&actions, socket, RESTART_SOCKET);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    error =
+        posix_spawn(process, "/proc/self/exe", &actions, &attributes, arguments, SANDBOX_POSSIBLE ? nothing : environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+enum profd_status broker_restart(struct broker *b, struct profd_error *e)
+{
+    int pair[2], error;
+    pid_t process = 0;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "the broker's socket could not be made: %s", strerror(errno));
+    }
+    error = broker_spawn(pair[1], &process);
+    close(pair[1]);
+    if (error) {
+        close(pair[0]);
+        return profd_error_set(e, PROFD_INTERNAL, "the process that reads executables could not be started: %s",
+                               strerror(error));
+    }
+    if (b->handle >= 0) {
+        close(b->handle);
+    }
+    b->process = process;
+    b->handle = pidfd_open(process, 0);
+    b->socket = pair[0];
+    atomic_store(&b->state, BROKER_READY);
+    return PROFD_OK;
+}
+
+bool broker_is_ready(const struct broker *b)
+{
+    return atomic_load(&b->state) != BROKER_GONE;
+}
+
+int broker_get_handle(const struct broker *b)
+{
+    return b->handle;
+}
+
+bool broker_has_ended(struct broker *b, struct profd_error *why)
+{
+    struct pollfd end = {.fd = b->handle, .events = POLLIN};
+    int ready = BROKER_READY, how = 0;
+
+    if (atomic_load(&b->state) != BROKER_GONE) {
+        if (b->handle < 0 || poll(&end, 1, 0) <= 0 || !atomic_compare_exchange_strong(&b->state, &ready, BROKER_GONE)) {
+            return false;
+        }
+        close(b->socket);
+        b->socket = -1;
+    }
+    if (b->process > 0) {
+        kill(b->process, SIGKILL); /* it may only have closed its socket */
+        while (waitpid(b->process, &how, 0) < 0 && errno == EINTR) {
+        }
+        b->process = 0;
+    }
+    if (WIFSIGNALED(how)) {
+        profd_error_set(why, PROFD_INTERNAL, "the process that reads executables was killed by signal %d",
+                        WTERMSIG(how));
+    } else {
+        profd_error_set(why, PROFD_INTERNAL, "the process that reads executables has ended with status %d",
+                        WEXITSTATUS(how));
+    }
+    return true;
 }
 
 /* Copies the object out of the answer's memory. */
@@ -114,19 +223,25 @@ static enum profd_status broker_gone(struct broker *b, struct profd_error *e)
 {
     close(b->socket);
     b->socket = -1;
-    return profd_error_set(e, PROFD_INTERNAL, "the process that reads executables has ended; restart profd");
+    atomic_store(&b->state, BROKER_GONE);
+    return profd_error_set(e, PROFD_INTERNAL,
+                           "the process that reads executables has ended while it read this one; send it again with "
+                           "profctl symbols");
 }
 
 enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint64_t memory, uint8_t **answer,
                                      size_t *size, struct profd_error *e)
 {
-    if (b->socket < 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the process that reads executables has ended; restart profd");
+    int ready = BROKER_READY;
+    if (!atomic_compare_exchange_strong(&b->state, &ready, BROKER_SERVING)) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "the process that reads executables has ended and is being started again");
     }
     const int fds[BROKER_FDS] = {executable, debug};
     struct broker_request request = {BROKER_MAGIC, debug >= 0 ? 2 : 1, memory};
     if (!broker_send(b->socket, &request, sizeof request, fds, request.descriptors)) {
         if (errno == EBADF) {
+            atomic_store(&b->state, BROKER_READY);
             return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", executable);
         }
         return broker_gone(b, e);
@@ -136,6 +251,7 @@ enum profd_status broker_read_object(struct broker *b, int executable, int debug
     if (broker_receive(b->socket, &reply, sizeof reply, got) != 1) {
         return broker_gone(b, e);
     }
+    atomic_store(&b->state, BROKER_READY);
     reply.sentence[sizeof reply.sentence - 1] = '\0';
     enum profd_status status = PROFD_OK;
     if (reply.magic != BROKER_MAGIC || !profd_status_known(reply.status) || (reply.status == PROFD_OK && got[0] < 0)) {
@@ -161,7 +277,10 @@ void broker_stop(struct broker *b)
     if (b->socket >= 0) {
         close(b->socket);
     }
-    while (waitpid(b->process, NULL, 0) < 0 && errno == EINTR) {
+    while (b->process > 0 && waitpid(b->process, NULL, 0) < 0 && errno == EINTR) {
+    }
+    if (b->handle >= 0) {
+        close(b->handle);
     }
     free(b);
 }

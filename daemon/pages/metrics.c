@@ -163,6 +163,9 @@ static void metrics_store(const struct pages_numbers *n, const struct store_tota
     metrics_value(out, "writable", "gauge", "1 unless the store had an input/output error.", !n->failure);
     metrics_value(out, "damaged_databases", "gauge", "Damaged databases that were set aside and still exist.",
                   n->damaged);
+    metrics_value(out, "executable_readers_gone", "gauge",
+                  "Processes that read executables, have ended and are not started again yet.",
+                  n->objects.readers_gone);
     metrics_value(out, "no_space", "gauge", "1 if the latest write found no space.", n->full != NULL);
     metrics_head(out, "reserve", "gauge", "State of the reserve for removals on a full disk: 1 for the current state.");
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {

@@ -27,6 +27,7 @@ struct upload_counts {
 
 struct object_counts {
     uint64_t stored, failed, wanted; /* wanted: asked for */
+    size_t readers_gone;             /* processes that read executables, have ended, and are not started again yet */
 };
 
 struct pages_numbers {

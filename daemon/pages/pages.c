@@ -73,13 +73,17 @@ static void pages_make_ready(const struct pages_numbers *n, struct page *page)
         page_problem(page, 503, PROFD_FULL, n->full);
     } else {
         page_init(page, 200, "application/json; charset=utf-8");
-        json_t *root = json_pack("{s:s, s:s}", "status", n->damaged || n->read_failed ? "degraded" : "ready", "reserve",
-                                 reserve_name(n->reserve));
+        const bool degraded = n->damaged || n->read_failed || n->objects.readers_gone;
+        json_t *root =
+            json_pack("{s:s, s:s}", "status", degraded ? "degraded" : "ready", "reserve", reserve_name(n->reserve));
         if (n->read_failed) {
             json_object_set_new(root, "read_failed", json_true());
         }
         if (n->damaged) {
             json_object_set_new(root, "damaged_database", document_text(n->damaged_latest));
+        }
+        if (n->objects.readers_gone) {
+            json_object_set_new(root, "executable_readers_gone", json_integer((json_int_t)n->objects.readers_gone));
         }
         document_write(root, &page->body);
     }

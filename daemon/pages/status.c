@@ -40,6 +40,7 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     json_object_set_new(out, "read_failed", json_boolean(n->read_failed));
     status_add_sentence(out, "damaged_database", n->damaged ? n->damaged_latest : NULL);
     status_add_number(out, "damaged_databases", n->damaged);
+    status_add_number(out, "executable_readers_gone", n->objects.readers_gone);
     status_add_sentence(out, "reserve", reserve_name(n->reserve));
     status_add_number(out, "reserve_bytes", n->reserve_bytes);
     status_add_number(out, "user_share_percent", setup->user_share);

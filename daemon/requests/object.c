@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "core/arena.h"
 #include "core/container.h"
@@ -13,6 +15,7 @@
 #include "net/closer.h"
 #include "net/loop.h"
 #include "requests/body.h"
+#include "requests/object_brokers.h"
 #include "requests/session.h"
 #include "requests/sync.h"
 #include "requests/trusted_file.h"
@@ -21,9 +24,12 @@
 
 #define QUEUE 256u
 #define OBJECT_ARENA (3ull << 30)
+#define PAUSE_MS 50
+#define PAUSES 40 /* then the client is told to send the executable again later */
 
 /* What one of the threads reads executables with. */
 struct object_reader {
+    struct object_service *service;
     struct broker *broker;
     struct store *store;
 };
@@ -31,7 +37,9 @@ struct object_reader {
 struct object_service {
     struct object_config config;
     struct object_reader readers[LIMIT_WORKERS];
+    struct object_brokers *brokers;
     struct work *work;
+    atomic_bool stopped;
     struct object_counts counts;
 };
 
@@ -198,6 +206,19 @@ static void object_read(struct broker *broker, struct object_request *o)
     o->answer_size = size;
 }
 
+/* Waits for a broker that is being started again, for a while: other threads may have one. */
+static void object_await_broker(const struct object_reader *reader)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+
+    for (unsigned n = 0; n < PAUSES && !broker_is_ready(reader->broker); n++) {
+        if (atomic_load(&reader->service->stopped)) {
+            return;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 static void object_run(void *context, struct work_item *const *items, size_t n)
 {
     const struct object_reader *reader = context;
@@ -210,6 +231,7 @@ static void object_run(void *context, struct work_item *const *items, size_t n)
             o->known = false;
         }
         if (!o->known) {
+            object_await_broker(reader);
             object_read(reader->broker, o);
         }
     }
@@ -218,7 +240,11 @@ static void object_run(void *context, struct work_item *const *items, size_t n)
 static void object_parsed(void *context, struct work_item *item)
 {
     struct object_request *o = object_of(item);
-    (void)context;
+    struct object_service *s = context;
+
+    if (o->status) {
+        object_brokers_look(s->brokers);
+    }
     /* A failure is stored, too, so that the build shows why its names are missing. If it cannot be stored, it is
      * answered here. */
     if (o->known) {
@@ -386,9 +412,13 @@ static enum profd_status object_service_open(struct object_service *s, struct pr
     enum profd_status status = PROFD_OK;
 
     for (unsigned i = 0; i < LIMIT_WORKERS && !status; i++) {
+        s->readers[i].service = s;
         s->readers[i].broker = s->config.brokers[i];
         contexts[i] = &s->readers[i];
         status = store_sqlite_open_reader(s->config.path, &s->readers[i].store, e);
+    }
+    if (!status) {
+        status = object_brokers_new(s->config.loop, s->config.brokers, &s->brokers, e);
     }
     return status ? status : work_new(s->config.loop, &work, &s->work, e);
 }
@@ -414,6 +444,7 @@ enum profd_status object_service_start(const struct object_config *config, struc
 
 void object_service_stop(struct object_service *s)
 {
+    atomic_store(&s->stopped, true);
     work_drop(s->work, object_drop, NULL);
 }
 
@@ -434,13 +465,17 @@ void object_service_free(struct object_service *s)
         return;
     }
     work_free(s->work);
+    object_brokers_free(s->brokers);
     for (unsigned i = 0; i < LIMIT_WORKERS; i++) {
         store_close(s->readers[i].store);
     }
     free(s);
 }
 
-const struct object_counts *object_service_get_counts(const struct object_service *s)
+struct object_counts object_service_get_counts(const struct object_service *s)
 {
-    return &s->counts;
+    struct object_counts counts = s->counts;
+
+    counts.readers_gone = object_brokers_count_gone(s->brokers);
+    return counts;
 }

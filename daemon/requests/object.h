@@ -46,6 +46,6 @@ enum profd_status object_receive_decline(void *context, struct conn *c, struct c
 
 /* Asks for executables that have not been sent yet, once each on a connection. */
 void object_want(struct object_service *s, struct conn *c, const struct wanted_build *wanted, size_t n);
-const struct object_counts *object_service_get_counts(const struct object_service *s);
+struct object_counts object_service_get_counts(const struct object_service *s);
 
 #endif

@@ -37,6 +37,13 @@ def stores(d):
 OPEN = ("ACK", None), 200
 
 
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not (out := condition()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return out
+
+
 def shorter_than_it_says(tap, d):
     """Files of sysfs have 4,096 bytes by fstat and a few to read. The build was asked for, and not."""
     names = ("/sys/class/net/lo/mtu", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/uevent_seqnum")
@@ -246,12 +253,56 @@ def slow_neighbours(tap, d):
     tap.point(state == OPEN, "and uploads are stored", state)
 
 
+def brokers(d):
+    """The daemon's processes that start those which read executables: idle now."""
+    return sorted(pid for pid, name in children(d.process.pid) if name in ("profd-elf", "profd"))
+
+
+def state_of(d):
+    return json.loads(d.get("/readyz")[2])
+
+
+def brokers_that_end(tap, d):
+    """They are started again; meanwhile executables wait, and the daemon says that it is degraded."""
+    before = brokers(d)
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    said = wait_for(lambda: d.logged().count("killed by signal 9; it is started again in 1 s") == 2)
+    tap.point(len(before) == 2 and said, "both readers of executables are killed while idle: the log says so",
+              (before, d.logged()[-400:]))
+    path = compiled(os.path.join(d.folder, "after"), "ee" * 20, "after_the_end")
+    fd, answer = os.open(path, os.O_RDONLY), ("NACK", 15)
+    while answer[1] == 15:  # BUSY: on a slow machine
+        answer = sent(d, fd, "ee" * 20)
+    os.close(fd)
+    tap.point(answer[0] == "ACK", "an executable that is sent then waits, and is read", answer)
+    after = wait_for(lambda: state_of(d)["status"] == "ready" and brokers(d))
+    tap.point(after and len(after) == 2 and not set(after) & set(before), "both were started again", (before, after))
+    for pid in after if "-" not in os.path.basename(harness.BUILD) else ():  # sanitizers need descriptors and options
+        held = [os.readlink(f"/proc/{pid}/fd/{n}") for n in ("0", "1", "3")]
+        environ = open(f"/proc/{pid}/environ", "rb").read().strip(b"\0")
+        tap.point(sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2", "3"] and held[:2] == ["/dev/null"] * 2 and
+                  held[2].startswith("socket:") and not environ, "with one socket, and no environment", (held, environ))
+    seen = None
+    for _ in range(5):  # the delay grows, so that even a slow machine sees it
+        for pid in brokers(d):
+            os.kill(pid, signal.SIGKILL)
+        seen = wait_for(lambda: "executable_readers_gone" in state_of(d) and state_of(d), 1)
+        if seen:
+            break
+    tap.point(seen and seen["status"] == "degraded" and seen["executable_readers_gone"] in (1, 2),
+              "when they end again: /readyz answers 200 and degraded", seen)
+    tap.point(wait_for(lambda: "it is started again in 2 s" in d.logged()), "after a longer delay", d.logged()[-400:])
+    tap.point(wait_for(lambda: state_of(d)["status"] == "ready"), "and ready again", state_of(d))
+
+
 def main():
     with Tap() as tap, harness.Daemon() as d:
         shorter_than_it_says(tap, d)
         truncated_while_read(tap, d)
         owners_on_mounts(tap, d)
         slow_neighbours(tap, d)
+        brokers_that_end(tap, d)
         tap.point(d.stop() == 0, "the daemon ends in order", d.logged()[-1000:])
 
 

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -420,8 +421,25 @@ Test(elf_broker, death_of_the_broker)
     cr_assert_eq(kill(child, SIGKILL), 0);
     struct profd_error e = {""};
     int fd = open("/bin/sh", O_RDONLY);
+    cr_expect(broker_is_ready(b), "it is not known yet");
     cr_expect_eq(ask(b, fd, &e), PROFD_INTERNAL);
     cr_expect(strstr(e.sentence, "has ended") != NULL, "%s", e.sentence);
-    cr_expect_eq(ask(b, fd, &e), PROFD_INTERNAL);
+    cr_expect_not(broker_is_ready(b));
+    cr_expect_eq(ask(b, fd, &e), PROFD_BUSY, "until it is started again");
+    cr_expect(broker_has_ended(b, &e));
+    cr_expect(strstr(e.sentence, "killed by signal 9") != NULL, "%s", e.sentence);
+    broker_stop(b);
+}
+
+Test(elf_broker, an_end_between_two_requests_is_noticed)
+{
+    struct broker *b;
+    struct profd_error e = {""};
+    cr_assert_eq(broker_start(&b, NULL), PROFD_OK);
+    cr_expect_not(broker_has_ended(b, &e));
+    cr_assert_eq(kill(*(pid_t *)(void *)b, SIGKILL), 0);
+    cr_assert_eq(poll(&(struct pollfd){.fd = broker_get_handle(b), .events = POLLIN}, 1, 60000), 1);
+    cr_expect(broker_has_ended(b, &e));
+    cr_expect(broker_has_ended(b, &e), "still");
     broker_stop(b);
 }
