@@ -170,6 +170,8 @@ enum profd_status sqlite_space_judge(struct sqlite_store *s, struct profd_error 
 
 /* Runs statements that give no rows; doing says what for when they fail. */
 enum profd_status sqlite_direct_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e);
+/* The status and the sentence for the connection's last error; doing says what met it. */
+enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e);
 /* First column of the first row of a statement without parameters. */
 enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
 
@@ -197,6 +199,11 @@ bool sqlite_schema_copies(int64_t version);
 /* Brings the open database of a version that need not be copied to SQLITE_SCHEMA_VERSION, in one transaction: what
  * fails has changed nothing. O(1). */
 enum profd_status sqlite_schema_extend(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
+/* Runs the steps that lead from one version to another, in the caller's transaction if there is one. */
+enum profd_status sqlite_schema_make(sqlite3 *db, int64_t from, int64_t version, struct profd_error *e);
+/* DAMAGED, naming the first difference, if the tables and indexes of the database are not those of this version, or if
+ * it has one that only a later version has. Others are ignored. O(tables), a few ms. */
+enum profd_status sqlite_structure_judge(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
 /* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
 

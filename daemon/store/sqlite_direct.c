@@ -1,7 +1,7 @@
 /* SQL on a bare connection: before there is a handle with statements, or beside it. */
 #include "store/sqlite.h"
 
-static enum profd_status direct_fail(sqlite3 *db, const char *doing, struct profd_error *e)
+enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {
     int rc = sqlite3_errcode(db) & 0xff;
     enum profd_status status = rc == SQLITE_FULL                             ? PROFD_FULL
@@ -17,15 +17,15 @@ enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *v
 {
     sqlite3_stmt *q = NULL;
     if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK) {
-        return direct_fail(db, sql, e);
+        return sqlite_direct_fail(db, sql, e);
     }
     enum profd_status status = PROFD_OK;
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW) {
         *value = sqlite3_column_int64(q, 0);
     } else {
-        status =
-            rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql) : direct_fail(db, sql, e);
+        status = rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql)
+                                   : sqlite_direct_fail(db, sql, e);
     }
     sqlite3_finalize(q);
     return status;
@@ -33,5 +33,5 @@ enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *v
 
 enum profd_status sqlite_direct_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e)
 {
-    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : direct_fail(db, doing, e);
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_direct_fail(db, doing, e);
 }

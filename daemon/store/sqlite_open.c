@@ -80,15 +80,8 @@ static enum profd_status connect_file(struct sqlite_store *s, int flags, struct 
                    e);
 }
 
-static enum profd_status check_small(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status check_pages(struct sqlite_store *s, struct profd_error *e)
 {
-    struct stat st;
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
-    }
-    if (st.st_size >= QUICK_CHECK_BYTES) {
-        return PROFD_OK;
-    }
     sqlite3_stmt *q = NULL;
     if (sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &q, NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
@@ -101,6 +94,18 @@ static enum profd_status check_small(struct sqlite_store *s, struct profd_error 
     }
     sqlite3_finalize(q);
     return status;
+}
+
+/* Before anything of the file is changed: the pages, of a small file or of one that must be copied, and the tables. */
+static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
+{
+    struct stat st;
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
+    }
+    enum profd_status status =
+        st.st_size < QUICK_CHECK_BYTES || sqlite_schema_copies(version) ? check_pages(s, e) : PROFD_OK;
+    return status == PROFD_OK ? sqlite_structure_judge(s->db, s->path, version, e) : status;
 }
 
 static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
@@ -203,7 +208,7 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     }
     status = sqlite_judge_schema(s->db, s->path, &version, e);
     if (status == PROFD_OK) {
-        status = check_small(s, e);
+        status = check_file(s, version, e);
     }
     if (status == PROFD_OK && sqlite_schema_copies(version)) {
         status = upgrade(s, &version, e);

@@ -24,9 +24,13 @@ enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *ve
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "database \"%s\"", path);
     }
-    if (application != SQLITE_APPLICATION_ID || has < 1) {
+    if (application != SQLITE_APPLICATION_ID) {
         return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: its application id is 0x%08llx", path,
                                (unsigned long long)application);
+    }
+    if (has < 1) {
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" has schema version %lld; the first is 1", path,
+                               (long long)has);
     }
     if (has > SQLITE_SCHEMA_VERSION) {
         return profd_error_set(e, PROFD_NEWER,
@@ -46,6 +50,15 @@ bool sqlite_schema_copies(int64_t version)
     return copies;
 }
 
+enum profd_status sqlite_schema_make(sqlite3 *db, int64_t from, int64_t version, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (int64_t i = from; status == PROFD_OK && i < version; i++) {
+        status = sqlite_direct_run(db, (const char *)steps[i].sql, "cannot make the schema", e);
+    }
+    return status;
+}
+
 /* The steps after a version, and the marks of the newest, in the transaction that begin begins. */
 static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *begin, struct profd_error *e)
 {
@@ -53,8 +66,8 @@ static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *be
     snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APPLICATION_ID,
              SQLITE_SCHEMA_VERSION);
     enum profd_status status = sqlite_direct_run(db, begin, "cannot begin the schema", e);
-    for (int64_t i = version; status == PROFD_OK && i < SQLITE_SCHEMA_VERSION; i++) {
-        status = sqlite_direct_run(db, (const char *)steps[i].sql, "cannot make the schema", e);
+    if (status == PROFD_OK) {
+        status = sqlite_schema_make(db, version, SQLITE_SCHEMA_VERSION, e);
     }
     if (status == PROFD_OK && version > 0) {
         status = sqlite_migration_enter(db, version, e);

@@ -39,6 +39,15 @@ def copy_with(copy, name, sql):
     return path
 
 
+# A structure that is not that of the version which the file claims.
+STRUCTURES = (*[(f"claims-{n}", f"PRAGMA user_version={n}", f"schema version {n}") for n in (0, 1, 2, 3)],
+              ("more", "ALTER TABLE ledger ADD COLUMN more INTEGER", "ledger"),
+              ("other-type", "DROP TABLE migration; CREATE TABLE migration (step, cursor, done, total)", "migration"),
+              ("no-index", "DROP INDEX upload_by_series", "upload_by_series"),
+              ("view", "ALTER TABLE user_bytes RENAME TO kept; CREATE VIEW user_bytes AS SELECT * FROM kept",
+               "user_bytes"))
+
+
 def candidates(d, copy):
     """(path, exit status, what the sentence names)."""
     def at(name):
@@ -79,7 +88,8 @@ def candidates(d, copy):
             (copy_with(copy, "tick", "UPDATE ledger SET ticks=ticks+1"), 65, "not restored"),
             (copy_with(copy, "no-table", "DROP TABLE ledger"), 65, "not restored"),
             (copy_with(copy, "no-column", "ALTER TABLE ledger DROP COLUMN inexact"), 65, "not restored"),
-            (copy_with(copy, "no-state", "DELETE FROM state"), 65, "not restored")]
+            (copy_with(copy, "no-state", "DELETE FROM state"), 65, "not restored"),
+            *[(copy_with(copy, name, sql), 65, word) for name, sql, word in STRUCTURES]]
 
 
 def old_versions(tap, d):

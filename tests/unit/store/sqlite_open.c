@@ -415,3 +415,36 @@ Test(store_open, without_permission_nothing_is_made)
     cr_assert_eq(chmod(path, 0644), 0);
     cr_assert_eq(as_nobody(open_and_tell), PROFD_CANT_CREATE, "readable is not writable");
 }
+
+/* The version that a file claims is compared with its tables before anything is changed: bringing a database up that
+ * only claims to be older would lose what the older version had no table for. */
+Test(store_open, a_version_that_is_not_that_of_the_tables_is_damage)
+{
+    static const struct {
+        const char *sql, *says;
+    } cases[] = {{"PRAGMA user_version=1", "schema version 1"},
+                 {"PRAGMA user_version=2", "schema version 2"},
+                 {"PRAGMA user_version=3", "schema version 3"},
+                 {"ALTER TABLE ledger ADD COLUMN more INTEGER", "table ledger is not"},
+                 {"DROP INDEX upload_by_series", "index upload_by_series of schema version 4 is missing"},
+                 {"ALTER TABLE slice RENAME COLUMN width TO wide", "slice"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct store *s = NULL;
+        unlink(path);
+        make_database();
+        execute(cases[i].sql);
+        cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_DAMAGED, "%s", cases[i].sql);
+        cr_assert(strstr(e.sentence, cases[i].says) && strstr(e.sentence, path), "%s: %s", cases[i].sql, e.sentence);
+    }
+}
+
+Test(store_open, blanks_comments_and_tables_of_others_do_not_matter)
+{
+    struct store *s;
+    make_database();
+    execute(
+        "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, ' INTEGER', '\n  INTEGER -- a number\n') "
+        "WHERE name='ledger'; PRAGMA writable_schema=RESET; CREATE TABLE notes (text)");
+    cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
+    store_close(s);
+}

@@ -1,0 +1,149 @@
+/* Are the tables of a database those of the schema version that it claims? They are compared with those of a new
+ * database of that version, by the texts of their statements without white space and comments. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+#define OBJECTS "SELECT type, name, sql FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'"
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Skips white space and comments. */
+static const char *skip_blanks(const char *at)
+{
+    for (;;) {
+        if (isspace((unsigned char)*at)) {
+            at++;
+        } else if (at[0] == '-' && at[1] == '-') {
+            at += strcspn(at, "\n");
+        } else {
+            return at;
+        }
+    }
+}
+
+/* Two texts are the same if their next words and signs are, to the end of both. */
+static bool same_text(const char *a, const char *b)
+{
+    bool word = false;
+    while (*a != '\0' && *b != '\0') {
+        const char *x = skip_blanks(a), *y = skip_blanks(b);
+        if (word && (x != a) != (y != b) && is_word(*x) && is_word(*y)) {
+            return false; /* one text separates what the other joins */
+        }
+        if (*x != *y) {
+            return false;
+        }
+        word = is_word(*x);
+        a = *x != '\0' ? x + 1 : x;
+        b = *y != '\0' ? y + 1 : y;
+    }
+    return *skip_blanks(a) == '\0' && *skip_blanks(b) == '\0';
+}
+
+/* What two databases are compared by. */
+struct comparison {
+    sqlite3 *model, *db;
+    const char *path;
+    int64_t version;
+    bool foreign; /* the model is of the newest version: what only that one has must be absent */
+};
+
+/* The row of an object of the model, in q, against the one of its name in the database. */
+static enum profd_status compare_object(const struct comparison *c, sqlite3_stmt *q, sqlite3_stmt *own,
+                                        struct profd_error *e)
+{
+    const char *type = sqlite_text(q, 0), *name = sqlite_text(q, 1);
+    sqlite3_reset(own);
+    enum profd_status status =
+        sqlite3_bind_text(own, 1, name, -1, SQLITE_TRANSIENT) == SQLITE_OK
+            ? PROFD_OK
+            : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of %s", c->path);
+    const int rc = status == PROFD_OK ? sqlite3_step(own) : SQLITE_NOMEM;
+    if (status == PROFD_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        return sqlite_direct_fail(c->db, c->path, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (c->foreign) {
+        return rc == SQLITE_DONE
+                   ? PROFD_OK
+                   : profd_error_set(e, PROFD_DAMAGED, "database %s: it says schema version %lld, which has no %s %s",
+                                     c->path, (long long)c->version, type, name);
+    }
+    if (rc == SQLITE_DONE) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s of schema version %lld is missing", c->path, type,
+                               name, (long long)c->version);
+    }
+    if (strcmp(type, sqlite_text(own, 0)) != 0 || !same_text(sqlite_text(q, 2), sqlite_text(own, 1))) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s is not that of schema version %lld", c->path, type,
+                               name, (long long)c->version);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status compare_all(const struct comparison *c, const char *which, struct profd_error *e)
+{
+    sqlite3_stmt *q = NULL, *own = NULL;
+    int rc = SQLITE_DONE;
+    enum profd_status status = PROFD_OK;
+    if (sqlite3_prepare_v2(c->model, which, -1, &q, NULL) != SQLITE_OK) {
+        status = sqlite_direct_fail(c->model, "the model of the tables", e);
+    } else if (sqlite3_prepare_v2(c->db, "SELECT type, sql FROM sqlite_schema WHERE name=?1", -1, &own, NULL) !=
+               SQLITE_OK) {
+        status = sqlite_direct_fail(c->db, c->path, e);
+    }
+    while (status == PROFD_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        status = compare_object(c, q, own, e);
+    }
+    if (status == PROFD_OK && rc != SQLITE_DONE) {
+        status = sqlite_direct_fail(c->model, "the model of the tables", e);
+    }
+    sqlite3_finalize(own);
+    sqlite3_finalize(q);
+    return status;
+}
+
+/* In memory, of one version. */
+static enum profd_status open_model(int64_t version, sqlite3 **out, struct profd_error *e)
+{
+    enum profd_status status =
+        sqlite3_open_v2(":memory:", out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) ==
+                SQLITE_OK
+            ? PROFD_OK
+            : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of the database");
+    return status == PROFD_OK ? sqlite_schema_make(*out, 0, version, e) : status;
+}
+
+/* What later versions add must not be there: bringing the database up would fail half-way, or lose rows. */
+static enum profd_status compare_later(struct comparison *c, struct profd_error *e)
+{
+    c->foreign = true;
+    enum profd_status status =
+        sqlite_direct_run(c->model, "CREATE TEMP TABLE had AS SELECT name FROM main.sqlite_schema",
+                          "cannot check the tables of the database", e);
+    if (status == PROFD_OK) {
+        status = sqlite_schema_make(c->model, c->version, SQLITE_SCHEMA_VERSION, e);
+    }
+    return status == PROFD_OK ? compare_all(c, OBJECTS " AND name NOT IN (SELECT name FROM temp.had)", e) : status;
+}
+
+enum profd_status sqlite_structure_judge(sqlite3 *db, const char *path, int64_t version, struct profd_error *e)
+{
+    struct comparison c = {.db = db, .path = path, .version = version};
+    enum profd_status status = open_model(version, &c.model, e);
+    if (status == PROFD_OK) {
+        status = compare_all(&c, OBJECTS, e);
+    }
+    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION) {
+        status = compare_later(&c, e);
+    }
+    sqlite3_close(c.model);
+    return status;
+}
