@@ -129,7 +129,7 @@ for part in $parts; do
         done ;;
     crash) # `make crash` does more of it
         script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" tests/crash/version1.sql \
-            kills=200 cuts=50 eio=3 points=97 soak=6
+            kills=200 cuts=50 eio=3 points=97 soak=6 seed=1
         script disk.py /usr/bin/python3 tests/crash/disk.py ;;
     lint)
         script lint /usr/bin/python3 tests/lint/structure.py ;;

@@ -302,7 +302,7 @@ def test_enormous_bin(tap, d):
 def test_random(tap, d, exe):
     """Many arcs with equal times and counts, in another order in every file: gprof breaks the ties by the order of
     records."""
-    seed = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
+    seed = int(os.environ.get("SEED", "1"))
     r = random.Random(seed)
     low, high = bounds(exe)
     text = symbols(exe)["_start"][0]

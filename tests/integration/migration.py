@@ -7,8 +7,8 @@ import sqlite3
 import threading
 import time
 
-from harness import Daemon, Tap
-from upkeep import A, B, HERE, metric, put, state, ticks, wait
+from harness import Daemon, Tap, until
+from upkeep import A, B, HERE, metric, put, state, ticks
 from wire import Wire, sender_number, upload
 
 MANY = 20000  # live processes: more than one slice brings up
@@ -89,7 +89,7 @@ def kills(tap):
                   state(d))
         tap.point(seen == sorted(seen) and all(n <= MANY + 6 for n in seen), "it goes on where it was", seen)
         before = sender.sent
-        tap.point(wait(lambda: sender.sent > before + 5, 60), "uploads go on", sender.sent)
+        tap.point(until(lambda: sender.sent > before + 5), "uploads go on", sender.sent)
         sender.ended = True
         sender.join()
         with Wire(d.socket) as w:
@@ -116,7 +116,7 @@ def versions(tap):
             d.start()
             got = tuple(ticks(d, b) for b in builds)
             tap.point(got == want, f"a file of version {version} is taken over", got)
-            tap.point(wait(lambda: migrated(d), 120), "its rows are brought up", state(d))
+            tap.point(until(lambda: migrated(d)), "its rows are brought up", state(d))
             got = tuple(ticks(d, b) for b in builds)
             tap.point(got == want and d.ctl("verify").returncode == 0, "and say the same", got)
             copy = os.path.join(d.folder, "copy.db")
@@ -128,7 +128,7 @@ def versions(tap):
             tap.point(version_now >= 4, "of the newest version", version_now)
             d.options = ("--raw-age", "1s", "--keep-age", "0")
             d.start()
-            tap.point(wait(lambda: state(d)["raw_uploads"] == 0, 120) and d.ctl("verify").returncode == 0,
+            tap.point(until(lambda: state(d)["raw_uploads"] == 0) and d.ctl("verify").returncode == 0,
                       "single uploads become sums")
             got = tuple(ticks(d, b) for b in builds)
             tap.point(got == want, "which say the same", got)
