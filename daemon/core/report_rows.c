@@ -1,6 +1,8 @@
 #include "core/report_rows.h"
 
 #include "core/report_place.h"
+#include "core/sort.h"
+#include "core/sum.h"
 
 struct rows_work {
     const struct report_graph *g;
@@ -121,4 +123,143 @@ bool report_rows_functions(struct arena *a, const struct report_graph *g, struct
         rows_callees(&w, g->node_of[i], &functions[i]);
     }
     return true;
+}
+
+/* Arcs over a cycle's border, by the function outside. */
+struct cycle_work {
+    const struct report_graph *g;
+    const struct report_function *functions;
+    struct sort_item *arcs, *scratch; /* key: position of the function outside; value: arc */
+    struct report_places places;
+    struct report_arc *unordered; /* rows of one list before they are put in order */
+};
+
+static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t component, struct report_cycle *cycle)
+{
+    const struct scc *s = w->g->scc;
+    uint32_t n = scc_size(s, component);
+    struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
+    if (rows == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct report_place *place = &w->places.places[i];
+        place->item = w->g->position[s->member[s->first[component] + i]];
+        const struct report_function *f = &w->functions[place->item];
+        bool saturated = false;
+        uint64_t calls = f->calls;
+        sum_add(&calls, f->self_calls, &saturated);
+        report_place_set(place, 2, f->self + f->children, calls, true);
+    }
+    const struct report_place *places = report_places_sort(&w->places, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_function *f = &w->functions[places[i].item];
+        rows[i] = (struct report_arc){.other = places[i].item,
+                                      .calls = f->calls_inside,
+                                      .self = f->self,
+                                      .children = f->children,
+                                      .inside = true};
+    }
+    cycle->members = rows;
+    cycle->member_count = n;
+    return true;
+}
+
+/* Arcs with calls over the border in one direction. */
+static uint32_t cycle_border(struct cycle_work *w, uint32_t component, bool callers)
+{
+    const struct callgraph *graph = w->g->graph;
+    const struct scc *s = w->g->scc;
+    uint32_t n = 0;
+    for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
+        uint32_t v = s->member[m], end = callers ? graph->in_first[v + 1] : graph->out_first[v + 1];
+        for (uint32_t i = callers ? graph->in_first[v] : graph->out_first[v]; i < end; i++) {
+            uint32_t arc = callers ? graph->in_arc[i] : i, other = callers ? graph->from[arc] : graph->to[arc];
+            if (graph->calls[arc] > 0 && s->component[other] != component) {
+                w->arcs[n++] = (struct sort_item){w->g->position[other], arc};
+            }
+        }
+    }
+    sort_radix(w->arcs, w->scratch, n);
+    return n;
+}
+
+/* One row for each function outside, its arcs to or from the members summed. */
+static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component, bool callers,
+                       const struct report_arc **out, uint32_t *count)
+{
+    const struct report_graph *g = w->g;
+    uint32_t arcs = cycle_border(w, component, callers), n = 0;
+    bool saturated = false;
+    for (uint32_t i = 0; i < arcs; i++) {
+        uint32_t arc = w->arcs[i].value;
+        if (n == 0 || w->unordered[n - 1].other != w->arcs[i].key) {
+            w->unordered[n++] =
+                (struct report_arc){.other = (uint32_t)w->arcs[i].key,
+                                    .of_calls = g->flow->component_outside[g->scc->component[g->graph->to[arc]]]};
+        }
+        struct report_arc *row = &w->unordered[n - 1];
+        sum_add(&row->calls, g->graph->calls[arc], &saturated);
+        row->self += g->flow->arc_self[arc];
+        row->children += g->flow->arc_children[arc];
+    }
+    struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
+    if (rows == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_arc *row = &w->unordered[i];
+        w->places.places[i].item = i;
+        report_place_set(&w->places.places[i], 2, row->self + row->children, row->calls, !callers);
+    }
+    const struct report_place *places = report_places_sort(&w->places, n);
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = w->unordered[places[i].item];
+    }
+    *out = rows;
+    *count = n;
+    return true;
+}
+
+/* The largest number of arcs across the border of a cycle, or of members of a cycle: the capacity that one list needs.
+ */
+static uint32_t cycle_most(const struct report_graph *g, uint32_t component)
+{
+    const struct callgraph *graph = g->graph;
+    const struct scc *s = g->scc;
+    uint32_t in = 0, out = 0, members = scc_size(s, component);
+    for (uint32_t m = s->first[component]; m < s->first[component + 1]; m++) {
+        uint32_t v = s->member[m];
+        for (uint32_t i = graph->in_first[v]; i < graph->in_first[v + 1]; i++) {
+            in += s->component[graph->from[graph->in_arc[i]]] != component;
+        }
+        for (uint32_t i = graph->out_first[v]; i < graph->out_first[v + 1]; i++) {
+            out += s->component[graph->to[i]] != component;
+        }
+    }
+    uint32_t border = in > out ? in : out;
+    return border > members ? border : members;
+}
+
+bool report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
+                        struct report_cycle *cycles)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
+        uint32_t room = cycle_most(g, g->cycle_component[i]);
+        most = room > most ? room : most;
+    }
+    struct cycle_work w = {.g = g,
+                           .functions = functions,
+                           .arcs = ARENA_ARRAY(a, most, struct sort_item),
+                           .scratch = ARENA_ARRAY(a, most, struct sort_item),
+                           .unordered = ARENA_ARRAY(a, most, struct report_arc)};
+    bool done = w.arcs != NULL && w.scratch != NULL && w.unordered != NULL && report_places_take(&w.places, a, most);
+    for (uint32_t i = 0; done && i < g->cycle_count; i++) {
+        uint32_t component = g->cycle_component[i];
+        done = cycle_members(&w, a, component, &cycles[i]) &&
+               cycle_rows(&w, a, component, true, &cycles[i].callers, &cycles[i].caller_count) &&
+               cycle_rows(&w, a, component, false, &cycles[i].callees, &cycles[i].callee_count);
+    }
+    return done;
 }

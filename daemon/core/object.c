@@ -1,0 +1,443 @@
+/* The stored form of an object, version 2; in version 1 symbols have no UNLISTED. Varints (proto/varint.h) unless said
+ * otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits; flags; executable_start;
+ * etext; note; names; symbols: count, then per symbol address (zigzag difference to the one before), size, name
+ * (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags <<
+ * 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count,
+ * then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import. */
+#include "core/object.h"
+
+#include <string.h>
+
+#include "core/buffer.h"
+#include "core/local_names.h"
+#include "proto/limits.h"
+#include "proto/utf8.h"
+#include "proto/varint.h"
+
+static const uint8_t object_magic[3] = {'P', 'F', 'O'};
+
+#define OBJECT_VERSION_BY_NAME 1u
+#define OBJECT_VERSION 2u
+
+#define OBJECT_FLAG_BIG_ENDIAN 1u
+#define OBJECT_FLAG_POSITION_INDEPENDENT 2u
+#define OBJECT_FLAG_HAS_NAMES 4u
+#define OBJECT_FLAG_ONLY_DYNAMIC 8u
+#define OBJECT_FLAG_HAS_EXECUTABLE_START 16u
+#define OBJECT_FLAG_HAS_ETEXT 32u
+#define OBJECT_FLAGS_KNOWN 63u
+
+/* Fewest bytes of one row: a count above bytes left / this is a lie, refused before memory is taken. */
+#define OBJECT_SYMBOL_BYTES 7u
+#define OBJECT_RANGE_BYTES 3u
+#define OBJECT_PLT_BYTES 3u
+#define OBJECT_ARC_BYTES 3u
+
+static void object_put(struct buffer *b, uint64_t value)
+{
+    uint8_t bytes[VARINT_MAX];
+    buffer_add(b, bytes, (size_t)(varint_put(bytes, value) - bytes));
+}
+
+static void object_put_difference(struct buffer *b, uint64_t value, uint64_t base)
+{
+    object_put(b, varint_zigzag(value - base));
+}
+
+static void object_put_text(struct buffer *b, const char *text, size_t n)
+{
+    object_put(b, n);
+    buffer_add(b, text, n);
+}
+
+static void object_put_head(struct buffer *b, const struct object *o)
+{
+    unsigned flags = (o->big_endian ? OBJECT_FLAG_BIG_ENDIAN : 0u) |
+                     (o->position_independent ? OBJECT_FLAG_POSITION_INDEPENDENT : 0u) |
+                     (o->has_names ? OBJECT_FLAG_HAS_NAMES : 0u) | (o->only_dynamic ? OBJECT_FLAG_ONLY_DYNAMIC : 0u) |
+                     (o->has_executable_start ? OBJECT_FLAG_HAS_EXECUTABLE_START : 0u) |
+                     (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u);
+    buffer_add(b, object_magic, sizeof object_magic);
+    buffer_add_char(b, o->by_name ? OBJECT_VERSION_BY_NAME : OBJECT_VERSION);
+    object_put_text(b, o->id.text, strlen(o->id.text));
+    object_put_text(b, o->variant, strlen(o->variant));
+    object_put(b, o->machine);
+    object_put(b, o->bits);
+    object_put(b, flags);
+    object_put(b, o->executable_start);
+    object_put(b, o->etext);
+    object_put_text(b, o->note == NULL ? "" : o->note, o->note == NULL ? 0 : strlen(o->note));
+    object_put_text(b, o->names, o->name_bytes);
+}
+
+static void object_put_symbols(struct buffer *b, const struct object *o)
+{
+    object_put(b, o->symbol_count);
+    struct object_symbol last = {0};
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        object_put_difference(b, s->address, last.address);
+        object_put(b, s->size);
+        object_put_difference(b, s->name, last.name);
+        object_put_difference(b, s->demangled, s->name);
+        object_put_difference(b, s->file, last.file);
+        object_put(b, s->line);
+        uint8_t flags = o->by_name ? (uint8_t)(s->flags & ~OBJECT_SYMBOL_UNLISTED) : s->flags;
+        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)flags << 5);
+        last = *s;
+    }
+}
+
+static void object_put_rest(struct buffer *b, const struct object *o)
+{
+    object_put(b, o->range_count);
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        object_put(b, o->ranges[i].kind);
+        object_put(b, o->ranges[i].low);
+        object_put(b, o->ranges[i].high - o->ranges[i].low);
+    }
+    object_put(b, o->plt_count);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < o->plt_count; i++) {
+        object_put(b, o->plt[i].address - last);
+        object_put(b, o->plt[i].size);
+        object_put(b, o->plt[i].import);
+        last = o->plt[i].address;
+    }
+    object_put(b, o->arc_count);
+    last = 0;
+    for (uint32_t i = 0; i < o->arc_count; i++) {
+        const struct object_arc *arc = &o->arcs[i];
+        object_put(b, arc->from - last);
+        object_put(b, (uint64_t)arc->import << 1 | (arc->kind & 1u));
+        if (arc->import == 0) {
+            object_put_difference(b, arc->to, arc->from);
+        } else {
+            object_put(b, arc->to);
+        }
+        last = arc->from;
+    }
+}
+
+enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e)
+{
+    struct buffer b;
+    buffer_init(&b, SIZE_MAX);
+    object_put_head(&b, o);
+    object_put_symbols(&b, o);
+    object_put_rest(&b, o);
+    if (b.failed) {
+        buffer_done(&b);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the object %s", o->id.text);
+    }
+    *out = (uint8_t *)b.data;
+    *out_size = b.size;
+    return PROFD_OK;
+}
+
+bool object_holds(const struct object *o, uint64_t address)
+{
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].low <= address && address < o->ranges[i].high) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reading stops meaning anything once failed is set; every loop looks at it. */
+struct object_reader {
+    const uint8_t *begin, *at, *end;
+    struct arena *arena;
+    struct profd_error *error;
+    enum profd_status failed;
+};
+
+static enum profd_status object_fail(struct object_reader *r, const char *what, uint64_t value, const char *rule)
+{
+    if (r->failed == PROFD_OK) {
+        r->failed = profd_error_set(r->error, PROFD_MALFORMED, "object, byte %zu: %s %llu: %s",
+                                    (size_t)(r->at - r->begin), what, (unsigned long long)value, rule);
+    }
+    return r->failed;
+}
+
+static uint64_t object_get(struct object_reader *r)
+{
+    uint64_t value = 0;
+    if (r->failed == PROFD_OK && !varint_get(&r->at, r->end, &value)) {
+        object_fail(r, "size", (uint64_t)(r->end - r->begin), "the bytes end inside a number");
+    }
+    return value;
+}
+
+/* A number that must not exceed most. */
+static uint64_t object_get_up_to(struct object_reader *r, uint64_t most, const char *what)
+{
+    uint64_t value = object_get(r);
+    if (value <= most) {
+        return value;
+    }
+    object_fail(r, what, value, "above its limit");
+    return 0;
+}
+
+/* Number of rows: within its limit, and no more than the bytes left can hold. */
+static uint32_t object_get_count(struct object_reader *r, uint64_t limit, size_t row_bytes, const char *what)
+{
+    uint64_t count = object_get_up_to(r, limit, what);
+    if (count > (uint64_t)(r->end - r->at) / row_bytes) {
+        object_fail(r, what, count, "more than the bytes can hold");
+        return 0;
+    }
+    return (uint32_t)count;
+}
+
+static void *object_take(struct object_reader *r, uint32_t count, size_t size)
+{
+    void *p = r->failed == PROFD_OK ? arena_take_array(r->arena, count, size) : NULL;
+    if (p == NULL && r->failed == PROFD_OK) {
+        r->failed = profd_error_set(r->error, PROFD_NO_MEMORY, "no memory for an object of %zu bytes",
+                                    (size_t)(r->end - r->begin));
+    }
+    return p;
+}
+
+/* NUL-terminated copy of a length and that many bytes. */
+static char *object_get_text(struct object_reader *r, uint64_t limit, const char *what, size_t *size)
+{
+    uint64_t n = object_get_up_to(r, limit, what);
+    if (n > (uint64_t)(r->end - r->at)) {
+        object_fail(r, what, n, "longer than the bytes that are left");
+    }
+    char *text = object_take(r, (uint32_t)n + 1, 1);
+    if (text == NULL) {
+        return NULL;
+    }
+    memcpy(text, r->at, (size_t)n);
+    r->at += n;
+    *size = (size_t)n;
+    return text;
+}
+
+static void object_get_identity(struct object_reader *r, struct object *o)
+{
+    size_t size = 0;
+    const char *text = object_get_text(r, BUILDID_TEXT_SIZE - 1, "length of the id", &size);
+    if (text == NULL) {
+        return;
+    }
+    enum profd_status status = buildid_parse(text, size, &o->id, r->error);
+    if (status != PROFD_OK || strcmp(o->id.text, text) != 0) {
+        object_fail(r, "id of length", size, "not a build-id in lower case");
+        return;
+    }
+    text = object_get_text(r, sizeof o->variant - 1, "length of the variant", &size);
+    if (text == NULL) {
+        return;
+    }
+    if (size != sizeof o->variant - 1 || strspn(text, "0123456789abcdef") != size) {
+        object_fail(r, "variant of length", size, "must be 64 lowercase hexadecimal digits");
+        return;
+    }
+    memcpy(o->variant, text, size);
+}
+
+/* names begins and ends with a NUL, and no string in it is longer than a name may be. */
+static void object_get_names(struct object_reader *r, struct object *o)
+{
+    size_t size = 0;
+    const char *names = object_get_text(r, LIMIT_NAME_BYTES, "bytes of names", &size);
+    if (names == NULL) {
+        return;
+    }
+    if (size == 0 || names[0] != '\0' || names[size - 1] != '\0') {
+        object_fail(r, "names of size", size, "must begin and end with a NUL");
+        return;
+    }
+    for (const char *at = names, *end = names + size; at < end;) {
+        const char *nul = memchr(at, '\0', (size_t)(end - at));
+        if (nul == NULL || nul - at > (ptrdiff_t)LIMIT_SYMBOL_NAME) {
+            object_fail(r, "name at offset", (uint64_t)(at - names), "longer than a name may be");
+            return;
+        }
+        at = nul + 1;
+    }
+    o->names = names;
+    o->name_bytes = (uint32_t)size;
+}
+
+static void object_get_head(struct object_reader *r, struct object *o)
+{
+    if (r->end - r->at <= (ptrdiff_t)sizeof object_magic || memcmp(r->at, object_magic, sizeof object_magic) != 0) {
+        object_fail(r, "size", (uint64_t)(r->end - r->at), "does not begin as an object");
+        return;
+    }
+    r->at += sizeof object_magic;
+    uint64_t version = object_get(r);
+    if (version != OBJECT_VERSION && version != OBJECT_VERSION_BY_NAME) {
+        object_fail(r, "version", version, "must be 1 or 2");
+    }
+    o->by_name = version == OBJECT_VERSION_BY_NAME;
+    object_get_identity(r, o);
+    o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
+    o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
+    if (r->failed == PROFD_OK && o->bits != 32 && o->bits != 64) {
+        object_fail(r, "bits", o->bits, "must be 32 or 64");
+    }
+    uint64_t flags = object_get_up_to(r, OBJECT_FLAGS_KNOWN, "flags");
+    o->big_endian = (flags & OBJECT_FLAG_BIG_ENDIAN) != 0;
+    o->position_independent = (flags & OBJECT_FLAG_POSITION_INDEPENDENT) != 0;
+    o->has_names = (flags & OBJECT_FLAG_HAS_NAMES) != 0;
+    o->only_dynamic = (flags & OBJECT_FLAG_ONLY_DYNAMIC) != 0;
+    o->has_executable_start = (flags & OBJECT_FLAG_HAS_EXECUTABLE_START) != 0;
+    o->has_etext = (flags & OBJECT_FLAG_HAS_ETEXT) != 0;
+    o->executable_start = object_get(r);
+    o->etext = object_get(r);
+    size_t size = 0;
+    char *note = object_get_text(r, LIMIT_SYMBOL_NAME, "length of the note", &size);
+    if (note != NULL) {
+        utf8_scrub(note); /* it goes to terminals and logs */
+    }
+    o->note = note;
+    object_get_names(r, o);
+}
+
+/* An offset into names; modulo arithmetic of a bad difference ends above name_bytes or inside, both harmless. */
+static uint32_t object_get_name(struct object_reader *r, const struct object *o, uint64_t base, const char *what)
+{
+    uint64_t offset = base + varint_unzigzag(object_get(r));
+    if (offset < o->name_bytes) {
+        return (uint32_t)offset;
+    }
+    object_fail(r, what, offset, "outside the names");
+    return 0;
+}
+
+/* What version 1 does not say of its symbols: the answer for each name alone. */
+static void object_judge_names(struct object_reader *r, struct object *o)
+{
+    uint8_t *most = object_take(r, LOCAL_NAMES_BYTES(o->name_bytes), 1);
+    uint8_t *least = object_take(r, LOCAL_NAMES_BYTES(o->name_bytes), 1);
+    if (r->failed != PROFD_OK) {
+        return;
+    }
+    local_names_judge(o->names, o->name_bytes - 1, LOCAL_NAMES_LIST, most);
+    local_names_judge(o->names, o->name_bytes - 1, LOCAL_NAMES_OMIT, least);
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        struct object_symbol *s = &o->symbols[i];
+        if (s->bind != OBJECT_BIND_LOCAL || (s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
+            continue;
+        }
+        if (!local_names_listed(o->names, s->name, most)) {
+            s->flags |= OBJECT_SYMBOL_UNLISTED;
+        } else if (!local_names_listed(o->names, s->name, least)) {
+            o->unsure_count++;
+        }
+    }
+}
+
+static void object_get_symbols(struct object_reader *r, struct object *o)
+{
+    o->symbol_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_SYMBOL_BYTES, "symbols");
+    o->symbols = object_take(r, o->symbol_count, sizeof *o->symbols);
+    struct object_symbol last = {0};
+    for (uint32_t i = 0; i < o->symbol_count && r->failed == PROFD_OK; i++) {
+        struct object_symbol *s = &o->symbols[i];
+        s->address = last.address + varint_unzigzag(object_get(r));
+        s->size = object_get(r);
+        s->name = object_get_name(r, o, last.name, "name of a symbol at offset");
+        s->demangled = object_get_name(r, o, s->name, "demangled name at offset");
+        s->file = object_get_name(r, o, last.file, "file of a symbol at offset");
+        s->line = (uint32_t)object_get_up_to(r, UINT32_MAX, "line");
+        uint64_t kinds = object_get_up_to(r, o->by_name ? 255 : 511, "kinds of a symbol");
+        s->bind = (uint8_t)(kinds & 3);
+        s->type = (uint8_t)(kinds >> 2 & 7);
+        s->flags = (uint8_t)(kinds >> 5);
+        if (s->type > OBJECT_TYPE_OTHER) {
+            object_fail(r, "type of a symbol", s->type, "not a known type");
+        }
+        last = *s;
+    }
+}
+
+static void object_get_ranges(struct object_reader *r, struct object *o)
+{
+    o->range_count = object_get_count(r, LIMIT_SECTIONS, OBJECT_RANGE_BYTES, "ranges");
+    o->ranges = object_take(r, o->range_count, sizeof *o->ranges);
+    for (uint32_t i = 0; i < o->range_count && r->failed == PROFD_OK; i++) {
+        struct object_range *range = &o->ranges[i];
+        range->kind = (uint8_t)object_get_up_to(r, OBJECT_RANGE_SEGMENT, "kind of a range");
+        range->low = object_get(r);
+        uint64_t size = object_get(r);
+        if (__builtin_add_overflow(range->low, size, &range->high)) {
+            object_fail(r, "range of size", size, "ends behind the last address");
+        }
+        if (i > 0 && (range[-1].kind > range->kind || (range[-1].kind == range->kind && range[-1].low > range->low))) {
+            object_fail(r, "range at", range->low, "ranges must ascend by kind and address");
+        }
+    }
+}
+
+static void object_get_plt(struct object_reader *r, struct object *o)
+{
+    o->plt_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_PLT_BYTES, "PLT slots");
+    o->plt = object_take(r, o->plt_count, sizeof *o->plt);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < o->plt_count && r->failed == PROFD_OK; i++) {
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
+            object_fail(r, "PLT slot", i, "behind the last address");
+        }
+        o->plt[i].address = last;
+        o->plt[i].size = (uint32_t)object_get_up_to(r, UINT32_MAX, "size of a PLT slot");
+        o->plt[i].import =
+            (uint32_t)object_get_up_to(r, o->name_bytes == 0 ? 0 : o->name_bytes - 1, "import at offset");
+    }
+}
+
+static void object_get_arcs(struct object_reader *r, struct object *o)
+{
+    o->arc_count = object_get_count(r, LIMIT_STATIC_ARCS, OBJECT_ARC_BYTES, "static arcs");
+    o->arcs = object_take(r, o->arc_count, sizeof *o->arcs);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < o->arc_count && r->failed == PROFD_OK; i++) {
+        struct object_arc *arc = &o->arcs[i];
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
+            object_fail(r, "static arc", i, "behind the last address");
+        }
+        arc->from = last;
+        uint64_t import = object_get_up_to(r, 2 * (uint64_t)o->name_bytes + 1, "import and kind of a static arc");
+        arc->kind = (uint8_t)(import & 1);
+        arc->import = (uint32_t)(import >> 1);
+        if (arc->import >= o->name_bytes) {
+            object_fail(r, "import at offset", arc->import, "outside the names");
+        }
+        uint64_t to = object_get(r);
+        arc->to = arc->import == 0 ? arc->from + varint_unzigzag(to) : to;
+    }
+}
+
+enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
+                                struct profd_error *e)
+{
+    struct object_reader r = {.begin = in, .at = in, .end = in + n, .arena = a, .error = e, .failed = PROFD_OK};
+    struct object *o = object_take(&r, 1, sizeof *o);
+    if (o == NULL) {
+        return r.failed;
+    }
+    object_get_head(&r, o);
+    object_get_symbols(&r, o);
+    if (o->by_name && r.failed == PROFD_OK) {
+        object_judge_names(&r, o);
+    }
+    object_get_ranges(&r, o);
+    object_get_plt(&r, o);
+    object_get_arcs(&r, o);
+    if (r.failed == PROFD_OK && r.at != r.end) {
+        object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the arcs");
+    }
+    if (r.failed == PROFD_OK) {
+        *out = o;
+    }
+    return r.failed;
+}
