@@ -309,6 +309,7 @@ crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql soak=$(T) $(if $(SEED),seed=$(SEED))
+# make bench: all figures, and the README's table of them. Into the README: python3 tests/bench/table.py build/plain/bench.txt README.md
 bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)
 # make oracle-real PACKAGES="lua5.4 sed": programs of Debian source packages built with -pg, our listings beside gprof's. What

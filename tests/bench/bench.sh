@@ -1,11 +1,12 @@
 #!/bin/bash
-# The figures of the README: bench.sh BUILD-FOLDER.
+# The figures of the README: bench.sh BUILD-FOLDER. What is measured goes to BUILD-FOLDER/bench.txt, too; at the end
+# stands the README's table (table.py). A benchmark that fails leaves its rows out, and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench.py
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench_upload.py
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench_graph.py
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench_window.py
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench_rollup.py
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench_http.py
-PROFD_BUILD=$1 /usr/bin/python3 tests/bench/bench_browser.py
+export PROFD_BUILD=$1
+for name in bench bench_upload bench_graph bench_window bench_rollup bench_http bench_browser; do
+    /usr/bin/python3 "tests/bench/$name.py" || echo "# $name.py failed"
+done | tee "$1/bench.txt"
+echo
+/usr/bin/python3 tests/bench/table.py "$1/bench.txt"
+! grep -q '^# .* failed$' "$1/bench.txt"
