@@ -1,4 +1,4 @@
-/* How the end of a process is noticed: by its handle, by its connection, and before a SYNC is granted by asking. */
+/* How the end of a process is noticed: by its handle and its connection, and before a SYNC is granted by asking. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,11 +13,26 @@ static bool exits_has_ended(const struct live_process *a)
     return a->pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
+/* The process has ended. If its connection is open, another process has its descriptors: a child that was made without
+ * the handlers of fork(), which counts into the same memory until it gets its own. Then the memory is read now, and for
+ * the last time when the connection is closed. */
+static void exits_end(struct live *l, struct live_process *a)
+{
+    const struct conn *c = a->conn ? conn_find(l->config.conns, a->conn) : NULL;
+
+    if (!c || conn_has_hung_up(c)) {
+        harvest_mark_exited(l, a);
+        return;
+    }
+    sync_make_pending(l, a);
+    harvest_want(l, a, true);
+}
+
 static void exits_on_end(void *context)
 {
     struct live_process *a = context;
 
-    harvest_mark_exited(a->live, a);
+    exits_end(a->live, a);
 }
 
 void exits_watch(struct live *l, struct live_process *a, enum peer_process state, int pidfd)
@@ -31,7 +46,7 @@ void exits_watch(struct live *l, struct live_process *a, enum peer_process state
     a->dead = false;
     table_file(l, a);
     if (state == PEER_DEAD || exits_has_ended(a)) {
-        harvest_mark_exited(l, a);
+        exits_end(l, a);
     } else if (pidfd >= 0) {
         a->watch = watch_new(l->config.loop, pidfd, exits_on_end, a);
     }
@@ -85,7 +100,7 @@ static void exits_poll(struct live *l, struct live_process *const *some, struct 
     }
     for (nfds_t i = 0; i < n; i++) {
         if (polls[i].revents) {
-            harvest_mark_exited(l, some[i]); /* frees nothing: the last harvest is still to come */
+            exits_end(l, some[i]); /* frees nothing: the last harvest is still to come */
         }
     }
 }

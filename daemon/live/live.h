@@ -3,7 +3,8 @@
  *
  *   ATTACH → table → ready → read (harvesting thread) → stored (writer) → settled → ready again after the interval
  *
- * A process ends when its handle (pidfd) says so; that its connection has gone means "read it now" only. */
+ * A process ends when its handle (pidfd) says so and its connection is closed. Each alone means "read it now" only: the
+ * one, that a child has the memory, too; the other, that the daemon or the process closed it. */
 #ifndef PROFD_LIVE_LIVE_H
 #define PROFD_LIVE_LIVE_H
 

@@ -12,7 +12,7 @@ static bool conn_hangup_is(const struct pollfd *p)
     return p->revents & (POLLHUP | POLLERR);
 }
 
-bool conn_hangup_ask(const struct conn *c)
+bool conn_has_hung_up(const struct conn *c)
 {
     struct pollfd p = {.fd = c->fd};
 

@@ -130,8 +130,6 @@ void conn_share_leave(struct conn *c);
 void conn_share_serve(evutil_socket_t fd, short what, void *group);
 
 /* conn_hangup.c */
-/* Has the peer hung up? Asks the socket. */
-bool conn_hangup_ask(const struct conn *c);
 /* A request is in flight: looks from time to time whether peers have hung up. */
 void conn_hangup_watch(struct conn_group *g);
 void conn_hangup_look(evutil_socket_t fd, short what, void *group);

@@ -132,7 +132,7 @@ static void conn_give_up_answers(struct conn *c)
 
 bool conn_is_deaf(struct conn *c)
 {
-    if (!c->deaf && (c->gone || (!c->asked && conn_hangup_ask(c)))) {
+    if (!c->deaf && (c->gone || (!c->asked && conn_has_hung_up(c)))) {
         conn_give_up_answers(c);
     }
     c->asked = true;

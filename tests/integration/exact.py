@@ -81,6 +81,54 @@ def children_away(tap):
                 p.end()
 
 
+def left_behind(tap):
+    """A child that fork()'s handlers do not know outlives its parent, and has its memory: what it counts there is read,
+    and what it counts while no daemon runs is not exact, although its parent ended under the eyes of one."""
+    for name in ("counts while no daemon runs", "counts while one runs", "ends without a call"):
+        d, bed = bench()
+        with d, bed:
+            p = begin(d, bed)
+            child = 0
+            try:
+                p.tell("leave 100")
+                child = int(open(os.path.join(bed.folder, "left")).read())
+                p.process.stdin.close()
+                p.process.wait()
+                before = sync(d), said(d, p.exe)
+                tap.point(
+                    before == ("ACK", (1000, [], False)),
+                    f"a child that {name}: when its parent has ended, what was counted is stored",
+                    before,
+                )
+                if name.startswith("counts while no"):
+                    d.stop(signal.SIGKILL)
+                os.kill(child, signal.SIGKILL if name.startswith("ends") else signal.SIGUSR1)
+                wait_for(lambda: not alive(child))
+                if name.startswith("counts while no"):
+                    d.start()
+                    last = wait_for(lambda: (s := said(d, p.exe))[1] and s, SOON)
+                    tap.point(last, "its calls are missing, and the report is not exact", said(d, p.exe))
+                elif name.startswith("counts"):
+                    last = wait_for(lambda: (s := said(d, p.exe))[0] == 1100 and s[1] and s, SOON)
+                    tap.point(last, "its calls are there, and that it had its parent's memory is said", said(d, p.exe))
+                else:
+                    last = wait_for(lambda: not processes(d)) and said(d, p.exe)
+                    tap.point(last == (1000, [], False), "the report is exact", (last, processes(d)))
+                tap.point(d.ctl("verify").returncode == 0, "what is stored adds up")
+            finally:
+                if child and alive(child):
+                    os.kill(child, signal.SIGKILL)
+                p.process.stdout.close()
+
+
+def alive(pid):
+    """Not ended, nor a zombie that no process has waited for."""
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def children_seen(tap):
     """Children that attach, before or after their parent, take nothing from it."""
     d, bed = bench()
@@ -271,7 +319,7 @@ def away(tap):
 
 def main():
     with Tap() as tap:
-        for part in (children_away, children_seen, another_user, taken_over, ends, away):
+        for part in (children_away, left_behind, children_seen, another_user, taken_over, ends, away):
             if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
                 part(tap)
 

@@ -2,8 +2,10 @@
  * "close" closes every descriptor but the first three; "kill" is SIGKILL; "setuid N" becomes that user; "fork N" has
  * a child that makes N calls and ends by _exit(), "twice N" a grandchild whose parent ends first, "raw N" a child
  * without fork()'s handlers, "vfork N" one in the parent's memory, "child" one that only runs /bin/true; "keep N" has a
- * child that makes N calls and uses CPU time until "reap" kills it; "again" runs this program in its place, "away"
- * /bin/sleep without an environment. Answers "done". At the end of its input it ends by exit(). */
+ * child that makes N calls and uses CPU time until "reap" kills it; "leave N" leaves a child behind, made without
+ * fork()'s handlers, that makes N calls after SIGUSR1 and whose process id is written to the file "left"; "again" runs
+ * this program in its place, "away" /bin/sleep without an environment. Answers "done". At the end of its input it ends
+ * by exit(). */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -69,6 +71,26 @@ static QUIET void twice(long n)
     }
 }
 
+static QUIET void leave(long n)
+{
+    sigset_t wanted;
+    int number;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &wanted, NULL);
+    long child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0) {
+        sigwait(&wanted, &number);
+        call(n);
+        _exit(0);
+    }
+    FILE *left = fopen("left", "w");
+    if (!left || fprintf(left, "%ld", child) < 0 || fclose(left) != 0) {
+        exit(1);
+    }
+    kept = (pid_t)child; /* not waited for */
+}
+
 static QUIET void children(const char *line)
 {
     if (strncmp(line, "fork ", 5) == 0 && fork() == 0) {
@@ -89,6 +111,9 @@ static QUIET void children(const char *line)
     if (strcmp(line, "child\n") == 0 && fork() == 0) {
         execl("/bin/true", "true", (char *)NULL);
         _exit(1);
+    }
+    if (strncmp(line, "leave ", 6) == 0) {
+        leave(atol(line + 6));
     }
     if (strncmp(line, "keep ", 5) == 0) {
         keep(atol(line + 5));
