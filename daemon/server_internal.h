@@ -36,9 +36,10 @@
 /* In the order in which they are made. */
 struct server {
     const struct config *config;
-    bool managed; /* a service manager listens to us */
-    double start; /* seconds since the epoch */
-    uint64_t run; /* store_set_run */
+    bool managed;  /* a service manager listens to us */
+    double start;  /* seconds since the epoch */
+    uint64_t run;  /* store_set_run */
+    uint64_t salt; /* store_set_salt */
     struct listen_passed passed;
     struct broker *brokers[LIMIT_WORKERS];
     struct loop *loop;

@@ -116,7 +116,7 @@ static enum profd_status server_watch_lock(struct server *s, struct profd_error 
 
 static enum profd_status server_open_store(struct server *s, struct profd_error *e)
 {
-    enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, e);
+    enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
 
     if (!status) {
         status = server_watch_lock(s, e);
@@ -417,6 +417,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .replies = &s->replies,
                                            .path = s->path,
                                            .run = s->run,
+                                           .salt = s->salt,
                                            .failed = server_on_read_failure,
                                            .context = s};
     enum profd_status status = pages_new(&pages, &s->pages, e);

@@ -61,7 +61,7 @@ void server_stop(struct server *s, int exit_status)
 static void server_close_database(struct server *s)
 {
     if (s->write_store) {
-        database_note_end(s->config->state_dir, s->lock_fd, s->write_store);
+        database_note_end(s->config->state_dir, s->lock_fd, s->write_store, s->salt);
     }
     store_close(s->write_store);
     s->write_store = NULL;

@@ -460,6 +460,7 @@ static enum profd_status query_service_open(struct query_service *s, struct prof
         status = store_sqlite_open_reader(s->config.path, &s->stores[i], e);
         if (!status) {
             store_set_run(s->stores[i], s->config.run);
+            store_set_salt(s->stores[i], s->config.salt);
         }
         contexts[i] = s->stores[i];
     }

@@ -217,7 +217,7 @@ static enum profd_status make_epoch(struct sqlite_store *s, const int64_t *numbe
     enum profd_status status = sqlite_load_state(s, &state, e);
     if (status == PROFD_OK) {
         *epoch = (struct store_epoch){.number = (uint64_t)(number ? *number : state.list_epoch),
-                                      .salt = (uint64_t)state.salt};
+                                      .salt = (uint64_t)state.salt ^ s->base.salt};
     }
     return status;
 }

@@ -162,6 +162,9 @@ enum profd_status store_each_instance(struct store *s, bool (*each)(void *contex
 /* A run of the daemon has a number that no other has; 0: it has none. It belongs to the handle. An instance that has
  * not ended and was not harvested in this run is not read: what it counted since its latest harvest is not stored. */
 void store_set_run(struct store *s, uint64_t run);
+/* A part of the salt of the epochs that this handle gives, if the database has none of its own (DECISIONS 46). 0: it
+ * has. */
+void store_set_salt(struct store *s, uint64_t salt);
 enum store_living_kind {
     STORE_UNREAD, /* that are not read, and could have counted before until. since of the filter means nothing: they
                    * may be counting now. And children that are missing: those since before until */

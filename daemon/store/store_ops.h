@@ -149,6 +149,7 @@ struct store {
     bool writable;
     struct store_health health; /* store.c keeps it */
     uint64_t run;               /* store_set_run */
+    uint64_t salt;              /* store_set_salt */
     struct store_share share;
     struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };

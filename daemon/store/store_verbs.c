@@ -307,6 +307,11 @@ void store_set_run(struct store *s, uint64_t run)
     s->run = run;
 }
 
+void store_set_salt(struct store *s, uint64_t salt)
+{
+    s->salt = salt;
+}
+
 enum profd_status store_get_living(struct store *s, enum store_living_kind kind, const struct store_scope *scope,
                                    const struct store_filter *filter, struct store_living *out, struct profd_error *e)
 {

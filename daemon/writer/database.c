@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,11 +28,12 @@ void database_mark_damaged(const char *state_dir, int lock_fd)
     }
 }
 
-void database_note_end(const char *state_dir, int lock_fd, struct store *store)
+void database_note_end(const char *state_dir, int lock_fd, struct store *store, uint64_t salt)
 {
     char path[4096];
     struct store_sqlite_state last;
     struct database_mark mark;
+    const bool unsalted = salt && store_sqlite_renew(store, NULL);
 
     if (state_dir_database_path(state_dir, path, sizeof path, NULL) || store_sqlite_describe(store, &last, NULL)) {
         return;
@@ -39,6 +41,8 @@ void database_note_end(const char *state_dir, int lock_fd, struct store *store)
     database_mark_read(lock_fd, path, &mark);
     if (mark.damaged) { /* the next start must read the whole file */
         database_mark_write_damaged(lock_fd, path, true);
+    } else if (unsalted) {
+        database_mark_write_unsalted(lock_fd, path);
     } else {
         database_mark_write_closed(lock_fd, path, &last);
     }
@@ -234,9 +238,27 @@ static enum profd_status database_judge_files(const char *state_dir, const char 
     return database_judge_log(state_dir, path, mark, lost, e);
 }
 
+/* Draws a new salt of ETags, for this run if the database cannot store one: queries and removals must be possible on a
+ * full disk. */
+static enum profd_status database_renew(struct store *store, uint64_t *salt, struct profd_error *e)
+{
+    enum profd_status status = store_sqlite_renew(store, e);
+
+    if (status != PROFD_FULL && status != PROFD_BUSY) {
+        return status;
+    }
+    if (getrandom(salt, sizeof *salt, 0) != (ssize_t)sizeof *salt) {
+        return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
+    }
+    *salt |= 1; /* not 0 */
+    log_write(LOG_LEVEL_WARNING, NULL, "%s: the ETags of this run end with it, and change once more at the next start",
+              e->sentence);
+    return PROFD_OK;
+}
+
 /* Is it the database that profd closed last, as it was then? If not, its ETags could be those of other contents. */
 static enum profd_status database_begin(const char *state_dir, const char *path, const struct database_mark *mark,
-                                        struct store *store, struct profd_error *e)
+                                        struct store *store, uint64_t *salt, struct profd_error *e)
 {
     const struct store_sqlite_state *last = &mark->last;
     struct store_sqlite_state now;
@@ -253,17 +275,20 @@ static enum profd_status database_begin(const char *state_dir, const char *path,
             path);
         status = database_note_lost(state_dir, sentence, false, e);
     }
-    if (!status) {
-        status = same ? store_sqlite_touch(store, e) : store_sqlite_renew(store, e);
+    *salt = 0;
+    if (status || !same) {
+        return status ? status : database_renew(store, salt, e);
     }
-    if (status == PROFD_FULL || status == PROFD_BUSY) { /* queries and removing must be possible on a full disk */
+    status = store_sqlite_touch(store, e);
+    if (status == PROFD_FULL || status == PROFD_BUSY) { /* nothing has changed: the salt may stay */
         log_write(LOG_LEVEL_WARNING, NULL, "%s", e->sentence);
         status = PROFD_OK;
     }
     return status;
 }
 
-enum profd_status database_open(const char *state_dir, int lock_fd, struct store **out, struct profd_error *e)
+enum profd_status database_open(const char *state_dir, int lock_fd, struct store **out, uint64_t *salt,
+                                struct profd_error *e)
 {
     char path[4096];
     struct store *store = NULL;
@@ -293,7 +318,7 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
         }
     }
     if (!status) {
-        status = database_begin(state_dir, path, &mark, store, e);
+        status = database_begin(state_dir, path, &mark, store, salt, e);
     }
     if (status) {
         store_close(store);

@@ -9,11 +9,14 @@
 
 /* The state directory is locked by lock_fd, which remembers which file was this daemon's database, and whether damage
  * was met in it: then the whole file is read first. As store_sqlite_open_writer otherwise. What was put aside is
- * logged. */
-enum profd_status database_open(const char *state_dir, int lock_fd, struct store **out, struct profd_error *e);
+ * logged.
+ * *salt: for store_set_salt of every handle that gives epochs. It is not 0 if the database may not be the one that was
+ * closed last, and could not be given a new salt: the disk is full, or another program holds the database. */
+enum profd_status database_open(const char *state_dir, int lock_fd, struct store **out, uint64_t *salt,
+                                struct profd_error *e);
 /* Nothing more is committed: notes what is stored, so that the next start can say if that is gone. Before store_close.
- */
-void database_note_end(const char *state_dir, int lock_fd, struct store *store);
+ * salt: of database_open. */
+void database_note_end(const char *state_dir, int lock_fd, struct store *store, uint64_t salt);
 /* Notes that damage was met in the database that is open. */
 void database_mark_damaged(const char *state_dir, int lock_fd);
 

@@ -74,7 +74,8 @@ static void mark_write(int lock_fd, const char *path, const char *rest)
         return;
     }
     n = snprintf(text, sizeof text, "database %" PRIu64 "%s\n", (uint64_t)st.st_ino, rest);
-    if (ftruncate(lock_fd, 0) || pwrite(lock_fd, text, (size_t)n, 0) != n || fsync(lock_fd)) {
+    /* In place: a block that the file gave back might not be had again on a full disk. */
+    if (pwrite(lock_fd, text, (size_t)n, 0) != n || ftruncate(lock_fd, n) || fsync(lock_fd)) {
         log_write(LOG_LEVEL_WARNING, NULL, "cannot note in the lock file what is known of %s", path);
     }
 }
@@ -100,6 +101,11 @@ void database_mark_write_open(int lock_fd, const char *path)
         (void)snprintf(rest, sizeof rest, " log %" PRIu64, (uint64_t)st.st_ino);
     }
     mark_write(lock_fd, path, rest);
+}
+
+void database_mark_write_unsalted(int lock_fd, const char *path)
+{
+    mark_write(lock_fd, path, "");
 }
 
 void database_mark_write_closed(int lock_fd, const char *path, const struct store_sqlite_state *last)

@@ -25,6 +25,8 @@ void database_mark_read(int lock_fd, const char *path, struct database_mark *out
 void database_mark_write_damaged(int lock_fd, const char *path, bool closed);
 /* The database is open, and its log not empty. */
 void database_mark_write_open(int lock_fd, const char *path);
+/* Nothing more is committed, and the next start takes the database for another one: its ETags become new. */
+void database_mark_write_unsalted(int lock_fd, const char *path);
 /* Nothing more is committed. */
 void database_mark_write_closed(int lock_fd, const char *path, const struct store_sqlite_state *last);
 

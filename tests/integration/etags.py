@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from harness import PROFCTL, PROFD, Daemon, Tap, bounds, programs, run
+from harness import PROFCTL, PROFD, Daemon, Tap, private_mounts, programs, run, until
 from example_gmon import example
 
 MINE, OTHER = 60131, 60132
@@ -127,8 +127,68 @@ def copied(tap, d, build, exe, gmon):
         tags = {t: d.get(t) for t in asked}
 
 
+def occupy(folder, left):
+    """A foreign file takes all but so many bytes."""
+    fs = os.statvfs(folder)
+    with open(os.path.join(folder, "foreign"), "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, fs.f_bavail * fs.f_frsize - left)
+
+
+def on_a_full_disk(tap, exe, gmon):
+    """A copy by hand is begun while the disk has no space for another salt. There is space later, and as many other
+    uploads come."""
+    with Daemon(start=False) as d:
+        os.makedirs(d.state, 0o700)
+        run("mount", "-t", "tmpfs", "-o", "size=64m,mode=0700", "tmpfs", d.state)
+        d.start()
+        d.ctl("upload", "-e", exe, gmon)
+        build = d.json("builds", "--json")["rows"][0]["build_id"]
+        copy, asked, kept = os.path.join(d.folder, "copy.db"), targets(build), os.path.join(d.folder, "kept")
+        done = d.ctl("backup", copy)
+        tap.point(done.returncode == 0, "a backup on a small disk", done.stderr)
+        for _ in range(3):
+            d.ctl("upload", "-e", exe, gmon)
+        tags = {t: d.get(t)[1]["etag"] for t in asked}
+        d.stop()
+        shutil.copytree(d.state, kept, ignore=shutil.ignore_patterns("reserve"))
+        wrong, unsalted, started = [], 0, 0
+        for left in range(0, 80 << 10, 4 << 10):
+            for name in os.listdir(d.state):
+                os.unlink(os.path.join(d.state, name))
+            shutil.copytree(kept, d.state, dirs_exist_ok=True)
+            shutil.copy(copy, os.path.join(d.state, "profd.db"))  # in its place: the inode stays
+            occupy(d.state, left)
+            before = len(d.logged())
+            try:
+                d.start()
+            except RuntimeError:  # too little even for that
+                continue
+            started += 1
+            unsalted += "ETags" in d.logged()[before:]
+            wrong += [(left, "at once", t) for t in asked if d.get(t, If_None_Match=tags[t])[0] == 304]
+            os.unlink(os.path.join(d.state, "foreign"))
+            until(lambda: d.ctl("upload", "-e", exe, "--label", f"a=f{left}", gmon).returncode == 0)
+            for _ in range(2):
+                d.ctl("upload", "-e", exe, "--label", f"a=f{left}", gmon)
+            wrong += [(left, "after uploads", t) for t in asked if d.get(t, If_None_Match=tags[t])[0] == 304]
+            then = {t: d.get(t)[1]["etag"] for t in asked}
+            d.stop()
+            d.start()
+            wrong += [(left, "after a restart", t) for t in asked if d.get(t, If_None_Match=tags[t])[0] == 304]
+            d.stop()
+            shutil.copy(copy, os.path.join(d.state, "profd.db"))
+            d.start()
+            for _ in range(3):
+                d.ctl("upload", "-e", exe, "--label", f"a=g{left}", gmon)
+            wrong += [(left, "after another copy", t) for t in asked if d.get(t, If_None_Match=then[t])[0] == 304]
+            d.stop()
+        tap.point(started and not wrong, f"no old ETag fits in {started} starts on a disk that is almost full", wrong)
+        tap.point(unsalted, f"{unsalted} of these had no space for a salt, and the log says so", d.logged()[-500:])
+
+
 def main():
     with Tap() as tap:
+        mounts = private_mounts()
         if os.getuid() != 0 or not shutil.which("setpriv"):
             tap.skip("ETags of two users", "needs root and setpriv")
             return
@@ -141,6 +201,10 @@ def main():
             build = two_users(tap, d, exe, gmon)
             restored(tap, d, build, exe, gmon)
             copied(tap, d, build, exe, gmon)
+            if mounts:
+                on_a_full_disk(tap, exe, gmon)
+            else:
+                tap.skip("ETags on a full disk", "private mounts are not allowed here")
 
 
 main()
