@@ -11,7 +11,7 @@ import threading
 import time
 
 from attach import admin, processes, sync, total, wait_for
-from harness import BUILD, Daemon, Tap
+from harness import BUILD, LONG, Daemon, Tap
 from memory import ARCS, F_ADD_SEALS, GROW, PAGE, SEALS, SHRINK, SLOTS_AT, Attached, Counter, Memory
 from wire import Wire
 
