@@ -331,11 +331,11 @@ static struct live_process **server_get_slot(struct conn *c)
     return session_get_process(conn_get_user(c));
 }
 
-static void server_want_objects(void *context, struct conn *c, const struct wanted_build *wanted, size_t n)
+static void server_request_objects(void *context, struct conn *c, const struct missing_build *missing, size_t n)
 {
     struct server *s = context;
 
-    object_want(s->objects, c, wanted, n);
+    object_request_missing(s->objects, c, missing, n);
 }
 
 static void server_accept_waiting(void *context)
@@ -358,7 +358,7 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
                                        .run = s->run,
                                        .managed = s->managed,
                                        .get_slot = server_get_slot,
-                                       .want_objects = server_want_objects,
+                                       .request_objects = server_request_objects,
                                        .accept_waiting = server_accept_waiting,
                                        .context = s};
 

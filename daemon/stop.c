@@ -12,7 +12,7 @@
 
 static bool server_is_idle(const struct server *s)
 {
-    struct http_door_counts http;
+    struct http_server_counts http;
     struct conn_counts conns;
 
     conn_group_get_counts(s->conns, &conns);

@@ -158,24 +158,24 @@ enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_ima
     return status;
 }
 
-static const char *const word_names[] = {
+static const char *const counter_names[] = {
 #define X(name, text) #name,
-    ATTACH_WORD_LIST(X)
+    ATTACH_COUNTER_LIST(X)
 #undef X
 };
 
-const char *attach_word_name(unsigned word)
+const char *attach_counter_name(unsigned counter)
 {
-    return word < ATTACH_WORD_COUNT ? word_names[word] : NULL;
+    return counter < ATTACH_COUNTER_COUNT ? counter_names[counter] : NULL;
 }
 
-static bool words_are_zero(const struct attach_image *image, const enum attach_word *words, size_t n,
-                           enum attach_word *why)
+static bool counters_are_zero(const struct attach_image *image, const enum attach_counter *counters, size_t n,
+                              enum attach_counter *why)
 {
     for (size_t i = 0; i < n; i++) {
-        if (image->header.words[words[i]]) {
+        if (image->header.counters[counters[i]]) {
             if (why) {
-                *why = words[i];
+                *why = counters[i];
             }
             return false;
         }
@@ -183,17 +183,18 @@ static bool words_are_zero(const struct attach_image *image, const enum attach_w
     return true;
 }
 
-bool attach_calls_exact(const struct attach_image *image, enum attach_word *why)
+bool attach_calls_exact(const struct attach_image *image, enum attach_counter *why)
 {
-    static const enum attach_word words[] = {ATTACH_WORD_CALLS_LOST,   ATTACH_WORD_CALLS_JUNK, ATTACH_WORD_MODULES_LOST,
-                                             ATTACH_WORD_FORKS_UNSEEN, ATTACH_WORD_PAUSES,     ATTACH_WORD_OVERLAPS};
-    return words_are_zero(image, words, sizeof words / sizeof words[0], why);
+    static const enum attach_counter counters[] = {ATTACH_COUNTER_CALLS_LOST,   ATTACH_COUNTER_CALLS_JUNK,
+                                                   ATTACH_COUNTER_MODULES_LOST, ATTACH_COUNTER_FORKS_UNSEEN,
+                                                   ATTACH_COUNTER_PAUSES,       ATTACH_COUNTER_OVERLAPS};
+    return counters_are_zero(image, counters, sizeof counters / sizeof counters[0], why);
 }
 
-bool attach_ticks_exact(const struct attach_image *image, enum attach_word *why)
+bool attach_ticks_exact(const struct attach_image *image, enum attach_counter *why)
 {
-    static const enum attach_word words[] = {ATTACH_WORD_TICKS_DROPPED,   ATTACH_WORD_TICKS_BLOCKED,
-                                             ATTACH_WORD_THREADS_UNTIMED, ATTACH_WORD_FOREIGN_SIGPROF,
-                                             ATTACH_WORD_MODULES_LOST,    ATTACH_WORD_PAUSES};
-    return words_are_zero(image, words, sizeof words / sizeof words[0], why);
+    static const enum attach_counter counters[] = {ATTACH_COUNTER_TICKS_DROPPED,   ATTACH_COUNTER_TICKS_BLOCKED,
+                                                   ATTACH_COUNTER_THREADS_UNTIMED, ATTACH_COUNTER_FOREIGN_SIGPROF,
+                                                   ATTACH_COUNTER_MODULES_LOST,    ATTACH_COUNTER_PAUSES};
+    return counters_are_zero(image, counters, sizeof counters / sizeof counters[0], why);
 }

@@ -45,7 +45,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
 
 /* X(NAME, text): counters of the header. They only grow, except CPU_NS and ENDED, which are set. Numbers are never
  * reused. */
-#define ATTACH_WORD_LIST(X)                                                                                            \
+#define ATTACH_COUNTER_LIST(X)                                                                                         \
     X(ENDED, "1 if the process is about to end by exit")                                                               \
     X(CPU_NS, "CPU time since the process began to count, as of its latest tick or its end")                           \
     X(TICKS, "weighted ticks of the sampling timer: those below and those in SAMPLES")                                 \
@@ -68,13 +68,13 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
     X(IS_CHILD,                                                                                                        \
       "number of processes that count this one in CHILDREN: the parent, and elders if the parent had not counted")
 
-enum attach_word {
-#define X(name, text) ATTACH_WORD_##name,
-    ATTACH_WORD_LIST(X)
+enum attach_counter {
+#define X(name, text) ATTACH_COUNTER_##name,
+    ATTACH_COUNTER_LIST(X)
 #undef X
-        ATTACH_WORD_COUNT
+        ATTACH_COUNTER_COUNT
 };
-#define ATTACH_WORD_ROOM 64
+#define ATTACH_COUNTERS_MAX 64
 
 /* The first page. */
 struct attach_header {
@@ -92,7 +92,7 @@ struct attach_header {
     uint64_t start;                         /* ns since 1970 */
     uint8_t elders[ATTACH_PARENTS_MAX - 1][ATTACH_INSTANCE_SIZE]; /* of what the parent itself was forked from, and so
                                                                    * on: as many as IS_CHILD says, less the parent */
-    uint64_t words[ATTACH_WORD_ROOM];
+    uint64_t counters[ATTACH_COUNTERS_MAX];
 };
 
 enum attach_kind {
@@ -228,13 +228,13 @@ bool attach_table_next(const struct attach_image *image, struct attach_cursor *c
 bool attach_table_count(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
 
 /* Name of a counter ("CPU_NS"); NULL if there is none. */
-const char *attach_word_name(unsigned word);
+const char *attach_counter_name(unsigned counter);
 
 /* True if every call was counted with both ends: nothing lost, no junk, no unknown module or child. Calls that begin
  * outside every object of the process (generated code) are junk. attach_ticks_exact: no tick was dropped or late, every
  * thread has a timer, and the program has no SIGPROF handler of its own. *why (may be NULL) is the counter that is the
  * reason. */
-bool attach_calls_exact(const struct attach_image *image, enum attach_word *why);
-bool attach_ticks_exact(const struct attach_image *image, enum attach_word *why);
+bool attach_calls_exact(const struct attach_image *image, enum attach_counter *why);
+bool attach_ticks_exact(const struct attach_image *image, enum attach_counter *why);
 
 #endif

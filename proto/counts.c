@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/counts_internal.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 static size_t block_round(size_t size)
 {
@@ -62,7 +62,7 @@ void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls)
 {
     *ticks = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        if (!words_are(c->histograms[i].dimension)) {
+        if (!collector_is_dimension(c->histograms[i].dimension)) {
             *ticks = counts_sum(*ticks, c->bin_ticks + c->histograms[i].first, c->histograms[i].used);
         }
     }
@@ -145,5 +145,5 @@ enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint3
     if (h->used > h->bins) {
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: %u non-zero bins of %u", at, h->used, h->bins);
     }
-    return words_are(h->dimension) ? counts_judge_words_histogram(h, at, e) : PROFD_OK;
+    return collector_is_dimension(h->dimension) ? counts_check_collector_histogram(h, at, e) : PROFD_OK;
 }

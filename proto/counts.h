@@ -70,15 +70,15 @@ void counts_done(struct counts *c);
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
 
 /* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
- * builds (or COUNTS_NOWHERE), the geometry of the collector's counters (words.h; the caller must check that their build
- * is the program), no surplus bytes. Lengths are checked against the input before memory is taken. On failure nothing
- * is allocated. O(bytes). */
+ * builds (or COUNTS_NOWHERE), the geometry of the collector's counters (collector.h; the caller must check that their
+ * build is the program), no surplus bytes. Lengths are checked against the input before memory is taken. On failure
+ * nothing is allocated. O(bytes). */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
 
 /* Every rule on one histogram but its build and first. at names it in the sentence. */
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);
 
-/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (words.h) are not ticks. */
+/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (collector.h) are not ticks. */
 void counts_totals(const struct counts *c, uint64_t *ticks, uint64_t *calls);
 
 #endif

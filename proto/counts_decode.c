@@ -119,7 +119,7 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
         return profd_error_set(e, PROFD_MALFORMED, "histograms have %llu non-zero bins where %u were stated",
                                (unsigned long long)first, c->bin_count);
     }
-    return counts_judge_words(c, e);
+    return counts_check_collector(c, e);
 }
 
 /* gaps are in bin_ticks for the moment. */

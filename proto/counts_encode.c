@@ -48,7 +48,7 @@ static enum profd_status encode_judge(const struct counts *c, uint64_t *bins, st
         status = counts_judge_sizes(c->histogram_count, used, c->arc_count, e);
     }
     if (status == PROFD_OK) {
-        status = counts_judge_words(c, e);
+        status = counts_check_collector(c, e);
     }
     if (status == PROFD_OK) {
         *bins = used;

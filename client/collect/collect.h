@@ -28,9 +28,9 @@ struct collect_state {
 extern struct collect_state collect;
 
 /* Adds to a counter of the region; any thread, any handler. */
-static inline void collect_word_add(enum attach_word word, uint64_t n)
+static inline void collect_counter_add(enum attach_counter counter, uint64_t n)
 {
-    __atomic_fetch_add(&collect.header->words[word], n, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&collect.header->counters[counter], n, __ATOMIC_RELAXED);
 }
 
 /* Creates the region, registers the program and what learn registers (may be NULL), and sends the descriptor.

@@ -130,9 +130,11 @@ static uint64_t cpu_now(void)
 
 void handover_note_cpu(void)
 {
-    uint64_t *word = &collect.header->words[ATTACH_WORD_CPU_NS], before = __atomic_load_n(word, __ATOMIC_RELAXED);
+    uint64_t *counter = &collect.header->counters[ATTACH_COUNTER_CPU_NS],
+             before = __atomic_load_n(counter, __ATOMIC_RELAXED);
     uint64_t now = cpu_now() - cpu_base;
-    while (now > before && !__atomic_compare_exchange_n(word, &before, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (now > before &&
+           !__atomic_compare_exchange_n(counter, &before, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 

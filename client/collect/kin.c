@@ -26,14 +26,14 @@ bool kin_tell_now(struct attach_header *child)
 {
     uint32_t n = __atomic_exchange_n(&kin_untold, 0, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < n; i++) {
-        __atomic_fetch_add(&ancestor(i)->words[ATTACH_WORD_CHILDREN], 1, __ATOMIC_ACQ_REL);
+        __atomic_fetch_add(&ancestor(i)->counters[ATTACH_COUNTER_CHILDREN], 1, __ATOMIC_ACQ_REL);
     }
     for (uint32_t i = 0; i + 1 < n; i++) {
         raw_copy(child->elders[i], ancestor(n - 2 - i)->instance, ATTACH_INSTANCE_SIZE);
     }
     /* Last: a child that dies in between is missed once too often, not once too rarely. */
     if (n > 0) {
-        __atomic_store_n(&child->words[ATTACH_WORD_IS_CHILD], n, __ATOMIC_RELEASE);
+        __atomic_store_n(&child->counters[ATTACH_COUNTER_IS_CHILD], n, __ATOMIC_RELEASE);
     }
     return n > 0;
 }

@@ -55,7 +55,7 @@ __attribute__((constructor(101))) static void life_begin(void)
     rewrite_begin();
     sample_prepare();
     if (collect.early_lost) {
-        collect_word_add(ATTACH_WORD_CALLS_LOST, collect.early_lost);
+        collect_counter_add(ATTACH_COUNTER_CALLS_LOST, collect.early_lost);
     }
 }
 
@@ -65,7 +65,7 @@ void life_end(void)
     if (collect.stage != COLLECT_RUNNING || (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0) != collect.header->pid) {
         return;
     }
-    collect.header->words[ATTACH_WORD_ENDED] = 1;
+    collect.header->counters[ATTACH_COUNTER_ENDED] = 1;
     handover_look_last();
 }
 

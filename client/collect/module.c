@@ -154,12 +154,12 @@ static uint32_t range_add(const struct module_image *image, const struct link_ma
     id = __atomic_add_fetch(&range_count, 1, __ATOMIC_ACQ_REL);
     if (id > ATTACH_MODULES_MAX) {
         __atomic_store_n(&range_count, ATTACH_MODULES_MAX, __ATOMIC_RELEASE);
-        collect_word_add(ATTACH_WORD_MODULES_LOST, 1);
+        collect_counter_add(ATTACH_COUNTER_MODULES_LOST, 1);
         return 0;
     }
     struct attach_chunk *c = row_chunk((id - 1) / ATTACH_MODULES_PER_CHUNK);
     if (!c) {
-        collect_word_add(ATTACH_WORD_MODULES_LOST, 1);
+        collect_counter_add(ATTACH_COUNTER_MODULES_LOST, 1);
         return 0;
     }
     struct attach_module_row *row = (struct attach_module_row *)(void *)(c + 1) + (id - 1) % ATTACH_MODULES_PER_CHUNK;
@@ -266,7 +266,7 @@ void module_set_called(uint16_t id)
     for (uint32_t other = 1; other <= n; other++) {
         if (other != id && ranges[other].called && __atomic_load_n(&ranges[other].live, __ATOMIC_ACQUIRE) &&
             is_overlap(&ranges[id], &ranges[other])) {
-            collect_word_add(ATTACH_WORD_OVERLAPS, 1);
+            collect_counter_add(ATTACH_COUNTER_OVERLAPS, 1);
         }
     }
 }

@@ -17,7 +17,7 @@ static void counting_switch(bool on)
         return;
     }
     if (!on) {
-        collect_word_add(ATTACH_WORD_PAUSES, 1);
+        collect_counter_add(ATTACH_COUNTER_PAUSES, 1);
     }
     __atomic_store_n(&collect.on, on, __ATOMIC_RELEASE);
     if (!on) {
@@ -59,7 +59,7 @@ void pause_begin_child(void)
     changes = 0; /* of a thread that is not here */
     settle();
     if (denied) {
-        collect_word_add(ATTACH_WORD_PAUSES,
-                         1); /* the parent's counting was off, so the child starts with counting off */
+        collect_counter_add(ATTACH_COUNTER_PAUSES,
+                            1); /* the parent's counting was off, so the child starts with counting off */
     }
 }

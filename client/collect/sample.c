@@ -83,7 +83,7 @@ static void tick_place(uintptr_t pc, uint64_t weight)
     if (table_count_shared(ATTACH_KIND_SAMPLES, &entry, weight)) {
         return;
     }
-    collect_word_add(ATTACH_WORD_TICKS_DROPPED, weight);
+    collect_counter_add(ATTACH_COUNTER_TICKS_DROPPED, weight);
 }
 
 static bool is_inside(uintptr_t pc)
@@ -142,12 +142,12 @@ static void tick_count(const void *context, uint64_t weight)
         handover_look();
     }
     uintptr_t pc = sample_stack_pc(context);
-    collect_word_add(ATTACH_WORD_TICKS, weight);
+    collect_counter_add(ATTACH_COUNTER_TICKS, weight);
     if (weight > here) {
-        collect_word_add(ATTACH_WORD_TICKS_BLOCKED, weight - here);
+        collect_counter_add(ATTACH_COUNTER_TICKS_BLOCKED, weight - here);
     }
     if (is_inside(pc)) {
-        collect_word_add(ATTACH_WORD_TICKS_INSIDE, here);
+        collect_counter_add(ATTACH_COUNTER_TICKS_INSIDE, here);
     } else {
         tick_place(pc, here);
         sample_stack_pairs(context, profd_collect_thread.stack_low, profd_collect_thread.stack_high, here);
@@ -234,7 +234,7 @@ static void timer_make(void)
     profd_collect_thread.timer = -1;
     if (raw_call(SYS_timer_create, clock, &event, &id, 0) < 0) {
         if (collect.header->rate) {
-            collect_word_add(ATTACH_WORD_THREADS_UNTIMED, 1);
+            collect_counter_add(ATTACH_COUNTER_THREADS_UNTIMED, 1);
         }
         return;
     }
@@ -274,7 +274,7 @@ void sample_disarm(void)
 static void signal_lost_note(void)
 {
     if (collect.header->rate) {
-        collect.header->words[ATTACH_WORD_FOREIGN_SIGPROF] = 1;
+        collect.header->counters[ATTACH_COUNTER_FOREIGN_SIGPROF] = 1;
     }
 }
 

@@ -49,7 +49,7 @@ static void pair_count(uintptr_t from, uintptr_t self, const struct module_place
 {
     struct table_entry entry = {stub_key(from, self), {caller->offset, callee->offset, caller->module, callee->module}};
     if (!table_count_shared(ATTACH_KIND_PAIRS, &entry, weight)) {
-        collect_word_add(ATTACH_WORD_PAIRS_DROPPED, weight);
+        collect_counter_add(ATTACH_COUNTER_PAIRS_DROPPED, weight);
     }
 }
 

@@ -33,7 +33,7 @@ void collect_slow(uintptr_t from, uintptr_t self)
     struct module_place callee = module_find(self), caller = module_find(from);
     struct table_entry entry = {stub_key(from, self), {caller.offset, callee.offset, caller.module, callee.module}};
     if (caller.module == ATTACH_MODULE_NONE) {
-        collect_word_add(ATTACH_WORD_CALLS_JUNK, 1);
+        collect_counter_add(ATTACH_COUNTER_CALLS_JUNK, 1);
         /* As many stack addresses as depths: one slot for all of them, by the slow path. Generated code keeps its own.
          */
         if (is_on_stack(from)) {
@@ -43,7 +43,7 @@ void collect_slow(uintptr_t from, uintptr_t self)
     module_set_called(callee.module);
     rewrite_learn(callee.module, self);
     if (!table_count_mine(&entry, 1) && !table_count_shared(ATTACH_KIND_ARCS, &entry, 1)) {
-        collect_word_add(ATTACH_WORD_CALLS_LOST, 1);
+        collect_counter_add(ATTACH_COUNTER_CALLS_LOST, 1);
     }
 }
 

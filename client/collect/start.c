@@ -19,7 +19,7 @@ static void labels_write(void)
     uint32_t left_out, n = option_labels(NULL, ATTACH_LABEL_BYTES, &left_out);
     struct attach_chunk *c = n ? region_take(collect.header, sizeof *c + n, 0) : NULL;
     if (left_out) {
-        collect_word_add(ATTACH_WORD_LABELS_LEFT_OUT, left_out);
+        collect_counter_add(ATTACH_COUNTER_LABELS_LEFT_OUT, left_out);
     }
     if (!c) {
         return;
@@ -49,7 +49,7 @@ void collect_check_alone(void)
     if (!collect.alone || *collect.alone) {
         return;
     }
-    collect.header->words[ATTACH_WORD_FORKS_UNSEEN] = 1; /* the parent's, so far */
+    collect.header->counters[ATTACH_COUNTER_FORKS_UNSEEN] = 1; /* the parent's, so far */
     collect_start_child();
 }
 
@@ -108,13 +108,13 @@ void collect_start_child(void)
     if (!region_create(collect.header, collect.header->size, &fd)) {
         collect.stage = COLLECT_REFUSED; /* the old mapping is still there, and it is the parent's */
         kin_forget();
-        collect_word_add(ATTACH_WORD_CHILDREN, 1); /* what it calls is lost */
+        collect_counter_add(ATTACH_COUNTER_CHILDREN, 1); /* what it calls is lost */
         collect.on = 0;
         return;
     }
     raw_copy(collect.header->parent, parent, sizeof parent);
     region_begin(fd, NULL, true);
     pause_begin_child();
-    collect_word_add(ATTACH_WORD_THREADS, 1);
+    collect_counter_add(ATTACH_COUNTER_THREADS, 1);
     sample_arm_child();
 }

@@ -37,7 +37,7 @@ void thread_begin(void)
         return;
     }
     profd_collect_thread.begun = 1;
-    collect_word_add(ATTACH_WORD_THREADS, 1);
+    collect_counter_add(ATTACH_COUNTER_THREADS, 1);
     pthread_setspecific(key, &mark);
 }
 
@@ -47,6 +47,6 @@ void thread_begin_late(void)
         return;
     }
     profd_collect_thread.begun = 1;
-    collect_word_add(ATTACH_WORD_THREADS, 1);
+    collect_counter_add(ATTACH_COUNTER_THREADS, 1);
     saved_call((void (*)(void))pthread_setspecific, key, (uintptr_t)&mark);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/bins.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define BUCKET 16 /* bytes of text for which glibc keeps one caller */
 #define HEAD 17   /* flag and the two marks */
@@ -185,7 +185,7 @@ enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t prog
     for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *h = &c->histograms[i];
         struct bounds_build *k = &builds[h->build];
-        if (k->bounds == NULL || words_are(h->dimension)) {
+        if (k->bounds == NULL || collector_is_dimension(h->dimension)) {
             continue;
         }
         status =

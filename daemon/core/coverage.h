@@ -1,5 +1,5 @@
 /* Coverage: the share of the processes' CPU time that is attributed to functions, and the losses that their collectors
- * recorded (proto/words.h). Always for whole processes, even if a profile has the samples of one build only. */
+ * recorded (proto/collector.h). Always for whole processes, even if a profile has the samples of one build only. */
 #ifndef PROFD_CORE_COVERAGE_H
 #define PROFD_CORE_COVERAGE_H
 
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "core/profile.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 struct coverage {
-    bool any;                   /* an upload had counters */
-    bool saturated;             /* a sum of them stopped at 2^63−1 and is larger; those of times after 292 years */
-    uint64_t words[WORDS_ROOM]; /* sums by number; those that have no name here are of later versions */
+    bool any;       /* an upload had counters */
+    bool saturated; /* a sum of them stopped at 2^63−1 and is larger; those of times after 292 years */
+    uint64_t counters[COLLECTOR_COUNTERS_MAX]; /* sums by number; those that have no name here are of later versions */
 };
 
 /* Adds up the collector's counters of a profile. O(histograms). */

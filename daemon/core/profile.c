@@ -6,7 +6,7 @@
 #include "core/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 struct profile_rows { /* a histogram's identity and what is added up in it */
     struct profile_histogram head;
@@ -144,13 +144,13 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
     if (row == NULL) {
         return false;
     }
-    bool words = words_are(key.dimension), full = false;
+    bool is_collector = collector_is_dimension(key.dimension), full = false;
     profile_order_lower(&row->head.order, key.order);
-    if (!words) { /* they say nothing about a build */
+    if (!is_collector) { /* they say nothing about a build */
         profile_order_lower(&s->build_orders[key.build], (struct profile_order){commit, in->build});
     }
     return profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
-                            words ? &full : &s->saturated);
+                            is_collector ? &full : &s->saturated);
 }
 
 static uint64_t profile_hash_key(const struct profile_arc *k, uint64_t seed)
@@ -279,7 +279,7 @@ static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)
         if (!profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used)) {
             return false;
         }
-        for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++) {
+        for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
             sum_add(&p->ticks, h->ticks[k], &p->saturated);
         }
     }

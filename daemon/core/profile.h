@@ -43,8 +43,8 @@ struct profile {
     uint32_t histogram_count, arc_count;
     struct profile_histogram *histograms;
     struct profile_arc *arcs;
-    bool saturated;        /* a sum of ticks or calls stopped at 2^63−1; of the collector's words: core/coverage.h */
-    uint64_t ticks, calls; /* totals, of all dimensions; the collector's words (proto/words.h) are no ticks */
+    bool saturated; /* a sum of ticks or calls stopped at 2^63−1; of the collector's counters: core/coverage.h */
+    uint64_t ticks, calls; /* totals, of all dimensions; the collector's counters (proto/collector.h) are no ticks */
 };
 
 /* A sum in the making; lives in its arena. */

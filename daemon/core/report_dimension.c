@@ -5,7 +5,7 @@
 #include "core/buffer.h"
 #include "core/sort.h"
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 bool report_dimension_is_time(const char *dimension)
 {
@@ -24,7 +24,7 @@ static uint32_t dimension_list(const struct profile *p, uint32_t *order, struct 
 {
     uint32_t used = 0, n = 0;
     for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (!words_are(p->histograms[i].dimension)) {
+        if (!collector_is_dimension(p->histograms[i].dimension)) {
             order[used++] = i;
         }
     }

@@ -22,9 +22,9 @@ enum profd_status report_dimension_pick(const struct report_dimension *list, uin
                                         bool may_lack, uint32_t *at, struct profd_error *e);
 
 /* Chooses the dimension that was asked for, or (NULL) "seconds" if there is any, else the first in byte order. *others:
- * all that are left out, in byte order, in the arena; the collector's words are none. BAD_QUERY naming what there is,
- * unless it may lack; where there are no samples at all, whatever was asked for is as good as "seconds". O(histograms
- * log histograms + bins). */
+ * all that are left out, in byte order, in the arena; the collector's counters are none. BAD_QUERY naming what there
+ * is, unless it may lack; where there are no samples at all, whatever was asked for is as good as "seconds".
+ * O(histograms log histograms + bins). */
 enum profd_status report_dimension_choose(struct arena *a, const struct profile *p, const char *asked, bool may_lack,
                                           const char **chosen, struct report_dimension **others, uint32_t *count,
                                           struct profd_error *e);

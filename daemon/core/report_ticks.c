@@ -5,7 +5,7 @@
 #include "core/sort.h"
 #include "core/sum.h"
 #include "proto/bins.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 struct ticks_work {
     const struct profile *profile;
@@ -287,7 +287,7 @@ static bool ticks_order(struct arena *a, const struct ticks_work *w, const char 
         return false;
     }
     for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (strcmp(p->histograms[i].dimension, dimension) == 0 && !words_are(dimension)) {
+        if (strcmp(p->histograms[i].dimension, dimension) == 0 && !collector_is_dimension(dimension)) {
             order[n++] = i;
         }
     }

@@ -30,8 +30,8 @@ struct report_ticks {
     struct report_dimension *others; /* that were left out, in byte order */
 };
 
-/* Adds up the samples of one dimension, as report_build chooses it; the collector's words are no samples. proto/bins.h
- * says which bytes a bin counts.
+/* Adds up the samples of one dimension, as report_build chooses it; the collector's counters are no samples.
+ * proto/bins.h says which bytes a bin counts.
  *
  * A bin over several owners is shared. [gap] gets only bins without a function, because padding is not executed. A
  * symbol of size 0 gets only bins without another function. Among the others the weight is bytes in the bin × density:

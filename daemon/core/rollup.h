@@ -88,7 +88,7 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
 enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,
                                        struct rollup_spread *out, struct profd_error *e);
 
-/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's words (proto/words.h) are no ticks. */
+/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (proto/collector.h) are no ticks. */
 void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls);
 
 #endif

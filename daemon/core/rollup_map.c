@@ -4,7 +4,7 @@
 
 #include "core/sort.h"
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 static uint32_t map_build(const struct rollup_map *m, uint32_t build)
 {
@@ -16,7 +16,7 @@ static uint32_t map_build(const struct rollup_map *m, uint32_t build)
 static uint32_t map_histogram(const struct rollup_map *m, const struct rollup_histogram *h)
 {
     uint32_t to = m->map[h->build];
-    if (to == COUNTS_NOWHERE && words_are(h->dimension)) {
+    if (to == COUNTS_NOWHERE && collector_is_dimension(h->dimension)) {
         for (uint32_t i = 0; i < m->builds && to == COUNTS_NOWHERE; i++) {
             to = m->map[i];
         }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define NONE UINT32_MAX
 
@@ -251,7 +251,7 @@ static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, 
     for (uint32_t i = 0; i < out->histogram_count; i++) {
         const struct rollup_histogram *h = &out->histograms[i];
         bool full = false;
-        if (!words_are(h->dimension)) {
+        if (!collector_is_dimension(h->dimension)) {
             continue;
         }
         merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, h->first, &out->saturated);

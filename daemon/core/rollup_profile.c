@@ -3,7 +3,7 @@
 
 #include "core/rollup.h"
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 static enum profd_status make_histograms(const struct rollup *r, struct arena *a, struct profile *p, bool *stopped,
                                          struct profd_error *e)
@@ -20,7 +20,7 @@ static enum profd_status make_histograms(const struct rollup *r, struct arena *a
                                         .index = r->bin_index + from->first,
                                         .ticks = r->bin_ticks + from->first,
                                         .order = from->order};
-        for (uint32_t k = 0; k < h->used && !words_are(h->dimension); k++) {
+        for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
             *stopped |= h->ticks[k] == SUM_MAX;
             sum_add(&p->ticks, h->ticks[k], &p->saturated);
         }

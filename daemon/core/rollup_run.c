@@ -4,7 +4,7 @@
 
 #include "core/sort.h"
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 static int compare_heads(const void *context, uint32_t x, uint32_t y)
 {
@@ -42,11 +42,11 @@ static void sort_histograms(const struct counts *c, uint64_t commit, struct roll
         *h = heads[order[i]];
         h->first = r->bin_count;
         h->used = from->used;
-        bool full = false, words = words_are(h->dimension);
+        bool full = false, is_collector = collector_is_dimension(h->dimension);
         for (uint32_t k = from->first; k < from->first + from->used; k++) {
             r->bin_index[r->bin_count] = c->bin_index[k];
             r->bin_ticks[r->bin_count] = 0;
-            sum_add(&r->bin_ticks[r->bin_count++], c->bin_ticks[k], words ? &full : &r->saturated);
+            sum_add(&r->bin_ticks[r->bin_count++], c->bin_ticks[k], is_collector ? &full : &r->saturated);
         }
     }
     r->histogram_count = c->histogram_count;

@@ -5,7 +5,7 @@
 #include "core/rollup_run.h"
 #include "core/sum.h"
 #include "proto/limits.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define ROLLUP_SMALL 2048u /* rows; a larger upload is cheaper to sort and merge than to add up by key */
 
@@ -188,7 +188,7 @@ static uint64_t total_ticks(const struct rollup *r, bool *saturated)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *h = &r->histograms[i];
-        for (uint32_t k = h->first; k < h->first + h->used && !words_are(h->dimension); k++) {
+        for (uint32_t k = h->first; k < h->first + h->used && !collector_is_dimension(h->dimension); k++) {
             sum_add(&sum, r->bin_ticks[k], saturated);
         }
     }

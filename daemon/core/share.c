@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define SECOND 1000000000u
 
@@ -23,7 +23,7 @@ static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, con
                      bool *saturated)
 {
     uint64_t sum = 0;
-    if (words_are(dimension)) {
+    if (collector_is_dimension(dimension)) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -51,8 +51,8 @@ struct attach_harvest {
                 * if the program is known: the store must learn that the process is read */
     bool more; /* there was too much for one harvest: settle, then harvest again; put.ended is false till then */
     uint64_t ticks, calls; /* that are new */
-    size_t wanted_count;   /* builds to request the executables of, as in struct ingest_item */
-    struct wanted_build *wanted;
+    size_t missing_count;  /* builds to request the executables of, as in struct ingest_item */
+    struct missing_build *missing;
     void *inside;
 };
 
@@ -63,7 +63,7 @@ enum attach_end {
 };
 
 /* Reads the memory and computes the difference to the snapshot: builds in load order, labels, histograms of width 1 per
- * build, arcs within and between builds, and the collector's counters (proto/words.h). Sampled pairs become arcs
+ * build, arcs within and between builds, and the collector's counters (proto/collector.h). Sampled pairs become arcs
  * (INEXACT_SAMPLED) only if neither the program nor the callee's build counts its calls, because counted and sampled
  * arcs of one callee cannot be added up. Counters that decrease are ignored. checker and generation as in ingest_check:
  * stored executables are used for validation, as for uploads. received: ns. MALFORMED, REFUSED, WRONG_BUILD, TOO_LARGE:
@@ -95,7 +95,7 @@ enum profd_status attach_close_orphan(const struct store_instance *i, int64_t no
 
 /* What people ask about a live process, as of its latest harvest; texts are borrowed until the next one or
  * attach_close. */
-struct attach_facts {
+struct attach_summary {
     uint8_t instance[ATTACH_INSTANCE_SIZE], parent[ATTACH_INSTANCE_SIZE];
     uint32_t uid, pid; /* as the daemon sees it; that of the process's own namespace: */
     uint32_t pid_inside;
@@ -112,6 +112,6 @@ struct attach_facts {
     uint64_t calls_before;               /* as of the harvest before, for rates */
     int64_t harvested, harvested_before; /* ns; 0: not yet */
 };
-void attach_get_facts(const struct attach_process *p, struct attach_facts *out);
+void attach_get_summary(const struct attach_process *p, struct attach_summary *out);
 
 #endif

@@ -51,17 +51,17 @@ static void ticks_put(const struct attach_news *n, struct counts *c, uint32_t *b
     }
 }
 
-static void words_put(const struct attach_news *n, struct counts *c, uint32_t *bin)
+static void counters_put(const struct attach_news *n, struct counts *c, uint32_t *bin)
 {
     struct counts_histogram *h = &c->histograms[c->histogram_count - 1];
-    words_make_histogram(h, 0);
+    collector_make_histogram(h, 0);
     h->first = *bin;
-    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
-        if (n->words[i] == 0) {
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        if (n->counters[i] == 0) {
             continue;
         }
         c->bin_index[*bin] = i;
-        c->bin_ticks[(*bin)++] = n->words[i];
+        c->bin_ticks[(*bin)++] = n->counters[i];
         h->used++;
     }
 }
@@ -100,26 +100,26 @@ enum profd_status attach_counts_make(const struct attach_news *news, struct coun
 {
     struct attach_difference *d = news->difference;
     struct counts made;
-    uint32_t histograms = 0, words = 0, bin = 0, arc = 0, pairs = pairs_kept(news);
+    uint32_t histograms = 0, counters = 0, bin = 0, arc = 0, pairs = pairs_kept(news);
     attach_ticks_sort(&d->ticks);
     for (uint32_t i = 0; i < d->ticks.count; i++) {
         histograms += i == 0 || !same_histogram(&d->ticks.tick[i - 1], &d->ticks.tick[i]);
     }
-    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
-        words += news->words[i] != 0;
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        counters += news->counters[i] != 0;
     }
-    if (histograms + words + d->calls.count + pairs == 0) {
+    if (histograms + counters + d->calls.count + pairs == 0) {
         *any = false;
         return PROFD_OK;
     }
     enum profd_status status =
-        counts_init(&made, histograms + (words > 0), d->ticks.count + words, d->calls.count + pairs, e);
+        counts_init(&made, histograms + (counters > 0), d->ticks.count + counters, d->calls.count + pairs, e);
     if (status != PROFD_OK) {
         return status;
     }
     ticks_put(news, &made, &bin);
-    if (words > 0) {
-        words_put(news, &made, &bin);
+    if (counters > 0) {
+        counters_put(news, &made, &bin);
     }
     arcs_put(&d->calls, NULL, &made, &arc);
     if (pairs > 0) {

@@ -5,8 +5,8 @@
 #include "ingest/attach_internal.h"
 #include "ingest/validate.h"
 #include "ingest/ingest_validated.h"
-#include "ingest/known.h"
-#include "ingest/ingest_wanted.h"
+#include "ingest/build_cache.h"
+#include "ingest/ingest_missing.h"
 #include "proto/label.h"
 
 /* Data passed between the steps. */
@@ -59,7 +59,7 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
     if (!labels) {
         return no_memory(e);
     }
-    w->label_left_out = image->header.words[ATTACH_WORD_LABELS_LEFT_OUT] > 0;
+    w->label_left_out = image->header.counters[ATTACH_COUNTER_LABELS_LEFT_OUT] > 0;
     while (attach_label_next(image, &at, &name, &name_size, &value, &bad)) {
         size_t size = name_size + 1 + strlen(value);
         if (n == LIMIT_LABELS || bytes + size > LIMIT_LABEL_BYTES || label_is_known(labels, n, name, name_size) ||
@@ -91,7 +91,7 @@ static enum profd_status read_all(struct harvesting *w, struct profd_error *e)
         return status;
     }
     const struct attach_header *h = &w->reading.image.header;
-    if (memcmp(h->instance, p->facts.instance, sizeof h->instance) != 0) {
+    if (memcmp(h->instance, p->summary.instance, sizeof h->instance) != 0) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts have become those of another instance");
     }
     if (p->snapshot) {
@@ -103,10 +103,10 @@ static enum profd_status read_all(struct harvesting *w, struct profd_error *e)
     return status;
 }
 
-/* All at once: the word is written when the names are there. */
+/* All at once: the count is written when the names are there. */
 static uint32_t parents_count(const struct attach_snapshot *s)
 {
-    const uint64_t n = s->words[ATTACH_WORD_IS_CHILD];
+    const uint64_t n = s->counters[ATTACH_COUNTER_IS_CHILD];
     return n < ATTACH_PARENTS_MAX ? (uint32_t)n : ATTACH_PARENTS_MAX;
 }
 
@@ -121,7 +121,7 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
 {
     const struct attach_header *h = &w->reading.image.header;
     struct attach_difference *d = &w->difference;
-    uint64_t words[WORDS_ROOM];
+    uint64_t counters[COLLECTOR_COUNTERS_MAX];
     enum profd_status status = attach_difference_make(&w->reading, &w->builds, &w->before.places, d, e);
     if (status == PROFD_OK) {
         status = labels_read(w, e);
@@ -140,29 +140,32 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     w->after.build_id = w->builds.build[0].id.text;
     w->after.name = w->builds.build[0].name;
     w->after.places = d->places;
-    attach_words_take(&w->reading.image, &w->builds, d->outside, &w->before, w->after.words);
-    attach_words_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, words);
-    w->children = w->after.words[ATTACH_WORD_CHILDREN] - w->before.words[ATTACH_WORD_CHILDREN];
+    attach_counters_read(&w->reading.image, &w->builds, d->outside, &w->before, w->after.counters);
+    attach_counters_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, counters);
+    w->children = w->after.counters[ATTACH_COUNTER_CHILDREN] - w->before.counters[ATTACH_COUNTER_CHILDREN];
     w->parents = parents_count(&w->after) - parents_count(&w->before);
-    words[WORDS_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
-    w->paused = words[WORDS_PAUSES] > 0;
-    w->lost =
-        attach_words_lose(&w->after, &w->before) || d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0);
-    struct attach_news news = {
-        .builds = &w->builds, .difference = d, .words = words, .rate = h->rate, .wall = h->mode == ATTACH_MODE_WALL};
+    counters[COLLECTOR_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
+    w->paused = counters[COLLECTOR_PAUSES] > 0;
+    w->lost = attach_counters_lost(&w->after, &w->before) || d->bad > 0 ||
+              (end != ATTACH_LIVES && !d->more && d->not_yet > 0);
+    struct attach_news news = {.builds = &w->builds,
+                               .difference = d,
+                               .counters = counters,
+                               .rate = h->rate,
+                               .wall = h->mode == ATTACH_MODE_WALL};
     return attach_counts_make(&news, &w->counts, &w->any, &w->sampled, e);
 }
 
 /* The same rules, and the same order of them, as for an upload. */
-static enum profd_status validate(struct harvesting *w, struct known *known, enum attach_end end,
+static enum profd_status validate(struct harvesting *w, struct build_cache *cache, enum attach_end end,
                                   struct store_upload *u, struct profd_error *e)
 {
     uint32_t retry_after_ms;
-    int64_t idle = w->p->facts.harvested; /* nothing was counted until then, or it is in the snapshot */
+    int64_t idle = w->p->summary.harvested; /* nothing was counted until then, or it is in the snapshot */
     struct attach_delivery d = {
         .uid = w->p->uid,
         .received = w->after.end,
-        .start = w->first               ? w->p->facts.start
+        .start = w->first               ? w->p->summary.start
                  : idle > w->before.end ? idle
                                         : w->before.end,
         .instance = w->after.instance,
@@ -178,20 +181,20 @@ static enum profd_status validate(struct harvesting *w, struct known *known, enu
         .labels = w->after.labels};
     enum profd_status status = attach_upload_validate(&d, w->in, u, e);
     if (status == PROFD_OK && w->any) {
-        status = validate_decoded(known, w->in->builds, u, &w->counts, e);
+        status = validate_decoded(cache, w->in->builds, u, &w->counts, e);
     }
     if (status == PROFD_OK) {
-        status = known_charge(known, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);
+        status = build_cache_charge(cache, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);
     }
     return status;
 }
 
-static void facts_fill(struct harvesting *w)
+static void summary_fill(struct harvesting *w)
 {
     const struct attach_image *image = &w->reading.image;
-    struct attach_facts *f = &w->in->facts;
-    enum attach_word why = ATTACH_WORD_COUNT, why_ticks = ATTACH_WORD_COUNT;
-    *f = w->p->facts;
+    struct attach_summary *f = &w->in->summary;
+    enum attach_counter why = ATTACH_COUNTER_COUNT, why_ticks = ATTACH_COUNTER_COUNT;
+    *f = w->p->summary;
     f->rate = image->header.rate;
     f->mode = (enum attach_mode)image->header.mode;
     f->build_id = w->after.build_id;
@@ -201,23 +204,23 @@ static void facts_fill(struct harvesting *w)
     f->calls_exact = attach_calls_exact(image, &why);
     f->ticks_exact = attach_ticks_exact(image, &why_ticks);
     why = f->calls_exact ? why_ticks : why;
-    f->why = why < ATTACH_WORD_COUNT ? attach_word_name(why) : "";
+    f->why = why < ATTACH_COUNTER_COUNT ? attach_counter_name(why) : "";
     f->calls = w->difference.calls_total;
-    f->ticks = w->after.words[ATTACH_WORD_TICKS];
-    f->ticks_inside = w->after.words[ATTACH_WORD_TICKS_INSIDE];
-    f->cpu_ns = w->after.words[ATTACH_WORD_CPU_NS];
+    f->ticks = w->after.counters[ATTACH_COUNTER_TICKS];
+    f->ticks_inside = w->after.counters[ATTACH_COUNTER_TICKS_INSIDE];
+    f->cpu_ns = w->after.counters[ATTACH_COUNTER_CPU_NS];
     f->bytes = image->header.used;
     f->harvested = w->after.end;
 }
 
 /* Everything that can still fail, then everything that can't. */
-static enum profd_status deliver(struct harvesting *w, struct known *known, enum attach_end end,
+static enum profd_status deliver(struct harvesting *w, struct build_cache *cache, enum attach_end end,
                                  struct attach_harvest *h, struct profd_error *e)
 {
     struct attach_harvest made = {.any = true, .inside = w->in};
     struct store_upload *u = &made.put.upload;
     size_t counts_size = 0;
-    enum profd_status status = validate(w, known, end, u, e);
+    enum profd_status status = validate(w, cache, end, u, e);
     if (status == PROFD_OK && (w->any || u->inexact)) { /* a reason is stored even without counts */
         status = counts_encode(&w->counts, &w->in->counts, &counts_size, e);
     }
@@ -225,7 +228,7 @@ static enum profd_status deliver(struct harvesting *w, struct known *known, enum
         status = attach_snapshot_encode(&w->after, &w->in->snapshot, &made.put.snapshot_size, e);
     }
     if (status == PROFD_OK) {
-        status = wanted_list_known(known, u, &made.wanted, &made.wanted_count, e);
+        status = missing_list_cached(cache, u, &made.missing, &made.missing_count, e);
     }
     if (status != PROFD_OK) {
         return status;
@@ -248,7 +251,7 @@ static enum profd_status deliver(struct harvesting *w, struct known *known, enum
     return PROFD_OK;
 }
 
-static enum profd_status run(struct harvesting *w, struct known *known, int64_t received, enum attach_end end,
+static enum profd_status run(struct harvesting *w, struct build_cache *cache, int64_t received, enum attach_end end,
                              struct attach_harvest *h, struct profd_error *e)
 {
     enum profd_status status = read_all(w, e);
@@ -263,11 +266,11 @@ static enum profd_status run(struct harvesting *w, struct known *known, int64_t 
     if (status != PROFD_OK) {
         return status;
     }
-    facts_fill(w);
+    summary_fill(w);
     if (w->any || w->children > 0 || w->parents > 0 || end != ATTACH_LIVES || !w->p->told) {
-        return deliver(w, known, end, h, e);
+        return deliver(w, cache, end, h, e);
     }
-    attach_publish(w->p, &w->in->facts);
+    attach_publish(w->p, &w->in->summary);
     *h = (struct attach_harvest){.any = false};
     return PROFD_OK;
 }
@@ -275,13 +278,13 @@ static enum profd_status run(struct harvesting *w, struct known *known, int64_t 
 enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker *checker, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h, struct profd_error *e)
 {
-    struct known *known = ingest_checker_known(checker);
+    struct build_cache *cache = ingest_checker_get_cache(checker);
     struct harvesting w = {.p = p, .first = !p->snapshot, .in = attach_inside_new()};
     if (!w.in) {
         return no_memory(e);
     }
-    known_begin(known, generation);
-    enum profd_status status = run(&w, known, received, end, h, e);
+    build_cache_begin(cache, generation);
+    enum profd_status status = run(&w, cache, received, end, h, e);
     harvesting_done(&w);
     return status;
 }

@@ -12,7 +12,7 @@
 #include "proto/counts.h"
 #include "proto/limits.h"
 #include "proto/status.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 /* --- attach_open.c ------------------------------------------------------------------------------------------------ */
 
@@ -114,17 +114,18 @@ enum profd_status attach_difference_make(struct attach_reading *r, struct attach
 /* Accepts a zeroed struct. */
 void attach_difference_done(struct attach_difference *d);
 
-/* --- attach_words.c --------------------------------------------------------------------------------------------------
+/* --- attach_counters.c
+ * --------------------------------------------------------------------------------------------------
  */
 
-/* The words as a snapshot keeps them, clamped, never less than before. */
-void attach_words_take(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
-                       const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_WORDS]);
-/* What is new of them, in proto/words.h's terms; first: the process is new, too. */
-void attach_words_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
-                           enum attach_mode mode, bool first, uint64_t out[WORDS_ROOM]);
+/* The counters as a snapshot keeps them, clamped, never less than before. */
+void attach_counters_read(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
+                          const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_COUNTERS]);
+/* What is new of them, in proto/collector.h's terms; first: the process is new, too. */
+void attach_counters_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
+                              enum attach_mode mode, bool first, uint64_t out[COLLECTOR_COUNTERS_MAX]);
 /* Was something lost since, or is it still being lost? */
-bool attach_words_lose(const struct attach_snapshot *after, const struct attach_snapshot *before);
+bool attach_counters_lost(const struct attach_snapshot *after, const struct attach_snapshot *before);
 
 /* --- attach_counts.c -------------------------------------------------------------------------------------------------
  */
@@ -132,7 +133,7 @@ bool attach_words_lose(const struct attach_snapshot *after, const struct attach_
 struct attach_news {
     const struct attach_builds *builds;
     struct attach_difference *difference;
-    const uint64_t *words; /* [WORDS_ROOM] */
+    const uint64_t *counters; /* [COLLECTOR_COUNTERS_MAX] */
     uint32_t rate;
     bool wall;
 };
@@ -153,8 +154,8 @@ struct attach_process {
     uint64_t generation; /* of the store's snapshot, 0: it has none */
     uint8_t *snapshot;   /* up to where all is counted; NULL: nothing is yet */
     size_t snapshot_size;
-    struct attach_facts facts;
-    void *texts; /* of facts */
+    struct attach_summary summary;
+    void *texts; /* of summary */
 };
 
 /* A harvest's own memory. */
@@ -163,12 +164,12 @@ struct attach_inside {
     uint8_t *counts, *snapshot;
     uint8_t parents[ATTACH_PARENTS_MAX][ATTACH_INSTANCE_SIZE];
     struct store_build *builds;
-    struct attach_facts facts;
+    struct attach_summary summary;
 };
 struct attach_inside *attach_inside_new(void);
 void attach_inside_free(struct attach_inside *in);
-/* The facts of a harvest become the process's. Without memory for its texts these are "". */
-void attach_publish(struct attach_process *p, const struct attach_facts *facts);
+/* The summary of a harvest becomes that of the process. Without memory for its texts these are "". */
+void attach_publish(struct attach_process *p, const struct attach_summary *summary);
 
 /* Validates an upload of a live process by the rules for all uploads, and fills in h's (attach_upload.c). */
 struct attach_delivery {

@@ -34,9 +34,9 @@ static enum profd_status counts_make(uint8_t **out, size_t *size, struct profd_e
     if (status != PROFD_OK) {
         return status;
     }
-    words_make_histogram(&c.histograms[0], 0);
+    collector_make_histogram(&c.histograms[0], 0);
     c.histograms[0].used = 1;
-    c.bin_index[0] = WORDS_END_NOT_SEEN;
+    c.bin_index[0] = COLLECTOR_END_NOT_SEEN;
     c.bin_ticks[0] = 1;
     status = counts_encode(&c, out, size, e);
     counts_done(&c);
@@ -85,7 +85,7 @@ static bool texts_keep(struct attach_inside *in, struct attach_snapshot *s)
     }
     free((void *)(uintptr_t)s->labels);
     s->labels = NULL;
-    in->facts.labels = labels;
+    in->summary.labels = labels;
     return true;
 }
 
@@ -112,7 +112,7 @@ enum profd_status attach_close_orphan(const struct store_instance *i, int64_t no
         status = no_memory(e);
     } else {
         struct attach_snapshot kept = s;
-        kept.labels = in->facts.labels;
+        kept.labels = in->summary.labels;
         memcpy(in->snapshot, i->snapshot, i->snapshot_size);
         status = close_it(i, &kept, received, in, &made.put, e);
     }

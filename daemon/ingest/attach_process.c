@@ -54,17 +54,17 @@ enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origi
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a process that counts");
     }
     *p = (struct attach_process){.memfd = memfd, .uid = uid, .size = size, .origin = *origin};
-    p->facts = (struct attach_facts){.uid = uid,
-                                     .pid = origin->pid,
-                                     .pid_inside = h.pid,
-                                     .build_id = "",
-                                     .name = "",
-                                     .start = (int64_t)(h.start > INT64_MAX ? INT64_MAX : h.start),
-                                     .rate = h.rate,
-                                     .mode = (enum attach_mode)h.mode,
-                                     .why = ""};
-    memcpy(p->facts.instance, h.instance, sizeof h.instance);
-    memcpy(p->facts.parent, h.parent, sizeof h.parent);
+    p->summary = (struct attach_summary){.uid = uid,
+                                         .pid = origin->pid,
+                                         .pid_inside = h.pid,
+                                         .build_id = "",
+                                         .name = "",
+                                         .start = (int64_t)(h.start > INT64_MAX ? INT64_MAX : h.start),
+                                         .rate = h.rate,
+                                         .mode = (enum attach_mode)h.mode,
+                                         .why = ""};
+    memcpy(p->summary.instance, h.instance, sizeof h.instance);
+    memcpy(p->summary.parent, h.parent, sizeof h.parent);
     *out = p;
     return PROFD_OK;
 }
@@ -82,7 +82,7 @@ void attach_close(struct attach_process *p)
 
 const uint8_t *attach_get_instance(const struct attach_process *p)
 {
-    return p->facts.instance;
+    return p->summary.instance;
 }
 
 uint32_t attach_get_user(const struct attach_process *p)
@@ -93,7 +93,7 @@ uint32_t attach_get_user(const struct attach_process *p)
 void attach_set_user(struct attach_process *p, uint32_t uid)
 {
     p->uid = uid;
-    p->facts.uid = uid;
+    p->summary.uid = uid;
 }
 
 enum profd_status attach_resume(struct attach_process *p, uint64_t generation, const uint8_t *snapshot, size_t size,
@@ -112,7 +112,7 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
     if (status != PROFD_OK) {
         return status;
     }
-    bool same = memcmp(s.instance, p->facts.instance, sizeof s.instance) == 0;
+    bool same = memcmp(s.instance, p->summary.instance, sizeof s.instance) == 0;
     attach_snapshot_done(&s);
     if (!same) {
         return profd_error_set(e, PROFD_DAMAGED, "the snapshot is of another process");
@@ -129,7 +129,7 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
     return PROFD_OK;
 }
 
-static size_t texts_size(const struct attach_facts *f)
+static size_t texts_size(const struct attach_summary *f)
 {
     size_t n = f->label_count * sizeof(struct store_label) + strlen(f->build_id) + strlen(f->name) + 2;
     for (size_t i = 0; i < f->label_count; i++) {
@@ -147,20 +147,20 @@ static const char *text_put(char **at, const char *text)
     return put;
 }
 
-void attach_publish(struct attach_process *p, const struct attach_facts *facts)
+void attach_publish(struct attach_process *p, const struct attach_summary *summary)
 {
-    struct attach_facts f = *facts;
-    struct store_label *labels = malloc(texts_size(facts));
-    f.calls_before = p->facts.calls;
-    f.harvested_before = p->facts.harvested;
+    struct attach_summary f = *summary;
+    struct store_label *labels = malloc(texts_size(summary));
+    f.calls_before = p->summary.calls;
+    f.harvested_before = p->summary.harvested;
     if (labels) {
         char *at = (char *)(labels + f.label_count);
         for (size_t i = 0; i < f.label_count; i++) {
-            labels[i].name = text_put(&at, facts->labels[i].name);
-            labels[i].value = text_put(&at, facts->labels[i].value);
+            labels[i].name = text_put(&at, summary->labels[i].name);
+            labels[i].value = text_put(&at, summary->labels[i].value);
         }
-        f.build_id = text_put(&at, facts->build_id);
-        f.name = text_put(&at, facts->name);
+        f.build_id = text_put(&at, summary->build_id);
+        f.name = text_put(&at, summary->name);
         f.labels = labels;
     } else {
         f.build_id = f.name = "";
@@ -169,12 +169,12 @@ void attach_publish(struct attach_process *p, const struct attach_facts *facts)
     }
     free(p->texts);
     p->texts = labels;
-    p->facts = f;
+    p->summary = f;
 }
 
-void attach_get_facts(const struct attach_process *p, struct attach_facts *out)
+void attach_get_summary(const struct attach_process *p, struct attach_summary *out)
 {
-    *out = p->facts;
+    *out = p->summary;
 }
 
 void attach_settle(struct attach_process *p, struct attach_harvest *h)
@@ -190,7 +190,7 @@ void attach_settle(struct attach_process *p, struct attach_harvest *h)
     p->told = true;
     in->snapshot = NULL;
     h->put.snapshot = p->snapshot;
-    attach_publish(p, &in->facts);
+    attach_publish(p, &in->summary);
 }
 
 size_t attach_get_kept(const struct attach_process *p)
@@ -207,6 +207,6 @@ void attach_let_go(struct attach_process *p)
 void attach_harvest_done(struct attach_harvest *h)
 {
     attach_inside_free(h->inside);
-    free(h->wanted);
+    free(h->missing);
     *h = (struct attach_harvest){.any = false};
 }

@@ -12,7 +12,7 @@
 #define FORMAT 1
 #define PLACE_MAX (5 + VARINT_MAX) /* bytes of a slot's gap and its count */
 #define TABLE_MAX (5 + 5)
-#define HEAD_MAX (64 + 33 + 16 * VARINT_MAX + ATTACH_SNAPSHOT_WORDS * VARINT_MAX)
+#define HEAD_MAX (64 + 33 + 16 * VARINT_MAX + ATTACH_SNAPSHOT_COUNTERS * VARINT_MAX)
 #define STRINGS_MAX (BUILDID_TEXT_SIZE + LIMIT_BUILD_NAME + LIMIT_LABEL_BYTES + LIMIT_LABELS * 4 + 16)
 #define RAW_MAX ((uint64_t)LIMIT_ATTACH_SLOTS * (PLACE_MAX + TABLE_MAX) + HEAD_MAX + STRINGS_MAX)
 
@@ -39,9 +39,9 @@ static uint8_t *put_head(const struct attach_snapshot *s, uint8_t *p)
     p = varint_put(p, s->origin.started);
     p = varint_put(p, varint_zigzag((uint64_t)s->end));
     p = varint_put(p, s->rate);
-    p = varint_put(p, ATTACH_SNAPSHOT_WORDS);
-    for (unsigned i = 0; i < ATTACH_SNAPSHOT_WORDS; i++) {
-        p = varint_put(p, s->words[i]);
+    p = varint_put(p, ATTACH_SNAPSHOT_COUNTERS);
+    for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
+        p = varint_put(p, s->counters[i]);
     }
     p = put_text(p, s->build_id);
     p = put_text(p, s->name);
@@ -178,9 +178,9 @@ static void get_head(struct reader *r, struct attach_snapshot *s)
     s->origin.started = get(r, UINT64_MAX);
     s->end = (int64_t)varint_unzigzag(get(r, UINT64_MAX));
     s->rate = (uint32_t)get(r, UINT32_MAX);
-    uint64_t words = get(r, ATTACH_SNAPSHOT_WORDS);
-    for (uint64_t i = 0; i < words; i++) {
-        s->words[i] = get(r, INT64_MAX);
+    uint64_t counters = get(r, ATTACH_SNAPSHOT_COUNTERS);
+    for (uint64_t i = 0; i < counters; i++) {
+        s->counters[i] = get(r, INT64_MAX);
     }
     s->build_id = get_text(r, BUILDID_TEXT_SIZE - 1);
     s->name = get_text(r, LIMIT_BUILD_NAME);

@@ -11,11 +11,11 @@
 #include "store/store.h"
 
 /* Counters of the header, then those that the reader counts. */
-enum attach_snapshot_word {
-    ATTACH_SNAPSHOT_NAMELESS = ATTACH_WORD_ROOM, /* modules without build-id */
-    ATTACH_SNAPSHOT_UNLISTED,                    /* modules beyond LIMIT_BUILDS */
-    ATTACH_SNAPSHOT_OUTSIDE,                     /* ticks outside every build */
-    ATTACH_SNAPSHOT_WORDS
+enum attach_snapshot_counter {
+    ATTACH_SNAPSHOT_NAMELESS = ATTACH_COUNTERS_MAX, /* modules without build-id */
+    ATTACH_SNAPSHOT_UNLISTED,                       /* modules beyond LIMIT_BUILDS */
+    ATTACH_SNAPSHOT_OUTSIDE,                        /* ticks outside every build */
+    ATTACH_SNAPSHOT_COUNTERS
 };
 
 /* Counts by place: slot numbers ascend within a table, tables by page. Columns. */
@@ -34,7 +34,7 @@ struct attach_snapshot {
     struct attach_origin origin;
     int64_t end;   /* ns: of the harvest that it belongs to; the next one begins there */
     uint32_t rate; /* of ticks */
-    uint64_t words[ATTACH_SNAPSHOT_WORDS];
+    uint64_t counters[ATTACH_SNAPSHOT_COUNTERS];
     const char *build_id, *name; /* of the program */
     size_t label_count;
     const struct store_label *labels;

@@ -29,11 +29,11 @@ struct ingest_item {
     bool duplicate;
     struct profd_error error;
     uint64_t ticks, calls; /* of a stored upload */
-    size_t wanted_count;   /* builds to request the executables of, with the names from the upload */
-    struct wanted_build {
+    size_t missing_count;  /* builds to request the executables of, with the names from the upload */
+    struct missing_build {
         struct buildid id;
         char name[256];
-    } * wanted; /* freed by ingest_item_done */
+    } * missing; /* freed by ingest_item_done */
 };
 
 /* Checks uploads ahead of the writer, with a reading handle or, in one thread, the writer's own. Used by one thread at

@@ -7,7 +7,7 @@
 #include "core/object.h"
 #include "core/bounds.h"
 #include "ingest/ingest_validated.h"
-#include "ingest/ingest_wanted.h"
+#include "ingest/ingest_missing.h"
 
 #define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
 
@@ -37,7 +37,7 @@ static void settle_item(struct store *s, struct batch *b, size_t i)
     item->duplicate = b->outcomes[i] == STORE_DUPLICATE;
     item->ticks = item->duplicate ? 0 : b->uploads[i].ticks;
     item->calls = item->duplicate ? 0 : b->uploads[i].calls;
-    wanted_list(s, &b->uploads[i], &item->wanted, &item->wanted_count);
+    missing_list(s, &b->uploads[i], &item->missing, &item->missing_count);
 }
 
 /* An executable that was stored since the first delivery must not change the answer to a repeat. */
@@ -124,9 +124,9 @@ void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n)
 void ingest_item_done(struct ingest_item *item)
 {
     ingest_validated_free(item);
-    free(item->wanted);
-    item->wanted = NULL;
-    item->wanted_count = 0;
+    free(item->missing);
+    item->missing = NULL;
+    item->missing_count = 0;
 }
 
 /* The worker failed: the reason is stored, so that the executable is not requested repeatedly. */

@@ -4,22 +4,22 @@
 
 #include "ingest/validate.h"
 #include "ingest/ingest_validated.h"
-#include "ingest/known.h"
+#include "ingest/build_cache.h"
 #include "proto/frame.h"
 
 #define BLOCK_EXTRA 1024u /* an arena's own bookkeeping and alignment */
 
 struct ingest_checker {
-    struct known *known;
+    struct build_cache *cache;
 };
 
 enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **out, struct profd_error *e)
 {
     struct ingest_checker *c = calloc(1, sizeof *c);
     if (c) {
-        c->known = known_new(s);
+        c->cache = build_cache_new(s);
     }
-    if (!c || !c->known) {
+    if (!c || !c->cache) {
         free(c);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check uploads");
     }
@@ -32,13 +32,13 @@ void ingest_checker_free(struct ingest_checker *c)
     if (!c) {
         return;
     }
-    known_free(c->known);
+    build_cache_free(c->cache);
     free(c);
 }
 
-struct known *ingest_checker_known(struct ingest_checker *c)
+struct build_cache *ingest_checker_get_cache(struct ingest_checker *c)
 {
-    return c->known;
+    return c->cache;
 }
 
 void ingest_validated_free(struct ingest_item *item)
@@ -72,12 +72,12 @@ static enum profd_status check(struct ingest_checker *c, struct ingest_item *ite
     enum profd_status status =
         validate_upload(item->uid, item->received, &b->message.as.upload, b->arena, &b->upload, &builds, &item->error);
     if (status == PROFD_OK) {
-        status = validate_counts(c->known, builds, &b->upload, &item->error);
+        status = validate_counts(c->cache, builds, &b->upload, &item->error);
     }
     /* Last, when all else is well: what is refused for other reasons costs nothing. */
     if (status == PROFD_OK) {
-        status = known_charge(c->known, item->uid, item->received, builds, b->upload.build_count, &item->retry_after_ms,
-                              &item->error);
+        status = build_cache_charge(c->cache, item->uid, item->received, builds, b->upload.build_count,
+                                    &item->retry_after_ms, &item->error);
     }
     return status;
 }
@@ -92,7 +92,7 @@ void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_i
         item->status = profd_error_set(&item->error, PROFD_NO_MEMORY, "no memory for an upload");
         return;
     }
-    known_begin(c->known, generation);
+    build_cache_begin(c->cache, generation);
     item->status = message_decode(FRAME_UPLOAD, item->payload, item->size, &b->message, &item->error);
     if (item->status != PROFD_OK) {
         free(b);

@@ -4,7 +4,7 @@
 
 #include "core/arena.h"
 #include "ingest/ingest.h"
-#include "ingest/known.h"
+#include "ingest/build_cache.h"
 #include "proto/message.h"
 #include "store/store.h"
 
@@ -15,7 +15,7 @@ struct ingest_validated {
 };
 
 /* What the checker remembers of builds. */
-struct known *ingest_checker_known(struct ingest_checker *c);
+struct build_cache *ingest_checker_get_cache(struct ingest_checker *c);
 /* Frees what ingest_check made, if anything. */
 void ingest_validated_free(struct ingest_item *item);
 

@@ -249,10 +249,10 @@ static bool share_counts(const struct counts *c, struct store_build *builds, siz
     return saturated;
 }
 
-enum profd_status validate_decoded(struct known *known, struct store_build *builds, struct store_upload *u,
+enum profd_status validate_decoded(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                    const struct counts *c, struct profd_error *e)
 {
-    enum profd_status status = address_check(known, u, c, e);
+    enum profd_status status = address_check(cache, u, c, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -263,7 +263,7 @@ enum profd_status validate_decoded(struct known *known, struct store_build *buil
     return PROFD_OK;
 }
 
-enum profd_status validate_counts(struct known *known, struct store_build *builds, struct store_upload *u,
+enum profd_status validate_counts(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                   struct profd_error *e)
 {
     struct counts c;
@@ -271,7 +271,7 @@ enum profd_status validate_counts(struct known *known, struct store_build *build
     if (status != PROFD_OK) {
         return status;
     }
-    status = validate_decoded(known, builds, u, &c, e);
+    status = validate_decoded(cache, builds, u, &c, e);
     counts_done(&c);
     return status;
 }

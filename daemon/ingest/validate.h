@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "ingest/known.h"
+#include "ingest/build_cache.h"
 #include "proto/counts.h"
 #include "proto/message.h"
 #include "proto/status.h"
@@ -20,10 +20,10 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
 /* Decodes the counts, checks them against the stored executables, and fills in totals and the builds' shares. builds
  * are those of validate_upload. WRONG_BUILD depends on what is stored by now: the same upload may have been accepted
  * before. */
-enum profd_status validate_counts(struct known *known, struct store_build *builds, struct store_upload *u,
+enum profd_status validate_counts(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                   struct profd_error *e);
 /* The same of counts that need not be decoded; u->counts is not looked at. */
-enum profd_status validate_decoded(struct known *known, struct store_build *builds, struct store_upload *u,
+enum profd_status validate_decoded(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                    const struct counts *c, struct profd_error *e);
 
 #endif

@@ -8,7 +8,7 @@
 
 static bool control_has_label(const struct live_process *a, const struct request_selector *r)
 {
-    const size_t n = a->summary ? a->summary->facts.label_count : 0;
+    const size_t n = a->summary ? a->summary->values.label_count : 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct label_row *l = &a->summary->labels[i];

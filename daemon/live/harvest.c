@@ -33,14 +33,14 @@ void harvest_want(struct live *l, struct live_process *a, bool first)
 {
     struct live_user *u = a->user;
 
-    if (a->stage == LIVE_WANTED) {
+    if (a->stage == LIVE_PENDING) {
         return;
     }
     if (a->stage != LIVE_IDLE) {
         a->again = true;
         return;
     }
-    a->stage = LIVE_WANTED;
+    a->stage = LIVE_PENDING;
     a->next_ready = first ? u->ready_first : NULL;
     if (!u->ready_last) {
         u->ready_first = u->ready_last = a;
@@ -326,7 +326,7 @@ static void harvest_stored(struct live *l, struct live_harvest *h)
         l->counts.calls += h->harvest.calls;
         durations_add(&l->counts.seconds, (double)(loop_now() - a->read_ms) / 1000.0);
         if (c) {
-            l->config.want_objects(l->config.context, c, h->harvest.wanted, h->harvest.wanted_count);
+            l->config.request_objects(l->config.context, c, h->harvest.missing, h->harvest.missing_count);
         }
         harvest_finish(l, a);
     }

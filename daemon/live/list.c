@@ -19,7 +19,7 @@ static const char *list_state(const struct live_process *a)
 
 /* The share of CPU time spent counting: by the ticks inside the collector where at least half of the CPU time has
  * ticks, otherwise estimated from the number of calls. */
-static double list_overhead(const struct attach_facts *f)
+static double list_overhead(const struct attach_summary *f)
 {
     double part = 0;
 
@@ -31,7 +31,7 @@ static double list_overhead(const struct attach_facts *f)
     return part < 1 ? part : 1;
 }
 
-static double list_rate(const struct attach_facts *f)
+static double list_rate(const struct attach_summary *f)
 {
     const int64_t since = f->harvested_before ? f->harvested_before : f->start;
 
@@ -56,7 +56,7 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
                               .why = "",
                               .mode = modes[0],
                               .state = list_state(a)};
-    const struct attach_facts *f = a->summary ? &a->summary->facts : NULL;
+    const struct attach_summary *f = a->summary ? &a->summary->values : NULL;
 
     row.rate_asked = a->page ? a->page->rate : 0;
     if (f) {

@@ -42,7 +42,7 @@ struct live_config {
     /* Where the connection's live process is kept; NULL stands there at first. */
     struct live_process **(*get_slot)(struct conn *c);
     /* Executables that a harvest named and the store does not have. */
-    void (*want_objects)(void *context, struct conn *c, const struct wanted_build *wanted, size_t n);
+    void (*request_objects)(void *context, struct conn *c, const struct missing_build *missing, size_t n);
     /* Accept the connections that wait now: one of them may carry an ATTACH that a SYNC is to wait for. */
     void (*accept_waiting)(void *context);
     void *context;

@@ -48,11 +48,11 @@ struct live_harvest {
 
 /* What lists show of a process, as of its latest harvest. The texts follow it in the same block. */
 struct live_summary {
-    struct attach_facts facts; /* its labels are these: */
+    struct attach_summary values; /* its labels are these: */
     struct label_row labels[];
 };
 
-enum live_stage { LIVE_IDLE, LIVE_WANTED, LIVE_READING, LIVE_STORING };
+enum live_stage { LIVE_IDLE, LIVE_PENDING, LIVE_READING, LIVE_STORING };
 
 struct live_user;
 

@@ -16,12 +16,12 @@ static const char *summary_put(char **at, const char *text)
 
 void summary_copy(struct live_process *a)
 {
-    struct attach_facts f;
+    struct attach_summary f;
     struct live_summary *copy;
     size_t size;
     char *at;
 
-    attach_get_facts(a->process, &f);
+    attach_get_summary(a->process, &f);
     size =
         sizeof *copy + f.label_count * sizeof *copy->labels + strlen(f.build_id) + strlen(f.name) + strlen(f.why) + 3;
     for (size_t i = 0; i < f.label_count; i++) {
@@ -29,19 +29,19 @@ void summary_copy(struct live_process *a)
     }
     copy = malloc(size);
     if (!copy) {
-        return; /* the older facts stay */
+        return; /* the older summary stays */
     }
-    copy->facts = f;
+    copy->values = f;
     at = (char *)(copy->labels + f.label_count);
-    copy->facts.build_id = summary_put(&at, f.build_id);
-    copy->facts.name = summary_put(&at, f.name);
-    copy->facts.why = summary_put(&at, f.why);
+    copy->values.build_id = summary_put(&at, f.build_id);
+    copy->values.name = summary_put(&at, f.name);
+    copy->values.why = summary_put(&at, f.why);
     for (size_t i = 0; i < f.label_count; i++) {
         copy->labels[i].uploads = 0;
         copy->labels[i].name = summary_put(&at, f.labels[i].name);
         copy->labels[i].value = summary_put(&at, f.labels[i].value);
     }
-    copy->facts.labels = NULL;
+    copy->values.labels = NULL;
     free(a->summary);
     a->summary = copy;
 }

@@ -16,7 +16,7 @@ struct endpoint_listener {
     int fd;           /* −1: none */
     const char *path; /* of a Unix socket made here, to be removed; else NULL */
     struct listener *listener;
-    struct http_door *door; /* of the two that speak HTTP */
+    struct http_server *http; /* of the two that speak HTTP */
 };
 
 struct endpoints {
@@ -36,7 +36,7 @@ static void endpoints_on_accept(void *context, int fd)
     struct peer peer;
 
     if (l->which == ENDPOINT_HTTP_TCP) {
-        http_door_accept(l->door, fd, &client);
+        http_server_accept(l->http, fd, &client);
         return;
     }
     if (peer_read(fd, &config->policy, &peer, &e)) {
@@ -53,7 +53,7 @@ static void endpoints_on_accept(void *context, int fd)
     }
     client.uid = peer.uid;
     client.may_read_all = peer.may_read_all;
-    http_door_accept(l->door, fd, &client);
+    http_server_accept(l->http, fd, &client);
 }
 
 static void endpoints_on_exhausted(void *context, const char *why)
@@ -73,18 +73,18 @@ static void endpoints_on_exhausted(void *context, const char *why)
 static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
 {
     const struct endpoints_config *config = &n->config;
-    struct http_door_config http = {.tcp = l->which == ENDPOINT_HTTP_TCP,
-                                    .port = n->http_port,
-                                    .open = config->http_open,
-                                    .is_public = config->is_public,
-                                    .write_problem = config->write_problem,
-                                    .origin = config->origin,
-                                    .connections_max = LIMIT_HTTP_CONNECTIONS,
-                                    .closer = config->closer};
+    struct http_server_config http = {.tcp = l->which == ENDPOINT_HTTP_TCP,
+                                      .port = n->http_port,
+                                      .open = config->http_open,
+                                      .is_public = config->is_public,
+                                      .write_problem = config->write_problem,
+                                      .origin = config->origin,
+                                      .connections_max = LIMIT_HTTP_CONNECTIONS,
+                                      .closer = config->closer};
 
     memcpy(http.token_sha256, config->token_sha256, sizeof http.token_sha256);
-    l->door = http_door_new(loop_get_base(config->loop), &http, config->request, config->request_context);
-    return l->door ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
+    l->http = http_server_new(loop_get_base(config->loop), &http, config->request, config->request_context);
+    return l->http ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
 }
 
 /* Creates a Unix socket, and its directory. */
@@ -197,8 +197,8 @@ void endpoints_close(struct endpoints *n)
 void endpoints_stop_http(struct endpoints *n)
 {
     for (int i = 0; i < ENDPOINT_COUNT; i++) {
-        if (n->listeners[i].door) {
-            http_door_stop(n->listeners[i].door);
+        if (n->listeners[i].http) {
+            http_server_stop(n->listeners[i].http);
         }
     }
 }
@@ -210,8 +210,8 @@ void endpoints_free(struct endpoints *n)
     }
     endpoints_close(n);
     for (int i = 0; i < ENDPOINT_COUNT; i++) {
-        if (n->listeners[i].door) {
-            http_door_free(n->listeners[i].door);
+        if (n->listeners[i].http) {
+            http_server_free(n->listeners[i].http);
         }
     }
     free(n);
@@ -232,16 +232,16 @@ uint16_t endpoints_get_http_port(const struct endpoints *n)
     return n->http_port;
 }
 
-void endpoints_get_http_counts(const struct endpoints *n, struct http_door_counts *out)
+void endpoints_get_http_counts(const struct endpoints *n, struct http_server_counts *out)
 {
-    *out = (struct http_door_counts){.connections = 0};
+    *out = (struct http_server_counts){.connections = 0};
     for (int i = 0; i < ENDPOINT_COUNT; i++) {
-        struct http_door_counts one = {.connections = 0};
+        struct http_server_counts one = {.connections = 0};
 
-        if (!n->listeners[i].door) {
+        if (!n->listeners[i].http) {
             continue;
         }
-        http_door_get_counts(n->listeners[i].door, &one);
+        http_server_get_counts(n->listeners[i].http, &one);
         out->connections += one.connections;
         out->bytes += one.bytes;
         for (unsigned class = 0; class < sizeof one.answered / sizeof *one.answered; class ++) {

@@ -31,7 +31,7 @@ struct endpoints_config {
     const char *http;        /* ADDR:PORT; NULL: no TCP */
 
     bool http_open;           /* TCP: no token */
-    uint8_t token_sha256[32]; /* this and the next five: as in struct http_door_config */
+    uint8_t token_sha256[32]; /* this and the next five: as in struct http_server_config */
     const char *origin;
     bool (*is_public)(const char *path, size_t n);
     void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
@@ -63,6 +63,6 @@ const char *endpoints_get_path(const struct endpoints *n, enum endpoint which);
 /* The port of TCP; 0: there is none. */
 uint16_t endpoints_get_http_port(const struct endpoints *n);
 /* Both HTTP endpoints together. */
-void endpoints_get_http_counts(const struct endpoints *n, struct http_door_counts *out);
+void endpoints_get_http_counts(const struct endpoints *n, struct http_server_counts *out);
 
 #endif

@@ -12,12 +12,12 @@
 #include "proto/status.h"
 
 struct event_base;
-struct http_door;
+struct http_server;
 struct http_exchange;
 
 /* What a listener admits. */
 struct closer;
-struct http_door_config {
+struct http_server_config {
     bool tcp;                 /* loopback TCP: Host allow-list with port, token unless open; false: Unix socket */
     uint16_t port;            /* for the Host check */
     bool open;                /* --http-open */
@@ -63,20 +63,20 @@ struct http_request {
 typedef void (*http_handler)(void *context, struct http_exchange *x, const struct http_request *request);
 
 /* A listener belongs to one loop. NULL if out of memory. */
-struct http_door *http_door_new(struct event_base *base, const struct http_door_config *config, http_handler handler,
-                                void *context);
+struct http_server *http_server_new(struct event_base *base, const struct http_server_config *config,
+                                    http_handler handler, void *context);
 /* Takes the accepted, non-blocking descriptor. */
-void http_door_accept(struct http_door *door, int fd, const struct http_peer *peer);
+void http_server_accept(struct http_server *server, int fd, const struct http_peer *peer);
 /* Connections open, requests answered by class 1xx–5xx, bytes sent. */
-struct http_door_counts {
+struct http_server_counts {
     size_t connections;
     uint64_t answered[6];
     uint64_t bytes;
 };
-void http_door_get_counts(const struct http_door *door, struct http_door_counts *out);
+void http_server_get_counts(const struct http_server *server, struct http_server_counts *out);
 /* Closes connections that are idle, answers the others, takes no more. */
-void http_door_stop(struct http_door *door);
-void http_door_free(struct http_door *door);
+void http_server_stop(struct http_server *server);
+void http_server_free(struct http_server *server);
 
 /* The one answer. Takes over the body's memory (buffer is left empty). Large bodies go out chunked as the reader takes
  * them. If the client is gone meanwhile the answer is dropped. */

@@ -12,7 +12,7 @@ static bool check_is(const char *data, struct http_span s, const char *wanted)
 }
 
 /* On TCP, an unknown host name means DNS rebinding. A browser cannot reach a Unix socket. */
-static bool check_host(const struct http_door_config *config, const struct http_head *h, const char *data)
+static bool check_host(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
     return !config->tcp || http_host_local(data + h->host.at, h->host.size, config->port);
 }
@@ -35,7 +35,7 @@ static bool check_origin(const struct http_head *h, const char *data)
            strncasecmp(data + h->origin.at + skip, data + h->host.at, h->host.size) == 0;
 }
 
-bool http_check_from_origin(const struct http_door_config *config, const struct http_head *head, const char *data)
+bool http_check_from_origin(const struct http_server_config *config, const struct http_head *head, const char *data)
 {
     return config->origin != NULL && head->origin.at != 0 && check_is(data, head->origin, config->origin) &&
            check_host(config, head, data);
@@ -48,7 +48,7 @@ static bool check_preflight(const struct http_head *h, bool from_origin)
 }
 
 /* "Bearer", one or more spaces, token. Only hashes are compared, in constant time. */
-static bool check_token(const struct http_door_config *config, const struct http_head *h, const char *data)
+static bool check_token(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
     static const char scheme[] = "bearer";
     const char *text = data + h->authorization.at;
@@ -67,7 +67,7 @@ static bool check_token(const struct http_door_config *config, const struct http
     return memeql_sec(hash, config->token_sha256, sizeof hash) != 0;
 }
 
-static bool check_public(const struct http_door_config *config, const struct http_head *h, const char *data)
+static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
     const char *query = memchr(data + h->target.at, '?', h->target.size);
     size_t n = query == NULL ? h->target.size : (size_t)(query - (data + h->target.at));
@@ -86,7 +86,7 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
     }
 }
 
-void http_check(const struct http_door_config *config, const struct http_head *head, const char *data,
+void http_check(const struct http_server_config *config, const struct http_head *head, const char *data,
                 struct http_refusal *out)
 {
     static const struct http_span none = {0, 0};

@@ -24,10 +24,10 @@ static void conn_arm(struct http_conn *c, int64_t end)
 
 void http_conn_close(struct http_conn *c)
 {
-    if (c->door->current == c) {
-        c->door->current = NULL;
+    if (c->server->current == c) {
+        c->server->current = NULL;
     }
-    http_list_remove(c->door, c);
+    http_list_remove(c->server, c);
     if (c->exchange != NULL) {
         c->exchange->conn = NULL;
     }
@@ -36,7 +36,7 @@ void http_conn_close(struct http_conn *c)
     event_free(c->timer);
     evbuffer_free(c->output);
     free(c->input);
-    closer_close_connection(c->door->config.closer, c->peer.uid, c->fd);
+    closer_close_connection(c->server->config.closer, c->peer.uid, c->fd);
     free(c);
 }
 
@@ -58,10 +58,10 @@ static void conn_rest(struct http_conn *c)
     c->parser = (struct http_parser){0};
     c->state = HTTP_IDLE;
     c->from_origin = false;
-    http_list_move_last(c->door, c);
+    http_list_move_last(c->server, c);
     event_del(c->writable);
     event_add(c->readable, NULL);
-    conn_arm(c, c->born + c->door->config.life_ms);
+    conn_arm(c, c->born + c->server->config.life_ms);
 }
 
 /* Writes what the socket takes. The connection may be gone afterwards. */
@@ -72,7 +72,7 @@ static void conn_flush(struct http_conn *c)
         http_conn_close(c);
         return;
     }
-    c->door->counts.bytes += n > 0 ? (uint64_t)n : 0;
+    c->server->counts.bytes += n > 0 ? (uint64_t)n : 0;
     if (evbuffer_get_length(c->output) > 0) {
         event_del(c->readable); /* only now: most answers go at once, and the next request is waited for as before */
         event_add(c->writable, NULL);
@@ -86,14 +86,14 @@ static void conn_flush(struct http_conn *c)
 /* The answer is in output: begins to write it. */
 static void conn_start_writing(struct http_conn *c, int status)
 {
-    const struct http_door_config *config = &c->door->config;
+    const struct http_server_config *config = &c->server->config;
     int64_t now = http_now_ms();
     c->state = HTTP_WRITING;
     c->unwritten = evbuffer_get_length(c->output);
     c->write_end = now + config->write_ms + (int64_t)(c->unwritten / (LIMIT_FRAME_RATE / 1000));
     conn_arm(c, now + config->write_ms);
     if (status >= 100 && status < 600) {
-        c->door->counts.answered[status / 100]++;
+        c->server->counts.answered[status / 100]++;
     }
     conn_flush(c);
 }
@@ -102,16 +102,16 @@ static struct http_manner conn_make_manner(const struct http_conn *c)
 {
     return (struct http_manner){.head_only = c->parser.head.method == HTTP_METHOD_HEAD,
                                 .last = c->last,
-                                .origin = c->door->config.origin,
+                                .origin = c->server->config.origin,
                                 .from_origin = c->from_origin,
-                                .write_problem = c->door->config.write_problem,
+                                .write_problem = c->server->config.write_problem,
                                 .preflight = c->parser.head.method == HTTP_METHOD_OPTIONS};
 }
 
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only)
 {
-    c->last = c->last || c->door->stopping || ++c->requests >= c->door->config.requests_max ||
-              http_now_ms() - c->born >= c->door->config.life_ms;
+    c->last = c->last || c->server->stopping || ++c->requests >= c->server->config.requests_max ||
+              http_now_ms() - c->born >= c->server->config.life_ms;
     struct http_manner manner = conn_make_manner(c);
     manner.head_only = head_only;
     if (!http_write_answer(c->output, answer, &manner)) {
@@ -155,19 +155,19 @@ static void conn_handle(struct http_conn *c)
                                        .if_none_match = etag,
                                        .head = h->method == HTTP_METHOD_HEAD,
                                        .peer = c->peer,
-                                       .tcp = c->door->config.tcp};
+                                       .tcp = c->server->config.tcp};
     x->request.coding = coding_choose(&h->codings);
     x->request.coded_only = coding_refuses_identity(&h->codings);
-    struct http_door *door = c->door;
+    struct http_server *server = c->server;
     c->exchange = x;
     c->state = HTTP_HANDLING;
-    door->current = c;
-    door->handler(door->context, x, &x->request);
-    if (door->current == c && c->state == HTTP_HANDLING) { /* the answer comes later */
+    server->current = c;
+    server->handler(server->context, x, &x->request);
+    if (server->current == c && c->state == HTTP_HANDLING) { /* the answer comes later */
         event_del(c->readable);
-        conn_arm(c, http_now_ms() + door->config.handle_ms);
+        conn_arm(c, http_now_ms() + server->config.handle_ms);
     }
-    door->current = NULL;
+    server->current = NULL;
 }
 
 static void conn_parse(struct http_conn *c)
@@ -181,8 +181,8 @@ static void conn_parse(struct http_conn *c)
         refusal.status = c->parser.status;
         profd_error_set(&refusal.error, PROFD_REFUSED, "%s (byte %zu of the request)", c->parser.reason, c->parser.at);
     } else {
-        c->from_origin = http_check_from_origin(&c->door->config, &c->parser.head, c->input);
-        http_check(&c->door->config, &c->parser.head, c->input, &refusal);
+        c->from_origin = http_check_from_origin(&c->server->config, &c->parser.head, c->input);
+        http_check(&c->server->config, &c->parser.head, c->input, &refusal);
         c->proven = c->proven || (refusal.status == 0 && !refusal.anonymous);
     }
     /* Bytes after the request could be a smuggled second one: they are never read. */
@@ -205,7 +205,7 @@ static void conn_read_on(struct http_conn *c)
         http_conn_close(c);
         return;
     }
-    ssize_t n = closer_receive(c->door->config.closer, c->peer.uid, c->fd, c->input + c->input_size,
+    ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, c->input + c->input_size,
                                HTTP_INPUT_MAX - c->input_size);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
@@ -216,22 +216,22 @@ static void conn_read_on(struct http_conn *c)
     }
     if (c->state == HTTP_IDLE) {
         c->state = HTTP_READING;
-        conn_arm(c, http_now_ms() + c->door->config.header_ms);
+        conn_arm(c, http_now_ms() + c->server->config.header_ms);
     }
     c->input_size += (size_t)n;
     conn_parse(c);
 }
 
-void http_door_say_busy(struct http_door *door, int fd)
+void http_server_say_busy(struct http_server *server, int fd)
 {
     struct http_refusal refusal = {.status = 503};
-    profd_error_set(&refusal.error, PROFD_BUSY, "all %zu connections are in use", door->config.connections_max);
-    struct http_manner manner = {.origin = door->config.origin, .write_problem = door->config.write_problem};
+    profd_error_set(&refusal.error, PROFD_BUSY, "all %zu connections are in use", server->config.connections_max);
+    struct http_manner manner = {.origin = server->config.origin, .write_problem = server->config.write_problem};
     struct evbuffer *out = evbuffer_new();
     if (out != NULL && http_write_refusal(out, &refusal, manner)) {
         int n = evbuffer_write(out, fd);
-        door->counts.bytes += n > 0 ? (uint64_t)n : 0;
-        door->counts.answered[5]++;
+        server->counts.bytes += n > 0 ? (uint64_t)n : 0;
+        server->counts.answered[5]++;
     }
     if (out != NULL) {
         evbuffer_free(out);
@@ -240,12 +240,12 @@ void http_door_say_busy(struct http_door *door, int fd)
 
 bool http_conn_give_way(struct http_conn *c)
 {
-    struct http_door *door = c->door;
-    const size_t connections = door->counts.connections;
+    struct http_server *server = c->server;
+    const size_t connections = server->counts.connections;
     const unsigned requests = c->requests;
     if (c->state == HTTP_IDLE || c->state == HTTP_READING) {
         conn_read_on(c);
-        if (door->counts.connections < connections) {
+        if (server->counts.connections < connections) {
             return true;
         }
         if (c->requests != requests || (c->state != HTTP_IDLE && c->state != HTTP_READING)) {
@@ -253,7 +253,7 @@ bool http_conn_give_way(struct http_conn *c)
         }
     }
     if (c->state == HTTP_READING) {
-        http_door_say_busy(door, c->fd);
+        http_server_say_busy(server, c->fd);
     }
     http_conn_close(c);
     return true;
@@ -262,7 +262,7 @@ bool http_conn_give_way(struct http_conn *c)
 static void conn_drop(struct http_conn *c)
 {
     char waste[4096];
-    ssize_t n = closer_receive(c->door->config.closer, c->peer.uid, c->fd, waste, sizeof waste);
+    ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, waste, sizeof waste);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
@@ -312,7 +312,7 @@ static void conn_judge_reader(struct http_conn *c)
         return;
     }
     c->unwritten = unwritten;
-    conn_arm(c, now + c->door->config.write_ms);
+    conn_arm(c, now + c->server->config.write_ms);
 }
 
 static void conn_on_timer(evutil_socket_t fd, short what, void *context)
@@ -331,28 +331,28 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
     }
 }
 
-struct http_conn *http_conn_new(struct http_door *door, int fd, const struct http_peer *peer)
+struct http_conn *http_conn_new(struct http_server *server, int fd, const struct http_peer *peer)
 {
     struct http_conn *c = calloc(1, sizeof *c);
     if (c == NULL) {
         return NULL;
     }
-    c->door = door;
+    c->server = server;
     c->fd = fd;
     c->born = http_now_ms();
     if (peer != NULL) {
         c->peer = *peer;
     }
-    if (door->config.tcp) {
+    if (server->config.tcp) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* only slower without */
     }
-    c->readable = event_new(door->base, fd, EV_READ | EV_PERSIST, conn_on_readable, c);
-    c->writable = event_new(door->base, fd, EV_WRITE, conn_on_writable, c);
-    c->timer = evtimer_new(door->base, conn_on_timer, c);
+    c->readable = event_new(server->base, fd, EV_READ | EV_PERSIST, conn_on_readable, c);
+    c->writable = event_new(server->base, fd, EV_WRITE, conn_on_writable, c);
+    c->timer = evtimer_new(server->base, conn_on_timer, c);
     c->output = evbuffer_new();
     if (c->readable != NULL && c->writable != NULL && c->timer != NULL && c->output != NULL &&
         event_add(c->readable, NULL) == 0) {
-        conn_arm(c, c->born + door->config.life_ms);
+        conn_arm(c, c->born + server->config.life_ms);
         return c;
     }
     if (c->readable != NULL) {

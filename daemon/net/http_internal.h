@@ -21,7 +21,7 @@ enum http_state { HTTP_IDLE, HTTP_READING, HTTP_HANDLING, HTTP_WRITING, HTTP_LIN
 
 struct http_conn {
     TAILQ_ENTRY(http_conn) next; /* of the listener */
-    struct http_door *door;
+    struct http_server *server;
     int fd;
     enum http_state state;
     struct event *readable, *writable, *timer;
@@ -39,14 +39,14 @@ struct http_conn {
     bool from_origin; /* the request is one of a page of the configured origin */
 };
 
-struct http_door {
+struct http_server {
     struct event_base *base;
-    struct http_door_config config;
+    struct http_server_config config;
     http_handler handler;
     void *context;
     TAILQ_HEAD(http_conn_list, http_conn) conns; /* longest unused first */
     struct http_conn *current;                   /* connection with a request in the handler; NULL once it is closed */
-    struct http_door_counts counts;
+    struct http_server_counts counts;
     bool stopping;
 };
 
@@ -68,11 +68,11 @@ int64_t http_now_ms(void);
 
 /* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be
  * answered 204. */
-void http_check(const struct http_door_config *config, const struct http_head *head, const char *data,
+void http_check(const struct http_server_config *config, const struct http_head *head, const char *data,
                 struct http_refusal *out);
 
 /* Is the request one of a page of the configured origin? */
-bool http_check_from_origin(const struct http_door_config *config, const struct http_head *head, const char *data);
+bool http_check_from_origin(const struct http_server_config *config, const struct http_head *head, const char *data);
 
 /* What an answer owes to the connection and the request. */
 struct http_manner {
@@ -87,18 +87,18 @@ bool http_write_answer(struct evbuffer *out, const struct http_answer *answer, c
 bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal, struct http_manner manner);
 
 /* http_conn.c */
-struct http_conn *http_conn_new(struct http_door *door, int fd, const struct http_peer *peer);
+struct http_conn *http_conn_new(struct http_server *server, int fd, const struct http_peer *peer);
 void http_conn_close(struct http_conn *c);
 /* If all connections are in use: reads what has arrived. A complete request is handled, and the connection stays.
  * Otherwise it is closed; a client that has sent part of a request gets 503. True if it was closed. */
 bool http_conn_give_way(struct http_conn *c);
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
 /* 503 on the descriptor. Best effort: one write, no waiting. */
-void http_door_say_busy(struct http_door *door, int fd);
+void http_server_say_busy(struct http_server *server, int fd);
 
 /* http_list.c: the connections, the longest unused first. */
-void http_list_append(struct http_door *server, struct http_conn *c);
-void http_list_move_last(struct http_door *server, struct http_conn *c);
-void http_list_remove(struct http_door *server, struct http_conn *c);
+void http_list_append(struct http_server *server, struct http_conn *c);
+void http_list_move_last(struct http_server *server, struct http_conn *c);
+void http_list_remove(struct http_server *server, struct http_conn *c);
 
 #endif

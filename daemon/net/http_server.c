@@ -10,48 +10,48 @@
 
 #define HTTP_HANDLE_MS 60000u
 
-static void door_default(unsigned *value, unsigned otherwise)
+static void server_default(unsigned *value, unsigned otherwise)
 {
     if (*value == 0) {
         *value = otherwise;
     }
 }
 
-struct http_door *http_door_new(struct event_base *base, const struct http_door_config *config, http_handler handler,
-                                void *context)
+struct http_server *http_server_new(struct event_base *base, const struct http_server_config *config,
+                                    http_handler handler, void *context)
 {
-    struct http_door *door = calloc(1, sizeof *door);
-    if (door == NULL) {
+    struct http_server *server = calloc(1, sizeof *server);
+    if (server == NULL) {
         return NULL;
     }
-    TAILQ_INIT(&door->conns);
-    door->base = base;
-    door->config = *config;
-    door->handler = handler;
-    door->context = context;
-    if (door->config.connections_max == 0) {
-        door->config.connections_max = LIMIT_HTTP_CONNECTIONS;
+    TAILQ_INIT(&server->conns);
+    server->base = base;
+    server->config = *config;
+    server->handler = handler;
+    server->context = context;
+    if (server->config.connections_max == 0) {
+        server->config.connections_max = LIMIT_HTTP_CONNECTIONS;
     }
-    door_default(&door->config.header_ms, LIMIT_HTTP_HEADER_SECONDS * 1000u);
-    door_default(&door->config.handle_ms, HTTP_HANDLE_MS);
-    door_default(&door->config.write_ms, LIMIT_WRITE_SECONDS * 1000u);
-    door_default(&door->config.life_ms, LIMIT_HTTP_SECONDS * 1000u);
-    door_default(&door->config.requests_max, LIMIT_HTTP_REQUESTS);
-    return door;
+    server_default(&server->config.header_ms, LIMIT_HTTP_HEADER_SECONDS * 1000u);
+    server_default(&server->config.handle_ms, HTTP_HANDLE_MS);
+    server_default(&server->config.write_ms, LIMIT_WRITE_SECONDS * 1000u);
+    server_default(&server->config.life_ms, LIMIT_HTTP_SECONDS * 1000u);
+    server_default(&server->config.requests_max, LIMIT_HTTP_REQUESTS);
+    return server;
 }
 
 /* A connection without a right to its place, longest unused first; then any that owes nothing to its client. NULL: all
  * are being served. */
-static struct http_conn *door_find_replaceable(const struct http_door *door)
+static struct http_conn *server_find_replaceable(const struct http_server *server)
 {
     struct http_conn *c;
-    TAILQ_FOREACH(c, &door->conns, next)
+    TAILQ_FOREACH(c, &server->conns, next)
     {
         if (!c->proven && c->state != HTTP_HANDLING) {
             return c;
         }
     }
-    TAILQ_FOREACH(c, &door->conns, next)
+    TAILQ_FOREACH(c, &server->conns, next)
     {
         if (c->state != HTTP_HANDLING && c->state != HTTP_WRITING) {
             return c;
@@ -61,10 +61,11 @@ static struct http_conn *door_find_replaceable(const struct http_door *door)
 }
 
 /* Clients that hold half requests, or nothing at all, must not keep others out. */
-static bool door_make_room(struct http_door *door)
+static bool server_drop_replaceable(struct http_server *server)
 {
     struct http_conn *c;
-    for (size_t looks = 0; looks < door->config.connections_max && (c = door_find_replaceable(door)) != NULL; looks++) {
+    for (size_t looks = 0; looks < server->config.connections_max && (c = server_find_replaceable(server)) != NULL;
+         looks++) {
         if (http_conn_give_way(c)) {
             return true;
         }
@@ -72,34 +73,34 @@ static bool door_make_room(struct http_door *door)
     return false;
 }
 
-void http_door_accept(struct http_door *door, int fd, const struct http_peer *peer)
+void http_server_accept(struct http_server *server, int fd, const struct http_peer *peer)
 {
-    if (door->stopping) {
-        closer_close_connection(door->config.closer, peer->uid, fd);
+    if (server->stopping) {
+        closer_close_connection(server->config.closer, peer->uid, fd);
         return;
     }
-    if (door->counts.connections >= door->config.connections_max && !door_make_room(door)) {
-        http_door_say_busy(door, fd);
-        closer_close_connection(door->config.closer, peer->uid, fd);
+    if (server->counts.connections >= server->config.connections_max && !server_drop_replaceable(server)) {
+        http_server_say_busy(server, fd);
+        closer_close_connection(server->config.closer, peer->uid, fd);
         return;
     }
-    struct http_conn *c = http_conn_new(door, fd, peer);
+    struct http_conn *c = http_conn_new(server, fd, peer);
     if (c == NULL) {
-        closer_close_connection(door->config.closer, peer->uid, fd);
+        closer_close_connection(server->config.closer, peer->uid, fd);
     } else {
-        http_list_append(door, c);
+        http_list_append(server, c);
     }
 }
 
-void http_door_get_counts(const struct http_door *door, struct http_door_counts *out)
+void http_server_get_counts(const struct http_server *server, struct http_server_counts *out)
 {
-    *out = door->counts;
+    *out = server->counts;
 }
 
-void http_door_stop(struct http_door *door)
+void http_server_stop(struct http_server *server)
 {
-    door->stopping = true;
-    for (struct http_conn *c = TAILQ_FIRST(&door->conns), *next; c != NULL; c = next) {
+    server->stopping = true;
+    for (struct http_conn *c = TAILQ_FIRST(&server->conns), *next; c != NULL; c = next) {
         next = TAILQ_NEXT(c, next);
         c->last = true;
         if (c->state == HTTP_IDLE) {
@@ -108,15 +109,15 @@ void http_door_stop(struct http_door *door)
     }
 }
 
-void http_door_free(struct http_door *door)
+void http_server_free(struct http_server *server)
 {
-    if (door == NULL) {
+    if (server == NULL) {
         return;
     }
-    while (!TAILQ_EMPTY(&door->conns)) {
-        http_conn_close(TAILQ_FIRST(&door->conns));
+    while (!TAILQ_EMPTY(&server->conns)) {
+        http_conn_close(TAILQ_FIRST(&server->conns));
     }
-    free(door);
+    free(server);
 }
 
 void http_answer(struct http_exchange *x, const struct http_answer *answer)

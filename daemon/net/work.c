@@ -158,13 +158,13 @@ static bool work_may_run(const struct work *w, const struct work_lane *lane)
 }
 
 /* Brings a lane that may run to the front. False: there is none now. O(waiting users). */
-static bool work_turn(struct work *w)
+static bool work_rotate(struct work *w)
 {
     for (size_t lanes = w->lanes.of_uid.count; lanes > 0; lanes--) {
         if (work_may_run(w, TAILQ_FIRST(&w->lanes.ring))) {
             return true;
         }
-        work_lanes_turn(&w->lanes);
+        work_lanes_rotate(&w->lanes);
     }
     return false;
 }
@@ -175,8 +175,8 @@ static size_t work_take_batch(struct work *w, struct work_item **batch)
     if (w->config.prepare) {
         return work_take_prepared(w, batch);
     }
-    return work_turn(w) ? work_lanes_take_batch(&w->lanes, batch, w->config.batch_max, w->config.batch_weight, true)
-                        : 0;
+    return work_rotate(w) ? work_lanes_take_batch(&w->lanes, batch, w->config.batch_max, w->config.batch_weight, true)
+                          : 0;
 }
 
 static void work_deliver_finished(struct work *w)

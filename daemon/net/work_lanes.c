@@ -12,7 +12,7 @@ void work_lanes_done(struct work_lanes *l)
     hashmap_clear(&l->of_uid);
 }
 
-void work_lanes_turn(struct work_lanes *l)
+void work_lanes_rotate(struct work_lanes *l)
 {
     struct work_lane *lane = TAILQ_FIRST(&l->ring);
 
@@ -29,7 +29,7 @@ struct work_item *work_lanes_take(struct work_lanes *l)
     lane->count--;
     l->waiting--;
     if (lane->count) {
-        work_lanes_turn(l);
+        work_lanes_rotate(l);
     } else {
         TAILQ_REMOVE(&l->ring, lane, next);
         hashmap_remove(&l->of_uid, lane);

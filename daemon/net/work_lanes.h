@@ -32,6 +32,6 @@ struct work_item *work_lanes_take(struct work_lanes *l);
 /* Takes up to max items of at most this weight together; the first may weigh anything if `any`. Returns how many. */
 size_t work_lanes_take_batch(struct work_lanes *l, struct work_item **batch, size_t max, size_t weight, bool any);
 /* The ring's first lane becomes its last. */
-void work_lanes_turn(struct work_lanes *l);
+void work_lanes_rotate(struct work_lanes *l);
 
 #endif

@@ -108,7 +108,7 @@ static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)
     metrics_value(out, "calls_total", "counter", "Calls in stored uploads since start.", u->calls + n->live.calls);
     metrics_head(out, "upload_duration_seconds", "histogram", "Time from the complete frame to its answer.");
     metrics_histogram_text(out, "upload_duration_seconds", NULL, NULL, &u->seconds);
-    metrics_value(out, "objects_wanted_total", "counter", "Executables requested.", n->objects.wanted);
+    metrics_value(out, "objects_wanted_total", "counter", "Executables requested.", n->objects.requested);
     metrics_head(out, "objects_total", "counter", "Executables delivered, by result.");
     buffer_add_format(
         out, "profd_objects_total{result=\"ok\"} %" PRIu64 "\nprofd_objects_total{result=\"failed\"} %" PRIu64 "\n",

@@ -26,8 +26,8 @@ struct upload_counts {
 };
 
 struct object_counts {
-    uint64_t stored, failed, wanted; /* wanted: asked for */
-    size_t readers_gone;             /* processes that read executables, have ended, and are not started again yet */
+    uint64_t stored, failed, requested;
+    size_t readers_gone; /* processes that read executables, have ended, and are not started again yet */
 };
 
 struct pages_numbers {
@@ -48,7 +48,7 @@ struct pages_numbers {
     struct query_answers_use answers;
     uint64_t answer_bytes; /* of answers that readers have not taken yet */
     struct conn_counts conns;
-    struct http_door_counts http;
+    struct http_server_counts http;
     struct upkeep_counts upkeep;
     struct verifier_counts verified;
     size_t writer_pending, reader_pending, object_pending;

@@ -10,7 +10,7 @@
 #include "proto/counts.h"
 #include "proto/limits.h"
 #include "proto/message.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "query/row.h"
 #include "query/set.h"
 
@@ -149,7 +149,7 @@ static enum profd_status add_ticks(struct adding *g, struct group *to, const cha
 {
     struct rate_ticks **at = &to->rates;
     bool saturated = false;
-    if (words_are(dimension)) {
+    if (collector_is_dimension(dimension)) {
         return PROFD_OK;
     }
     while (*at != NULL && compare_ticks(*at, dimension, rate) < 0) {

@@ -7,7 +7,7 @@
 
 #include "query/handlers.h"
 #include "query/joined_sum.h"
-#include "query/part.h"
+#include "query/subreport.h"
 #include "query/query.h"
 #include "query/work.h"
 
@@ -65,7 +65,7 @@ static struct work work_of(const struct asking *q, const struct program *p)
                          .scope = OPTIONS_SCOPE_PROGRAM};
 }
 
-/* Digest of the window. Where its edges come to lie depends on the program: each is part of the question. */
+/* Digest of the window. Where its edges come to lie depends on the program, so the digest covers the edges of each. */
 static enum profd_status find_edges(struct asking *q, uint8_t digest[SHA256_DIGEST_SIZE], struct profd_error *e)
 {
     struct sha256_ctx sha;
@@ -111,13 +111,13 @@ static void widen(int64_t *since, int64_t *until, const struct work *w, bool fir
     *until = first || w->used_until > *until ? w->used_until : *until;
 }
 
-static enum profd_status add_programs(struct asking *q, struct part *part, struct joined *j, int64_t edges[2],
+static enum profd_status add_programs(struct asking *q, struct subreport *subreport, struct joined *j, int64_t edges[2],
                                       struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; status == PROFD_OK && i < q->count; i++) {
         struct work w = work_of(q, &q->programs[i]);
-        status = part_load(part, &w, e);
+        status = subreport_load(subreport, &w, e);
         const struct provenance *from = &w.load.provenance;
         if (status != PROFD_OK || from->uploads == 0) {
             continue;
@@ -127,9 +127,9 @@ static enum profd_status add_programs(struct asking *q, struct part *part, struc
         j->rest.uploads += from->uploads;
         j->rest.processes += from->processes;
         j->rest.inexact |= from->inexact;
-        status = part_report(part, &w, e);
+        status = subreport_make(subreport, &w, e);
         if (status == PROFD_OK) {
-            status = joined_add(j, w.report, part->job.arena, e);
+            status = joined_add(j, w.report, subreport->job.arena, e);
         }
     }
     return status;
@@ -171,7 +171,7 @@ static void show(struct asking *q, struct joined *j, const int64_t edges[2])
                                       .names = n,
                                       .next = next[0] != '\0' ? next : NULL,
                                       .sort = SORTS[q->options.show.sort],
-                                      .dimension = part_dimension(&q->options),
+                                      .dimension = subreport_dimension(&q->options),
                                       .rest = &j->rest,
                                       .since = edges[0],
                                       .until = edges[1],
@@ -211,7 +211,7 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     bool fresh = false;
     int64_t edges[2] = {0, 0};
     struct joined j;
-    struct part part;
+    struct subreport subreport;
     enum profd_status status = parse(&q, e);
     if (status == PROFD_OK) {
         status = set_tag(&q, &fresh, e);
@@ -220,11 +220,11 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
         return status;
     }
     joined_init(&j, job->arena);
-    status = part_init(&part, job, e);
+    status = subreport_init(&subreport, job, e);
     if (status == PROFD_OK) {
-        status = add_programs(&q, &part, &j, edges, e);
+        status = add_programs(&q, &subreport, &j, edges, e);
     }
-    part_done(&part);
+    subreport_done(&subreport);
     if (status == PROFD_OK) {
         show(&q, &j, edges);
     }

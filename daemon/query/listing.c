@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/buffer.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 static int order_compare(const struct profile_order *a, const struct profile_order *b)
 {
@@ -93,7 +93,7 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->histogram_count; i++) {
-        if (p->histograms[i].build == build && !words_are(p->histograms[i].dimension)) {
+        if (p->histograms[i].build == build && !collector_is_dimension(p->histograms[i].dimension)) {
             list[count++] = &p->histograms[i];
         }
     }

@@ -5,7 +5,7 @@
 
 #include "proto/counts.h"
 #include "proto/message.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "query/load_rolled.h"
 #include "query/row.h"
 #include "query/set.h"
@@ -111,7 +111,7 @@ static void counts_keep_histograms(struct counts *c, const uint32_t *map, uint32
     }
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         struct counts_histogram h = c->histograms[i];
-        if (words_are(h.dimension) && kept < builds) {
+        if (collector_is_dimension(h.dimension) && kept < builds) {
             h.build = kept;
         }
         if (map[h.build] != COUNTS_NOWHERE) {

@@ -5,7 +5,7 @@
 
 #include "core/rollup.h"
 #include "proto/limits.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "query/cache.h"
 #include "query/set.h"
 
@@ -255,7 +255,7 @@ static enum profd_status note_orders(struct rolled *r, const struct group *g, st
     memset(first, 0xff, g->builds * sizeof *first);
     for (uint32_t i = 0; i < t->histogram_count; i++) {
         uint64_t *at = &first[t->histograms[i].build];
-        if (words_are(t->histograms[i].dimension)) {
+        if (collector_is_dimension(t->histograms[i].dimension)) {
             continue;
         }
         *at = t->histograms[i].order.commit < *at ? t->histograms[i].order.commit : *at;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/label.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "query/when.h"
 
 static bool letter(char c)
@@ -229,7 +229,7 @@ static enum profd_status parse_parameters(const struct params *p, bool http, str
     if (o->show.view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL) {
         o->show.sort = RENDER_SORT_SELF;
     }
-    if (status == PROFD_OK && o->dimension != NULL && words_are(o->dimension)) {
+    if (status == PROFD_OK && o->dimension != NULL && collector_is_dimension(o->dimension)) {
         status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: not a dimension of samples; every report shows it",
                                  o->dimension);
     }

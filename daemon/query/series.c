@@ -5,14 +5,14 @@
 
 #include "query/function.h"
 #include "query/handlers.h"
-#include "query/part.h"
+#include "query/subreport.h"
 #include "query/query.h"
 #include "query/steps.h"
 
 struct series {
     struct job *job;
     struct work *whole; /* the question: its window is the union of the steps */
-    struct part part;
+    struct subreport subreport;
     const char *build; /* the function's */
     uint64_t address;
     int64_t step, begin, end;
@@ -26,7 +26,7 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a series");
 }
 
-/* What a report says of the function; zeros where it took no part. */
+/* What a report says of the function; zeros if the function is not in the report. */
 static enum profd_status describe(struct series *s, const struct work *w, struct series_row *row, struct profd_error *e)
 {
     const struct report *r = w->report;
@@ -57,12 +57,12 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
     struct work w = *s->whole;
     w.options.since = since > 0 ? since : 1;
     w.options.until = until;
-    enum profd_status status = part_load(&s->part, &w, e);
+    enum profd_status status = subreport_load(&s->subreport, &w, e);
     *used_until = w.used_until > until ? w.used_until : until;
     if (status != PROFD_OK || w.load.provenance.uploads == 0) {
         return status;
     }
-    status = part_report(&s->part, &w, e);
+    status = subreport_make(&s->subreport, &w, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -127,16 +127,16 @@ static enum profd_status add_up(struct series *s, struct profd_error *e)
 
 static enum profd_status show(struct series *s, struct profd_error *e)
 {
-    enum profd_status status = part_init(&s->part, s->job, e);
+    enum profd_status status = subreport_init(&s->subreport, s->job, e);
     if (status == PROFD_OK && s->begin < s->end) {
         struct work any = *s->whole;
         any.options.since = 1; /* a step is never all there is */
-        status = work_load_ever(s->job, &any, &s->part.ever, e);
+        status = work_load_ever(s->job, &any, &s->subreport.ever, e);
     }
     if (status == PROFD_OK) {
         status = add_up(s, e);
     }
-    part_done(&s->part);
+    subreport_done(&s->subreport);
     if (status == PROFD_OK && s->count > 0 && s->head.name == NULL) {
         status = profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
                                  s->build, s->address);
@@ -147,7 +147,7 @@ static enum profd_status show(struct series *s, struct profd_error *e)
     s->head.rows = s->rows;
     s->head.row_count = s->count;
     s->head.build_id = s->build;
-    s->head.dimension = part_dimension(&s->whole->options);
+    s->head.dimension = subreport_dimension(&s->whole->options);
     s->head.step = s->step;
     s->head.since = s->whole->used_since;
     s->head.until = s->whole->used_until;

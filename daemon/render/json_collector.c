@@ -28,12 +28,12 @@ void json_add_collector(struct buffer *out, const struct render_input *in)
     known = coverage_overhead(c, &share);
     add_share(out, known, share);
     json_add_number(out, "attributed_seconds", (double)coverage_attributed(c) / 1e9);
-    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
-        const char *name = words_name(i);
-        if (name != NULL && words_is_time(i)) {
-            json_add_number(out, name, (double)c->words[i] / 1e9);
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        const char *name = collector_counter_name(i);
+        if (name != NULL && collector_counter_is_time(i)) {
+            json_add_number(out, name, (double)c->counters[i] / 1e9);
         } else if (name != NULL) {
-            json_add_count(out, name, c->words[i]);
+            json_add_count(out, name, c->counters[i]);
         }
     }
     json_add_flag(out, "wider_than_report", strcmp(in->scope, "program") != 0);

@@ -11,38 +11,39 @@
 
 /* What was lost or not seen, one line each. */
 static const struct {
-    enum words_word word;
+    enum collector_counter counter;
     const char *one, *many;
 } REASONS[] = {
-    {WORDS_CALLS_LOST, "call lost for lack of memory", "calls lost for lack of memory"},
-    {WORDS_CALLS_JUNK, "call from an address outside all code: counted for the callee, with an unknown caller",
+    {COLLECTOR_CALLS_LOST, "call lost for lack of memory", "calls lost for lack of memory"},
+    {COLLECTOR_CALLS_JUNK, "call from an address outside all code: counted for the callee, with an unknown caller",
      "calls from addresses outside all code: counted for the callees, with an unknown caller"},
-    {WORDS_PAIRS_DROPPED, "sampled pair lost for lack of memory", "sampled pairs lost for lack of memory"},
-    {WORDS_THREADS_UNTIMED, "thread without a timer: it has no ticks", "threads without a timer: they have no ticks"},
-    {WORDS_MODULES_LOST, "object lost for lack of memory: its addresses are stored as outside",
+    {COLLECTOR_PAIRS_DROPPED, "sampled pair lost for lack of memory", "sampled pairs lost for lack of memory"},
+    {COLLECTOR_THREADS_UNTIMED, "thread without a timer: it has no ticks",
+     "threads without a timer: they have no ticks"},
+    {COLLECTOR_MODULES_LOST, "object lost for lack of memory: its addresses are stored as outside",
      "objects lost for lack of memory: their addresses are stored as outside"},
-    {WORDS_MODULES_NAMELESS, "object without a build-id: its addresses are stored as outside",
+    {COLLECTOR_MODULES_NAMELESS, "object without a build-id: its addresses are stored as outside",
      "objects without a build-id: their addresses are stored as outside"},
-    {WORDS_SIGPROF_FOREIGN, "process with its own SIGPROF handler: no ticks from then on",
+    {COLLECTOR_SIGPROF_FOREIGN, "process with its own SIGPROF handler: no ticks from then on",
      "processes with their own SIGPROF handler: no ticks from then on"},
-    {WORDS_FORKS_UNSEEN, "process with a child that counted into its memory, created without fork()",
+    {COLLECTOR_FORKS_UNSEEN, "process with a child that counted into its memory, created without fork()",
      "processes with a child that counted into their memory, created without fork()"},
-    {WORDS_PAUSES, "pause of counting", "pauses of counting"},
-    {WORDS_OVERLAPS, "pair of objects between which calls may be confused",
+    {COLLECTOR_PAUSES, "pause of counting", "pauses of counting"},
+    {COLLECTOR_OVERLAPS, "pair of objects between which calls may be confused",
      "pairs of objects between which calls may be confused"},
-    {WORDS_END_NOT_SEEN, "process ended while no daemon could read it: its last counts are missing",
+    {COLLECTOR_END_NOT_SEEN, "process ended while no daemon could read it: its last counts are missing",
      "processes ended while no daemon could read them: their last counts are missing"},
 };
 
 /* Times of ticks that no function has. */
 static const struct {
-    enum words_word word;
+    enum collector_counter counter;
     const char *text;
 } LOSSES[] = {
-    {WORDS_INSIDE_NS, " s inside the collector"},
-    {WORDS_BLOCKED_NS, " s late because the signal was blocked"},
-    {WORDS_DROPPED_NS, " s lost for lack of memory"},
-    {WORDS_OUTSIDE_NS, " s outside every known object"},
+    {COLLECTOR_INSIDE_NS, " s inside the collector"},
+    {COLLECTOR_BLOCKED_NS, " s late because the signal was blocked"},
+    {COLLECTOR_DROPPED_NS, " s lost for lack of memory"},
+    {COLLECTOR_OUTSIDE_NS, " s outside every known object"},
 };
 
 static void add_seconds(struct buffer *out, uint64_t nanoseconds)
@@ -53,22 +54,22 @@ static void add_seconds(struct buffer *out, uint64_t nanoseconds)
 static void add_share(struct buffer *out, const struct coverage *c)
 {
     double share;
-    const uint64_t *w = c->words;
+    const uint64_t *w = c->counters;
     const bool known = coverage_share(c, &share);
     buffer_add_text(out, "Coverage  ");
     if (known) {
         buffer_add_fixed(out, 100 * share, 0, 2);
         buffer_add_text(out, "% of the program's own CPU time: ");
     } else {
-        buffer_add_text(out, w[WORDS_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
-                             : w[WORDS_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
-                                                    : "unknown, because no CPU time was recorded: ");
+        buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
+                             : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
+                                                        : "unknown, because no CPU time was recorded: ");
     }
     add_seconds(out, coverage_attributed(c));
     buffer_add_text(out, " s in functions of ");
-    add_seconds(out, w[WORDS_CPU_NS] - (known ? w[WORDS_INSIDE_NS] : 0));
-    buffer_add_format(out, " s in %" PRIu64 " %s\n", w[WORDS_PROCESSES],
-                      noun_for(w[WORDS_PROCESSES], "process", "processes"));
+    add_seconds(out, w[COLLECTOR_CPU_NS] - (known ? w[COLLECTOR_INSIDE_NS] : 0));
+    buffer_add_format(out, " s in %" PRIu64 " %s\n", w[COLLECTOR_PROCESSES],
+                      noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
     if (known && share > 1) {
         buffer_add_text(out, INDENT "(it can exceed 100%, because ticks are a sample of the time)\n");
     }
@@ -79,7 +80,7 @@ static void add_share(struct buffer *out, const struct coverage *c)
 static void add_overhead(struct buffer *out, const struct coverage *c, uint64_t ticks)
 {
     double share;
-    bool none = c->words[WORDS_INSIDE_NS] == 0;
+    bool none = c->counters[COLLECTOR_INSIDE_NS] == 0;
     if (coverage_overhead(c, &share) && (!none || ticks >= FEW_TICKS)) {
         buffer_add_text(out, none ? "Overhead  below " : "Overhead  ");
         buffer_add_fixed(out, none ? 300 / (double)ticks : 100 * share, 0, 2);
@@ -99,28 +100,28 @@ const char *text_calls_mark(const struct render_input *in)
 static void add_sampled(struct buffer *out, const struct coverage *c)
 {
     const char *separator = " sampled: ";
-    const uint64_t *w = c->words;
+    const uint64_t *w = c->counters;
     buffer_add_text(out, INDENT);
-    add_seconds(out, w[WORDS_SAMPLED_NS]);
+    add_seconds(out, w[COLLECTOR_SAMPLED_NS]);
     buffer_add_text(out, " s");
-    if (w[WORDS_WALL_NS] != 0) {
+    if (w[COLLECTOR_WALL_NS] != 0) {
         buffer_add_text(out, " of CPU time and ");
-        add_seconds(out, w[WORDS_WALL_NS]);
+        add_seconds(out, w[COLLECTOR_WALL_NS]);
         buffer_add_text(out, " s, including waiting,");
     }
     for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
-        if (w[LOSSES[i].word] != 0) {
+        if (w[LOSSES[i].counter] != 0) {
             buffer_add_text(out, separator);
-            add_seconds(out, w[LOSSES[i].word]);
+            add_seconds(out, w[LOSSES[i].counter]);
             buffer_add_text(out, LOSSES[i].text);
             separator = ", ";
         }
     }
     buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in functions\n");
-    if (w[WORDS_WALL_NS] == 0 && w[WORDS_SAMPLED_NS] < w[WORDS_CPU_NS] - w[WORDS_CPU_NS] / 10 &&
-        w[WORDS_CPU_NS] - w[WORDS_SAMPLED_NS] >= LONG_WITHOUT_NS) {
+    if (w[COLLECTOR_WALL_NS] == 0 && w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
+        w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= LONG_WITHOUT_NS) {
         buffer_add_text(out, INDENT);
-        add_seconds(out, w[WORDS_CPU_NS] - w[WORDS_SAMPLED_NS]);
+        add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS]);
         buffer_add_text(out, " s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n");
     }
 }
@@ -136,7 +137,7 @@ void text_add_collector(const struct text_parts *t)
     add_share(out, c);
     add_sampled(out, c);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
-        uint64_t n = c->words[REASONS[i].word];
+        uint64_t n = c->counters[REASONS[i].counter];
         if (n != 0) {
             buffer_add_format(out, INDENT "%" PRIu64 " %s\n", n, noun_for(n, REASONS[i].one, REASONS[i].many));
         }
@@ -152,12 +153,12 @@ void text_add_collector(const struct text_parts *t)
 void text_add_inside(const struct text_parts *t, int before, int width)
 {
     const struct coverage *c = t->in->coverage;
-    if (c == NULL || c->words[WORDS_INSIDE_NS] == 0 || !t->in->report->in_seconds || t->in->show.focus != NULL ||
+    if (c == NULL || c->counters[COLLECTOR_INSIDE_NS] == 0 || !t->in->report->in_seconds || t->in->show.focus != NULL ||
         strcmp(t->in->scope, "program") != 0) {
         return;
     }
     buffer_add_char(t->out, '\n');
     buffer_add_repeat(t->out, ' ', (size_t)before);
-    buffer_add_fixed(t->out, (double)c->words[WORDS_INSIDE_NS] / 1e9, width, 2);
+    buffer_add_fixed(t->out, (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9, width, 2);
     buffer_add_text(t->out, "  [collector], not in the total: ticks inside the collector belong to no function\n");
 }

@@ -3,7 +3,7 @@
 
 #include "proto/message.h"
 #include "proto/noun.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "render/text_internal.h"
 
 #define SECOND 1000000000
@@ -86,7 +86,7 @@ static void add_meanings(struct buffer *out, uint32_t inexact)
 static void add_exactness(struct buffer *out, const struct render_input *in)
 {
     const uint32_t inexact = in->provenance->inexact;
-    const bool covered = in->coverage != NULL && in->coverage->words[WORDS_PROCESSES] != 0;
+    const bool covered = in->coverage != NULL && in->coverage->counters[COLLECTOR_PROCESSES] != 0;
     const char *separator = "Exact     no: ";
     for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
         const char *name = (inexact & bit) != 0 ? message_inexact_name(bit) : NULL;

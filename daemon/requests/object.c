@@ -378,18 +378,18 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     return PROFD_OK;
 }
 
-void object_want(struct object_service *s, struct conn *c, const struct wanted_build *wanted, size_t n)
+void object_request_missing(struct object_service *s, struct conn *c, const struct missing_build *missing, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct message m = {.type = FRAME_WANT_OBJECT};
 
-        if (!session_ask(conn_get_user(c), &wanted[i].id)) {
+        if (!session_ask(conn_get_user(c), &missing[i].id)) {
             continue;
         }
-        m.as.want_object.build_id = wanted[i].id.text;
-        m.as.want_object.name = wanted[i].name;
+        m.as.want_object.build_id = missing[i].id.text;
+        m.as.want_object.name = missing[i].name;
         conn_send(c, &m, 0, 0);
-        s->counts.wanted++;
+        s->counts.requested++;
     }
 }
 

@@ -45,7 +45,7 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
 enum profd_status object_receive_decline(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 
 /* Asks for executables that have not been sent yet, once each on a connection. */
-void object_want(struct object_service *s, struct conn *c, const struct wanted_build *wanted, size_t n);
+void object_request_missing(struct object_service *s, struct conn *c, const struct missing_build *missing, size_t n);
 struct object_counts object_service_get_counts(const struct object_service *s);
 
 #endif

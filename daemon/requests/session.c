@@ -103,7 +103,7 @@ bool session_sync(struct session *s, uint32_t tag)
     return true;
 }
 
-bool session_take_due(struct session *s, uint32_t *tag, bool *failed)
+bool session_take_granted(struct session *s, uint32_t *tag, bool *failed)
 {
     struct session_era *era = &s->eras[s->first];
 

@@ -25,7 +25,7 @@ void session_fail(struct session *s, uint64_t job);
 bool session_sync(struct session *s, uint32_t tag);
 /* Removes a SYNC that can be answered; call it until it returns false. failed: one of its jobs ended with session_fail.
  */
-bool session_take_due(struct session *s, uint32_t *tag, bool *failed);
+bool session_take_granted(struct session *s, uint32_t *tag, bool *failed);
 
 /* The place of the live process of this connection; NULL stands there if there is none. Not read here. */
 struct live_process;

@@ -17,14 +17,14 @@ struct sync_wait {
 };
 
 /* Answers the SYNCs that have no unfinished jobs. */
-static void sync_answer_due(const struct sync_config *config, struct conn *c)
+static void sync_answer_granted(const struct sync_config *config, struct conn *c)
 {
     struct message ack = {.type = FRAME_ACK};
     struct session *session = conn_get_user(c);
     uint32_t tag;
     bool failed;
 
-    while (session_take_due(session, &tag, &failed)) {
+    while (session_take_granted(session, &tag, &failed)) {
         if (failed) {
             conn_nack(c, tag, PROFD_IO, "what a live process counted could not be stored", 1000);
         } else {
@@ -37,13 +37,13 @@ static void sync_answer_due(const struct sync_config *config, struct conn *c)
 void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job)
 {
     session_end(conn_get_user(c), job);
-    sync_answer_due(config, c);
+    sync_answer_granted(config, c);
 }
 
 void sync_fail_job(const struct sync_config *config, struct conn *c, uint64_t job)
 {
     session_fail(conn_get_user(c), job);
-    sync_answer_due(config, c);
+    sync_answer_granted(config, c);
 }
 
 static void sync_granted(struct live_sync *sync, enum profd_status status)

@@ -134,7 +134,8 @@ static void upload_answer(struct upload *u)
     } else if (c) {
         struct message ack = {.type = FRAME_ACK};
 
-        object_want(config->objects, c, u->item.wanted, u->item.wanted_count); /* before the ACK (DECISIONS 19) */
+        object_request_missing(config->objects, c, u->item.missing,
+                               u->item.missing_count); /* before the ACK (DECISIONS 19) */
         ack.as.ack.duplicate = u->item.duplicate;
         conn_answer(c, &ack, 0, u->tag);
     }

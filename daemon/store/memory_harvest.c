@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/increment.h"
+#include "core/counts_merge.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/memory.h"
@@ -68,7 +68,7 @@ static enum profd_status add_counts(struct plan *p, struct arena *scratch, const
 {
     struct counts sum;
     uint64_t ticks, calls;
-    enum profd_status status = increment_add(scratch, old, more, &sum, &p->saturated, e);
+    enum profd_status status = counts_merge(scratch, old, more, &sum, &p->saturated, e);
     if (status != PROFD_OK) {
         return status;
     }

@@ -2,7 +2,7 @@
  * snapshot beside it. */
 #include <stdlib.h>
 
-#include "core/increment.h"
+#include "core/counts_merge.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_batch.h"
@@ -182,7 +182,7 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
         return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
                                why.sentence);
     }
-    status = increment_add(x->scratch, &g->counts, &more, &sum, &saturated, &why);
+    status = counts_merge(x->scratch, &g->counts, &more, &sum, &saturated, &why);
     if (status == PROFD_OK) {
         status = counts_encode(&sum, &bytes, &size, &why);
     }

@@ -2,7 +2,7 @@
  * lost. */
 #include <stdlib.h>
 
-#include "core/increment.h"
+#include "core/counts_merge.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_slice.h"
@@ -125,7 +125,7 @@ static enum profd_status merge(struct widening *w, const struct merged *m, bool 
     if (!h->readable || !m->readable || saturated || h->host != m->host || h->group != m->group) {
         return PROFD_OK;
     }
-    enum profd_status status = increment_add(w->scratch, &h->counts, &m->counts, &sum, &saturated, e);
+    enum profd_status status = counts_merge(w->scratch, &h->counts, &m->counts, &sum, &saturated, e);
     if (status != PROFD_OK) {
         return status;
     }

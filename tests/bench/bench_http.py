@@ -1,4 +1,4 @@
-"""make bench: the HTTP door under wrk on the same cores: a repeated question with its ETag, and its flat rows."""
+"""make bench: the HTTP server under wrk on the same cores: a repeated question with its ETag, and its flat rows."""
 import os
 import re
 import shutil
@@ -57,7 +57,7 @@ def first_question(d, build):
 
 def main():
     if not shutil.which("wrk"):
-        print("# wrk is not installed: no rates of the HTTP door")
+        print("# wrk is not installed: no rates of the HTTP server")
         return
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -276,8 +276,8 @@ static void client_print(const struct client *c)
         print_hex("instance", image.header.instance, ATTACH_INSTANCE_SIZE);
         print_hex("parent", image.header.parent, ATTACH_INSTANCE_SIZE);
         print_parts(&image);
-        for (unsigned i = 0; i < ATTACH_WORD_COUNT; i++) {
-            printf("\"%s\":%llu,", attach_word_name(i), (unsigned long long)image.header.words[i]);
+        for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
+            printf("\"%s\":%llu,", attach_counter_name(i), (unsigned long long)image.header.counters[i]);
         }
     }
     printf("\"failed\":");

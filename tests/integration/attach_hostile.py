@@ -92,7 +92,7 @@ def refusals(tap, d):
 
 
 def liars(tap, d):
-    """They pass the door and lie later: nothing of theirs is stored."""
+    """They are accepted and lie later: nothing of theirs is stored."""
     def offsets(m):
         m.call()
         m.chunk(SLOTS_AT, ARCS, 1 << 20, 32, 32)

@@ -1,4 +1,4 @@
-"""The HTTP door as well-behaved clients use it: codings, validators, HEAD, one other origin; and that an answer given
+"""The HTTP server as well-behaved clients use it: codings, validators, HEAD, one other origin; and that an answer given
 again is never an old one, nor somebody else's."""
 import ctypes
 import ctypes.util
@@ -141,7 +141,7 @@ def origin(tap, client, build):
 
 
 def fresh(tap):
-    """Behind an acknowledgement every answer knows of it, through both doors, while others ask the same all the
+    """Behind an acknowledgement every answer knows of it, through both listeners, while others ask the same all the
     time."""
     with Daemon() as d:
         target, build = "/api/v1/builds/" + "ab" * 20 + "/report?view=flat", "ab" * 20

@@ -1,4 +1,4 @@
-"""Hostile and malformed requests against a running daemon, both doors: each is answered as it must be, with every
+"""Hostile and malformed requests against a running daemon, both listeners: each is answered as it must be, with every
 header that guards a page, and closed; afterwards memory, descriptors and log are what they were, and good clients are
 served. The tables are those of the threat model: DNS rebinding (W1), forged requests (W2), leaks (W3), names that are
 programs (W4), odd peers (U1), frames (U2), memory (U3), drips (U4), crowds (U5), and the forms that other servers take
@@ -33,7 +33,7 @@ def request(line=b"GET /healthz HTTP/1.1", fields=b"", body=b"", host=b"Host: {h
 
 
 def forms():
-    """(name, bytes, statuses that are right): what 6.1 lists and more; the same on both doors."""
+    """(name, bytes, statuses that are right): what 6.1 lists and more; the same on both listeners."""
     yield "length and chunks", request(fields="Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
                                        body=b"0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n"), {400}
     yield "chunks and length", request(fields="Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n",
@@ -109,7 +109,7 @@ def forms():
 
 
 def forgeries():
-    """(name, bytes, status) for the TCP door only: names that are not ours (W1), pages of others (W2, W3), tokens."""
+    """(name, bytes, status) for TCP only: names that are not ours (W1), pages of others (W2, W3), tokens."""
     for host in ("evil.example", "localhost.evil.com:{port}", "127.0.0.1.evil.com:{port}", "localhost.:{port}",
                  "localhost", "127.0.0.1", "127.0.0.1:1", "0.0.0.0:{port}",
                  "[::]:{port}", "[::ffff:127.0.0.1]:{port}", "127.1:{port}", "2130706433:{port}", "0x7f.0.0.1:{port}",
@@ -192,15 +192,15 @@ def settled(d, before):
 
 def tables(tap, d, port):
     count = 0
-    for door, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
+    for listener, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
         bad, n = [], 0
         for name, data, statuses in forms():
-            fault = judged(address, port, data, statuses | ({421} if door == "TCP"
+            fault = judged(address, port, data, statuses | ({421} if listener == "TCP"
                     and name.startswith("Host: 'localhost:'") else set()))
             n += 1
             if fault:
                 bad.append(f"{name}: {fault}")
-        tap.point(not bad, f"{door}: {n} malformed requests, each refused with its status, in words, guarded and "
+        tap.point(not bad, f"{listener}: {n} malformed requests, each refused with its status, in words, guarded and "
                            f"closed", "\n".join(bad[:12]))
         count += n
     bad, n = [], 0
@@ -214,7 +214,7 @@ def tables(tap, d, port):
 
 
 def guarded(tap, d, port):
-    """The headers of every good answer, and of errors behind the door (W3)."""
+    """The headers of every good answer, and of errors from the handlers (W3)."""
     client, bad = Client(port), []
     for target, kind in (("/", 200), ("/style.css", 200), ("/app.js", 200), ("/api/v1/builds", 200),
                          ("/api/v1/labels", 200), ("/openapi.json", 200), ("/healthz", 200),
@@ -307,7 +307,7 @@ def peers(tap, d):
 
 
 def drips(tap, d, port):
-    """U4 and 6.1: a byte now and then is cut off at the deadline of the whole, on both doors; half requests by the
+    """U4 and 6.1: a byte now and then is cut off at the deadline of the whole, on both listeners; half requests by the
     hundred are (U5)."""
     held = []
     for n in range(120):

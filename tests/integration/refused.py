@@ -386,7 +386,7 @@ def stripped(tap, d, folder):
 
 
 def questions(tap, d, exe):
-    """Queries through both doors, with the right HTTP status and a problem document that names the value."""
+    """Queries through both listeners, with the right HTTP status and a problem document that names the value."""
     ident = build_id(exe)
     for target, status, words in (("/api/v1/builds?colour=red", 400, ["colour"]),
                                   (f"/api/v1/builds/{ident}?colour=red", 400, ["colour"]),

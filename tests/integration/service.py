@@ -1,4 +1,4 @@
-"""profd as a service: what it tells its manager, ends under load, crashes by the dozen, the HTTP doors from outside,
+"""profd as a service: what it tells its manager, ends under load, crashes by the dozen, HTTP from outside,
 units."""
 import json
 import os
@@ -179,7 +179,7 @@ ATTACKS = ( # (name, request, status)
 )
 
 
-def doors(tap):
+def listeners(tap):
     port = free_port()
     with Daemon("--http", f"127.0.0.1:{port}", "--http-open") as d:
         with Wire(d.socket) as w:
@@ -258,7 +258,7 @@ def units(tap):
 
 def main():
     with Tap() as tap:
-        for part in (stop_under_load, frozen, many_crashes, spool_crash, doors, units):
+        for part in (stop_under_load, frozen, many_crashes, spool_crash, listeners, units):
             part(tap)
 
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/message.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "tests/contract/store/harvest_fixture.h"
 
 STORE_TEST(harvests_grow_one_upload)
@@ -108,16 +108,16 @@ STORE_TEST(histograms_of_one_geometry_add_and_others_stand_beside)
                                                     .abbreviation = 's',
                                                     .first = 1,
                                                     .used = 1};
-        words_make_histogram(&c.histograms[2], 0);
+        collector_make_histogram(&c.histograms[2], 0);
         c.histograms[2].first = 2;
         c.histograms[2].used = 2;
         c.bin_index[0] = 6;
         c.bin_ticks[0] = 60;
         c.bin_index[1] = 99;
         c.bin_ticks[1] = 1;
-        c.bin_index[2] = WORDS_PROCESSES;
+        c.bin_index[2] = COLLECTOR_PROCESSES;
         c.bin_ticks[2] = 1;
-        c.bin_index[3] = WORDS_CPU_NS;
+        c.bin_index[3] = COLLECTOR_CPU_NS;
         c.bin_ticks[3] = INT64_MAX; /* a full word does not make counts inexact */
         replace_counts(&x, &c);
         counts_done(&c);

@@ -7,7 +7,7 @@
 #include "core/profile.h"
 #include "core/rollup.h"
 #include "core/sum.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define UPLOADS 24
 #define BUILDS 5
@@ -79,9 +79,9 @@ static void random_words(struct counts *c, uint32_t *first)
     if (below(3) != 0) {
         return;
     }
-    words_make_histogram(h, 0);
+    collector_make_histogram(h, 0);
     h->first = *first;
-    for (uint32_t word = below(9); word < WORDS_ROOM && h->used < 12; word += 1 + below(9), h->used++) {
+    for (uint32_t word = below(9); word < COLLECTOR_COUNTERS_MAX && h->used < 12; word += 1 + below(9), h->used++) {
         c->bin_index[*first] = word;
         c->bin_ticks[(*first)++] = 1 + random_count(below(2) == 0 ? 3 : 0);
     }
@@ -297,7 +297,7 @@ static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32
         uint64_t ticks = 0;
         bool saturated = false;
         for (uint32_t i = 0; i < r.histogram_count; i++) {
-            for (uint32_t k = 0; k < r.histograms[i].used && !words_are(r.histograms[i].dimension); k++) {
+            for (uint32_t k = 0; k < r.histograms[i].used && !collector_is_dimension(r.histograms[i].dimension); k++) {
                 sum_add(&ticks, spread.bins[(size_t)(r.histograms[i].first + k) * ROLLUP_GROUPS + g], &saturated);
             }
         }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "query/load.h"
 #include "tests/unit/query/fleet.h"
 
@@ -25,11 +25,11 @@ static uint64_t address(uint32_t build)
     return build == 0 ? F_START + 4 * (uint64_t)below(24) : L_F + 4 * (uint64_t)below(16);
 }
 
-/* The collector's words, of the program, in every other upload. */
+/* The collector's counters, of the program, in every other upload. */
 static void random_words(struct counts *c, uint32_t program, uint32_t *first)
 {
     struct counts_histogram *h = &c->histograms[c->histogram_count - 1];
-    words_make_histogram(h, program);
+    collector_make_histogram(h, program);
     h->first = *first;
     for (uint32_t word = below(4); below(2) == 0 && word < 20 && h->used < 8; word += 1 + below(5), h->used++) {
         c->bin_index[*first] = word;

@@ -1,4 +1,4 @@
-/* What follows from the collector's words, and what does not. */
+/* What follows from the collector's counters, and what does not. */
 #include <criterion/criterion.h>
 
 #include "core/coverage.h"
@@ -15,9 +15,9 @@ static void setup(void)
     upload_init(&upload);
 }
 
-static void words(uint32_t build)
+static void counters(uint32_t build)
 {
-    words_make_histogram(&upload.histograms[upload.counts.histogram_count], build);
+    collector_make_histogram(&upload.histograms[upload.counts.histogram_count], build);
     upload.histograms[upload.counts.histogram_count++].first = upload.counts.bin_count;
 }
 
@@ -42,39 +42,39 @@ Test(coverage, without_words_there_is_none, .init = setup)
 Test(coverage, what_functions_have_of_the_cpu_time, .init = setup)
 {
     struct arena *a = arena_new(0);
-    words(1);
-    upload_bin(&upload, WORDS_PROCESSES, 2);
-    upload_bin(&upload, WORDS_CPU_NS, 1000);
-    upload_bin(&upload, WORDS_SAMPLED_NS, 900);
-    upload_bin(&upload, WORDS_INSIDE_NS, 50);
-    upload_bin(&upload, WORDS_BLOCKED_NS, 30);
-    upload_bin(&upload, WORDS_DROPPED_NS, 15);
-    upload_bin(&upload, WORDS_OUTSIDE_NS, 5);
-    upload_bin(&upload, WORDS_CALLS_LOST, 3);
+    counters(1);
+    upload_bin(&upload, COLLECTOR_PROCESSES, 2);
+    upload_bin(&upload, COLLECTOR_CPU_NS, 1000);
+    upload_bin(&upload, COLLECTOR_SAMPLED_NS, 900);
+    upload_bin(&upload, COLLECTOR_INSIDE_NS, 50);
+    upload_bin(&upload, COLLECTOR_BLOCKED_NS, 30);
+    upload_bin(&upload, COLLECTOR_DROPPED_NS, 15);
+    upload_bin(&upload, COLLECTOR_OUTSIDE_NS, 5);
+    upload_bin(&upload, COLLECTOR_CALLS_LOST, 3);
     upload_bin(&upload, 63, 8); /* of a later version */
     struct coverage c = coverage(a);
     double share = 0;
-    cr_assert(c.any && c.words[WORDS_CALLS_LOST] == 3 && c.words[63] == 8 && coverage_attributed(&c) == 800);
+    cr_assert(c.any && c.counters[COLLECTOR_CALLS_LOST] == 3 && c.counters[63] == 8 && coverage_attributed(&c) == 800);
     cr_assert(coverage_share(&c, &share) && share == 800.0 / 950);
     cr_assert(coverage_overhead(&c, &share) && share == 50.0 / 900);
     share = 0.8;
-    c.words[WORDS_WALL_NS] = 100; /* waiting is in the ticks: of what part are they? */
+    c.counters[COLLECTOR_WALL_NS] = 100; /* waiting is in the ticks: of what part are they? */
     cr_assert(coverage_attributed(&c) == 900 && !coverage_share(&c, &share) && !coverage_overhead(&c, &share) &&
               share == 0.8);
-    c.words[WORDS_WALL_NS] = 0;
-    c.words[WORDS_CPU_NS] = 50; /* all of it inside */
+    c.counters[COLLECTOR_WALL_NS] = 0;
+    c.counters[COLLECTOR_CPU_NS] = 50; /* all of it inside */
     cr_assert(!coverage_share(&c, &share));
-    c.words[WORDS_CPU_NS] = 0;
+    c.counters[COLLECTOR_CPU_NS] = 0;
     cr_assert(!coverage_share(&c, &share));
-    c.words[WORDS_SAMPLED_NS] = 0;
+    c.counters[COLLECTOR_SAMPLED_NS] = 0;
     cr_assert(!coverage_overhead(&c, &share) && share == 0.8);
-    c.words[WORDS_SAMPLED_NS] = 900;
-    c.words[WORDS_DROPPED_NS] = 2000; /* more was lost than there was */
+    c.counters[COLLECTOR_SAMPLED_NS] = 900;
+    c.counters[COLLECTOR_DROPPED_NS] = 2000; /* more was lost than there was */
     cr_assert_eq(coverage_attributed(&c), 0);
     arena_free(a);
 }
 
-/* 292 years of CPU time: the words say so, and the sums of ticks stay right. */
+/* 292 years of CPU time: the counters say so, and the sums of ticks stay right. */
 Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
 {
     struct arena *a = arena_new(0);
@@ -82,8 +82,8 @@ Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
     struct rollup_spread spread;
     struct share shares[2] = {{0}};
     uint64_t ticks, calls;
-    words(0);
-    upload_bin(&upload, WORDS_CPU_NS, SUM_MAX - 1);
+    counters(0);
+    upload_bin(&upload, COLLECTOR_CPU_NS, SUM_MAX - 1);
     upload_histogram(&upload, 1, 0x1000, 0x1400, 0x400, 1000);
     upload_bin(&upload, 1, 7000);
     struct rollup_sum *s = rollup_sum_new(a);
@@ -97,19 +97,19 @@ Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
     struct coverage c;
     cr_assert_eq(rollup_make_profile(&r, a, &p, NULL), PROFD_OK);
     coverage_make(&p, &c);
-    cr_assert(!p.saturated && p.ticks == 21000 && c.saturated && c.words[WORDS_CPU_NS] == SUM_MAX);
+    cr_assert(!p.saturated && p.ticks == 21000 && c.saturated && c.counters[COLLECTOR_CPU_NS] == SUM_MAX);
     cr_assert(!share_add_counts(shares, &upload.counts) && shares[0].nanoseconds == 0 &&
               shares[1].nanoseconds == UINT64_C(7000000000));
     cr_assert(!share_add_rollup(shares, &r) && shares[0].nanoseconds == 0);
     arena_free(a);
 }
 
-/* A sum of one build keeps the words of the processes that loaded it. */
+/* A sum of one build keeps the counters of the processes that loaded it. */
 Test(coverage, narrowing_keeps_the_words, .init = setup)
 {
     struct arena *a = arena_new(0);
-    words(0);
-    upload_bin(&upload, WORDS_CPU_NS, 500);
+    counters(0);
+    upload_bin(&upload, COLLECTOR_CPU_NS, 500);
     upload_histogram(&upload, 0, 0x1000, 0x1400, 0x400, 1000);
     upload_bin(&upload, 1, 7);
     upload_histogram(&upload, 1, 0x1000, 0x1400, 0x400, 1000);
@@ -124,7 +124,8 @@ Test(coverage, narrowing_keeps_the_words, .init = setup)
         cr_assert_eq(rollup_sum_add_mapped(alone, &r, map, 2, true, NULL), PROFD_OK);
     }
     cr_assert_eq(rollup_sum_finish(alone, &out, NULL, NULL), PROFD_OK);
-    cr_assert(out.histogram_count == 2 && words_are(out.histograms[0].dimension) && out.histograms[0].build == 0);
+    cr_assert(out.histogram_count == 2 && collector_is_dimension(out.histograms[0].dimension) &&
+              out.histograms[0].build == 0);
     cr_assert(out.bin_ticks[out.histograms[0].first] == 1000 && out.bin_ticks[out.histograms[1].first] == 18);
     arena_free(a);
 }

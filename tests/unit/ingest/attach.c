@@ -48,24 +48,24 @@ Test(ingest_attach, what_is_new_is_added_once)
     live_count(arcs, 4, ATTACH_MODULE_NONE, 0, 1, 0x30, 7);
     live_count(ticks, 1, 0, 0, 1, 0xfffff, 4);
     live_count(ticks, 0, 0, 0, ATTACH_MODULE_NONE, 0, 9);
-    live.h->words[ATTACH_WORD_TICKS] = 15;
-    live.h->words[ATTACH_WORD_TICKS_INSIDE] = 2;
+    live.h->counters[ATTACH_COUNTER_TICKS] = 15;
+    live.h->counters[ATTACH_COUNTER_TICKS_INSIDE] = 2;
     harvest(10, ATTACH_LIVES);
     cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20), 16);
     cr_assert_eq(ledger_arc(&ledger, "", 0, "aa", 0x400030), 7);
     cr_assert_eq(ledger_ticks(&ledger, "aa", 0x4fffff), 4);
     cr_assert(ledger.ticks == 4 && ledger.calls == 23 && ledger.processes == 1 && ledger.inexact == 0);
     cr_assert(ledger.start == START && ledger.end == START + 10 * SECOND);
-    cr_assert_eq(ledger.words[WORDS_PROCESSES], 1);
-    cr_assert_eq(ledger.words[WORDS_SAMPLED_NS], 150000000);
-    cr_assert_eq(ledger.words[WORDS_INSIDE_NS], 20000000);
-    cr_assert_eq(ledger.words[WORDS_OUTSIDE_NS], 90000000);
+    cr_assert_eq(ledger.counters[COLLECTOR_PROCESSES], 1);
+    cr_assert_eq(ledger.counters[COLLECTOR_SAMPLED_NS], 150000000);
+    cr_assert_eq(ledger.counters[COLLECTOR_INSIDE_NS], 20000000);
+    cr_assert_eq(ledger.counters[COLLECTOR_OUTSIDE_NS], 90000000);
     harvest(20, ATTACH_LIVES); /* nothing new: nothing is stored */
     cr_assert_eq(ledger.uploads, 1);
     live_count(again, 99, 1, 0x10, 2, 0x20, 1);
     harvest(30, ATTACH_ENDED);
     cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20), 17);
-    cr_assert(ledger.calls == 24 && ledger.processes == 1 && ledger.words[WORDS_PROCESSES] == 1 && ledger.ended);
+    cr_assert(ledger.calls == 24 && ledger.processes == 1 && ledger.counters[COLLECTOR_PROCESSES] == 1 && ledger.ended);
     cr_assert(ledger.start == START + 20 * SECOND && ledger.end == START + 30 * SECOND, "since it was last read");
 }
 
@@ -75,7 +75,7 @@ Test(ingest_attach, nothing_is_said_before_the_program_is_known)
     cr_assert_eq(ledger.uploads, 0);
     live_usual(&live);
     harvest(2, ATTACH_LIVES);
-    cr_assert(ledger.uploads == 1 && ledger.words[WORDS_PROCESSES] == 1 && ledger.calls == 0);
+    cr_assert(ledger.uploads == 1 && ledger.counters[COLLECTOR_PROCESSES] == 1 && ledger.calls == 0);
 }
 
 Test(ingest_attach, an_end_without_news_is_told)
@@ -83,7 +83,7 @@ Test(ingest_attach, an_end_without_news_is_told)
     live_usual(&live);
     harvest(1, ATTACH_LIVES);
     harvest(2, ATTACH_ENDED);
-    cr_assert(ledger.ended && ledger.uploads == 2 && ledger.words[WORDS_PROCESSES] == 1);
+    cr_assert(ledger.ended && ledger.uploads == 2 && ledger.counters[COLLECTOR_PROCESSES] == 1);
 }
 
 Test(ingest_attach, a_failed_commit_is_as_if_nothing_had_been_read)
@@ -106,14 +106,14 @@ Test(ingest_attach, a_new_daemon_begins_where_the_old_one_stopped)
     live_usual(&live);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     live_count(arcs, 1, 1, 1, 1, 2, 5);
-    live.h->words[ATTACH_WORD_CPU_NS] = 1000;
+    live.h->counters[ATTACH_COUNTER_CPU_NS] = 1000;
     harvest(1, ATTACH_LIVES);
     attach_close(process);
     live_count(arcs, 1, 1, 1, 1, 2, 6);
-    live.h->words[ATTACH_WORD_CPU_NS] = 1500;
+    live.h->counters[ATTACH_COUNTER_CPU_NS] = 1500;
     process = live_attach(&live, &ledger);
     harvest(2, ATTACH_LIVES);
-    cr_assert(ledger_arc(&ledger, "aa", 0x400001, "aa", 0x400002) == 11 && ledger.words[WORDS_CPU_NS] == 1500);
+    cr_assert(ledger_arc(&ledger, "aa", 0x400001, "aa", 0x400002) == 11 && ledger.counters[COLLECTOR_CPU_NS] == 1500);
     cr_assert(ledger.generation == 2 && ledger.processes == 1 && ledger.start == START + SECOND);
 }
 
@@ -122,44 +122,44 @@ Test(ingest_attach, counts_that_go_down_are_no_news)
     live_usual(&live);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     live_count(arcs, 1, 1, 1, 1, 2, 50);
-    live.h->words[ATTACH_WORD_CALLS_LOST] = 5;
+    live.h->counters[ATTACH_COUNTER_CALLS_LOST] = 5;
     harvest(1, ATTACH_LIVES);
     live_slot(arcs, 1)->count = 20;
-    live.h->words[ATTACH_WORD_CALLS_LOST] = 2;
+    live.h->counters[ATTACH_COUNTER_CALLS_LOST] = 2;
     harvest(2, ATTACH_LIVES);
     live_slot(arcs, 1)->count = 0;
     harvest(3, ATTACH_LIVES);
     cr_assert_eq(ledger.uploads, 1);
     live_slot(arcs, 1)->count = 53;
-    live.h->words[ATTACH_WORD_CALLS_LOST] = 6;
+    live.h->counters[ATTACH_COUNTER_CALLS_LOST] = 6;
     harvest(4, ATTACH_LIVES);
-    cr_assert(ledger.calls == 53 && ledger.words[WORDS_CALLS_LOST] == 6);
+    cr_assert(ledger.calls == 53 && ledger.counters[COLLECTOR_CALLS_LOST] == 6);
 }
 
 Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_last)
 {
     static const struct {
-        enum attach_word word;
+        enum attach_counter counter;
         bool state;
-    } cases[] = {{ATTACH_WORD_CALLS_LOST, false},     {ATTACH_WORD_CALLS_JUNK, false},
-                 {ATTACH_WORD_TICKS_DROPPED, false},  {ATTACH_WORD_TICKS_BLOCKED, false},
-                 {ATTACH_WORD_PAUSES, false},         {ATTACH_WORD_MODULES_LOST, true},
-                 {ATTACH_WORD_FORKS_UNSEEN, true},    {ATTACH_WORD_OVERLAPS, true},
-                 {ATTACH_WORD_THREADS_UNTIMED, true}, {ATTACH_WORD_FOREIGN_SIGPROF, true}};
+    } cases[] = {{ATTACH_COUNTER_CALLS_LOST, false},     {ATTACH_COUNTER_CALLS_JUNK, false},
+                 {ATTACH_COUNTER_TICKS_DROPPED, false},  {ATTACH_COUNTER_TICKS_BLOCKED, false},
+                 {ATTACH_COUNTER_PAUSES, false},         {ATTACH_COUNTER_MODULES_LOST, true},
+                 {ATTACH_COUNTER_FORKS_UNSEEN, true},    {ATTACH_COUNTER_OVERLAPS, true},
+                 {ATTACH_COUNTER_THREADS_UNTIMED, true}, {ATTACH_COUNTER_FOREIGN_SIGPROF, true}};
     live_usual(&live);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (unsigned step = 0; step < 3; step++) {
             ledger.inexact = 0;
             live_count(arcs, 1, 1, 1, 1, 2, 1);
-            live.h->words[cases[i].word] += step == 1;
+            live.h->counters[cases[i].counter] += step == 1;
             harvest(3 * i + step, ATTACH_LIVES);
-            const uint32_t why = cases[i].word == ATTACH_WORD_PAUSES ? INEXACT_PAUSED : INEXACT_LOST;
+            const uint32_t why = cases[i].counter == ATTACH_COUNTER_PAUSES ? INEXACT_PAUSED : INEXACT_LOST;
             cr_assert_eq(ledger.inexact & (INEXACT_LOST | INEXACT_PAUSED),
                          step == 1 || (step == 2 && cases[i].state) ? why : 0, "%s, step %u",
-                         attach_word_name(cases[i].word), step);
+                         attach_counter_name(cases[i].counter), step);
         }
-        live.h->words[cases[i].word] = 0;
+        live.h->counters[cases[i].counter] = 0;
         ledger_done(&ledger);
         attach_close(process);
         process = live_attach(&live, NULL);
@@ -173,10 +173,10 @@ Test(ingest_attach, wall_clock_samples_are_no_cpu_seconds)
     live.h->mode = ATTACH_MODE_WALL;
     struct attach_chunk *ticks = live_table(&live, ATTACH_KIND_SAMPLES, 8);
     live_count(ticks, 1, 0, 0, 1, 5, 3);
-    live.h->words[ATTACH_WORD_TICKS] = 3;
+    live.h->counters[ATTACH_COUNTER_TICKS] = 3;
     harvest(1, ATTACH_LIVES);
     cr_assert(ledger_ticks(&ledger, "aa", 0x400005) == 3 && ledger.rows[0].kind == 'w');
-    cr_assert(ledger.words[WORDS_WALL_NS] == 30000000 && ledger.words[WORDS_SAMPLED_NS] == 0);
+    cr_assert(ledger.counters[COLLECTOR_WALL_NS] == 30000000 && ledger.counters[COLLECTOR_SAMPLED_NS] == 0);
 }
 
 Test(ingest_attach, modules_without_an_id_are_outside_and_twins_are_one)
@@ -196,10 +196,10 @@ Test(ingest_attach, modules_without_an_id_are_outside_and_twins_are_one)
     cr_assert_eq(ledger_arc(&ledger, "", 0, "bb", 0x20), 3);
     cr_assert_eq(ledger_arc(&ledger, "aa", 0x400020, "", 0), 4);
     cr_assert_eq(ledger_ticks(&ledger, "bb", 5), 7);
-    cr_assert(ledger.words[WORDS_OUTSIDE_NS] == 30000000 && ledger.words[WORDS_MODULES_NAMELESS] == 1);
+    cr_assert(ledger.counters[COLLECTOR_OUTSIDE_NS] == 30000000 && ledger.counters[COLLECTOR_MODULES_NAMELESS] == 1);
     live_module(&live, 0, 0, 0, 0x1000, "another");
     harvest(2, ATTACH_LIVES);
-    cr_assert_eq(ledger.words[WORDS_MODULES_NAMELESS], 2);
+    cr_assert_eq(ledger.counters[COLLECTOR_MODULES_NAMELESS], 2);
 }
 
 Test(ingest_attach, sampled_pairs_are_arcs_where_calls_are_not_counted)
@@ -278,32 +278,32 @@ Test(ingest_attach, executables_are_wanted_until_they_are_there)
     live_usual(&live);
     for (uint64_t generation = 0; generation < 2; generation++) {
         cr_assert_eq(attach_harvest(process, checker, generation, START, ATTACH_ENDED, &h, &sentence), PROFD_OK);
-        cr_assert_eq(h.wanted_count, 2 - generation);
-        cr_assert_str_eq(h.wanted[1 - generation].name, "/lib/libx.so");
+        cr_assert_eq(h.missing_count, 2 - generation);
+        cr_assert_str_eq(h.missing[1 - generation].name, "/lib/libx.so");
         attach_harvest_done(&h);
         bed_object(&o, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
         cr_assert_eq(bed_deliver(&o, 0, true, ""), PROFD_OK, "%s", sentence.sentence);
     }
 }
 
-Test(ingest_attach, facts_are_those_of_the_latest_harvest)
+Test(ingest_attach, the_summary_is_that_of_the_latest_harvest)
 {
-    struct attach_facts f;
+    struct attach_summary f;
     static const char labels[] = "service=s\0empty=";
-    attach_get_facts(process, &f);
+    attach_get_summary(process, &f);
     cr_assert(f.pid == 4711 && f.pid_inside == 7 && f.uid == 1000 && f.start == START && f.rate == 100 &&
               f.build_id[0] == 0);
     live_usual(&live);
     live_labels(&live, labels, sizeof labels);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 10);
     live_count(arcs, 1, 1, 1, 2, 2, 5);
-    live.h->words[ATTACH_WORD_CPU_NS] = 77;
-    live.h->words[ATTACH_WORD_TICKS] = 8;
+    live.h->counters[ATTACH_COUNTER_CPU_NS] = 77;
+    live.h->counters[ATTACH_COUNTER_TICKS] = 8;
     harvest(1, ATTACH_LIVES);
     live_count(arcs, 1, 1, 1, 2, 2, 6);
-    live.h->words[ATTACH_WORD_TICKS_DROPPED] = 1;
+    live.h->counters[ATTACH_COUNTER_TICKS_DROPPED] = 1;
     harvest(2, ATTACH_LIVES);
-    attach_get_facts(process, &f);
+    attach_get_summary(process, &f);
     cr_assert_str_eq(f.build_id, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     cr_assert_str_eq(f.name, "/bin/program");
     cr_assert(f.calls == 11 && f.calls_before == 5 && f.ticks == 8 && f.cpu_ns == 77);

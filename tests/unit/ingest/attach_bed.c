@@ -170,15 +170,15 @@ static void counts_add(struct ledger *l, const struct store_upload *u)
                  sentence.sentence);
     for (uint32_t i = 0; i < c.histogram_count; i++) {
         const struct counts_histogram *h = &c.histograms[i];
-        bool words = words_are(h->dimension);
+        bool is_collector = collector_is_dimension(h->dimension);
         for (uint32_t k = h->first; k < h->first + h->used; k++) {
-            if (words) {
-                l->words[c.bin_index[k]] += c.bin_ticks[k];
+            if (is_collector) {
+                l->counters[c.bin_index[k]] += c.bin_ticks[k];
             } else {
                 row_add(l, h->abbreviation, "", 0, id_of(u, h->build), h->low + c.bin_index[k], c.bin_ticks[k]);
             }
         }
-        cr_assert(words || h->high - h->low == h->bins, "bins are of width 1");
+        cr_assert(is_collector || h->high - h->low == h->bins, "bins are of width 1");
     }
     for (uint32_t i = 0; i < c.arc_count; i++) {
         row_add(l, 'a', id_of(u, c.from_build[i]), c.from[i], id_of(u, c.to_build[i]), c.to[i], c.calls[i]);

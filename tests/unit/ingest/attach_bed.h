@@ -9,7 +9,7 @@
 #include "ingest/attach.h"
 #include "ingest/ingest.h"
 #include "proto/counts.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define HOST "0123456789abcdef0123456789abcdef"
 #define START INT64_C(1760000000000000000)
@@ -45,7 +45,7 @@ struct ledger {
     uint64_t generation;
     uint8_t *snapshot;
     size_t size;
-    uint64_t words[WORDS_ROOM];
+    uint64_t counters[COLLECTOR_COUNTERS_MAX];
     uint64_t ticks, calls, processes, uploads;
     uint32_t inexact;
     size_t labels; /* of the latest upload */

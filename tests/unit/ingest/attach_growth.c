@@ -56,8 +56,8 @@ static void grow(struct growth *g)
     } else {
         g->outside += n;
     }
-    g->live.h->words[ATTACH_WORD_TICKS] += t->kind == ATTACH_KIND_SAMPLES ? n : 0;
-    g->live.h->words[ATTACH_WORD_CPU_NS] = ++g->cpu * 1000;
+    g->live.h->counters[ATTACH_COUNTER_TICKS] += t->kind == ATTACH_KIND_SAMPLES ? n : 0;
+    g->live.h->counters[ATTACH_COUNTER_CPU_NS] = ++g->cpu * 1000;
 }
 
 static void compare(const struct growth *g, const struct ledger *l, uint64_t seed)
@@ -69,12 +69,13 @@ static void compare(const struct growth *g, const struct ledger *l, uint64_t see
                          (unsigned long long)seed, i, k);
         }
     }
-    uint64_t ticks = g->live.h->words[ATTACH_WORD_TICKS];
-    cr_assert_eq(l->words[WORDS_SAMPLED_NS], (uint64_t)((__uint128_t)ticks * 1000000000u / g->live.h->rate),
+    uint64_t ticks = g->live.h->counters[ATTACH_COUNTER_TICKS];
+    cr_assert_eq(l->counters[COLLECTOR_SAMPLED_NS], (uint64_t)((__uint128_t)ticks * 1000000000u / g->live.h->rate),
                  "seed %llu", (unsigned long long)seed);
-    cr_assert_eq(l->words[WORDS_OUTSIDE_NS], (uint64_t)((__uint128_t)g->outside * 1000000000u / g->live.h->rate));
-    cr_assert_eq(l->words[WORDS_CPU_NS], g->cpu * 1000);
-    cr_assert(l->processes == 1 && l->words[WORDS_PROCESSES] == 1 && l->ended && l->inexact == 0);
+    cr_assert_eq(l->counters[COLLECTOR_OUTSIDE_NS],
+                 (uint64_t)((__uint128_t)g->outside * 1000000000u / g->live.h->rate));
+    cr_assert_eq(l->counters[COLLECTOR_CPU_NS], g->cpu * 1000);
+    cr_assert(l->processes == 1 && l->counters[COLLECTOR_PROCESSES] == 1 && l->ended && l->inexact == 0);
 }
 
 /* One harvest as daemons have them: it may die before the commit, after it, or never. */

@@ -286,13 +286,13 @@ Test(ingest_attach_hostile, counts_beyond_belief)
     live_count(t, 4, 1, 0xfffffff, 1, 3, 1); /* outside its module */
     live_count(s, 1, 0, 0, 1, 2, INT64_MAX);
     live_count(s, 2, 0, 0, ATTACH_MODULE_NONE, 2, INT64_MAX);
-    for (unsigned i = 0; i < ATTACH_WORD_COUNT; i++) {
-        live.h->words[i] = UINT64_MAX;
+    for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
+        live.h->counters[i] = UINT64_MAX;
     }
     cr_assert_eq(harvest(), PROFD_OK, "%s", sentence.sentence);
     cr_assert(ledger.calls == INT64_MAX &&
               ledger.inexact == (INEXACT_LOST | INEXACT_SATURATED | INEXACT_PAUSED | INEXACT_LABEL_LEFT_OUT));
-    cr_assert_eq(ledger.words[WORDS_SAMPLED_NS], INT64_MAX);
+    cr_assert_eq(ledger.counters[COLLECTOR_SAMPLED_NS], INT64_MAX);
     cr_assert_eq(ledger_arc(&ledger, "aa", 0x400001, "aa", 0x400002), INT64_MAX);
     live.h->mode = ATTACH_MODE_OFF; /* and a rate of nothing */
     live.h->rate = 0;

@@ -168,8 +168,8 @@ Test(ingest_attach_snapshot, an_end_that_nobody_saw_is_told)
     cr_assert(u->build_count == 1 && u->label_count == 2 && u->ticks == 0 && u->calls == 0 && u->uid == 1000);
     cr_assert_str_eq(u->builds[0].name, "/bin/program");
     cr_assert_str_eq(u->labels[1].value, "1.2");
-    cr_assert(ledger_put(&ledger, &h.put) && ledger.words[WORDS_END_NOT_SEEN] == 1 &&
-              ledger.words[WORDS_PROCESSES] == 1);
+    cr_assert(ledger_put(&ledger, &h.put) && ledger.counters[COLLECTOR_END_NOT_SEEN] == 1 &&
+              ledger.counters[COLLECTOR_PROCESSES] == 1);
     attach_harvest_done(&h);
     i.snapshot = ledger.snapshot;
     i.snapshot_size = ledger.size - 1;

@@ -84,7 +84,7 @@ static void harvest(struct attach_process *p, int64_t now, enum attach_end end, 
 }
 
 struct stored {
-    uint64_t calls, ticks, words[WORDS_ROOM], processes, uploads;
+    uint64_t calls, ticks, counters[COLLECTOR_COUNTERS_MAX], processes, uploads;
     uint32_t inexact;
 };
 
@@ -102,8 +102,8 @@ static enum profd_status stored_add(void *context, const struct store_row *row, 
     s->ticks += ticks;
     s->calls += calls;
     for (uint32_t i = 0; i < c.histogram_count; i++) {
-        for (uint32_t k = 0; k < c.histograms[i].used && words_are(c.histograms[i].dimension); k++) {
-            s->words[c.bin_index[c.histograms[i].first + k]] += c.bin_ticks[c.histograms[i].first + k];
+        for (uint32_t k = 0; k < c.histograms[i].used && collector_is_dimension(c.histograms[i].dimension); k++) {
+            s->counters[c.bin_index[c.histograms[i].first + k]] += c.bin_ticks[c.histograms[i].first + k];
         }
     }
     s->processes += row->processes_started;
@@ -171,7 +171,7 @@ Test(ingest_attach_store, processes_survive_daemons)
               (unsigned long long)calls);
     uint64_t minutes =
         (START + 61 * SECOND) / (60 * SECOND) - START / (60 * SECOND) + 1; /* each has an upload of its own */
-    cr_assert(s.processes == 5 && s.words[WORDS_PROCESSES] == 5 && s.uploads == 5 * minutes && s.inexact == 0,
+    cr_assert(s.processes == 5 && s.counters[COLLECTOR_PROCESSES] == 5 && s.uploads == 5 * minutes && s.inexact == 0,
               "%llu uploads", (unsigned long long)s.uploads);
 }
 
@@ -192,7 +192,7 @@ Test(ingest_attach_store, of_two_readers_one_is_stale)
     harvest(b, START, ATTACH_LIVES, STORE_HARVESTED); /* nothing */
     live_count(t, 1, 1, 1, 1, 1, 2);
     harvest(b, START, ATTACH_ENDED, STORE_HARVESTED);
-    cr_assert(stored().calls == 7 && stored().words[WORDS_PROCESSES] == 1);
+    cr_assert(stored().calls == 7 && stored().counters[COLLECTOR_PROCESSES] == 1);
     attach_close(a);
     attach_close(b);
     live_close(&l);
@@ -230,8 +230,8 @@ Test(ingest_attach_store, an_end_that_nobody_saw)
     cr_assert_eq(outcome, STORE_HARVESTED);
     attach_harvest_done(&h);
     struct stored s = stored();
-    cr_assert(s.calls == 5 && s.inexact == INEXACT_END_NOT_SEEN && s.words[WORDS_END_NOT_SEEN] == 1 &&
-              s.words[WORDS_PROCESSES] == 1);
+    cr_assert(s.calls == 5 && s.inexact == INEXACT_END_NOT_SEEN && s.counters[COLLECTOR_END_NOT_SEEN] == 1 &&
+              s.counters[COLLECTOR_PROCESSES] == 1);
     cr_assert_eq(store_each_instance(store, count_each, &left, &sentence), PROFD_OK);
     cr_assert_eq(left, 0);
 }
@@ -281,7 +281,7 @@ Test(ingest_attach_store, one_that_was_forgotten_goes_on)
     live_count(t, 1, 1, 1, 1, 1, 1);
     harvest(p, START + 2 * days + SECOND, ATTACH_ENDED, STORE_HARVESTED);
     struct stored s = stored();
-    cr_assert(s.calls == 8 && s.processes == 1 && s.words[WORDS_PROCESSES] == 1, "%llu calls",
+    cr_assert(s.calls == 8 && s.processes == 1 && s.counters[COLLECTOR_PROCESSES] == 1, "%llu calls",
               (unsigned long long)s.calls);
     attach_close(p);
     live_close(&l);

@@ -49,12 +49,12 @@ Test(ingest_object, known_executable_is_not_wanted)
     struct ingest_item item;
     cr_assert_eq(bed_deliver(&o, 1000, false, PROGRAM), PROFD_OK, "%s", sentence.sentence);
     cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
-    cr_assert_eq(item.wanted_count, 1);
-    cr_assert_str_eq(item.wanted[0].id.text, LIBRARY);
+    cr_assert_eq(item.missing_count, 1);
+    cr_assert_str_eq(item.missing[0].id.text, LIBRARY);
     ingest_item_done(&item);
     b.uid = 1001;
     cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
-    cr_assert_eq(item.wanted_count, 2, "another user's word is not enough");
+    cr_assert_eq(item.missing_count, 2, "another user's word is not enough");
     ingest_item_done(&item);
 }
 
@@ -65,8 +65,8 @@ Test(ingest_object, symbols_of_version_one_are_asked_for_again)
     cr_assert_eq(bed_deliver(&o, 1000, false, PROGRAM), PROFD_OK, "%s", sentence.sentence);
     for (unsigned i = 0; i < 2; i++) {
         cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
-        cr_assert_eq(item.wanted_count, 2 - i);
-        cr_assert_str_eq(item.wanted[1 - i].id.text, LIBRARY);
+        cr_assert_eq(item.missing_count, 2 - i);
+        cr_assert_str_eq(item.missing[1 - i].id.text, LIBRARY);
         ingest_item_done(&item);
         b.m->sequence++;
         o.o.by_name = false;

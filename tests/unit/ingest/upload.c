@@ -51,10 +51,10 @@ Test(ingest_upload, believed_upload_is_stored_with_its_sums)
     cr_assert_not(item.duplicate);
     cr_assert_eq(item.ticks, 7);
     cr_assert_eq(item.calls, 33);
-    cr_assert_eq(item.wanted_count, 2);
-    cr_assert_str_eq(item.wanted[0].id.text, PROGRAM);
-    cr_assert_str_eq(item.wanted[0].name, "/usr/bin/program");
-    cr_assert_str_eq(item.wanted[1].id.text, LIBRARY);
+    cr_assert_eq(item.missing_count, 2);
+    cr_assert_str_eq(item.missing[0].id.text, PROGRAM);
+    cr_assert_str_eq(item.missing[0].name, "/usr/bin/program");
+    cr_assert_str_eq(item.missing[1].id.text, LIBRARY);
     ingest_item_done(&item);
     struct build_row r = build(PROGRAM);
     cr_assert(r.is_program);
@@ -148,7 +148,7 @@ Test(ingest_upload, many_builds_are_fine_and_64_are_wanted)
     }
     b.m->build_count = 1024;
     cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
-    cr_assert_eq(item.wanted_count, 64);
+    cr_assert_eq(item.missing_count, 64);
     ingest_item_done(&item);
 }
 
@@ -160,7 +160,7 @@ Test(ingest_upload, wanted_name_is_cut_between_characters)
     memcpy(name + 254, "\xe2\x82\xac", 4); /* would end at 257 */
     b.builds[0].name = name;
     cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
-    cr_assert_eq(strlen(item.wanted[0].name), 254);
+    cr_assert_eq(strlen(item.missing[0].name), 254);
     ingest_item_done(&item);
 }
 

@@ -63,9 +63,9 @@ static struct live_process **get_slot(struct conn *c)
     return NULL;
 }
 
-static void want(void *context, struct conn *c, const struct wanted_build *wanted, size_t n)
+static void request(void *context, struct conn *c, const struct missing_build *missing, size_t n)
 {
-    (void)context, (void)c, (void)wanted, (void)n;
+    (void)context, (void)c, (void)missing, (void)n;
 }
 
 static void accept_waiting(void *context)
@@ -112,7 +112,7 @@ static void setup(void)
                                .descriptors = 1000,
                                .run = 7,
                                .get_slot = get_slot,
-                               .want_objects = want,
+                               .request_objects = request,
                                .accept_waiting = accept_waiting};
 
     strcpy(bed.directory, "/tmp/profd-live-XXXXXX");

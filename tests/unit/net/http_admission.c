@@ -13,14 +13,14 @@
 #include "net/http.h"
 #include "tests/unit/net/http_scene.h"
 
-static const struct http_door_config unix_door = {0};
+static const struct http_server_config unix_server = {0};
 
 struct refused {
     int status;
     const char *request, *word;
 };
 
-static void refuse_each(const struct http_door_config *config, const struct refused *rows, size_t count)
+static void refuse_each(const struct http_server_config *config, const struct refused *rows, size_t count)
 {
     struct scene s;
     scene_open(&s, config);
@@ -65,13 +65,13 @@ Test(net_http_admission, what_is_not_a_get_is_refused_and_closed)
         {403, "GET / HTTP/1.1\r\nHost: a\r\nOrigin: http://\"\\a\r\n\r\n", "'http://\"\\a'"},
         {403, "POST / HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n", "'http://b'"},
     };
-    refuse_each(&unix_door, rows, sizeof rows / sizeof rows[0]);
+    refuse_each(&unix_server, rows, sizeof rows / sizeof rows[0]);
 }
 
 Test(net_http_admission, a_refused_head_has_no_body)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     static const char request[] = "HEAD / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n";
     scene_say(&s, request, sizeof request - 1);
     scene_pump(&s, 0);
@@ -80,9 +80,9 @@ Test(net_http_admission, a_refused_head_has_no_body)
     scene_close(&s);
 }
 
-static struct http_door_config tcp_door(const char *token)
+static struct http_server_config tcp_server(const char *token)
 {
-    struct http_door_config config = {.tcp = true, .port = 9461, .open = token == NULL};
+    struct http_server_config config = {.tcp = true, .port = 9461, .open = token == NULL};
     struct sha256_ctx hash;
     sha256_init(&hash);
     if (token != NULL) {
@@ -99,7 +99,7 @@ static bool public_page(const char *path, size_t n)
 
 Test(net_http_admission, public_paths_need_no_token_but_keep_every_other_rule)
 {
-    struct http_door_config config = tcp_door("secret");
+    struct http_server_config config = tcp_server("secret");
     config.is_public = public_page;
     static const struct refused rows[] = {
         {421, "GET /page HTTP/1.1\r\nHost: evil.example:9461\r\n\r\n", "'evil.example:9461'"},
@@ -141,7 +141,7 @@ Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_thi
         {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Basic secret\r\n\r\n", "token"},
         {401, "GET /?token=secret HTTP/1.1\r\nHost: localhost:9461\r\nCookie: token=secret\r\n\r\n", "token"},
     };
-    struct http_door_config config = tcp_door("secret");
+    struct http_server_config config = tcp_server("secret");
     refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
     static const char *const admitted[] = {
         "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearer secret\r\n\r\n",
@@ -159,7 +159,7 @@ Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_thi
         cr_assert_eq(scene_status(&s), 200, "%s", admitted[i]);
     }
     scene_close(&s);
-    config = tcp_door(NULL);
+    config = tcp_server(NULL);
     scene_open(&s, &config);
     scene_say(&s, admitted[0], strlen(admitted[0]) - 2 - strlen("Authorization: Bearer secret\r\n"));
     scene_say(&s, "\r\n", 2);
@@ -176,7 +176,7 @@ Test(net_http_admission, over_a_real_tcp_connection)
     cr_assert_eq(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
     cr_assert_eq(listen(listener, 4), 0);
     cr_assert_eq(getsockname(listener, (struct sockaddr *)&a, &size), 0);
-    struct http_door_config config = tcp_door(NULL);
+    struct http_server_config config = tcp_server(NULL);
     config.port = ntohs(a.sin_port);
     struct scene s;
     scene_open(&s, &config);
@@ -187,7 +187,7 @@ Test(net_http_admission, over_a_real_tcp_connection)
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     cr_assert_geq(fd, 0);
     s.body = 3 << 20;
-    http_door_accept(s.door, fd, NULL);
+    http_server_accept(s.server, fd, NULL);
     char request[100];
     int n = snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n\r\n",
                      config.port);
@@ -211,7 +211,7 @@ static const char PREFLIGHT[] =
 
 Test(net_http_admission, pages_of_the_one_configured_origin_may_ask)
 {
-    struct http_door_config config = tcp_door("secret");
+    struct http_server_config config = tcp_server("secret");
     config.origin = "https://grafana.example";
     struct scene s;
     char value[501];
@@ -273,11 +273,11 @@ Test(net_http_admission, no_other_origin_and_no_other_method_because_of_it)
         {405, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: same-origin\r\n\r\n", "only GET and HEAD"},
         {421, "OPTIONS / HTTP/1.1\r\nHost: evil:9461\r\nOrigin: https://grafana.example\r\n\r\n", "'evil:9461'"},
     };
-    struct http_door_config config = tcp_door("secret");
+    struct http_server_config config = tcp_server("secret");
     config.origin = "https://grafana.example";
     refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
     struct scene s;
-    config = tcp_door("secret");
+    config = tcp_server("secret");
     scene_open(&s, &config);
     scene_say(&s, PREFLIGHT, sizeof PREFLIGHT - 1);
     scene_pump(&s, 0);
@@ -304,9 +304,9 @@ Test(net_http_admission, codings_are_negotiated_or_refused)
         {"Accept-Encoding: gzip, deflate, br\r\n", CODING_GZIP, false},
         {"accept-encoding:zstd\r\nAccept-Encoding: identity;q=0\r\n", CODING_ZSTD, true},
     };
-    refuse_each(&unix_door, rows, sizeof rows / sizeof rows[0]);
+    refuse_each(&unix_server, rows, sizeof rows / sizeof rows[0]);
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     for (size_t i = 0; i < sizeof admitted / sizeof admitted[0]; i++) {
         char text[200];
         int n = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", admitted[i].fields);

@@ -61,7 +61,7 @@ void scene_connect(struct scene *s)
     s->client = ends[0];
     s->got_size = 0;
     s->ended = false;
-    http_door_accept(s->door, ends[1], &(struct http_peer){.uid = 1000, .may_read_all = true});
+    http_server_accept(s->server, ends[1], &(struct http_peer){.uid = 1000, .may_read_all = true});
 }
 
 /* What scene_assert_problem looks for. */
@@ -71,9 +71,9 @@ static void write_problem(enum profd_status status, int http_status, const char 
     buffer_add_format(out, "{\"status\":%d,\"detail\":\"%s\"}\n", http_status, sentence);
 }
 
-void scene_open(struct scene *s, const struct http_door_config *config)
+void scene_open(struct scene *s, const struct http_server_config *config)
 {
-    struct http_door_config whole = *config;
+    struct http_server_config whole = *config;
     signal(SIGPIPE, SIG_IGN);
     *s = (struct scene){.client = -1, .status = 200, .body = 10};
     s->got = malloc(GOT_MAX);
@@ -83,14 +83,14 @@ void scene_open(struct scene *s, const struct http_door_config *config)
     whole.handle_ms = config->handle_ms ? config->handle_ms : A_DAY;
     whole.write_ms = config->write_ms ? config->write_ms : A_DAY;
     whole.life_ms = config->life_ms ? config->life_ms : A_DAY;
-    s->door = http_door_new(s->base, &whole, handle, s);
-    cr_assert_not_null(s->door);
+    s->server = http_server_new(s->base, &whole, handle, s);
+    cr_assert_not_null(s->server);
     scene_connect(s);
 }
 
 void scene_close(struct scene *s)
 {
-    http_door_free(s->door);
+    http_server_free(s->server);
     event_base_free(s->base);
     close(s->client);
     free(s->got);

@@ -1,4 +1,4 @@
-/* A real HTTP door with a client at the other end of a socket, for the tests of the door. */
+/* A real HTTP server with a client at the other end of a socket, for the tests of the server. */
 #ifndef PROFD_TESTS_NET_HTTP_SCENE_H
 #define PROFD_TESTS_NET_HTTP_SCENE_H
 
@@ -12,7 +12,7 @@ struct event_base;
 /* The handler remembers what it was asked, and answers with status and body bytes at once or, if later, on demand. */
 struct scene {
     struct event_base *base;
-    struct http_door *door;
+    struct http_server *server;
     int client;
     unsigned handled;
     char target[5000], etag[9000];
@@ -28,20 +28,21 @@ struct scene {
     bool ended;
 };
 
-/* A door with one connected client; close frees both. A deadline that config leaves 0 is a day: this process may stand
- * still for a while. */
-void scene_open(struct scene *s, const struct http_door_config *config);
+/* A server with one connected client; close frees both. A deadline that config leaves 0 is a day: this process may
+ * stand still for a while. */
+void scene_open(struct scene *s, const struct http_server_config *config);
 void scene_close(struct scene *s);
 /* Another client; the one before is closed unless client is −1. */
 void scene_connect(struct scene *s);
 /* The client sends n bytes. */
 void scene_say(struct scene *s, const char *text, size_t n);
-/* Lets the door work until the client sees the end, or as many whole answers as wanted (0: the end); at least a minute.
+/* Lets the server work until the client sees the end, or as many whole answers as wanted (0: the end); at least a
+ * minute.
  */
 void scene_pump(struct scene *s, size_t heads);
 /* Takes what has arrived at the client. */
 void scene_receive(struct scene *s);
-/* Lets the door do what can be done at once. */
+/* Lets the server do what can be done at once. */
 void scene_settle(struct scene *s);
 /* Answers an exchange that was kept for later. */
 void scene_answer(struct scene *s, struct http_exchange *x);

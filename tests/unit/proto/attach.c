@@ -276,31 +276,31 @@ Test(proto_attach, a_long_name_has_a_chunk)
 Test(proto_attach, exact_is_said_only_when_nothing_is_missing)
 {
     static const struct {
-        enum attach_word word;
+        enum attach_counter counter;
         bool calls, ticks;
-    } cases[] = {{ATTACH_WORD_CALLS_LOST, false, true},
-                 {ATTACH_WORD_CALLS_JUNK, false, true},
-                 {ATTACH_WORD_MODULES_LOST, false, false},
-                 {ATTACH_WORD_PAUSES, false, false},
-                 {ATTACH_WORD_TICKS_DROPPED, true, false},
-                 {ATTACH_WORD_TICKS_BLOCKED, true, false},
-                 {ATTACH_WORD_THREADS_UNTIMED, true, false},
-                 {ATTACH_WORD_FOREIGN_SIGPROF, true, false},
-                 {ATTACH_WORD_FORKS_UNSEEN, false, true},
-                 {ATTACH_WORD_OVERLAPS, false, true},
-                 {ATTACH_WORD_TICKS, true, true},
-                 {ATTACH_WORD_CPU_NS, true, true},
-                 {ATTACH_WORD_ENDED, true, true}};
+    } cases[] = {{ATTACH_COUNTER_CALLS_LOST, false, true},
+                 {ATTACH_COUNTER_CALLS_JUNK, false, true},
+                 {ATTACH_COUNTER_MODULES_LOST, false, false},
+                 {ATTACH_COUNTER_PAUSES, false, false},
+                 {ATTACH_COUNTER_TICKS_DROPPED, true, false},
+                 {ATTACH_COUNTER_TICKS_BLOCKED, true, false},
+                 {ATTACH_COUNTER_THREADS_UNTIMED, true, false},
+                 {ATTACH_COUNTER_FOREIGN_SIGPROF, true, false},
+                 {ATTACH_COUNTER_FORKS_UNSEEN, false, true},
+                 {ATTACH_COUNTER_OVERLAPS, false, true},
+                 {ATTACH_COUNTER_TICKS, true, true},
+                 {ATTACH_COUNTER_CPU_NS, true, true},
+                 {ATTACH_COUNTER_ENDED, true, true}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *s = scene();
-        enum attach_word why = ATTACH_WORD_COUNT;
-        s->h->words[cases[i].word] = 1;
+        enum attach_counter why = ATTACH_COUNTER_COUNT;
+        s->h->counters[cases[i].counter] = 1;
         struct attach_image image = parse(s);
-        cr_assert_eq(attach_calls_exact(&image, &why), cases[i].calls, "%s", attach_word_name(cases[i].word));
-        cr_assert(cases[i].calls || why == cases[i].word);
-        cr_assert_eq(attach_ticks_exact(&image, NULL), cases[i].ticks, "%s", attach_word_name(cases[i].word));
+        cr_assert_eq(attach_calls_exact(&image, &why), cases[i].calls, "%s", attach_counter_name(cases[i].counter));
+        cr_assert(cases[i].calls || why == cases[i].counter);
+        cr_assert_eq(attach_ticks_exact(&image, NULL), cases[i].ticks, "%s", attach_counter_name(cases[i].counter));
     }
-    cr_assert_null(attach_word_name(ATTACH_WORD_COUNT));
+    cr_assert_null(attach_counter_name(ATTACH_COUNTER_COUNT));
 }
 
 /* Bytes changed at random in a whole snapshot: whatever comes, nothing is read outside, and loops end. */

@@ -6,20 +6,20 @@
 
 #include "tests/unit/render/cycle.h"
 
-static struct coverage words;
+static struct coverage counters;
 static struct report report;
 static struct provenance provenance;
 static struct render_input in;
 
 static void setup(void)
 {
-    words = (struct coverage){.any = true};
+    counters = (struct coverage){.any = true};
     report = cycle_report;
     provenance = cycle_provenance;
     in = cycle_input();
     in.report = &report;
     in.provenance = &provenance;
-    in.coverage = &words;
+    in.coverage = &counters;
 }
 
 TestSuite(render_collector, .init = setup);
@@ -57,14 +57,14 @@ static void says(const char *format, const char *part, bool wanted)
 
 static void usual(void)
 {
-    words.words[WORDS_PROCESSES] = 2;
-    words.words[WORDS_CPU_NS] = 2000000000;
-    words.words[WORDS_SAMPLED_NS] = 1990000000;
-    words.words[WORDS_INSIDE_NS] = 40000000;
-    words.words[WORDS_OUTSIDE_NS] = 20000000;
-    words.words[WORDS_CALLS_LOST] = 3;
-    words.words[WORDS_PAUSES] = 1;
-    words.words[63] = 5;
+    counters.counters[COLLECTOR_PROCESSES] = 2;
+    counters.counters[COLLECTOR_CPU_NS] = 2000000000;
+    counters.counters[COLLECTOR_SAMPLED_NS] = 1990000000;
+    counters.counters[COLLECTOR_INSIDE_NS] = 40000000;
+    counters.counters[COLLECTOR_OUTSIDE_NS] = 20000000;
+    counters.counters[COLLECTOR_CALLS_LOST] = 3;
+    counters.counters[COLLECTOR_PAUSES] = 1;
+    counters.counters[63] = 5;
 }
 
 Test(render_collector, json_has_every_word_and_what_follows)
@@ -90,15 +90,16 @@ Test(render_collector, json_has_every_word_and_what_follows)
         cr_assert_float_eq(json_number_value(json_object_get(c, CASES[i].name)), CASES[i].value, 1e-12, "%s",
                            CASES[i].name);
     }
-    for (uint32_t i = 0; i < WORDS_ROOM; i++) {
-        cr_assert(words_name(i) == NULL || json_is_number(json_object_get(c, words_name(i))), "%s", words_name(i));
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        cr_assert(collector_counter_name(i) == NULL || json_is_number(json_object_get(c, collector_counter_name(i))),
+                  "%s", collector_counter_name(i));
     }
     cr_assert_eq(json_object_size(c), 3 + 20 + 2);
     cr_assert(json_is_false(json_object_get(c, "wider_than_report")) && json_is_false(json_object_get(c, "saturated")));
     json_decref(root);
     in.scope = "everywhere";
-    words.saturated = true;
-    words.words[WORDS_WALL_NS] = 1;
+    counters.saturated = true;
+    counters.counters[COLLECTOR_WALL_NS] = 1;
     root = render_json();
     c = json_object_get(root, "collector");
     cr_assert(json_is_true(json_object_get(c, "wider_than_report")) && json_is_true(json_object_get(c, "saturated")));
@@ -109,7 +110,7 @@ Test(render_collector, json_has_every_word_and_what_follows)
 
 Test(render_collector, without_words_nothing_is_said)
 {
-    words.any = false;
+    counters.any = false;
     json_t *root = render_json();
     cr_assert_null(json_object_get(root, "collector"));
     json_decref(root);
@@ -132,9 +133,9 @@ Test(render_collector, the_heading_says_where_the_time_went)
          "Total  ",
          true);
     says("text", "\n\n                     0.04  [collector], not in the total", true);
-    words.words[WORDS_CALLS_LOST] = 1;
-    words.words[WORDS_INSIDE_NS] = words.words[WORDS_OUTSIDE_NS] = 0;
-    words.words[WORDS_PROCESSES] = 1;
+    counters.counters[COLLECTOR_CALLS_LOST] = 1;
+    counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
+    counters.counters[COLLECTOR_PROCESSES] = 1;
     says(
         "text",
         " s in 1 process\n          1.99 s sampled, all of it in functions\n          1 call lost for lack of memory\n",
@@ -142,16 +143,16 @@ Test(render_collector, the_heading_says_where_the_time_went)
     says("text", "[collector]", false);
     says("text", "\nOverhead  below 1.55% of the CPU time was spent counting\n", true); /* no tick of 193 */
     says("text", "exceed 100%", false);
-    words.words[WORDS_CPU_NS] = 10000000000;
+    counters.counters[COLLECTOR_CPU_NS] = 10000000000;
     says("text", "          8.01 s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n",
          true);
     says("text", "Overhead", false); /* what the rest was spent on, nobody knows */
-    words.words[WORDS_CPU_NS] = 1900000000;
+    counters.counters[COLLECTOR_CPU_NS] = 1900000000;
     says("text", " in 1 process\n          (it can exceed 100%, because ticks are a sample of the time)\n", true);
-    words.words[WORDS_CPU_NS] = 0;
+    counters.counters[COLLECTOR_CPU_NS] = 0;
     says("text", "Coverage  unknown, because no CPU time was recorded: 1.99 s in functions of 0.00 s", true);
-    words.words[WORDS_CPU_NS] = 5;
-    words.words[WORDS_WALL_NS] = 1000000000;
+    counters.counters[COLLECTOR_CPU_NS] = 5;
+    counters.counters[COLLECTOR_WALL_NS] = 1000000000;
     says("text", "Coverage  unknown, because ticks include waiting: 2.99 s in functions", true);
     says("text", "1.99 s of CPU time and 1.00 s, including waiting, sampled, all of it in functions\n", true);
 }
@@ -169,16 +170,16 @@ Test(render_collector, the_time_inside_it_belongs_to_whole_processes)
 
 Test(render_collector, every_reason_has_words_for_one_and_for_many)
 {
-    for (uint32_t i = WORDS_CALLS_LOST; i <= WORDS_END_NOT_SEEN; i++) {
-        if (i == WORDS_THREADS) {
+    for (uint32_t i = COLLECTOR_CALLS_LOST; i <= COLLECTOR_END_NOT_SEEN; i++) {
+        if (i == COLLECTOR_THREADS) {
             continue; /* not a loss */
         }
         char one[32], many[32];
-        words = (struct coverage){.any = true};
-        words.words[i] = 1;
+        counters = (struct coverage){.any = true};
+        counters.counters[i] = 1;
         says("text", "\n          1 ", true);
         snprintf(one, sizeof one, "\n          1 ");
-        words.words[i] = UINT64_C(1) << 60;
+        counters.counters[i] = UINT64_C(1) << 60;
         snprintf(many, sizeof many, "\n          %llu ", 1ULL << 60);
         says("text", many, true);
         says("text", one, false);

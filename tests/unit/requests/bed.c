@@ -81,10 +81,10 @@ static void bed_ignore(void *context)
     (void)context;
 }
 
-static void bed_want(void *context, struct conn *c, const struct wanted_build *wanted, size_t n)
+static void bed_request(void *context, struct conn *c, const struct missing_build *missing, size_t n)
 {
     (void)context;
-    object_want(bed.objects, c, wanted, n);
+    object_request_missing(bed.objects, c, missing, n);
 }
 
 static uint64_t bed_get_uploads(void *context)
@@ -156,7 +156,7 @@ static void bed_start_services(void)
                                      .descriptors = 1000,
                                      .run = 5,
                                      .get_slot = bed_get_slot,
-                                     .want_objects = bed_want,
+                                     .request_objects = bed_request,
                                      .accept_waiting = bed_ignore};
     const struct pages_config pages = {.get_numbers = bed_get_numbers};
     const struct object_config objects = {.loop = bed.loop,

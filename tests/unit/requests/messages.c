@@ -65,7 +65,7 @@ Test(messages, upload)
     cr_assert_eq(counts->duplicate, 1);
     cr_assert_eq(counts->calls, 10);
     cr_assert_eq(counts->refused.of[PROFD_REFUSED], 1);
-    cr_assert_eq(object_service_get_counts(bed.objects).wanted, 1);
+    cr_assert_eq(object_service_get_counts(bed.objects).requested, 1);
     bed_fail_store();
     bed_put_upload(client, 8, 2);
     cr_assert_not_null(strstr(bed_expect_nack(client, 8, PROFD_IO)->as.nack.sentence, "the disk has gone"));
@@ -218,7 +218,7 @@ Test(messages, decline)
     bed_expect_ack(client, 6);
     bed_put_fd(client, &m, 7, file); /* a DECLINE carries no descriptor */
     bed_expect_nack(client, 7, PROFD_PROTOCOL);
-    cr_assert_eq(object_service_get_counts(bed.objects).wanted, 1);
+    cr_assert_eq(object_service_get_counts(bed.objects).requested, 1);
     cr_assert_eq(object_service_get_counts(bed.objects).failed, 0);
     close(file), close(client);
 }

@@ -12,20 +12,20 @@ Test(session, a_sync_waits_for_what_came_before_and_for_nothing_else)
     uint32_t tag = 0;
     bool failed = true;
 
-    cr_assert_not(session_take_due(s, &tag, &failed));
+    cr_assert_not(session_take_granted(s, &tag, &failed));
     cr_assert(session_sync(s, 71));
     c = session_begin(s);
-    cr_assert_not(session_take_due(s, &tag, &failed));
+    cr_assert_not(session_take_granted(s, &tag, &failed));
     session_end(s, b);
-    cr_assert_not(session_take_due(s, &tag, &failed));
+    cr_assert_not(session_take_granted(s, &tag, &failed));
     session_end(s, c); /* later job, earlier answer */
-    cr_assert_not(session_take_due(s, &tag, &failed));
+    cr_assert_not(session_take_granted(s, &tag, &failed));
     session_end(s, a);
-    cr_assert(session_take_due(s, &tag, &failed));
+    cr_assert(session_take_granted(s, &tag, &failed));
     cr_assert_eq(tag, 71);
-    cr_assert_not(session_take_due(s, &tag, &failed));
+    cr_assert_not(session_take_granted(s, &tag, &failed));
     cr_assert(session_sync(s, 72));
-    cr_assert(session_take_due(s, &tag, &failed));
+    cr_assert(session_take_granted(s, &tag, &failed));
     cr_assert_eq(tag, 72);
     cr_assert_not(failed);
     session_free(s);
@@ -42,10 +42,10 @@ Test(session, a_job_that_failed_speaks_for_its_own_sync_only)
     second = session_begin(s);
     cr_assert(session_sync(s, 6));
     session_end(s, second);
-    cr_assert_not(session_take_due(s, &tag, &failed));
+    cr_assert_not(session_take_granted(s, &tag, &failed));
     session_fail(s, first);
-    cr_assert(session_take_due(s, &tag, &failed) && tag == 5 && failed);
-    cr_assert(session_take_due(s, &tag, &failed) && tag == 6 && !failed);
+    cr_assert(session_take_granted(s, &tag, &failed) && tag == 5 && failed);
+    cr_assert(session_take_granted(s, &tag, &failed) && tag == 6 && !failed);
     session_free(s);
 }
 
@@ -77,7 +77,7 @@ Test(session, random_orders)
                 cr_assert(session_sync(s, (uint32_t)syncs));
                 began_before[syncs++] = jobs;
             }
-            while (session_take_due(s, &tag, &failed)) {
+            while (session_take_granted(s, &tag, &failed)) {
                 cr_assert_eq(tag, (uint32_t)taken, "seed %u", seed);
                 for (int j = 0; j < began_before[taken]; j++) {
                     cr_assert(ended[j], "seed %u: job of step %d", seed, job_at[j]);

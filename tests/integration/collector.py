@@ -1,4 +1,4 @@
-"""The collector's words and samples of several dimensions, sent as a relay would, asked of two daemons: one keeps
+"""The collector's counters and samples of several dimensions, sent as a relay would, asked of two daemons: one keeps
 single uploads, the other has rolled them up. Coverage is what the words say, no tick is one of theirs, every answer is
 the same, and all of it adds up."""
 import json

@@ -1,4 +1,4 @@
-#include "ingest/known.h"
+#include "ingest/build_cache.h"
 
 #include <search.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #define HOUR UINT64_C(3600000000000) /* ns; also what naming one build costs, so that what comes back is exact */
 #define FULL (HOUR * LIMIT_BUILDS_PER_HOUR_PER_UID)
 
-struct known_node {
+struct build_cache_node {
     uint32_t uid;
     char id[BUILDID_TEXT_SIZE];
     bool named;       /* by this uid before, or charged for */
@@ -25,13 +25,13 @@ struct known_node {
 };
 
 /* What a user may still name now. */
-struct known_allowance {
+struct build_cache_allowance {
     uint32_t uid;
     uint64_t left; /* HOUR for each build */
     int64_t at;    /* ns */
 };
 
-struct known {
+struct build_cache {
     struct store *store;
     uint64_t generation;
     void *nodes, *allowances; /* trees */
@@ -40,64 +40,64 @@ struct known {
 
 static int compare_nodes(const void *a, const void *b)
 {
-    const struct known_node *x = a, *y = b;
+    const struct build_cache_node *x = a, *y = b;
     return x->uid != y->uid ? (x->uid > y->uid) - (x->uid < y->uid) : strcmp(x->id, y->id);
 }
 
 static int compare_allowances(const void *a, const void *b)
 {
-    const struct known_allowance *x = a, *y = b;
+    const struct build_cache_allowance *x = a, *y = b;
     return (x->uid > y->uid) - (x->uid < y->uid);
 }
 
 static void free_node(void *p)
 {
-    struct known_node *node = p;
+    struct build_cache_node *node = p;
     free(node->bytes);
     free(node);
 }
 
-struct known *known_new(struct store *s)
+struct build_cache *build_cache_new(struct store *s)
 {
-    struct known *k = calloc(1, sizeof *k);
-    if (k) {
-        k->store = s;
+    struct build_cache *cache = calloc(1, sizeof *cache);
+    if (cache) {
+        cache->store = s;
     }
-    return k;
+    return cache;
 }
 
-static void forget_nodes(struct known *k)
+static void forget_nodes(struct build_cache *cache)
 {
-    tdestroy(k->nodes, free_node);
-    k->nodes = NULL;
-    k->count = k->bytes = 0;
+    tdestroy(cache->nodes, free_node);
+    cache->nodes = NULL;
+    cache->count = cache->bytes = 0;
 }
 
-void known_free(struct known *k)
+void build_cache_free(struct build_cache *cache)
 {
-    if (!k) {
+    if (!cache) {
         return;
     }
-    forget_nodes(k);
-    tdestroy(k->allowances, free);
-    free(k);
+    forget_nodes(cache);
+    tdestroy(cache->allowances, free);
+    free(cache);
 }
 
-void known_begin(struct known *k, uint64_t generation)
+void build_cache_begin(struct build_cache *cache, uint64_t generation)
 {
-    k->generation = generation;
-    if (k->count > NODES_MAX || k->bytes > BYTES_MAX) {
-        forget_nodes(k);
+    cache->generation = generation;
+    if (cache->count > NODES_MAX || cache->bytes > BYTES_MAX) {
+        forget_nodes(cache);
     }
 }
 
 /* The node of a build as one user sees it. NULL when out of memory. */
-static struct known_node *open_node(struct known *k, uint32_t uid, const char *build_id)
+static struct build_cache_node *open_node(struct build_cache *cache, uint32_t uid, const char *build_id)
 {
-    struct known_node key = {.uid = uid}, *node;
+    struct build_cache_node key = {.uid = uid}, *node;
     size_t n = strnlen(build_id, sizeof key.id - 1);
     memcpy(key.id, build_id, n);
-    struct known_node *const *found = tfind(&key, &k->nodes, compare_nodes);
+    struct build_cache_node *const *found = tfind(&key, &cache->nodes, compare_nodes);
     if (found) {
         return *found;
     }
@@ -106,11 +106,11 @@ static struct known_node *open_node(struct known *k, uint32_t uid, const char *b
         return NULL;
     }
     *node = key;
-    if (!tsearch(node, &k->nodes, compare_nodes)) {
+    if (!tsearch(node, &cache->nodes, compare_nodes)) {
         free(node);
         return NULL;
     }
-    k->count++;
+    cache->count++;
     return node;
 }
 
@@ -120,11 +120,11 @@ static enum profd_status no_memory(struct profd_error *e)
 }
 
 /* Copies the bounds: the store lends one at a time. */
-static enum profd_status load_bounds(struct known *k, struct known_node *node, struct profd_error *e)
+static enum profd_status load_bounds(struct build_cache *cache, struct build_cache_node *node, struct profd_error *e)
 {
     const uint8_t *bytes;
     size_t n = 0;
-    enum profd_status status = store_get_bounds(k->store, node->uid, node->id, &bytes, &n, e);
+    enum profd_status status = store_get_bounds(cache->store, node->uid, node->id, &bytes, &n, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -132,8 +132,8 @@ static enum profd_status load_bounds(struct known *k, struct known_node *node, s
     if (n > 0 && !copy) {
         return no_memory(e);
     }
-    k->bytes += n;
-    k->bytes -= node->size;
+    cache->bytes += n;
+    cache->bytes -= node->size;
     free(node->bytes);
     node->bytes = copy;
     node->size = n;
@@ -141,19 +141,19 @@ static enum profd_status load_bounds(struct known *k, struct known_node *node, s
         memcpy(copy, bytes, n);
     }
     node->asked = true;
-    node->generation = k->generation;
+    node->generation = cache->generation;
     return PROFD_OK;
 }
 
-enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *build_id, const struct bounds **bounds,
-                                    struct profd_error *e)
+enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t uid, const char *build_id,
+                                          const struct bounds **bounds, struct profd_error *e)
 {
-    struct known_node *node = open_node(k, uid, build_id);
+    struct build_cache_node *node = open_node(cache, uid, build_id);
     if (!node) {
         return no_memory(e);
     }
-    if (!node->asked || node->generation != k->generation) {
-        enum profd_status status = load_bounds(k, node, e);
+    if (!node->asked || node->generation != cache->generation) {
+        enum profd_status status = load_bounds(cache, node, e);
         if (status != PROFD_OK) {
             return status;
         }
@@ -166,20 +166,20 @@ enum profd_status known_find_bounds(struct known *k, uint32_t uid, const char *b
     return PROFD_OK;
 }
 
-enum profd_status known_has_object(struct known *k, uint32_t uid, const char *build_id, bool *has,
-                                   struct profd_error *e)
+enum profd_status build_cache_has_object(struct build_cache *cache, uint32_t uid, const char *build_id, bool *has,
+                                         struct profd_error *e)
 {
-    struct known_node *node = open_node(k, uid, build_id);
+    struct build_cache_node *node = open_node(cache, uid, build_id);
     if (!node) {
         return no_memory(e);
     }
-    if (!node->judged || node->judged_at != k->generation) {
-        enum profd_status status = store_has_object(k->store, uid, build_id, &node->has, e);
+    if (!node->judged || node->judged_at != cache->generation) {
+        enum profd_status status = store_has_object(cache->store, uid, build_id, &node->has, e);
         if (status != PROFD_OK) {
             return status;
         }
         node->judged = true;
-        node->judged_at = k->generation;
+        node->judged_at = cache->generation;
     }
     *has = node->has;
     return PROFD_OK;
@@ -192,7 +192,8 @@ static void see_row(void *context, const struct build_row *row)
 }
 
 /* Is this the first time that the user names the build? */
-static enum profd_status is_new(struct known *k, struct known_node *node, bool *fresh, struct profd_error *e)
+static enum profd_status is_new(struct build_cache *cache, struct build_cache_node *node, bool *fresh,
+                                struct profd_error *e)
 {
     struct store_scope scope = {.uid = node->uid};
     bool seen = false;
@@ -201,7 +202,7 @@ static enum profd_status is_new(struct known *k, struct known_node *node, bool *
         return PROFD_OK;
     }
     struct profd_error why;
-    enum profd_status status = store_get_build(k->store, &scope, node->id, see_row, &seen, &why);
+    enum profd_status status = store_get_build(cache->store, &scope, node->id, see_row, &seen, &why);
     if (status != PROFD_OK && status != PROFD_NOT_FOUND) { /* not to find it is no failure: nothing is said of it */
         if (e) {
             *e = why;
@@ -213,10 +214,10 @@ static enum profd_status is_new(struct known *k, struct known_node *node, bool *
     return PROFD_OK;
 }
 
-static struct known_allowance *open_allowance(struct known *k, uint32_t uid, int64_t now)
+static struct build_cache_allowance *open_allowance(struct build_cache *cache, uint32_t uid, int64_t now)
 {
-    struct known_allowance key = {.uid = uid, .left = FULL, .at = now}, *a;
-    struct known_allowance *const *found = tfind(&key, &k->allowances, compare_allowances);
+    struct build_cache_allowance key = {.uid = uid, .left = FULL, .at = now}, *a;
+    struct build_cache_allowance *const *found = tfind(&key, &cache->allowances, compare_allowances);
     if (found) {
         a = *found;
         if (now > a->at) {
@@ -232,22 +233,23 @@ static struct known_allowance *open_allowance(struct known *k, uint32_t uid, int
         return NULL;
     }
     *a = key;
-    if (!tsearch(a, &k->allowances, compare_allowances)) {
+    if (!tsearch(a, &cache->allowances, compare_allowances)) {
         free(a);
         return NULL;
     }
     return a;
 }
 
-enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, const struct store_build *builds,
-                               size_t n, uint32_t *retry_after_ms, struct profd_error *e)
+enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, int64_t received,
+                                     const struct store_build *builds, size_t n, uint32_t *retry_after_ms,
+                                     struct profd_error *e)
 {
     uint64_t cost = 0;
-    struct known_node *node;
+    struct build_cache_node *node;
     for (size_t i = 0; i < n; i++) {
         bool fresh = false;
-        node = open_node(k, uid, builds[i].id.text);
-        enum profd_status status = node ? is_new(k, node, &fresh, e) : no_memory(e);
+        node = open_node(cache, uid, builds[i].id.text);
+        enum profd_status status = node ? is_new(cache, node, &fresh, e) : no_memory(e);
         if (status != PROFD_OK) {
             return status;
         }
@@ -256,7 +258,7 @@ enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, 
     if (cost == 0) {
         return PROFD_OK;
     }
-    struct known_allowance *a = open_allowance(k, uid, received);
+    struct build_cache_allowance *a = open_allowance(cache, uid, received);
     if (!a) {
         return no_memory(e);
     }
@@ -269,7 +271,7 @@ enum profd_status known_charge(struct known *k, uint32_t uid, int64_t received, 
     }
     a->left -= cost;
     for (size_t i = 0; i < n; i++) {
-        node = open_node(k, uid, builds[i].id.text);
+        node = open_node(cache, uid, builds[i].id.text);
         if (node) {
             node->named = true;
         }

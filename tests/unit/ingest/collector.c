@@ -1,7 +1,7 @@
-/* Uploads with the collector's words: believed beside the samples, and never taken for some. */
+/* Uploads with the collector's counters: believed beside the samples, and never taken for some. */
 #include <string.h>
 
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "tests/unit/ingest/bed.h"
 
 static struct bed b;
@@ -21,16 +21,16 @@ static void leave(void)
     bed_close();
 }
 
-TestSuite(ingest_words, .init = enter, .fini = leave);
+TestSuite(ingest_collector, .init = enter, .fini = leave);
 
 /* The bed's counts with words of that build before its histogram. */
-static void add_words(uint32_t build, uint64_t cpu)
+static void add_collector(uint32_t build, uint64_t cpu)
 {
     struct counts c, *old = &b.counts;
     cr_assert_eq(counts_init(&c, 2, 3, 3, NULL), PROFD_OK);
-    words_make_histogram(&c.histograms[0], build);
+    collector_make_histogram(&c.histograms[0], build);
     c.histograms[0].used = 1;
-    c.bin_index[0] = WORDS_CPU_NS;
+    c.bin_index[0] = COLLECTOR_CPU_NS;
     c.bin_ticks[0] = cpu;
     c.histograms[1] = old->histograms[0];
     c.histograms[1].first = 1;
@@ -46,28 +46,28 @@ static void add_words(uint32_t build, uint64_t cpu)
 }
 
 /* Address 0 is no code of the program, which is known: only samples must lie in some. */
-Test(ingest_words, they_lie_in_no_code)
+Test(ingest_collector, they_lie_in_no_code)
 {
     struct ingest_item item;
-    add_words(0, 5000000000);
+    add_collector(0, 5000000000);
     cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
     cr_assert(item.ticks == 7 && item.calls == 33);
     ingest_item_done(&item);
 }
 
 /* They say nothing about a known program's marks either, and an imported file may carry them. */
-Test(ingest_words, imported_files_may_have_them)
+Test(ingest_collector, imported_files_may_have_them)
 {
     b.m->inexact = INEXACT_CALLER_BUCKET;
     b.counts.histograms[0].low = 0x1000;
-    add_words(0, 1);
+    add_collector(0, 1);
     cr_assert_eq(bed_status(&b), PROFD_OK, "%s", sentence.sentence);
 }
 
-Test(ingest_words, they_are_of_the_program)
+Test(ingest_collector, they_are_of_the_program)
 {
     b.m->program = 1;
-    add_words(0, 1);
+    add_collector(0, 1);
     cr_assert_eq(bed_status(&b), PROFD_MALFORMED);
     cr_assert_str_eq(sentence.sentence,
                      "histogram 0 of dimension collector is of build number 0: it must be of the program, number 1");
@@ -82,10 +82,10 @@ static void row_take(void *context, const struct build_row *row)
 }
 
 /* 292 years of CPU time are no reason to doubt ticks and calls. */
-Test(ingest_words, at_their_end_they_spoil_nothing)
+Test(ingest_collector, at_their_end_they_spoil_nothing)
 {
     struct build_row row;
-    add_words(0, UINT64_MAX);
+    add_collector(0, UINT64_MAX);
     for (b.m->sequence = 1; b.m->sequence < 4; b.m->sequence++) {
         cr_assert_eq(bed_status(&b), PROFD_OK, "%s", sentence.sentence);
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/increment.h"
+#include "core/counts_merge.h"
 
 static unsigned pick(unsigned n)
 {
@@ -126,7 +126,7 @@ static void check_bins(const struct counts *old, const struct counts *more, cons
     cr_assert_eq(all[2], all[0] + all[1]);
 }
 
-Test(core_increment, gains_exactly_what_came)
+Test(core_counts_merge, gains_exactly_what_came)
 {
     struct arena *a = arena_new(0);
     struct profd_error e;
@@ -139,7 +139,7 @@ Test(core_increment, gains_exactly_what_came)
         unsigned room = 1 + pick(seed % 50 == 0 ? 1000 : 12), most = seed % 50 == 0 ? 1500 : 40;
         make_counts(&old, pick(most), pick(5), room);
         make_counts(&more, pick(most), pick(5), room);
-        cr_assert_eq(increment_add(a, &old, &more, &sum, &saturated, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(counts_merge(a, &old, &more, &sum, &saturated, &e), PROFD_OK, "%s", e.sentence);
         check_arcs(&old, &more, &sum, &full);
         check_bins(&old, &more, &sum);
         cr_assert_eq(saturated, full, "seed %u", seed);

@@ -1,29 +1,29 @@
-#include "core/increment.h"
+#include "core/counts_merge.h"
 
 #include <string.h>
 
 #include "core/sum.h"
 #include "core/table.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 #define NONE UINT32_MAX
 
 /* Rows of out are found by their keys while they are added. */
-struct increment {
+struct counts_merger {
     struct counts *out;
     struct arena *arena;
     struct table arcs, histograms;
     uint64_t seed; /* where the arena lies: nothing that comes out depends on it */
 };
 
-static uint64_t increment_hash_arc(const void *context, uint32_t i)
+static uint64_t merge_hash_arc(const void *context, uint32_t i)
 {
-    const struct increment *x = context;
+    const struct counts_merger *x = context;
     const struct counts *c = x->out;
     return table_mix(table_mix(c->from[i] ^ x->seed, c->to[i]), (uint64_t)c->from_build[i] << 32 | c->to_build[i]);
 }
 
-static bool increment_same_arc(const struct counts *c, uint32_t i, uint32_t k)
+static bool merge_same_arc(const struct counts *c, uint32_t i, uint32_t k)
 {
     return c->from[i] == c->from[k] && c->to[i] == c->to[k] && c->from_build[i] == c->from_build[k] &&
            c->to_build[i] == c->to_build[k];
@@ -31,8 +31,8 @@ static bool increment_same_arc(const struct counts *c, uint32_t i, uint32_t k)
 
 /* Inserts row `used` of out into one of the tables. known: its key may already be there; the row is then not inserted.
  * *place: its row, or the first with its key. False if memory is exhausted. */
-static inline bool increment_enter(struct increment *x, struct table *t, table_hash *hash,
-                                   bool (*same)(const struct counts *, uint32_t, uint32_t), bool known, uint32_t *place)
+static inline bool merge_enter(struct counts_merger *x, struct table *t, table_hash *hash,
+                               bool (*same)(const struct counts *, uint32_t, uint32_t), bool known, uint32_t *place)
 {
     if (!table_reserve(t, x->arena, hash, x)) {
         return false;
@@ -50,12 +50,12 @@ static inline bool increment_enter(struct increment *x, struct table *t, table_h
     return true;
 }
 
-static bool increment_enter_arc(struct increment *x, bool known, uint32_t *place)
+static bool merge_enter_arc(struct counts_merger *x, bool known, uint32_t *place)
 {
-    return increment_enter(x, &x->arcs, increment_hash_arc, increment_same_arc, known, place);
+    return merge_enter(x, &x->arcs, merge_hash_arc, merge_same_arc, known, place);
 }
 
-static void increment_copy_arcs(struct counts *out, const struct counts *c)
+static void merge_copy_arcs(struct counts *out, const struct counts *c)
 {
     size_t n = c->arc_count;
     if (n == 0) {
@@ -68,14 +68,14 @@ static void increment_copy_arcs(struct counts *out, const struct counts *c)
     memcpy(out->calls, c->calls, n * sizeof *c->calls);
 }
 
-static bool increment_add_arcs(struct increment *x, const struct counts *old, const struct counts *more,
-                               bool *saturated)
+static bool merge_add_arcs(struct counts_merger *x, const struct counts *old, const struct counts *more,
+                           bool *saturated)
 {
     struct counts *out = x->out;
     uint32_t place;
-    increment_copy_arcs(out, old);
+    merge_copy_arcs(out, old);
     for (uint32_t i = 0; i < old->arc_count && more->arc_count > 0; i++) {
-        if (!increment_enter_arc(x, false, &place)) { /* a duplicate remains */
+        if (!merge_enter_arc(x, false, &place)) { /* a duplicate remains */
             return false;
         }
     }
@@ -86,7 +86,7 @@ static bool increment_add_arcs(struct increment *x, const struct counts *old, co
         out->from[n] = more->from[i];
         out->to[n] = more->to[i];
         out->calls[n] = 0;
-        if (!increment_enter_arc(x, true, &place)) {
+        if (!merge_enter_arc(x, true, &place)) {
             return false;
         }
         sum_add(&out->calls[place], more->calls[i], saturated);
@@ -96,25 +96,25 @@ static bool increment_add_arcs(struct increment *x, const struct counts *old, co
     return true;
 }
 
-static uint64_t increment_hash_histogram(const void *context, uint32_t i)
+static uint64_t merge_hash_histogram(const void *context, uint32_t i)
 {
-    const struct increment *x = context;
+    const struct counts_merger *x = context;
     const struct counts_histogram *h = &x->out->histograms[i];
     return table_mix(table_mix(h->low ^ x->seed, h->high), (uint64_t)h->build << 32 | h->bins);
 }
 
-static bool increment_same_geometry(const struct counts *c, uint32_t i, uint32_t k)
+static bool merge_same_geometry(const struct counts *c, uint32_t i, uint32_t k)
 {
     return counts_compare_geometry(&c->histograms[i].geometry, &c->histograms[k].geometry) == 0;
 }
 
-static bool increment_enter_histogram(struct increment *x, bool known, uint32_t *place)
+static bool merge_enter_histogram(struct counts_merger *x, bool known, uint32_t *place)
 {
-    return increment_enter(x, &x->histograms, increment_hash_histogram, increment_same_geometry, known, place);
+    return merge_enter(x, &x->histograms, merge_hash_histogram, merge_same_geometry, known, place);
 }
 
 /* How many bins two histograms have together. */
-static uint32_t increment_count_bins(const uint32_t *a, uint32_t n, const uint32_t *b, uint32_t m)
+static uint32_t merge_count_bins(const uint32_t *a, uint32_t n, const uint32_t *b, uint32_t m)
 {
     uint32_t common = 0;
     for (uint32_t i = 0, k = 0; i < n && k < m;) {
@@ -128,14 +128,14 @@ static uint32_t increment_count_bins(const uint32_t *a, uint32_t n, const uint32
 
 /* Adds one of more's histograms to the last of out, which has space after it: from the end, so that nothing is
  * overwritten. */
-static void increment_add_bins(struct counts *out, struct counts_histogram *h, const struct counts *more,
-                               const struct counts_histogram *part, bool *saturated)
+static void merge_add_bins(struct counts *out, struct counts_histogram *h, const struct counts *more,
+                           const struct counts_histogram *part, bool *saturated)
 {
     uint32_t *index = out->bin_index + h->first;
     uint64_t *ticks = out->bin_ticks + h->first;
     const uint32_t *from = more->bin_index + part->first;
     const uint64_t *add = more->bin_ticks + part->first;
-    uint32_t i = h->used, k = part->used, n = increment_count_bins(index, i, from, k);
+    uint32_t i = h->used, k = part->used, n = merge_count_bins(index, i, from, k);
     h->used = n;
     while (k > 0) {
         n--;
@@ -158,8 +158,8 @@ static void increment_add_bins(struct counts *out, struct counts_histogram *h, c
 
 /* head[i], next: chain of more's histograms that belong to row i of out. Its rows are those of old and then the new
  * ones, still without bins. */
-static void increment_fill_bins(struct counts *out, const struct counts *old, const struct counts *more,
-                                const uint32_t *head, const uint32_t *next, bool *saturated)
+static void merge_fill_bins(struct counts *out, const struct counts *old, const struct counts *more,
+                            const uint32_t *head, const uint32_t *next, bool *saturated)
 {
     uint32_t n = 0;
     bool full = false;
@@ -174,15 +174,16 @@ static void increment_fill_bins(struct counts *out, const struct counts *old, co
             h->used = was->used;
         }
         for (uint32_t k = head[i]; k != NONE; k = next[k]) {
-            increment_add_bins(out, h, more, &more->histograms[k], words_are(h->dimension) ? &full : saturated);
+            merge_add_bins(out, h, more, &more->histograms[k],
+                           collector_is_dimension(h->dimension) ? &full : saturated);
         }
         n += h->used;
     }
     out->bin_count = n;
 }
 
-static bool increment_add_histograms(struct increment *x, const struct counts *old, const struct counts *more,
-                                     bool *saturated)
+static bool merge_add_histograms(struct counts_merger *x, const struct counts *old, const struct counts *more,
+                                 bool *saturated)
 {
     struct counts *out = x->out;
     uint32_t n = old->histogram_count, most = n + more->histogram_count, place;
@@ -193,13 +194,13 @@ static bool increment_add_histograms(struct increment *x, const struct counts *o
     memset(head, 0xff, most * sizeof *head);
     for (uint32_t i = 0; i < n; i++) {
         out->histograms[i] = old->histograms[i];
-        if (!increment_enter_histogram(x, false, &place)) {
+        if (!merge_enter_histogram(x, false, &place)) {
             return false;
         }
     }
     for (uint32_t k = 0; k < more->histogram_count; k++) {
         out->histograms[n] = more->histograms[k];
-        if (!increment_enter_histogram(x, true, &place)) {
+        if (!merge_enter_histogram(x, true, &place)) {
             return false;
         }
         n += place == n;
@@ -207,12 +208,12 @@ static bool increment_add_histograms(struct increment *x, const struct counts *o
         head[place] = k;
     }
     out->histogram_count = n;
-    increment_fill_bins(out, old, more, head, next, saturated);
+    merge_fill_bins(out, old, more, head, next, saturated);
     return true;
 }
 
-enum profd_status increment_add(struct arena *scratch, const struct counts *old, const struct counts *more,
-                                struct counts *out, bool *saturated, struct profd_error *e)
+enum profd_status counts_merge(struct arena *scratch, const struct counts *old, const struct counts *more,
+                               struct counts *out, bool *saturated, struct profd_error *e)
 {
     struct counts sum;
     arena_reset(scratch);
@@ -221,9 +222,10 @@ enum profd_status increment_add(struct arena *scratch, const struct counts *old,
     if (status != PROFD_OK) {
         return status;
     }
-    struct increment x = {.out = &sum, .arena = scratch, .seed = table_mix((uintptr_t)scratch, (uintptr_t)sum.block)};
+    struct counts_merger x = {
+        .out = &sum, .arena = scratch, .seed = table_mix((uintptr_t)scratch, (uintptr_t)sum.block)};
     bool full = false;
-    if (!increment_add_arcs(&x, old, more, &full) || !increment_add_histograms(&x, old, more, &full)) {
+    if (!merge_add_arcs(&x, old, more, &full) || !merge_add_histograms(&x, old, more, &full)) {
         counts_done(&sum);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add %u arcs to %u", more->arc_count, old->arc_count);
     }

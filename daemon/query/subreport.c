@@ -1,4 +1,4 @@
-#include "query/part.h"
+#include "query/subreport.h"
 
 #include <string.h>
 
@@ -6,29 +6,29 @@
 #include "proto/limits.h"
 #include "query/query.h"
 
-struct part_object {
+struct subreport_object {
     const char *id;
     const struct object *object; /* NULL: it was not sent */
 };
 
-enum profd_status part_init(struct part *p, const struct job *job, struct profd_error *e)
+enum profd_status subreport_init(struct subreport *p, const struct job *job, struct profd_error *e)
 {
     /* Half of what a question may compute with for the report of the moment, half for the symbols that are kept. */
     size_t half = (job->request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) / 2;
-    *p = (struct part){.job = *job, .kept = arena_new(half)};
+    *p = (struct subreport){.job = *job, .kept = arena_new(half)};
     p->job.arena = arena_new(half);
     return p->kept != NULL && p->job.arena != NULL ? PROFD_OK
                                                    : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
 }
 
-void part_done(struct part *p)
+void subreport_done(struct subreport *p)
 {
     arena_free(p->job.arena);
     arena_free(p->kept);
 }
 
 /* Exhausted by its own limit: asking again is no use. */
-static enum profd_status judge_memory(const struct part *p, enum profd_status status, struct profd_error *e)
+static enum profd_status judge_memory(const struct subreport *p, enum profd_status status, struct profd_error *e)
 {
     if (status != PROFD_NO_MEMORY || (!arena_hit_limit(p->job.arena) && !arena_hit_limit(p->kept))) {
         return status;
@@ -37,7 +37,7 @@ static enum profd_status judge_memory(const struct part *p, enum profd_status st
                            "the query exceeds the memory limit; narrow it with since=, until= or match=");
 }
 
-static enum profd_status go_through(struct part *p, uint64_t n, struct profd_error *e)
+static enum profd_status go_through(struct subreport *p, uint64_t n, struct profd_error *e)
 {
     p->gone_through += n;
     if (p->gone_through <= LIMIT_WORK) {
@@ -49,7 +49,7 @@ static enum profd_status go_through(struct part *p, uint64_t n, struct profd_err
                            LIMIT_WORK);
 }
 
-enum profd_status part_load(struct part *p, struct work *w, struct profd_error *e)
+enum profd_status subreport_load(struct subreport *p, struct work *w, struct profd_error *e)
 {
     bool moved;
     arena_reset(p->job.arena);
@@ -69,7 +69,7 @@ enum profd_status part_load(struct part *p, struct work *w, struct profd_error *
 }
 
 /* The sender of the counts determines which executables may name functions: other users may get other objects. */
-static enum profd_status see_users(struct part *p, const struct provenance *from, struct profd_error *e)
+static enum profd_status see_users(struct subreport *p, const struct provenance *from, struct profd_error *e)
 {
     size_t bytes = from->uid_count * sizeof *p->uids;
     if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0)) {
@@ -88,8 +88,8 @@ static enum profd_status see_users(struct part *p, const struct provenance *from
     return PROFD_OK;
 }
 
-static enum profd_status find_object(struct part *p, const struct work *w, const char *id, const struct object **out,
-                                     struct profd_error *e)
+static enum profd_status find_object(struct subreport *p, const struct work *w, const char *id,
+                                     const struct object **out, struct profd_error *e)
 {
     for (uint32_t i = 0; i < p->object_count; i++) {
         if (strcmp(p->objects[i].id, id) == 0) {
@@ -99,7 +99,8 @@ static enum profd_status find_object(struct part *p, const struct work *w, const
     }
     struct job keeping = p->job;
     keeping.arena = p->kept;
-    struct part_object *grown = arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *grown);
+    struct subreport_object *grown =
+        arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *grown);
     const char *copy = grown != NULL ? arena_copy(p->kept, id, strlen(id)) : NULL;
     if (copy == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
@@ -107,13 +108,13 @@ static enum profd_status find_object(struct part *p, const struct work *w, const
     p->objects = grown;
     enum profd_status status = work_find_object(&keeping, w, id, out, e);
     if (status == PROFD_OK) {
-        p->objects[p->object_count++] = (struct part_object){copy, *out};
+        p->objects[p->object_count++] = (struct subreport_object){copy, *out};
         status = go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
     }
     return status;
 }
 
-static enum profd_status find_objects(struct part *p, struct work *w, struct profd_error *e)
+static enum profd_status find_objects(struct subreport *p, struct work *w, struct profd_error *e)
 {
     const struct profile *profile = w->load.profile;
     const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
@@ -126,19 +127,19 @@ static enum profd_status find_objects(struct part *p, struct work *w, struct pro
     return status;
 }
 
-const char *part_dimension(const struct options *o)
+const char *subreport_dimension(const struct options *o)
 {
     return o->dimension != NULL ? o->dimension : REPORT_DIMENSION_USUAL;
 }
 
-static enum profd_status build_report(struct part *p, struct work *w, struct profd_error *e)
+static enum profd_status build_report(struct subreport *p, struct work *w, struct profd_error *e)
 {
     struct report_request request = {.profile = w->load.profile,
                                      .objects = w->objects,
                                      .names = w->load.names,
                                      .ever = p->ever,
                                      .static_arcs = w->options.static_arcs,
-                                     .dimension = part_dimension(&w->options),
+                                     .dimension = subreport_dimension(&w->options),
                                      .dimension_may_lack = true};
     enum profd_status status = PROFD_OK;
     if (p->ever == NULL) {
@@ -153,7 +154,7 @@ static enum profd_status build_report(struct part *p, struct work *w, struct pro
     return status == PROFD_OK ? go_through(p, w->report->function_count, e) : status;
 }
 
-enum profd_status part_report(struct part *p, struct work *w, struct profd_error *e)
+enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
 {
     enum profd_status status = find_objects(p, w, e);
     if (status == PROFD_OK) {

@@ -1,4 +1,4 @@
-#include "ingest/ingest_wanted.h"
+#include "ingest/ingest_missing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +17,23 @@ static void copy_name(char *out, size_t size, const char *name)
     out[n] = 0;
 }
 
-static bool add(const struct store_upload *u, size_t i, struct wanted_build **list, size_t *count)
+static bool add(const struct store_upload *u, size_t i, struct missing_build **list, size_t *count)
 {
     if (!*list) {
-        *list = calloc(u->build_count < WANTED_MAX ? u->build_count : WANTED_MAX, sizeof **list);
+        *list = calloc(u->build_count < MISSING_MAX ? u->build_count : MISSING_MAX, sizeof **list);
     }
     if (!*list) {
         return false;
     }
-    struct wanted_build *w = &(*list)[(*count)++];
+    struct missing_build *w = &(*list)[(*count)++];
     w->id = u->builds[i].id;
     copy_name(w->name, sizeof w->name, u->builds[i].name);
     return true;
 }
 
-void wanted_list(struct store *s, const struct store_upload *u, struct wanted_build **out, size_t *count)
+void missing_list(struct store *s, const struct store_upload *u, struct missing_build **out, size_t *count)
 {
-    for (size_t i = 0; i < u->build_count && *count < WANTED_MAX; i++) {
+    for (size_t i = 0; i < u->build_count && *count < MISSING_MAX; i++) {
         bool has = true;
         if (store_has_object(s, u->uid, u->builds[i].id.text, &has, NULL) != PROFD_OK || has) {
             continue;
@@ -44,15 +44,15 @@ void wanted_list(struct store *s, const struct store_upload *u, struct wanted_bu
     }
 }
 
-enum profd_status wanted_list_known(struct known *k, const struct store_upload *u, struct wanted_build **out,
-                                    size_t *count, struct profd_error *e)
+enum profd_status missing_list_cached(struct build_cache *cache, const struct store_upload *u,
+                                      struct missing_build **out, size_t *count, struct profd_error *e)
 {
-    struct wanted_build *list = NULL;
+    struct missing_build *list = NULL;
     size_t n = 0;
     enum profd_status status = PROFD_OK;
-    for (size_t i = 0; i < u->build_count && n < WANTED_MAX && status == PROFD_OK; i++) {
+    for (size_t i = 0; i < u->build_count && n < MISSING_MAX && status == PROFD_OK; i++) {
         bool has = true;
-        status = known_has_object(k, u->uid, u->builds[i].id.text, &has, e);
+        status = build_cache_has_object(cache, u->uid, u->builds[i].id.text, &has, e);
         if (status == PROFD_OK && !has && !add(u, i, &list, &n)) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to ask for executables");
         }

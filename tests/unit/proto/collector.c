@@ -1,4 +1,4 @@
-/* The collector's words among the counts: one geometry, one histogram, no ticks. */
+/* The collector's counters among the counts: one geometry, one histogram, no ticks. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "proto/counts.h"
 #include "proto/limits.h"
 #include "proto/varint.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 static const struct counts_histogram SECONDS = {
     .bins = 9, .low = 0x1000, .high = 0x1024, .rate = 100, .dimension = "seconds", .abbreviation = 's'};
@@ -15,7 +15,7 @@ static const struct counts_histogram SECONDS = {
 static struct counts_histogram words(uint32_t build)
 {
     struct counts_histogram h;
-    words_make_histogram(&h, build);
+    collector_make_histogram(&h, build);
     return h;
 }
 
@@ -48,37 +48,39 @@ static enum profd_status decode(const struct counts_histogram *h, uint32_t n, st
     return status;
 }
 
-Test(proto_words, they_are_known_by_their_dimension)
+Test(proto_collector, they_are_known_by_their_dimension)
 {
-    cr_assert(words_are("collector"));
-    cr_assert(!words_are("seconds") && !words_are("") && !words_are("collectors") && !words_are("collecto"));
+    cr_assert(collector_is_dimension("collector"));
+    cr_assert(!collector_is_dimension("seconds") && !collector_is_dimension("") &&
+              !collector_is_dimension("collectors") && !collector_is_dimension("collecto"));
     struct counts_histogram h = words(7);
-    cr_assert(words_are(h.dimension) && h.build == 7 && h.low == 0 && h.high == 64 && h.bins == 64 && h.rate == 1 &&
-              h.abbreviation == 'c');
+    cr_assert(collector_is_dimension(h.dimension) && h.build == 7 && h.low == 0 && h.high == 64 && h.bins == 64 &&
+              h.rate == 1 && h.abbreviation == 'c');
 }
 
-Test(proto_words, each_has_a_name_of_its_own)
+Test(proto_collector, each_has_a_name_of_its_own)
 {
     uint32_t named = 0;
-    for (uint32_t i = 0; i < WORDS_ROOM + 9; i++) {
-        const char *name = words_name(i);
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX + 9; i++) {
+        const char *name = collector_counter_name(i);
         if (name == NULL) {
             continue;
         }
         named++;
         size_t n = strlen(name);
-        cr_assert_eq(words_is_time(i), n > 8 && strcmp(name + n - 8, "_seconds") == 0, "%s", name);
+        cr_assert_eq(collector_counter_is_time(i), n > 8 && strcmp(name + n - 8, "_seconds") == 0, "%s", name);
         for (uint32_t k = 0; k < i; k++) {
-            cr_assert(words_name(k) == NULL || strcmp(words_name(k), name) != 0, "%s twice", name);
+            cr_assert(collector_counter_name(k) == NULL || strcmp(collector_counter_name(k), name) != 0, "%s twice",
+                      name);
         }
     }
     cr_assert_eq(named, 20);
-    cr_assert_str_eq(words_name(WORDS_CPU_NS), "cpu_seconds");
-    cr_assert_null(words_name(UINT32_MAX));
-    cr_assert(!words_is_time(UINT32_MAX) && !words_is_time(WORDS_PROCESSES));
+    cr_assert_str_eq(collector_counter_name(COLLECTOR_CPU_NS), "cpu_seconds");
+    cr_assert_null(collector_counter_name(UINT32_MAX));
+    cr_assert(!collector_counter_is_time(UINT32_MAX) && !collector_counter_is_time(COLLECTOR_PROCESSES));
 }
 
-Test(proto_words, only_their_own_geometry_is_decoded)
+Test(proto_collector, only_their_own_geometry_is_decoded)
 {
     struct profd_error e = {""};
     struct counts_histogram good = words(2), two[] = {SECONDS, good};
@@ -98,7 +100,7 @@ Test(proto_words, only_their_own_geometry_is_decoded)
     }
 }
 
-Test(proto_words, an_upload_has_them_once)
+Test(proto_collector, an_upload_has_them_once)
 {
     struct profd_error e = {""};
     struct counts_histogram twice[] = {words(0), SECONDS, words(1)};
@@ -118,7 +120,7 @@ Test(proto_words, an_upload_has_them_once)
 }
 
 /* Words of versions to come are kept, and none is a tick. */
-Test(proto_words, they_travel_and_are_no_ticks)
+Test(proto_collector, they_travel_and_are_no_ticks)
 {
     struct counts c, back;
     struct profd_error e = {""};
@@ -131,7 +133,7 @@ Test(proto_words, they_travel_and_are_no_ticks)
     c.histograms[1] = SECONDS;
     c.histograms[1].first = 3;
     c.histograms[1].used = 2;
-    const uint32_t at[] = {0, WORDS_END_NOT_SEEN, 63, 2, 5};
+    const uint32_t at[] = {0, COLLECTOR_END_NOT_SEEN, 63, 2, 5};
     const uint64_t number[] = {1, UINT64_MAX, 77, 10, 20};
     memcpy(c.bin_index, at, sizeof at);
     memcpy(c.bin_ticks, number, sizeof number);
@@ -139,7 +141,7 @@ Test(proto_words, they_travel_and_are_no_ticks)
     cr_assert_eq(counts_encode(&c, &bytes, &n, &e), PROFD_OK, "%s", e.sentence);
     cr_assert_eq(counts_decode(bytes, n, 3, &back, &e), PROFD_OK, "%s", e.sentence);
     cr_assert(memcmp(back.bin_index, at, sizeof at) == 0 && memcmp(back.bin_ticks, number, sizeof number) == 0);
-    cr_assert(words_are(back.histograms[0].dimension) && back.histograms[0].build == 1);
+    cr_assert(collector_is_dimension(back.histograms[0].dimension) && back.histograms[0].build == 1);
     counts_totals(&back, &ticks, &calls);
     cr_assert(ticks == 30 && calls == 4);
     free(bytes);

@@ -1,19 +1,19 @@
 /* Counters of a collector beside ticks and calls: CPU time, losses, what it could not observe. They are stored as one
  * histogram of dimension "collector" among the counts of an upload, bin i for counter i, so that they are added up over
  * hours, processes and hosts like all counts. They are not samples: sums of ticks leave that histogram out. Pure. Its
- * geometry is always build = the program, low 0, high and bins WORDS_ROOM, rate 1, abbreviation 'c'. */
-#ifndef PROFD_PROTO_WORDS_H
-#define PROFD_PROTO_WORDS_H
+ * geometry is always build = the program, low 0, high and bins COLLECTOR_COUNTERS_MAX, rate 1, abbreviation 'c'. */
+#ifndef PROFD_PROTO_COLLECTOR_H
+#define PROFD_PROTO_COLLECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORDS_DIMENSION "collector"
-#define WORDS_ROOM 64u
+#define COLLECTOR_DIMENSION "collector"
+#define COLLECTOR_COUNTERS_MAX 64u
 
 /* X(NAME, number, JSON name, text). Numbers are never reused. Times are ns: ticks of whatever rate times their period.
  */
-#define WORDS_LIST(X)                                                                                                  \
+#define COLLECTOR_COUNTER_LIST(X)                                                                                      \
     X(PROCESSES, 0, "processes", "processes that had a collector")                                                     \
     X(CPU_NS, 1, "cpu_seconds", "their CPU time")                                                                      \
     X(SAMPLED_NS, 2, "sampled_seconds", "CPU time that all ticks represent, those below and those of functions")       \
@@ -41,20 +41,20 @@
     X(END_NOT_SEEN, 19, "ends_not_seen",                                                                               \
       "processes that ended while no daemon could read them: their last counts are missing")
 
-enum words_word {
-#define X(name, number, json, text) WORDS_##name = number,
-    WORDS_LIST(X)
+enum collector_counter {
+#define X(name, number, json, text) COLLECTOR_##name = number,
+    COLLECTOR_COUNTER_LIST(X)
 #undef X
 };
 
 /* True if the dimension is that of the collector's counters. */
-bool words_are(const char *dimension);
-/* A geometry as described above, without bins (proto/counts_words.c). */
+bool collector_is_dimension(const char *dimension);
+/* A geometry as described above, without bins (proto/counts_collector.c). */
 struct counts_histogram;
-void words_make_histogram(struct counts_histogram *h, uint32_t program);
+void collector_make_histogram(struct counts_histogram *h, uint32_t program);
 /* True if the counter is in ns. Its JSON name says seconds. */
-bool words_is_time(uint32_t word);
+bool collector_counter_is_time(uint32_t counter);
 /* The JSON name of a counter; NULL if there is none. */
-const char *words_name(uint32_t word);
+const char *collector_counter_name(uint32_t counter);
 
 #endif

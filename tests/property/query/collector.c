@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "tests/unit/query/fleet.h"
 
 static uint64_t state;
@@ -43,11 +43,11 @@ static uint32_t fill_samples(struct counts *c, uint32_t histograms, uint32_t bui
     return first;
 }
 
-static void fill_words(struct counts *c, uint32_t at, uint32_t program, uint32_t first)
+static void fill_collector(struct counts *c, uint32_t at, uint32_t program, uint32_t first)
 {
-    words_make_histogram(&c->histograms[at], program);
+    collector_make_histogram(&c->histograms[at], program);
     c->histograms[at].first = first;
-    for (uint32_t word = below(8); word < WORDS_ROOM && c->histograms[at].used < 12;
+    for (uint32_t word = below(8); word < COLLECTOR_COUNTERS_MAX && c->histograms[at].used < 12;
          word += 1 + below(6), c->histograms[at].used++) {
         c->bin_index[first] = word;
         c->bin_ticks[first++] = below(6) == 0 ? UINT64_MAX - below(9) : 1 + below(1000000);
@@ -78,7 +78,7 @@ static void random_counts(uint32_t builds, uint32_t program, uint8_t *bytes[2], 
     cr_assert_eq(counts_encode(&c, &bytes[0], &size[0], &e), PROFD_OK, "%s", e.sentence);
     uint32_t at = below(2) ? histograms : 0; /* first or last among the histograms, its bins last in either case */
     c.histograms[histograms] = c.histograms[at];
-    fill_words(&c, at, program, first);
+    fill_collector(&c, at, program, first);
     c.histogram_count = histograms + 1;
     counts_totals(&c, &more_ticks, &more_calls);
     cr_assert(more_ticks == *ticks && more_calls == *calls);
@@ -169,7 +169,7 @@ static void compare(struct store *stores[2], const char *target, uint32_t *with)
     free(words.body);
 }
 
-Test(query_words, they_change_no_number)
+Test(query_collector, they_change_no_number)
 {
     static const char *const BUILDS[] = {PROGRAM, LIBRARY};
     static const char *const WHAT[] = {"report?limit=0&format=json",

@@ -9,14 +9,14 @@
 #include "net/http.h"
 #include "tests/unit/net/http_scene.h"
 
-static const struct http_door_config unix_door = {0};
+static const struct http_server_config unix_server = {0};
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-Test(net_http_door, a_request_is_handed_on_and_answered)
+Test(net_http_server, a_request_is_handed_on_and_answered)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     static const char request[] =
         "GET /api/v1/builds?limit=5 HTTP/1.1\r\nHost: any.thing\r\nIf-None-Match: \"x\"\r\n\r\n";
     scene_say(&s, request, sizeof request - 1);
@@ -34,18 +34,18 @@ Test(net_http_door, a_request_is_handed_on_and_answered)
     scene_assert_field(&s, "Cache-Control", "private, no-cache");
     cr_assert_arr_eq(s.got + s.got_size - 14, "\r\n\r\nabcdefghij", 14);
     cr_assert_not(s.ended, "kept alive");
-    struct http_door_counts counts;
-    http_door_get_counts(s.door, &counts);
+    struct http_server_counts counts;
+    http_server_get_counts(s.server, &counts);
     cr_assert_eq(counts.connections, 1);
     cr_assert_eq(counts.answered[2], 1);
     cr_assert_eq(counts.bytes, s.got_size);
     scene_close(&s);
 }
 
-Test(net_http_door, a_request_that_arrives_byte_by_byte_is_the_same)
+Test(net_http_server, a_request_that_arrives_byte_by_byte_is_the_same)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     for (size_t i = 0; i < sizeof GET("/x") - 1; i++) {
         scene_say(&s, &GET("/x")[i], 1);
         event_base_loop(s.base, EVLOOP_NONBLOCK);
@@ -56,10 +56,10 @@ Test(net_http_door, a_request_that_arrives_byte_by_byte_is_the_same)
     scene_close(&s);
 }
 
-Test(net_http_door, connections_are_kept_for_many_requests)
+Test(net_http_server, connections_are_kept_for_many_requests)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     for (unsigned i = 1; i <= 1000; i++) {
         cr_assert_not(s.ended, "request %u", i);
         s.got_size = 0;
@@ -74,10 +74,10 @@ Test(net_http_door, connections_are_kept_for_many_requests)
     scene_close(&s);
 }
 
-Test(net_http_door, head_and_304_have_no_body)
+Test(net_http_server, head_and_304_have_no_body)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     static const char request[] = "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
     scene_say(&s, request, sizeof request - 1);
     scene_pump(&s, 1);
@@ -102,12 +102,12 @@ Test(net_http_door, head_and_304_have_no_body)
     scene_close(&s);
 }
 
-Test(net_http_door, old_clients_and_close_end_the_connection)
+Test(net_http_server, old_clients_and_close_end_the_connection)
 {
     static const char *const requests[] = {"GET / HTTP/1.0\r\nHost: a\r\n\r\n",
                                            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"};
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     for (size_t i = 0; i < 2; i++) {
         scene_connect(&s);
         scene_say(&s, requests[i], strlen(requests[i]));
@@ -119,10 +119,10 @@ Test(net_http_door, old_clients_and_close_end_the_connection)
     scene_close(&s);
 }
 
-Test(net_http_door, bytes_behind_a_request_are_never_a_second_request)
+Test(net_http_server, bytes_behind_a_request_are_never_a_second_request)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     static const char two[] = GET("/first") GET("/second");
     scene_say(&s, two, sizeof two - 1);
     scene_pump(&s, 0);
@@ -133,10 +133,10 @@ Test(net_http_door, bytes_behind_a_request_are_never_a_second_request)
     scene_close(&s);
 }
 
-Test(net_http_door, an_answer_may_come_later_or_too_late)
+Test(net_http_server, an_answer_may_come_later_or_too_late)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     s.later = true;
     scene_say(&s, GET("/"), sizeof GET("/") - 1);
     scene_settle(&s);
@@ -157,22 +157,22 @@ Test(net_http_door, an_answer_may_come_later_or_too_late)
     for (int i = 0; i < 20; i++) {
         event_base_loop(s.base, EVLOOP_NONBLOCK);
     }
-    struct http_door_counts counts;
-    http_door_get_counts(s.door, &counts);
+    struct http_server_counts counts;
+    http_server_get_counts(s.server, &counts);
     cr_assert_eq(counts.connections, 0, "the client had gone");
     scene_connect(&s);
     scene_say(&s, GET("/"), sizeof GET("/") - 1);
     scene_settle(&s);
-    http_door_free(s.door);
+    http_server_free(s.server);
     scene_answer(&s, s.waiting);
-    s.door = NULL;
+    s.server = NULL;
     scene_close(&s);
 }
 
 /* Deadlines are shortened; what is asserted is that they come, not when. */
-Test(net_http_door, a_slow_head_is_answered_408)
+Test(net_http_server, a_slow_head_is_answered_408)
 {
-    struct http_door_config config = {.header_ms = 50};
+    struct http_server_config config = {.header_ms = 50};
     struct scene s;
     scene_open(&s, &config);
     scene_say(&s, "GET / HT", 8);
@@ -190,9 +190,9 @@ Test(net_http_door, a_slow_head_is_answered_408)
     scene_close(&s);
 }
 
-Test(net_http_door, idle_connections_and_slow_handlers_are_ended)
+Test(net_http_server, idle_connections_and_slow_handlers_are_ended)
 {
-    struct http_door_config config = {.life_ms = 60, .handle_ms = 50};
+    struct http_server_config config = {.life_ms = 60, .handle_ms = 50};
     struct scene s;
     scene_open(&s, &config);
     scene_pump(&s, 0);
@@ -207,28 +207,28 @@ Test(net_http_door, idle_connections_and_slow_handlers_are_ended)
     scene_close(&s);
 }
 
-Test(net_http_door, a_reader_that_takes_nothing_is_left_alone)
+Test(net_http_server, a_reader_that_takes_nothing_is_left_alone)
 {
-    struct http_door_config config = {.write_ms = 50};
+    struct http_server_config config = {.write_ms = 50};
     struct scene s;
     scene_open(&s, &config);
     s.body = 6 << 20;
     scene_say(&s, GET("/"), sizeof GET("/") - 1);
-    struct http_door_counts counts;
+    struct http_server_counts counts;
     int tries = 0;
     do {
         event_base_loop(s.base, EVLOOP_NONBLOCK);
         poll(NULL, 0, 1);
-        http_door_get_counts(s.door, &counts);
+        http_server_get_counts(s.server, &counts);
     } while (counts.connections > 0 && ++tries < 60000);
     cr_assert_eq(counts.connections, 0);
     cr_assert_lt(counts.bytes, 6u << 20);
     scene_close(&s);
 }
 
-Test(net_http_door, a_full_door_gives_up_its_idlest_or_says_busy)
+Test(net_http_server, a_full_server_closes_its_idlest_connection_or_answers_busy)
 {
-    struct http_door_config config = {.connections_max = 2};
+    struct http_server_config config = {.connections_max = 2};
     struct scene s;
     scene_open(&s, &config);
     int idlest = s.client;
@@ -262,8 +262,8 @@ Test(net_http_door, a_full_door_gives_up_its_idlest_or_says_busy)
     scene_connect(&s); /* the two before are being served */
     scene_pump(&s, 0);
     scene_assert_problem(&s, 503, "all 2 connections");
-    struct http_door_counts counts;
-    http_door_get_counts(s.door, &counts);
+    struct http_server_counts counts;
+    http_server_get_counts(s.server, &counts);
     cr_assert_eq(counts.connections, 2);
     scene_answer(&s, s.waiting);
     scene_answer(&s, asked);
@@ -275,9 +275,9 @@ Test(net_http_door, a_full_door_gives_up_its_idlest_or_says_busy)
 }
 
 /* Without the token a client gets refusals and public pages. None of that keeps its place. */
-Test(net_http_door, a_refused_client_gives_way_before_one_that_was_answered)
+Test(net_http_server, a_refused_client_gives_way_before_one_that_was_answered)
 {
-    struct http_door_config config = {.tcp = true, .port = 80, .connections_max = 2};
+    struct http_server_config config = {.tcp = true, .port = 80, .connections_max = 2};
     struct scene s;
     memset(config.token_sha256, 1, sizeof config.token_sha256);
     scene_open(&s, &config);
@@ -297,8 +297,8 @@ Test(net_http_door, a_refused_client_gives_way_before_one_that_was_answered)
         others[i] = s.client;
         scene_say(&s, "GET /", 5);
         scene_settle(&s);
-        struct http_door_counts counts;
-        http_door_get_counts(s.door, &counts);
+        struct http_server_counts counts;
+        http_server_get_counts(s.server, &counts);
         cr_assert_eq(counts.connections, 2);
         cr_assert(!s.ended && s.got_size == 0, "the newest stays");
     }
@@ -310,9 +310,9 @@ Test(net_http_door, a_refused_client_gives_way_before_one_that_was_answered)
     scene_close(&s);
 }
 
-Test(net_http_door, a_request_that_has_arrived_is_not_given_up)
+Test(net_http_server, a_request_that_has_arrived_is_not_given_up)
 {
-    struct http_door_config config = {.connections_max = 2};
+    struct http_server_config config = {.connections_max = 2};
     struct scene s;
     scene_open(&s, &config);
     int asking = s.client;
@@ -334,17 +334,17 @@ Test(net_http_door, a_request_that_has_arrived_is_not_given_up)
     scene_close(&s);
 }
 
-Test(net_http_door, stopping_answers_what_is_under_way)
+Test(net_http_server, stopping_answers_what_is_under_way)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     int idle = s.client;
     s.client = -1;
     scene_connect(&s);
     s.later = true;
     scene_say(&s, GET("/"), sizeof GET("/") - 1);
     scene_settle(&s);
-    http_door_stop(s.door);
+    http_server_stop(s.server);
     char byte;
     cr_assert_eq(read(idle, &byte, 1), 0);
     scene_answer(&s, s.waiting);
@@ -360,10 +360,10 @@ Test(net_http_door, stopping_answers_what_is_under_way)
     scene_close(&s);
 }
 
-Test(net_http_door, a_megabyte_of_header_is_not_kept)
+Test(net_http_server, a_megabyte_of_header_is_not_kept)
 {
     struct scene s;
-    scene_open(&s, &unix_door);
+    scene_open(&s, &unix_server);
     char *flood = malloc(1 << 20);
     memset(flood, 'a', 1 << 20);
     memcpy(flood, "GET / HTTP/1.1\r\nX: ", 19);

@@ -1,5 +1,5 @@
 /* Coverage and dimensions through the whole corridor: parameters, sums, scopes, groups. */
-#include "proto/words.h"
+#include "proto/collector.h"
 #include "tests/unit/query/fleet.h"
 
 #define REPORT "/api/v1/builds/4f2a/report"
@@ -54,8 +54,8 @@ static void put(struct store *s, uint32_t sequence, uint32_t builds, uint32_t pr
         c.bin_ticks[i] = samples[i].ticks;
     }
     if (cpu > 0) {
-        const uint32_t word[] = {WORDS_PROCESSES, WORDS_CPU_NS, WORDS_SAMPLED_NS};
-        words_make_histogram(&c.histograms[n], program);
+        const uint32_t word[] = {COLLECTOR_PROCESSES, COLLECTOR_CPU_NS, COLLECTOR_SAMPLED_NS};
+        collector_make_histogram(&c.histograms[n], program);
         c.histograms[n].first = n;
         c.histograms[n].used = 3;
         memcpy(c.bin_index + n, word, sizeof word);
@@ -82,7 +82,7 @@ static void refused(struct store *s, const char *target, const char *sentence)
 }
 
 /* 3 s of the program, 1 s of the library, of processes that used 10 s. */
-static struct store *fleet_with_words(void)
+static struct store *fleet_with_collector(void)
 {
     static const struct sampled SAMPLES[] = {{"seconds", 0, 100, 300}, {"seconds", 1, 100, 100}};
     static const struct sampled TURNED[] = {{"seconds", 1, 100, 300}, {"seconds", 0, 100, 100}};
@@ -92,9 +92,9 @@ static struct store *fleet_with_words(void)
     return s;
 }
 
-Test(query_words, they_add_up_in_every_scope)
+Test(query_collector, they_add_up_in_every_scope)
 {
-    struct store *s = fleet_with_words();
+    struct store *s = fleet_with_collector();
     static const struct {
         const char *target;
         bool wider;
@@ -123,9 +123,9 @@ Test(query_words, they_add_up_in_every_scope)
     store_close(s);
 }
 
-Test(query_words, gprof_and_export_take_no_offence)
+Test(query_collector, gprof_and_export_take_no_offence)
 {
-    struct store *s = fleet_with_words();
+    struct store *s = fleet_with_collector();
     fleet_put_object(s, PROGRAM, 1000);
     struct fleet_answer answer = fleet_ask(s, REPORT "?format=gprof");
     cr_assert(answer.http == 200 && strstr(answer.body, "collector") == NULL, "%s", answer.body);
@@ -142,7 +142,7 @@ Test(query_words, gprof_and_export_take_no_offence)
     store_close(s);
 }
 
-Test(query_words, a_report_takes_one_dimension)
+Test(query_collector, a_report_takes_one_dimension)
 {
     static const struct sampled SAMPLES[] = {{"wall", 0, 100, 900}, {"cycles", 0, 1, 5000}, {"seconds", 0, 100, 300}};
     struct store *s = fleet_open();
@@ -179,7 +179,7 @@ Test(query_words, a_report_takes_one_dimension)
     store_close(s);
 }
 
-Test(query_words, groups_take_one_dimension_too)
+Test(query_collector, groups_take_one_dimension_too)
 {
     static const struct sampled SAMPLES[] = {{"wall", 0, 100, 900}, {"cycles", 0, 1, 5000}},
                                 SECONDS[] = {{"seconds", 0, 100, 300}};
