@@ -1,6 +1,7 @@
 #include "proto/message.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *message_inexact_name(uint32_t bit)
 {
@@ -64,6 +65,20 @@ const char *message_inexact_meaning(uint32_t bit)
     default:
         return NULL;
     }
+}
+
+uint32_t message_inexact_parse(const char *text, size_t n)
+{
+    uint32_t bits = 0;
+    for (size_t from = 0, to; from < n; from = to + 1) {
+        for (to = from; to < n && text[to] != ',' && text[to] != ' '; to++) {
+        }
+        for (uint32_t bit = 1; bit <= INEXACT_ALL; bit <<= 1) {
+            const char *name = message_inexact_name(bit);
+            bits |= name && strlen(name) == to - from && memcmp(name, text + from, to - from) == 0 ? bit : 0;
+        }
+    }
+    return bits;
 }
 
 void message_done(struct message *m)

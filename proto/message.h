@@ -87,6 +87,9 @@ enum message_inexact {
 const char *message_inexact_name(uint32_t bit);
 /* The same bit in a sentence for people. */
 const char *message_inexact_meaning(uint32_t bit);
+/* The bits of a list of names such as "caller-bucket, sampled", in n bytes that need no NUL. Unknown names are skipped.
+ */
+uint32_t message_inexact_parse(const char *text, size_t n);
 
 /* One decoded message of any type; type is a frame_type. Strings and arrays live in *block. */
 struct message {

@@ -137,6 +137,9 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
         c->profile.sampled = true;
     } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: counted, but not exact")) {
         c->profile.lossy = true;
+    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Not exact: ")) {
+        value->at += strlen("Not exact: ");
+        import_profile_set_reasons(&c->profile, value->at, import_scan_left(value));
     } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Build:")) {
         value->at += strlen("Build:");
         struct import_scan word = import_scan_word(value);

@@ -115,6 +115,13 @@ static void judge_own(struct pprof *p)
     p->own = p->calls != PPROF_TYPES && comment_begins(p, PPROF_COMMENT_OWN);
     p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
     p->profile.lossy = p->own && comment_begins(p, PPROF_COMMENT_LOSSY);
+    for (uint32_t i = 0; p->own && i < p->comment_count; i++) {
+        const size_t begin = strlen(PPROF_COMMENT_REASONS);
+        struct pprof_string s = pprof_string_at(p, p->comments[i]);
+        if (s.size >= begin && memcmp(s.text, PPROF_COMMENT_REASONS, begin) == 0) {
+            import_profile_set_reasons(&p->profile, s.text + begin, s.size - begin);
+        }
+    }
 }
 
 /* Every sample's time is its number of samples times the period. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/sum.h"
+#include "proto/message.h"
 
 struct import_text {
     const char *text;
@@ -26,6 +27,13 @@ static uint64_t text_hash(const void *context, uint32_t index)
 {
     const struct import_texts *t = context;
     return text_mix(t->list[index].text, t->list[index].size);
+}
+
+void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n)
+{
+    uint32_t bits = message_inexact_parse(text, n);
+    p->own = true;
+    p->reasons = (bits & (uint32_t)INEXACT_SENT) | (bits & INEXACT_NOT_READ ? (uint32_t)INEXACT_LOST : 0);
 }
 
 void import_texts_init(struct import_texts *t, struct arena *a)

@@ -68,12 +68,16 @@ struct import_profile {
     bool saturated;          /* a sum reached its end */
     bool sampled;            /* pairs were sampled, not counted */
     bool lossy;              /* the tool that measured reported losses */
+    bool own;                /* an export of profd: reasons says why its counts are not exact, and lossy nothing */
+    uint32_t reasons;        /* INEXACT_… bits that an upload may have */
     bool continues;          /* the process has had uploads before this */
     char dimension[16], abbreviation;
     uint32_t rate;       /* ticks per unit of the dimension */
     uint64_t start, end; /* ns since 1970, 0 if unknown */
 };
 
+/* An export of profd names its reasons; a process that was live then had later counts that are not in it. */
+void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n);
 void import_texts_init(struct import_texts *t, struct arena *a);
 /* The text of n bytes, which may hold anything but NUL; NULL when memory is exhausted. Expected O(n). */
 const char *import_texts_take(struct import_texts *t, const char *text, size_t n);

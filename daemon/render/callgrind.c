@@ -6,6 +6,7 @@
 
 #include "proto/message.h"
 #include "render/formats.h"
+#include "render/reasons.h"
 #include "render/name.h"
 
 /* Names are written once and then by number. */
@@ -111,10 +112,12 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
     buffer_add_format(out, "# callgrind format\nversion: 1\ncreator: profd " PROFD_VERSION "\ncmd: %s\n",
                       command != NULL ? command : "");
     const uint32_t inexact = in->provenance->inexact;
-    buffer_add_format(out, "desc: Build: %s\n%spositions: line\n", in->build_id,
+    const char *reasons = reasons_list(in, a);
+    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\npositions: line\n", in->build_id,
                       (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, not counted\n"
                       : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
-                                                       : "");
+                                                       : "",
+                      reasons != NULL ? reasons : "lost");
     add_event(out, r);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {

@@ -9,7 +9,13 @@
 #include "proto/pprof.h"
 #include "proto/varint.h"
 #include "render/formats.h"
+#include "render/reasons.h"
 #include "render/stacks.h"
+
+/* What was added up, and how much of it was said in whole numbers. */
+struct rounding {
+    double exact, said;
+};
 
 struct pprof {
     const struct render_input *in;
@@ -19,7 +25,8 @@ struct pprof {
     struct buffer *out;
     struct buffer strings; /* table of strings, each a whole field */
     uint64_t string_count;
-    bool *used; /* functions, then cycles, then the cut frame: those that have a location */
+    struct rounding *ticks, *amount; /* by location: each function has the ticks that the report gives it */
+    bool *used;                      /* functions, then cycles, then the cut frame: those that have a location */
 };
 
 static void add_varint(struct buffer *b, uint64_t value)
@@ -92,12 +99,12 @@ static void add_sample(struct pprof *p, struct buffer *message, const uint32_t *
 }
 
 /* Rounded so that the sum of all roundings is the rounded sum. */
-static uint64_t round_on(double value, double *exact, double *said)
+static uint64_t round_on(double value, struct rounding *r)
 {
-    *exact += value;
-    double whole = floor(*exact - *said + 0.5);
+    r->exact += value;
+    double whole = floor(r->exact - r->said + 0.5);
     whole = whole > 0 ? whole : 0;
-    *said += whole;
+    r->said += whole;
     return (uint64_t)whole;
 }
 
@@ -105,7 +112,7 @@ static void add_stacks(struct pprof *p, struct buffer *message)
 {
     uint32_t path[STACKS_DEPTH + 2], leaf_first[STACKS_DEPTH + 2];
     const struct report *r = p->in->report;
-    double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1, sums[4] = {0};
+    double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1;
     for (uint32_t i = 0; i < p->stacks.count && !p->out->failed; i++) {
         const struct stack_node *n = &p->stacks.nodes[i];
         path[n->depth] = location_of(p, n->frame);
@@ -115,8 +122,8 @@ static void add_stacks(struct pprof *p, struct buffer *message)
         for (uint32_t d = 0; d <= n->depth; d++) {
             leaf_first[d] = path[n->depth - d];
         }
-        uint64_t ticks = round_on(n->self * rate, &sums[0], &sums[1]);
-        uint64_t nanoseconds = round_on(n->self * scale, &sums[2], &sums[3]);
+        uint64_t ticks = round_on(n->self * rate, &p->ticks[path[n->depth]]);
+        uint64_t nanoseconds = round_on(n->self * scale, &p->amount[path[n->depth]]);
         add_sample(p, message, leaf_first, n->depth + 1, ticks, nanoseconds, 0);
     }
 }
@@ -211,6 +218,9 @@ static void add_heading(struct pprof *p, struct buffer *message)
                                  ", where they were not counted"
                              : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
                                                                     : PPROF_COMMENT_LOSSY));
+    const char *reasons = reasons_list(p->in, p->arena),
+               *comment = reasons != NULL ? arena_format(p->arena, PPROF_COMMENT_REASONS "%s", reasons) : NULL;
+    add_number(p->out, PPROF_COMMENT, add_string(p, comment != NULL ? comment : PPROF_COMMENT_REASONS "lost"));
     if (p->stacks.cut > 0) {
         const char *cut = arena_format(p->arena, "%.6g s lie below paths that were not followed", p->stacks.cut);
         add_number(p->out, PPROF_COMMENT, add_string(p, cut != NULL ? cut : ""));
@@ -225,8 +235,11 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
     struct buffer message;
     p.used = ARENA_ARRAY(a, locations, bool);
-    enum profd_status status = p.used != NULL ? name_list_make(in->report, in->show.short_names, a, &names, e)
-                                              : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
+    p.ticks = ARENA_ARRAY(a, locations, struct rounding);
+    p.amount = ARENA_ARRAY(a, locations, struct rounding);
+    enum profd_status status = p.used != NULL && p.ticks != NULL && p.amount != NULL
+                                   ? name_list_make(in->report, in->show.short_names, a, &names, e)
+                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &p.stacks, e);
     }
