@@ -212,7 +212,7 @@ def small_gmon(folder, exe):
     gmon.arc(places["main"] + 16, places["other"], 5).arc(places["even"] + 8, places["odd"], 70).arc(places["odd"] + 8,
             places["even"], 71)
     gmon.arc(places["main"] + 24, places["even"], 2)
-    # Stacks divide their times among callers: by thirds and sevenths, whose roundings may not add up in another function.
+    # Stacks divide times among callers: by thirds and sevenths, whose roundings may not add up in another function.
     gmon.arc(places["main"] + 32, places["compare"], 1).arc(places["other"] + 8, places["compare"], 2)
     gmon.arc(places["other"] + 16, places["fib"], 4)
     return gmon.write(os.path.join(folder, "gmon.out"))
@@ -248,7 +248,8 @@ def round_trips(tap, folder):
                       / before["totals"]["rates"][0]
                       and after["totals"]["calls"] == before["totals"]["calls"]
                       and after["provenance"]["inexact_reasons"] == before["provenance"]["inexact_reasons"],
-                      f"{form}: totals, exact calls, and the reasons why the rest is not exact", (before["totals"], after["totals"], after["provenance"]))
+                      f"{form}: totals, exact calls, and the reasons why the rest is not exact",
+                      (before["totals"], after["totals"], after["provenance"]))
 
 
 def other_dimensions(tap, folder):
