@@ -2,14 +2,15 @@
 
 #include "core/arena.h"
 #include "proto/message.h"
-#include "proto/words.h"
+#include "proto/collector.h"
 
 const char *reasons_list(const struct render_input *in, struct arena *a)
 {
     const char *list = NULL;
-    const uint64_t *w = in->coverage != NULL ? in->coverage->words : NULL;
+    const uint64_t *w = in->coverage != NULL ? in->coverage->counters : NULL;
     uint32_t inexact = in->provenance->inexact;
-    if (w != NULL && (w[WORDS_INSIDE_NS] | w[WORDS_BLOCKED_NS] | w[WORDS_DROPPED_NS] | w[WORDS_OUTSIDE_NS]) != 0) {
+    if (w != NULL &&
+        (w[COLLECTOR_INSIDE_NS] | w[COLLECTOR_BLOCKED_NS] | w[COLLECTOR_DROPPED_NS] | w[COLLECTOR_OUTSIDE_NS]) != 0) {
         inexact |= INEXACT_TICKS_OUTSIDE;
     }
     for (uint32_t bit = 1; bit <= INEXACT_ALL; bit <<= 1) {
