@@ -79,7 +79,7 @@ criterion() { # NAME PROGRAM
 }
 taps() {
     SECONDS=0
-    timeout -k 10 900 "$1" --tap="$folder/tap" >"$folder/out" 2>&1
+    timeout -k 10 1800 "$1" --tap="$folder/tap" >"$folder/out" 2>&1
 }
 
 script() { # NAME COMMAND…
@@ -89,7 +89,7 @@ script() { # NAME COMMAND…
 }
 prints() {
     SECONDS=0
-    timeout -k 10 900 bash -c '"$@"' run "$@" >"$folder/tap" 2>"$folder/out" </dev/null
+    timeout -k 10 1800 bash -c '"$@"' run "$@" >"$folder/tap" 2>"$folder/out" </dev/null
 }
 
 replay() { # PROGRAM CORPUS: every stored input once

@@ -125,5 +125,5 @@ with Daemon("--http", f"127.0.0.1:{port}", "--http-open", "--harvest-interval", 
         done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "../browser/dashboard.mjs"),
                                os.path.dirname(NODE_MODULES), f"http://127.0.0.1:{port}/",
                                d.socket, PROFCTL, sys.argv[1] if len(sys.argv) > 1 else "", url, token],
-                              env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), timeout=600)
+                              env=dict(d.env, CHROMIUM=CHROMIUM, HOME=d.folder), timeout=1700)
 sys.exit(done.returncode)
