@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/counts_internal.h"
 #include "proto/collector.h"
+#include "proto/counts_internal.h"
+#include "proto/varint.h"
 
 static size_t block_round(size_t size)
 {
@@ -104,6 +105,40 @@ int counts_compare_geometry(const struct counts_geometry *a, const struct counts
     }
     int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
     return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+}
+
+uint8_t *counts_encode_geometry(const struct counts_geometry *g, uint64_t low, uint8_t *p)
+{
+    size_t n = strnlen(g->dimension, sizeof g->dimension);
+    p = varint_put(p, g->build);
+    p = varint_put(p, g->bins);
+    p = varint_put(p, low);
+    p = varint_put(p, g->high - g->low);
+    p = varint_put(p, g->rate);
+    p = varint_put(p, n);
+    memcpy(p, g->dimension, n);
+    p += n;
+    *p++ = (uint8_t)g->abbreviation;
+    return p;
+}
+
+bool counts_decode_geometry(const uint8_t **at, const uint8_t *end, struct counts_geometry *g, bool *wide)
+{
+    uint64_t build, bins, rate, n;
+    if (!varint_get(at, end, &build) || !varint_get(at, end, &bins) || !varint_get(at, end, &g->low) ||
+        !varint_get(at, end, &g->high) || !varint_get(at, end, &rate) || !varint_get(at, end, &n) ||
+        n >= sizeof g->dimension || (uint64_t)(end - *at) < n + 1) {
+        return false;
+    }
+    memset(g->dimension, 0, sizeof g->dimension);
+    memcpy(g->dimension, *at, (size_t)n);
+    *at += n;
+    g->abbreviation = (char)*(*at)++;
+    g->build = (uint32_t)build;
+    g->bins = (uint32_t)bins;
+    g->rate = (uint32_t)rate;
+    *wide = build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX;
+    return true;
 }
 
 /* Printable ASCII, NUL behind it up to the end. */

@@ -58,6 +58,13 @@ struct counts {
 /* The order of stored sums: by build, low, high, bins, rate, dimension, abbreviation. 0: the same geometry. */
 int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b);
 
+/* A geometry in the encodings of uploads and of sums: varints of build, bins, low as the encoding has it, high − low
+ * and rate, the dimension behind its length, the abbreviation. Returns the end of what was written. */
+uint8_t *counts_encode_geometry(const struct counts_geometry *g, uint64_t low, uint8_t *p);
+/* Afterwards low is as it was encoded, and high is high − low. *wide: build, bins or rate needs more than 32 bits.
+ * False if the bytes end before, or the dimension is too long. */
+bool counts_decode_geometry(const uint8_t **at, const uint8_t *end, struct counts_geometry *g, bool *wide);
+
 /* Takes one block for arrays of these sizes, zeroed. NO_MEMORY or OK. */
 enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
                               struct profd_error *e);

@@ -61,36 +61,19 @@ static bool decode_column(struct reader *r, uint64_t *out, uint32_t n)
     return true;
 }
 
-static bool decode_dimension(struct reader *r, struct counts_histogram *h)
-{
-    uint64_t n;
-    if (!varint_get(&r->at, r->end, &n) || n >= sizeof h->dimension || (uint64_t)(r->end - r->at) < n + 1) {
-        return false;
-    }
-    memset(h->dimension, 0, sizeof h->dimension);
-    memcpy(h->dimension, r->at, (size_t)n);
-    r->at += n;
-    h->abbreviation = (char)*r->at++;
-    return true;
-}
-
 static enum profd_status decode_histogram(struct reader *r, uint32_t at, uint64_t low, struct counts_histogram *h,
                                           struct profd_error *e)
 {
-    uint64_t build, bins, delta, span, rate, used;
-    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
-        !varint_get(&r->at, r->end, &delta) || !varint_get(&r->at, r->end, &span) ||
-        !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used)) {
+    uint64_t used;
+    bool wide;
+    if (!counts_decode_geometry(&r->at, r->end, &h->geometry, &wide) || !varint_get(&r->at, r->end, &used)) {
         return decode_short("a histogram", e);
     }
-    if (build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX) {
+    if (wide || used > UINT32_MAX) {
         return profd_error_set(e, PROFD_TOO_LARGE, "histogram %u: a number needs more than 32 bits", at);
     }
-    h->build = (uint32_t)build;
-    h->bins = (uint32_t)bins;
-    h->low = low + varint_unzigzag(delta);
-    h->high = h->low + span;
-    h->rate = (uint32_t)rate;
+    h->low = low + varint_unzigzag(h->low);
+    h->high += h->low;
     h->used = (uint32_t)used;
     return counts_judge_histogram(h, at, e);
 }

@@ -61,16 +61,7 @@ static uint8_t *encode_histograms(const struct counts *c, uint8_t *p)
     uint64_t low = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        size_t n = strnlen(h->dimension, sizeof h->dimension);
-        p = varint_put(p, h->build);
-        p = varint_put(p, h->bins);
-        p = varint_put(p, varint_zigzag(h->low - low));
-        p = varint_put(p, h->high - h->low);
-        p = varint_put(p, h->rate);
-        p = varint_put(p, n);
-        memcpy(p, h->dimension, n);
-        p += n;
-        *p++ = (uint8_t)h->abbreviation;
+        p = counts_encode_geometry(&h->geometry, varint_zigzag(h->low - low), p);
         p = varint_put(p, h->used);
         low = h->low;
     }

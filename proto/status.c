@@ -79,35 +79,36 @@ static void error_store(struct profd_error *e, const char *text, bool cut)
     utf8_scrub(e->sentence);
 }
 
+/* tail: behind the sentence, after ": "; NULL: nothing. */
+__attribute__((format(printf, 3, 0))) static void error_write(struct profd_error *e, const char *tail,
+                                                              const char *format, va_list arguments)
+{
+    char text[sizeof e->sentence];
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    size_t used = n < 0 ? 0 : n >= (int)sizeof text ? sizeof text - 1 : (size_t)n;
+    text[used] = '\0';
+    int more = tail != NULL ? snprintf(text + used, sizeof text - used, ": %s", tail) : 0;
+    error_store(e, text, n >= (int)sizeof text || more < 0 || used + (size_t)more >= sizeof text);
+}
+
 enum profd_status profd_error_set(struct profd_error *e, enum profd_status status, const char *format, ...)
 {
-    if (e == NULL) {
-        return status;
+    if (e != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        error_write(e, NULL, format, arguments);
+        va_end(arguments);
     }
-    char text[sizeof e->sentence];
-    va_list arguments;
-    va_start(arguments, format);
-    int n = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (n < 0) {
-        text[0] = '\0';
-    }
-    error_store(e, text, n >= (int)sizeof text);
     return status;
 }
 
 enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
 {
-    if (e == NULL) {
-        return status;
+    if (e != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        error_write(e, e->sentence, format, arguments);
+        va_end(arguments);
     }
-    char text[sizeof e->sentence];
-    va_list arguments;
-    va_start(arguments, format);
-    int n = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    size_t used = n < 0 ? 0 : n >= (int)sizeof text ? sizeof text - 1 : (size_t)n;
-    int more = snprintf(text + used, sizeof text - used, ": %s", e->sentence);
-    error_store(e, text, more < 0 || used + (size_t)more >= sizeof text);
     return status;
 }

@@ -239,37 +239,21 @@ static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct a
     return status;
 }
 
-static bool decode_dimension(struct reader *r, struct rollup_histogram *h)
-{
-    uint64_t n;
-    if (!varint_get(&r->at, r->end, &n) || n >= sizeof h->dimension || (uint64_t)(r->end - r->at) < n + 1) {
-        return false;
-    }
-    memcpy(h->dimension, r->at, (size_t)n);
-    r->at += n;
-    h->abbreviation = (char)*r->at++;
-    return true;
-}
-
 static enum profd_status decode_head(struct reader *r, uint32_t at, uint32_t builds, struct rollup_histogram *h,
                                      struct profd_error *e)
 {
-    uint64_t build, bins, span, rate, used, rank;
-    if (!varint_get(&r->at, r->end, &build) || !varint_get(&r->at, r->end, &bins) ||
-        !varint_get(&r->at, r->end, &h->low) || !varint_get(&r->at, r->end, &span) ||
-        !varint_get(&r->at, r->end, &rate) || !decode_dimension(r, h) || !varint_get(&r->at, r->end, &used) ||
+    uint64_t used, rank;
+    bool wide;
+    if (!counts_decode_geometry(&r->at, r->end, &h->geometry, &wide) || !varint_get(&r->at, r->end, &used) ||
         !varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank)) {
         return decode_short("a histogram", e);
     }
-    if (build >= builds || bins > UINT32_MAX || rate > UINT32_MAX || used > UINT32_MAX || rank > UINT32_MAX) {
+    if (wide || h->build >= builds || used > UINT32_MAX || rank > UINT32_MAX) {
         return profd_error_set(e, PROFD_DAMAGED,
-                               "histogram %u: build %llu is not one of %u, or a number needs more than 32 bits", at,
-                               (unsigned long long)build, builds);
+                               "histogram %u: build %u is not one of %u, or a number needs more than 32 bits", at,
+                               h->build, builds);
     }
-    h->build = (uint32_t)build;
-    h->bins = (uint32_t)bins;
-    h->high = h->low + span;
-    h->rate = (uint32_t)rate;
+    h->high += h->low;
     h->used = (uint32_t)used;
     h->order.rank = (uint32_t)rank;
     struct counts_histogram same = {.geometry = h->geometry, .used = h->used};

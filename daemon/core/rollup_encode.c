@@ -158,16 +158,7 @@ static enum profd_status encode_arc_section(const struct rollup *r, size_t skip,
 
 static uint8_t *encode_head(const struct rollup_histogram *h, uint8_t *p)
 {
-    size_t n = strnlen(h->dimension, sizeof h->dimension);
-    p = varint_put(p, h->build);
-    p = varint_put(p, h->bins);
-    p = varint_put(p, h->low);
-    p = varint_put(p, h->high - h->low);
-    p = varint_put(p, h->rate);
-    p = varint_put(p, n);
-    memcpy(p, h->dimension, n);
-    p += n;
-    *p++ = (uint8_t)h->abbreviation;
+    p = counts_encode_geometry(&h->geometry, h->low, p);
     p = varint_put(p, h->used);
     p = varint_put(p, h->order.commit);
     return varint_put(p, h->order.rank);

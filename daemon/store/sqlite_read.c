@@ -138,29 +138,35 @@ static enum profd_status read_rows(struct reading *r, upload_sink *each, void *c
     return PROFD_OK;
 }
 
+/* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
+static enum profd_status reading_begin(struct reading *r, struct store *base, const struct store_scope *scope,
+                                       const struct store_filter *filter, bool *began, struct profd_error *e)
+{
+    *began = false;
+    enum profd_status status = sqlite_reading_init(r, sqlite_self(base), filter, e);
+    if (status == PROFD_OK) {
+        status = sqlite_read_begin(r->s, began, e);
+    }
+    return status == PROFD_OK ? sqlite_select_series(r, scope, e) : status;
+}
+
 enum profd_status sqlite_each_upload(struct store *base, const struct store_scope *scope,
                                      const struct store_filter *filter, upload_sink *each, void *context,
                                      struct profd_error *e)
 {
     struct reading r;
-    bool began = false;
-    enum profd_status status = sqlite_reading_init(&r, sqlite_self(base), filter, e);
+    bool began;
+    enum profd_status status = reading_begin(&r, base, scope, filter, &began, e);
     if (status == PROFD_OK) {
-        status = sqlite_read_begin(r.s, &began, e);
+        status = sqlite_select_names(&r, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_select_series(&r, scope, e);
-        if (status == PROFD_OK) {
-            status = sqlite_select_names(&r, e);
-        }
-        if (status == PROFD_OK) {
-            status = sqlite_select_rows(&r, e);
-        }
-        if (status == PROFD_OK) {
-            status = read_rows(&r, each, context, e);
-        }
-        status = sqlite_read_end(r.s, began, status, e);
+        status = sqlite_select_rows(&r, e);
     }
+    if (status == PROFD_OK) {
+        status = read_rows(&r, each, context, e);
+    }
+    status = sqlite_read_end(r.s, began, status, e);
     sqlite_reading_done(&r);
     return status;
 }
@@ -170,14 +176,9 @@ enum profd_status sqlite_get_range(struct store *base, const struct store_scope 
                                    struct profd_error *e)
 {
     struct reading r;
-    bool began = false;
-    enum profd_status status = sqlite_reading_init(&r, sqlite_self(base), filter, e);
-    if (status == PROFD_OK) {
-        status = sqlite_read_begin(r.s, &began, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_read_end(r.s, began, sqlite_select_series(&r, scope, e), e);
-    }
+    bool began;
+    enum profd_status status = reading_begin(&r, base, scope, filter, &began, e);
+    status = sqlite_read_end(r.s, began, status, e);
     if (status == PROFD_OK) {
         *since = r.since;
         *until = r.until;
