@@ -59,26 +59,23 @@ static void conn_note_pause(struct conn *c, bool paused)
     }
 }
 
+/* Adds or removes an event. libevent does not add one that is activated and waits for its handler: it is deleted first.
+ * Nothing is lost by that: the connection is settled just now, and what can be read makes it readable again. */
+static void conn_arm_event(struct event *event, bool wanted, bool *armed)
+{
+    if (wanted != *armed) {
+        event_del(event);
+        if (wanted) {
+            event_add(event, NULL);
+        }
+        *armed = wanted;
+    }
+}
+
 static void conn_arm_events(struct conn *c)
 {
-    const bool read = conn_may_read(c) && !c->held, write = conn_has_output(c);
-
-    if (read != c->reading) {
-        if (read) {
-            event_add(&c->read_event, NULL);
-        } else {
-            event_del(&c->read_event);
-        }
-        c->reading = read;
-    }
-    if (write != c->writing) {
-        if (write) {
-            event_add(&c->write_event, NULL);
-        } else {
-            event_del(&c->write_event);
-        }
-        c->writing = write;
-    }
+    conn_arm_event(&c->read_event, conn_may_read(c) && !c->held, &c->reading);
+    conn_arm_event(&c->write_event, conn_has_output(c), &c->writing);
 }
 
 void conn_leave(struct conn *c)

@@ -765,14 +765,13 @@ Test(conn, who_does_not_read_is_not_read_and_then_dropped)
     close(fd);
 }
 
-Test(conn, long_answers_come_whole_in_pieces)
+static void expect_pieces(int fd)
 {
     struct message m = {0};
     struct frame f = {0};
-    int fd = join_open(), n = 0;
+    int n = 0;
     size_t bytes = 0;
 
-    put_frame(fd, FRAME_QUERY, 77, "", 0);
     do {
         cr_assert_eq(take(fd, &f, &m), 1);
         cr_assert_eq(f.type, FRAME_REPLY);
@@ -782,9 +781,37 @@ Test(conn, long_answers_come_whole_in_pieces)
     } while (!(f.flags & FRAME_FLAG_LAST));
     cr_assert_eq(n, 100);
     cr_assert_eq(bytes, 100 * 100000u);
+}
+
+Test(conn, long_answers_come_whole_in_pieces)
+{
+    int fd = join_open();
+
+    put_frame(fd, FRAME_QUERY, 77, "", 0);
+    expect_pieces(fd);
     put_frame(fd, FRAME_UPLOAD, 1, "", 0);
     expect_ack(fd, 1);
     cr_assert_eq(pieces_freed, 1);
+}
+
+/* libevent adds no event that has been activated and waits for its handler. The connection is settled in between. */
+Test(conn, an_event_that_was_activated_is_added_all_the_same)
+{
+    struct profd_error e;
+    uint32_t at = 0;
+    int fd = join_open();
+
+    bed.silent = true;
+    put_frame(fd, FRAME_UPLOAD, 1, "", 0);
+    settle();
+    cr_assert_eq(on_query(NULL, conn_find(bed.group, bed.last), NULL, &e), PROFD_OK);
+    bed.silent = false;
+    put_frame(fd, FRAME_UPLOAD, 2, "", 0);
+    cr_assert(conn_group_listen(bed.group, 1000, &at));
+    expect_ack(fd, 2);
+    expect_pieces(fd);
+    put_frame(fd, FRAME_UPLOAD, 3, "", 0);
+    expect_ack(fd, 3);
 }
 
 Test(conn, too_many_unanswered_frames_stop_the_reading)
