@@ -132,8 +132,9 @@ def for_ever(tap):
             keys = ("instance parent pid pid_inside uid build_id name labels started age_seconds state mode rate "
                     "rate_asked calls ticks calls_per_second cpu_seconds overhead exact calls_exact ticks_exact why "
                     "memory_bytes harvested").split()
-            tap.point(list(r) == keys and r["labels"] == {"team": "attach"} and r["memory_bytes"] > 0
-                      and r["mode"] == "cpu" and r["rate"] == 99, "with everything that people ask for", r)
+            tap.point(list(r) == keys and r["labels"] == {"team": "attach", "host": socket.gethostname()}
+                      and r["memory_bytes"] > 0 and r["mode"] == "cpu" and r["rate"] == 99,
+                      "with everything that people ask for", r)
             more = wait_for(lambda: (n := processes(d)) and n[0]["calls"] > r["calls"] and n[0]["calls_per_second"] > 0
                             and n)
             tap.point(bool(more), "and its counts grow", processes(d))
