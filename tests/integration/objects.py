@@ -17,9 +17,9 @@ from wire import Wire, counts, field, sender_number, upload
 ACCEPTED = 6, 29  # REFUSED, INTERNAL
 
 
-def sent(d, fd, build_id="", name="some file", timeout=120):
+def sent(d, fd, build_id="", name="some file"):
     """The answer to an OBJECT with this descriptor: (kind, status, sentence)."""
-    with Wire(d.socket, timeout=timeout) as w:
+    with Wire(d.socket) as w:
         w.send("OBJECT", field(1, build_id) + field(2, name), 5, fds=[fd])
         kind, _, _, m = w.take()
         return kind, m.get(1), m.get(4, b"").decode()
@@ -97,6 +97,17 @@ def children(parent):
 def readers(d):
     """Processes of the daemon that read an executable now."""
     return [pid for broker, _ in children(d.process.pid) for pid, name in children(broker) if name == "profd-worker"]
+
+
+def freeze(pid):
+    """Stops a process; False: it has ended before that."""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        with open(f"/proc/{pid}/stat") as f:
+            return until(lambda: f.seek(0) or f.read().rsplit(")", 1)[1].split()[0] in "TXZ") and (
+                f.seek(0) or f.read().rsplit(")", 1)[1].split()[0] == "T")
+    except OSError:
+        return False
 
 
 def truncated_while_read(tap, d):
@@ -219,9 +230,8 @@ def slow_neighbours(tap, d):
     behind it."""
     if os.getuid() != 0:
         return tap.skip("slow executables of another user", "needs root")
-    huge, small = elf(os.path.join(d.folder, "huge"), 200 << 20), compiled(os.path.join(d.folder, "small"), "5a" * 20,
-            "quick")
-    answers = []
+    small = compiled(os.path.join(d.folder, "small"), "5a" * 20, "quick")
+    answers, stopped = [], []
 
     def ask(who, uid, path):
         def send():
@@ -232,10 +242,16 @@ def slow_neighbours(tap, d):
         thread.start()
         return thread
 
-    slow = ask("slow", 60201, huge)
-    stopped = until(lambda: readers(d))
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    for n in range(50):  # until one reading was in the middle of it
+        huge = elf(os.path.join(d.folder, f"huge{n}"), (200 << 20) + n * 4096)
+        answers.clear()
+        slow = ask("slow", 60201, huge)
+        while slow.is_alive() and not stopped:
+            stopped = [pid for pid in readers(d) if freeze(pid)]
+            time.sleep(0.001)
+        if stopped:
+            break
+        slow.join()
     others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)]
     quick = [ask(f"quick {n}", 60203 + n % 2, small) for n in range(4)]
     for thread in quick:
