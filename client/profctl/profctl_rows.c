@@ -1,5 +1,6 @@
 #include "profctl/profctl_rows.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,17 @@ double rows_real(const struct rows *r, size_t i, const char *field)
 bool rows_flag(const struct rows *r, size_t i, const char *field)
 {
     return json_is_true(json_object_get(json_array_get(r->list, i), field));
+}
+
+void rows_calls(const struct rows *r, size_t i, char *out, size_t size)
+{
+    const json_t *reasons = json_object_get(json_array_get(r->list, i), "inexact_reasons");
+    const char *mark = "";
+    for (size_t k = 0; k < json_array_size(reasons); k++) {
+        const char *reason = json_string_value(json_array_get(reasons, k));
+        mark = reason && strcmp(reason, "sampled") == 0 ? "~" : mark;
+    }
+    (void)snprintf(out, size, "%s%" PRIu64, mark, rows_number(r, i, "calls"));
 }
 
 enum profd_status rows_print_json(const struct rows *r, struct profd_error *e)

@@ -63,12 +63,14 @@ static int find_width(const struct rows *r, const char *field)
 static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths,
                       bool steps)
 {
+    char calls[32];
+    rows_calls(r, i, calls, sizeof calls);
     if (steps) {
         printf("%-20s ", rows_text(r, i, "time"));
     }
-    printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11.2f %14" PRIu64 " %-5s", rows_number(r, i, "uploads"),
-           rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), rows_real(r, i, "seconds"),
-           rows_number(r, i, "calls"), rows_flag(r, i, "exact") ? "yes" : "no");
+    printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11.2f %14s %-5s", rows_number(r, i, "uploads"),
+           rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), rows_real(r, i, "seconds"), calls,
+           rows_flag(r, i, "exact") ? "yes" : "no");
     for (size_t k = 0; k < labels; k++) {
         const char *value = rows_text(r, i, fields[k]);
         printf(" %-*s", k + 1 < labels ? widths[k] : 0, value[0] != '\0' ? value : "-");

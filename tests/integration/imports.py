@@ -446,6 +446,8 @@ def perf_written(tap, folder):
                                timeout=LONG)
         tap.point(piped.returncode == 0 and report(d, exe)["totals"]["ticks"] == 45, "perf script from standard input",
                   piped)
+        lists = [d.ctl("builds").stdout, d.ctl("groups", exe, "--step", "1d").stdout]
+        tap.point(all(re.search(r" ~\d+ ", text) for text in lists), "lists mark sampled calls, too", lists)
         other = d.ctl("upload", "--event", "page-faults", path)
         tap.point(other.returncode == 65 and len(other.stderr.splitlines()) <= 2, "an event all outside is refused",
                   other)
