@@ -131,6 +131,23 @@ static void metrics_queries(const struct pages_numbers *n, struct buffer *out)
     metrics_value(out, "answer_bytes", "gauge", "Bytes of unread answers.", n->answer_bytes);
 }
 
+/* The series are few, whatever the number of users, and their sum is that of all users. */
+static void metrics_users(const struct store_totals *t, struct buffer *out)
+{
+    uint64_t others = t->user_bytes;
+
+    metrics_value(out, "users", "gauge", "Users that store anything.", t->users);
+    metrics_head(
+        out, "user_bytes", "gauge",
+        "Bytes that a user stores: by uid the 20 users that store most, as uid others all other users together.");
+    for (size_t i = 0; i < t->largest_count; i++) {
+        buffer_add_format(out, "profd_user_bytes{uid=\"%" PRIu32 "\"} %" PRIu64 "\n", t->largest[i].uid,
+                          t->largest[i].bytes);
+        others -= t->largest[i].bytes;
+    }
+    buffer_add_format(out, "profd_user_bytes{uid=\"others\"} %" PRIu64 "\n", others);
+}
+
 static void metrics_store(const struct pages_numbers *n, const struct store_totals *t, struct buffer *out)
 {
     static const char *const states[] = {"held", "given-up", "missing"};
@@ -233,6 +250,7 @@ void metrics_format(const struct pages_numbers *n, const struct store_totals *to
     metrics_uploads(n, out);
     metrics_queries(n, out);
     metrics_store(n, totals, out);
+    metrics_users(totals, out);
     metrics_cache(cache, out);
     metrics_answers(&n->answers, out);
     metrics_live(&n->live, out);

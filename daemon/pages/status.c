@@ -16,6 +16,19 @@ static void status_add_sentence(json_t *out, const char *name, const char *sente
     json_object_set_new(out, name, document_text(sentence));
 }
 
+static void status_add_users(json_t *out, const struct store_totals *t)
+{
+    json_t *largest = json_array();
+
+    for (size_t i = 0; i < t->largest_count; i++) {
+        json_array_append_new(largest, json_pack("{s:I, s:I}", "uid", (json_int_t)t->largest[i].uid, "bytes",
+                                                 (json_int_t)t->largest[i].bytes));
+    }
+    status_add_number(out, "users", t->users);
+    status_add_number(out, "user_bytes", t->user_bytes);
+    json_object_set_new(out, "largest_users", largest);
+}
+
 /* The URL of the dashboard: the loopback address of the configuration, or that of a socket that was passed in. */
 static void status_add_http(json_t *out, const struct status_setup *setup, const struct pages_numbers *n)
 {
@@ -44,6 +57,7 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_sentence(out, "reserve", reserve_name(n->reserve));
     status_add_number(out, "reserve_bytes", n->reserve_bytes);
     status_add_number(out, "user_share_percent", setup->user_share);
+    status_add_users(out, t);
     status_add_number(out, "builds", t->builds);
     status_add_number(out, "builds_without_names", t->builds_without_names);
     status_add_number(out, "uploads", t->uploads - t->retired_uploads);

@@ -77,8 +77,7 @@ static bool has_named_object(const struct memory_store *s, const char *build_id)
 
 enum profd_status memory_get_totals(struct store *base, struct store_totals *t, struct profd_error *e)
 {
-    (void)e;
-    const struct memory_store *s = memory_self(base);
+    struct memory_store *s = memory_self(base);
     *t = (struct store_totals){.uploads = s->uploads_total,
                                .ticks = s->ticks,
                                .calls = s->calls,
@@ -97,5 +96,5 @@ enum profd_status memory_get_totals(struct store *base, struct store_totals *t, 
         t->builds += first;
         t->builds_without_names += first && !has_named_object(s, s->builds[i].id.text);
     }
-    return PROFD_OK;
+    return memory_add_users(s, t, e);
 }

@@ -156,6 +156,8 @@ bool memory_matches(const struct memory_upload *u, const struct store_scope *sco
 void memory_add_sums(struct memory_build *b, const struct memory_upload *u);
 void memory_free_upload(struct memory_upload *u);
 
+/* Fills in what users store. */
+enum profd_status memory_add_users(struct memory_store *s, struct store_totals *t, struct profd_error *e);
 void memory_forget_instances(struct memory_store *s, int64_t before);
 /* Removes the object at that index, and its senders. */
 void memory_remove_object(struct memory_store *s, size_t at);

@@ -6,7 +6,7 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
-#include "store/sqlite.h"
+#include "store/sqlite_users.h"
 
 enum profd_status sqlite_find_builds(struct store *base, const struct store_scope *scope, const char *prefix,
                                      bool exact, struct buildid found[2], size_t *count, struct profd_error *e)
@@ -299,6 +299,9 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
     t->raw_uploads = state.raw_uploads;
     t->raw_bytes = state.raw_bytes;
     t->rollups = state.rollups;
+    if (status == PROFD_OK) {
+        status = sqlite_users_list(s, t, e);
+    }
     return status == PROFD_OK ? read_migration(s, t, e) : status;
 }
 

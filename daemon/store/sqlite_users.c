@@ -217,3 +217,27 @@ enum profd_status sqlite_get_use(struct store *base, uint32_t uid, uint64_t *byt
     }
     return status;
 }
+
+enum profd_status sqlite_users_list(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_USERS_COUNT, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (status == PROFD_OK && row) {
+        t->users = (uint64_t)sqlite3_column_int64(q, 0);
+        t->user_bytes = (uint64_t)sqlite3_column_int64(q, 1);
+        sqlite_finish(q);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_start(s, SQL_USERS_LARGEST, VALUES(INTEGER(STORE_LARGEST_USERS)), &q, e);
+    }
+    t->largest_count = 0;
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        t->largest[t->largest_count++] = (struct store_user){.uid = (uint32_t)sqlite3_column_int64(q, 0),
+                                                             .bytes = (uint64_t)sqlite3_column_int64(q, 1)};
+    }
+    return status;
+}

@@ -16,6 +16,9 @@ void sqlite_users_forget(struct sqlite_store *s);
 enum profd_status sqlite_users_counted(struct sqlite_store *s, int64_t *before, struct profd_error *e);
 enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t bytes, struct profd_error *e);
 
+/* Fills in what users store. */
+enum profd_status sqlite_users_list(struct sqlite_store *s, struct store_totals *t, struct profd_error *e);
+
 /* Takes an object's bytes, or those of all objects of a build, from the user that alone has sent them (sign −1), or
  * gives them to it (1). Before and after its senders change. */
 enum profd_status sqlite_count_object(struct sqlite_store *s, int64_t object, int sign, struct profd_error *e);

@@ -23,7 +23,7 @@ void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const ch
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                      int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e);
 
-/* --- sqlite_verify_pyramid.c, sqlite_verify_instance.c, sqlite_verify_round.c */
+/* --- sqlite_verify_pyramid.c, sqlite_verify_instance.c, sqlite_verify_users.c, sqlite_verify_round.c */
 
 /* The day's row is the sum of its folded hours; the row of all time that of the folded days. */
 enum profd_status sqlite_verify_day(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t day,
@@ -32,6 +32,8 @@ enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sql
                                     struct profd_error *e);
 /* Live processes and their snapshots. */
 enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct profd_error *e);
+/* What users are charged with is what their rows weigh. O(series + sums), at the end of a round. */
+enum profd_status sqlite_verify_users(struct sqlite_verifying *v, struct profd_error *e);
 /* The totals, the lists, the live processes, and rows that belong to nothing. */
 enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_error *e);
 

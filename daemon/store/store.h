@@ -330,6 +330,7 @@ enum profd_status store_epoch_all(struct store *s, const struct store_scope *sco
  */
 enum profd_status store_look(struct store *s, struct profd_error *e);
 
+#define STORE_LARGEST_USERS 20u
 /* Totals for /metrics and status. accepted = stored + retired (DECISIONS 31). */
 struct store_totals {
     uint64_t builds, builds_without_names;
@@ -339,6 +340,13 @@ struct store_totals {
     uint64_t file_bytes, wal_bytes, free_bytes;
     uint64_t migration_steps, migration_done,
         migration_total; /* steps that are left, and of their rows; 0: there is none */
+    /* What users store, as store_get_use counts it; rows of an older version as their migration reaches them. */
+    uint64_t users, user_bytes; /* users that store anything, and their bytes together */
+    size_t largest_count;
+    struct store_user {
+        uint32_t uid;
+        uint64_t bytes;
+    } largest[STORE_LARGEST_USERS]; /* those that store most, descending */
 };
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 

@@ -86,6 +86,7 @@ def candidates(d, copy):
             (at("nowhere"), 66, "nowhere"),
             (copy_with(copy, "newer", "PRAGMA user_version=99"), 78, "99"),
             (copy_with(copy, "tick", "UPDATE ledger SET ticks=ticks+1"), 65, "not restored"),
+            (copy_with(copy, "bytes", "UPDATE user_bytes SET bytes=bytes+1"), 65, "not restored"),
             (copy_with(copy, "no-table", "DROP TABLE ledger"), 65, "not restored"),
             (copy_with(copy, "no-column", "ALTER TABLE ledger DROP COLUMN inexact"), 65, "not restored"),
             (copy_with(copy, "no-state", "DELETE FROM state"), 65, "not restored"),

@@ -10,7 +10,11 @@
 Test(metrics, text_is_well_formed)
 {
     static struct pages_numbers n;
-    const struct store_totals totals = {.builds = 7};
+    const struct store_totals totals = {.builds = 7,
+                                        .users = 3,
+                                        .user_bytes = 100,
+                                        .largest_count = 2,
+                                        .largest = {{.uid = 4294967295u, .bytes = 60}, {.uid = 7, .bytes = 30}}};
     const struct query_cache_use cache = {.found = 3};
     struct buffer b;
     char *text, *line, *rest, current[100] = "";
@@ -28,6 +32,9 @@ Test(metrics, text_is_well_formed)
     text = strndup(b.data, b.size);
     cr_assert_not_null(strstr(text, "profd_uploads_total{result=\"rejected\",reason=\"wrong_build\"} 3\n"));
     cr_assert_not_null(strstr(text, "profd_builds 7\n"));
+    cr_assert_not_null(strstr(text, "profd_users 3\n"));
+    cr_assert_not_null(strstr(text, "profd_user_bytes{uid=\"4294967295\"} 60\nprofd_user_bytes{uid=\"7\"} 30\n"
+                                    "profd_user_bytes{uid=\"others\"} 10\n"));
     cr_assert_not_null(strstr(text, "profd_writable 1\n"));
     cr_assert_not_null(strstr(text, "profd_calls_total 42\n"), "of uploads and of live processes");
     cr_assert_not_null(strstr(text, "profd_query_duration_seconds_count{endpoint=\"groups\"} 0\n"));
