@@ -237,7 +237,8 @@ static bool connect_all(struct load *l)
 /* Until the time or the count is over and everything is answered. Returns how long it took. */
 static double run(struct load *l)
 {
-    uint64_t began = load_now(), born = began, next = began + TICK, second = began + SECOND, now = began, ended = 0;
+    uint64_t began = load_now(), born = began, next = began + TICK, second = began + SECOND, now = began, moved = began;
+    uint64_t acked = 0;
     uint64_t stop = l->options.count ? UINT64_MAX : began + (uint64_t)(l->options.seconds * 1e9);
     size_t turn = 0;
 
@@ -250,11 +251,12 @@ static double run(struct load *l)
         if (l->filling && now >= stop) {
             l->filling = false;
         }
-        if (!l->filling && !ended) {
-            ended = now;
+        if (l->filling || l->acked != acked) {
+            acked = l->acked;
+            moved = now;
         }
-        if (ended && now > ended + DRAIN_SECONDS * SECOND) {
-            load_complain(l, "answers are missing 30 s after the last upload");
+        if (now > moved + DRAIN_SECONDS * SECOND) {
+            load_complain(l, "answers are missing, and none has come for 30 s");
         }
         if (now >= next) {
             tick(l, now);
