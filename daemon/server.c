@@ -15,7 +15,7 @@
 #include "server_internal.h"
 #include "writer/state_dir.h"
 
-#define LOG_FLUSH_MS 10000
+#define LOG_FLUSH_MS 10000 /* a kill is noticed to this precision (writer/run_times.h), too */
 
 static void server_on_signal(void *context, int number)
 {
@@ -64,6 +64,7 @@ static void server_on_log_timer(void *context)
     struct server *s = context;
 
     log_flush();
+    run_times_beat(s->run_times, loop_clock());
     server_give_back(s);
     loop_timer_set(s->log_timer, LOG_FLUSH_MS);
 }

@@ -28,6 +28,7 @@
 #include "store/store.h"
 #include "writer/file_check.h"
 #include "writer/health.h"
+#include "writer/run_times.h"
 #include "writer/space.h"
 #include "writer/upkeep_job.h"
 #include "writer/verifier.h"
@@ -47,6 +48,7 @@ struct server {
     int lock_fd, directory_fd; /* of the lock and of the state directory, both locked; −1: not */
     char path[4096];           /* of the database */
 
+    struct run_times *run_times;
     struct space *space;
     struct store *write_store, *check_store;
     struct ingest_checker *checker;

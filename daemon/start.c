@@ -102,6 +102,12 @@ static enum profd_status server_open_directory(struct server *s, struct profd_er
     if (!status) {
         status = state_dir_database_path(config->state_dir, s->path, sizeof s->path, e);
     }
+    if (!status) {
+        s->run_times = run_times_open(s->directory_fd, loop_clock());
+        if (!s->run_times) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times at which profd ran");
+        }
+    }
     return status ? status : space_open(&space, &s->space, e);
 }
 
@@ -418,6 +424,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .path = s->path,
                                            .run = s->run,
                                            .salt = s->salt,
+                                           .downtime = run_times_get_downtime(s->run_times),
                                            .failed = server_on_read_failure,
                                            .context = s};
     enum profd_status status = pages_new(&pages, &s->pages, e);

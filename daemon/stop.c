@@ -129,6 +129,8 @@ void server_end(struct server *s)
     for (unsigned i = 0; i < LIMIT_WORKERS; i++) {
         broker_stop(s->brokers[i]);
     }
+    run_times_beat(s->run_times, loop_clock());
+    run_times_close(s->run_times);
     free(s->passed.kept);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);

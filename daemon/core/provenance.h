@@ -21,6 +21,9 @@ struct provenance {
     int64_t unread_since; /* the earliest of their latest readings */
     uint64_t live;        /* processes that count and are read */
     int64_t as_of;        /* the latest of their latest readings: what was read until then is in the sum */
+    uint64_t
+        down_count;  /* times between first and last in which the daemon did not run: what began and ended then is */
+    int64_t down_ns; /* not known; and their sum */
     uint32_t uid_count;
     const uint32_t *uids; /* ascending: the users with data in the sum */
 };

@@ -277,6 +277,10 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     if (status == PROFD_OK && finish_users(&l) != PROFD_OK) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }
+    if (status == PROFD_OK && request->downtime != NULL) {
+        downtime_measure(request->downtime, l.provenance.first, l.provenance.last, &l.provenance.down_count,
+                         &l.provenance.down_ns);
+    }
     if (status == PROFD_OK) {
         result.names = l.names;
         result.provenance = l.provenance;

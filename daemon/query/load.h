@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "core/arena.h"
+#include "core/downtime.h"
 #include "core/profile.h"
 #include "core/provenance.h"
 #include "proto/status.h"
@@ -18,7 +19,8 @@ struct load_request {
     bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become
                        COUNTS_NOWHERE */
     bool arcs_only; /* for the arcs ever observed */
-    struct query_cache *cache; /* of sums added up before; NULL: none */
+    struct query_cache *cache;       /* of sums added up before; NULL: none */
+    const struct downtime *downtime; /* NULL: unknown */
 };
 
 struct load {

@@ -20,6 +20,7 @@ struct query_lock {
     void (*give)(void *context);
     void *context;
 };
+struct downtime;
 struct query_cache;
 struct query_cache *query_cache_new(size_t limit, const struct query_lock *lock);
 /* Accepts NULL. */
@@ -73,6 +74,7 @@ struct query_request {
     bool http;                           /* limits of HTTP apply (limit=1000 unless asked) */
     int64_t now;                         /* ns since the epoch; for "now-1h" */
     struct query_cache *cache;           /* NULL: none */
+    const struct downtime *downtime;     /* when the daemon did not run; NULL: unknown. The same in all requests */
     enum coding coding;                  /* of a body of LIMIT_CODING_LEAST bytes or more, where its type suits */
     bool coded_only;                     /* of every body */
     struct query_answers *answers;       /* NULL: none */

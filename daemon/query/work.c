@@ -119,6 +119,7 @@ static struct load_request load_everything(const struct job *job, const struct w
         .filter = {.build_id = w->id.text, .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE},
         .alone = alone || w->scope != OPTIONS_SCOPE_PROGRAM,
         .cache = job->request->cache,
+        .downtime = job->request->downtime,
     };
 }
 

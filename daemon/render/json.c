@@ -68,6 +68,9 @@ static void add_provenance(struct buffer *out, const struct provenance *p)
     json_add_time(out, "not_read_since", p->unread_since);
     json_add_count(out, "live", p->live);
     json_add_time(out, "as_of", p->as_of);
+    json_add_count(out, "down_count", p->down_count);
+    JSON_ADD(out, ",\"down_seconds\":");
+    buffer_add_shortest(out, (double)p->down_ns / 1e9);
     JSON_ADD(out, "}");
 }
 

@@ -111,6 +111,13 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
         buffer_add_format(out, " since %s: later counts are missing until the daemon reads %s\n", since,
                           noun_for(in->provenance->unread, "it", "them"));
     }
+    if (in->provenance->down_count > 0) {
+        buffer_add_text(out, "Down      profd did not run ");
+        add_count(out, in->provenance->down_count, "time", "times");
+        buffer_add_text(out, " in this time, for ");
+        buffer_add_fixed(out, (double)in->provenance->down_ns / 1e9, 0, 1);
+        buffer_add_text(out, " s:\n          processes that began and ended then are in no report\n");
+    }
     if ((inexact & INEXACT_SAMPLED) != 0) {
         buffer_add_text(out, "~calls    sampled: for a program that does not count its calls, calls are the number of "
                              "ticks that found\n          the callee below its caller\n");

@@ -299,6 +299,7 @@ static struct query *query_make(struct query_service *s, const char *target, con
     q->request.if_none_match = q->if_none_match;
     q->request.now = loop_clock();
     q->request.cache = s->cache;
+    q->request.downtime = s->config.downtime;
     q->request.answers = s->answers;
     return q;
 }

@@ -29,9 +29,10 @@ struct query_service_config {
     struct live *live;     /* lists its processes */
     struct pages *pages;
     struct replies *replies;
-    const char *path; /* of the database, which the writer has open; for query_service_start only */
-    uint64_t run;     /* store_set_run */
-    uint64_t salt;    /* store_set_salt */
+    const char *path;                /* of the database, which the writer has open; for query_service_start only */
+    uint64_t run;                    /* store_set_run */
+    uint64_t salt;                   /* store_set_salt */
+    const struct downtime *downtime; /* does not change */
     void (*failed)(void *context, const char *sentence); /* a query met damage or an input/output error: why */
     void *context;
 };

@@ -124,6 +124,7 @@ export function origin(report, state) {
     dimensions(report, state),
     p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${exactPart}`),
     p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still running.`) : null,
+    p.down_count ? el("p", { class: "warning", id: "down" }, `profd did not run ${format.many(p, "down_count", "time", "times")} in this time, for ${p.down_seconds.toFixed(1)} s: processes that began and ended then are in no report.`) : null,
     p.not_read ? el("p", { class: "warning", id: "not-read" }, `${format.many(p, "not_read", "process was", "processes were")} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon reads them.`) : null,
     sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     coverage(report.collector, report.totals.ticks),

@@ -6,6 +6,7 @@ import sys
 from harness import NOBODY, ROOT, Daemon, Other, Tap
 from memory import Attached, Memory
 from restart import Program, begin, said
+from wire import Wire, sender_number, upload
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
 from bed import Bed  # noqa: E402
@@ -317,9 +318,51 @@ def away(tap):
             p.end()
 
 
+def down(tap):
+    """What began and ended while no daemon ran is not known: a report that spans such a time says so, others do not."""
+    with Daemon() as d:
+        def put():
+            with Wire(d.socket) as w:
+                w.send("UPLOAD", upload(sender_number(), 1, ticks=1, build_id="ab" * 20), 7)
+                while w.take()[0] == "WANT_OBJECT":
+                    pass
+
+        def told():
+            p = d.json("report", "ab" * 20, "--json")["provenance"]
+            text = d.ctl("report", "ab" * 20).stdout
+            line = [row for row in text.splitlines() if row.startswith("Down ")]
+            return p["down_count"], p["down_seconds"], p["inexact_reasons"], line
+
+        put()
+        reasons = told()[2]
+        tap.point(told() == (0, 0, reasons, []), "before: profd always ran", told())
+        for n, how in ((1, signal.SIGTERM), (2, signal.SIGKILL)):
+            d.stop(how)
+            d.start()
+            before = told()
+            tap.point(before[0] == n - 1, f"{how.name}: nothing is stored since: nothing is said of it", before)
+            put()
+            now = told()
+            tap.point(now[0] == n and now[1] > before[1] and now[2] == reasons and now[3] and
+                      f"{n} time" in now[3][0], "later data: the report says how often, and for how long, profd did "
+                      "not run; that is no reason of its own", now)
+        with open(os.path.join(d.state, "runs"), "a") as f:
+            f.write("not a line")
+        d.stop()
+        d.start()
+        put()
+        tap.point(told()[0] == 3, "a damaged end of the file of runs hides no other", told())
+        d.stop()
+        with open(os.path.join(d.state, "runs"), "wb") as f:
+            f.write(os.urandom(4000))
+        d.start()
+        now = told()
+        tap.point(now[0] == 0 and now[2] == reasons, "of a file that holds anything else nothing is known", now)
+
+
 def main():
     with Tap() as tap:
-        for part in (children_away, left_behind, children_seen, another_user, taken_over, ends, away):
+        for part in (down, children_away, left_behind, children_seen, another_user, taken_over, ends, away):
             if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
                 part(tap)
 
