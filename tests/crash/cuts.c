@@ -155,7 +155,7 @@ static bool cut_after_repeats(struct disk *k)
     }
     r->stream->stop = 1;
     r->daemon.fault = NULL;
-    ok = ok && daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS) && stream_settle(r->stream, 20000) &&
+    ok = ok && daemon_start(&r->daemon) && daemon_await(&r->daemon, HANG_MS) && stream_settle(r->stream, HANG_MS) &&
          daemon_freeze(&r->daemon);
     acked = judge_note(r->stream);
     ok = ok && acked && place_copy_file(k->image, k->cut) && look_at_copy(k, acked);

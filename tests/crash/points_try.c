@@ -127,7 +127,7 @@ static bool demand_silence(struct attempt *a)
     if (!run_look(r)) {
         return complain(a, "questions are not answered any more");
     }
-    if (daemon_stop(&r->daemon, 10000) < 0) {
+    if (daemon_stop(&r->daemon, HANG_MS) < 0) {
         return complain(a, "it does not stop properly");
     }
     return a->fault->operations == after || complain(a, "it wrote again after an input/output error");
@@ -136,7 +136,7 @@ static bool demand_silence(struct attempt *a)
 /* While it starts it may give up, with a status that says why. */
 static bool demand_words(struct attempt *a)
 {
-    const int status = daemon_wait(&a->run.daemon, 10000);
+    const int status = daemon_wait(&a->run.daemon, HANG_MS);
 
     if (a->n == 0) {
         return complain(a, "it does not start");
@@ -186,7 +186,7 @@ bool points_try(struct campaign *c, struct scene *scene, const struct way *way, 
                  ? demand(&a)
                  : way->action == FAULT_KILL || way->action == FAULT_KILL_TORN || demand_words(&a);
         if (daemon_alive(&r->daemon)) {
-            daemon_stop(&r->daemon, 10000);
+            daemon_stop(&r->daemon, HANG_MS);
         }
         if (!n) {
             scene->operations = a.fault->operations;
