@@ -15,7 +15,7 @@ static struct unwind_frame context_read(const void *context)
 {
     const ucontext_t *c = context;
     return (struct unwind_frame){(uintptr_t)c->uc_mcontext.gregs[REG_RIP], (uintptr_t)c->uc_mcontext.gregs[REG_RSP],
-                                 (uintptr_t)c->uc_mcontext.gregs[REG_RBP], 0};
+                                 (uintptr_t)c->uc_mcontext.gregs[REG_RBP], 0, 0};
 }
 
 static uintptr_t address_plain(uintptr_t address)
@@ -27,7 +27,7 @@ static struct unwind_frame context_read(const void *context)
 {
     const ucontext_t *c = context;
     return (struct unwind_frame){(uintptr_t)c->uc_mcontext.pc, (uintptr_t)c->uc_mcontext.sp,
-                                 (uintptr_t)c->uc_mcontext.regs[29], (uintptr_t)c->uc_mcontext.regs[30]};
+                                 (uintptr_t)c->uc_mcontext.regs[29], (uintptr_t)c->uc_mcontext.regs[30], 0};
 }
 
 /* Return addresses may carry a signature. */
@@ -83,8 +83,10 @@ void sample_stack_pairs(const void *context, uintptr_t low, uintptr_t high, uint
             break;
         }
         pcs[n++] = frame.pc;
-        if (!is_repeated(pcs, n)) {
-            pair_count(frame.pc, pcs[n - 2], &caller, &callee, weight);
+        if (!is_repeated(
+                pcs, n)) { /* the callee is where it begins: without symbols, that is all that tells functions apart */
+            struct module_place entry = module_find(frame.left);
+            pair_count(frame.pc, frame.left, &caller, entry.module == callee.module ? &entry : &callee, weight);
         }
         callee = caller;
     }

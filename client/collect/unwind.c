@@ -62,7 +62,8 @@ struct row {
 struct machine {
     const struct frame_common *common;
     struct frame_cursor program;
-    uintptr_t at; /* where the row begins to hold */
+    uintptr_t at;    /* where the row begins to hold */
+    uintptr_t begin; /* of the code */
     struct row row, initial, remembered[STATES];
     unsigned depth;
 };
@@ -281,7 +282,7 @@ static bool find_row(const struct unwind_place *in, uintptr_t pc, struct machine
         return false;
     }
     m->common = common;
-    m->at = entry.begin;
+    m->at = m->begin = entry.begin;
     m->depth = 0;
     m->row.cfa_known = false;
     m->row.cfa_register = REGISTER_SP;
@@ -319,7 +320,7 @@ bool unwind_step(const struct unwind_place *in, struct unwind_frame *frame, uint
         return false;
     }
     uintptr_t cfa = (m.row.cfa_register == REGISTER_SP ? frame->sp : frame->fp) + (uintptr_t)m.row.cfa_offset;
-    struct unwind_frame caller = {frame->link, cfa, frame->fp, 0};
+    struct unwind_frame caller = {frame->link, cfa, frame->fp, 0, m.begin};
     /* Each call but that of the innermost function, where the machine has a link register, uses up some of the stack.
      */
     bool further = REGISTER_RETURN == 30 && !called ? cfa >= frame->sp : cfa > frame->sp;

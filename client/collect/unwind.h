@@ -18,6 +18,7 @@ struct unwind_place {
 struct unwind_frame {
     uintptr_t pc, sp, fp;
     uintptr_t link; /* the register that holds the return address; 0 on machines without one */
+    uintptr_t left; /* of a step: where the function begins that was left */
 };
 
 /* Steps to the caller. called: pc is a return address, so the call in front of it says where the function was. Reads

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from bed import PAIRS, Bed, Tap  # noqa: E402
+from bed import PAIRS, Bed, Tap, symbols  # noqa: E402
 
 KINDS = (("as Debian builds", []), ("no frame pointers", ["-fomit-frame-pointer"]),
          ("frame pointers", ["-fno-omit-frame-pointer"]),
@@ -34,6 +34,13 @@ def true(tap, p, what):
               f"{what}: the callers of its callers, up to main", pairs)
 
 
+def begins(tap, p, what):
+    """Without symbols, call sites of one function would be several functions if a callee were an address inside."""
+    starts = {address for address, _, _ in symbols(p.module(1)["name"])}
+    callees = {address for kind, _, _, module, address, _ in p["counts"] if kind == PAIRS and module == 1}
+    tap.point(callees and callees <= starts, f"{what}: a callee is where it begins", [hex(a) for a in callees - starts])
+
+
 def run(tap, bed, what, options, compiler="gcc"):
     exe = bed.build("callers.c", *options, name="callers", compiler=compiler)
     seen = [p for p in bed.run("env", "PROFD_RATE=250", exe, "0.4") if p.module(1)["name"] == exe]
@@ -51,6 +58,7 @@ def main():
                 p = run(tap, bed, f"{compiler}, {what}", options, compiler)
                 if p:
                     true(tap, p, f"{compiler}, {what}")
+                    begins(tap, p, f"{compiler}, {what}")
             if compiler != "gcc":
                 break
         p = run(tap, bed, "no unwind information", NONE)
