@@ -217,7 +217,7 @@ struct profd_options {
  * user, or its uid is not mapped in this user namespace. USAGE: bad address (the path of a socket has at most 107
  * bytes). FORBIDDEN. */
 enum profd_status profd_conn_open(const struct profd_options *o, struct profd_conn **out, struct profd_error *e);
-/* Accepts NULL. Unanswered requests are forgotten. */
+/* Accepts NULL. Unanswered requests are dropped. */
 void profd_conn_close(struct profd_conn *c);
 /* "profd 0.1.0"; "" for an http server. */
 const char *profd_conn_daemon(const struct profd_conn *c);

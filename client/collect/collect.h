@@ -1,4 +1,4 @@
-/* The collector's state, shared by its files: one process, one region, one switch.
+/* The collector's state: one process, one region, one switch. What its parts share.
  *
  * Everything that may run inside a call of mcount is compiled without vector registers (see the Makefile) and calls
  * nothing of libc. Nothing here allocates with malloc, starts a thread, or writes to a descriptor that is not ours. */

@@ -183,9 +183,9 @@ void handover_begin(int memfd, bool child)
     attach_again();
 }
 
-void handover_forget(void)
+void handover_reset(void)
 {
     drop(&memory);
     drop(&peer);
-    handover_page_forget();
+    handover_page_reset();
 }

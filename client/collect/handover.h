@@ -1,5 +1,6 @@
-/* The connection to the daemon, polled from time to time. Raw, non-blocking system calls only. Before each use a
- * descriptor is checked against the (device, inode) that it had, because programs close and reuse numbers. */
+/* The daemon as the collector sees it: a socket that is looked at now and then. Raw, non-blocking system calls only;
+ * every descriptor is compared with the (device, inode) it had before it is used, because programs close and reuse
+ * numbers. */
 #ifndef PROFD_COLLECT_HANDOVER_H
 #define PROFD_COLLECT_HANDOVER_H
 
@@ -21,11 +22,11 @@ uint64_t handover_now_ms(void);
  * outstanding, so call again soon. */
 bool handover_look(void);
 
-/* Called when the process is about to end. Does the same; if no daemon has the memory and none has refused it, looks
- * for a daemon once more, for at most LIMIT_EXIT_MS if it is busy. */
+/* The process is about to end: the same, and where no daemon has the memory, nor refused it, one is looked for once
+ * more, for at most LIMIT_EXIT_MS if it is busy. */
 void handover_look_last(void);
 
 /* In a fork's child: closes the parent's descriptors and ignores its page. */
-void handover_forget(void);
+void handover_reset(void);
 
 #endif

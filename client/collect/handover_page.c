@@ -59,7 +59,7 @@ bool handover_page_get(bool *paused, uint32_t *rate)
     return page != NULL;
 }
 
-void handover_page_forget(void)
+void handover_page_reset(void)
 {
     current = NULL;
 }

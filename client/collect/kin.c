@@ -38,7 +38,7 @@ bool kin_tell_now(struct attach_header *child)
     return n > 0;
 }
 
-void kin_forget(void)
+void kin_reset(void)
 {
     kin_untold = 0;
 }

@@ -1,6 +1,6 @@
-/* A child that counts adds one to CHILDREN of its parent. If no daemon reads the child, this is the only sign that
- * counts are missing. A child that never counts adds nothing and may never be read; its own children then add
- * themselves to its parent, too. Raw system calls only. */
+/* Children tell their parents that they count. A child that no daemon reads leaves no other trace: the parent's
+ * CHILDREN shows that counts are missing. A child that never counts tells nothing, and may never be read: then its own
+ * children tell its parent, too. Raw system calls only. */
 #ifndef PROFD_COLLECT_KIN_H
 #define PROFD_COLLECT_KIN_H
 
@@ -16,12 +16,13 @@ extern uint32_t kin_untold __attribute__((visibility("hidden")));
 void kin_begin_child(const struct attach_header *parent);
 
 /* Nothing is to be told: this process does not count, or its parent knows. */
-void kin_forget(void);
+void kin_reset(void);
 
 bool kin_tell_now(struct attach_header *child);
 
-/* Called before anything is counted outside the stubs, so at the first call and the first tick of each process. Returns
- * true once in a child: the caller must look for a daemon, because a child that started without one may never tick. */
+/* Before anything is counted that the stubs do not count by themselves: each process's first call and first tick come
+ * by here. True once, of a child: a daemon should be looked for. One that was born while there was none may never
+ * tick. */
 static inline bool kin_tell(struct attach_header *child)
 {
     return __builtin_expect(__atomic_load_n(&kin_untold, __ATOMIC_RELAXED) != 0, 0) && kin_tell_now(child);

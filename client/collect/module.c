@@ -24,7 +24,7 @@ static struct module_range ranges[ATTACH_MODULES_MAX + 1];
 static uint32_t range_count; /* ids given out: 1 … range_count */
 static struct attach_chunk *row_chunks[ATTACH_MODULE_CHUNKS];
 
-void module_forget_all(void)
+void module_reset(void)
 {
     uint32_t n = range_count < ATTACH_MODULES_MAX ? range_count : ATTACH_MODULES_MAX;
     for (uint32_t i = 1; i <= n; i++) {

@@ -23,24 +23,23 @@ struct module_place module_find(uintptr_t pc);
 bool module_find_unwind(uintptr_t pc, struct unwind_place *out);
 
 /* Resets the table in a fork's child: the new process has no modules yet. */
-void module_forget_all(void);
+void module_reset(void);
 
 /* The program itself becomes module 1. */
 void module_learn_program(void);
 
-/* only 0: marks every object that is no longer in memory as unloaded and calls each(id) for it. Otherwise only is an
- * address in an object that is about to be unloaded: calls each(id) for that object and marks nothing. */
+/* Marks objects that are gone from memory as unloaded and calls each(id) for them. `only`: an address of the one to
+ * look at even if it is still there (about to go), 0 for none. */
 void module_each_gone(uintptr_t only, void (*each)(uint16_t id));
 
 /* A slot was made for it: its tables must be searched when it goes. */
 void module_set_counted(uint16_t id);
 bool module_is_counted(uint16_t id);
 
-/* Notes that a counted call entered this object. If its code and that of another such object are a multiple of 4 GiB
- * apart, an overlap is recorded, because keys cannot distinguish them. Objects that only make calls (libc's callbacks)
- * are left out. For a confusion they would have to call the same function from addresses with the same low 32 bits: one
- * chance in 2^32 for each pair of call sites. To record these overlaps, too, would mark one process in 3,000 as inexact
- * without need. */
+/* A function of it was called and counted. Where its code and that of another such object differ in address by whole 4
+ * GiB, that is noted: keys cannot tell them apart. Objects that only call, as libc calls back, are left out: they would
+ * have to call the very same function from the very same 32 bits, one chance in 2^32 for each pair of call sites, and
+ * to say so of every overlap would call one process in 3,000 inexact for nothing. */
 void module_set_called(uint16_t id);
 
 /* Modules have the numbers 1 … module_count(). Bytes of the build-id of one, 0 if it has none or is not there yet; name

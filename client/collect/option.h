@@ -1,10 +1,9 @@
-/* Reads the collector's options from the environment, once, from environ, without libc.
- *   PROFD_SOCKET          the daemon's socket, a path or unix:/path
- *   PROFD_RATE            ticks per second, 0 for none; default 99
- *   PROFD_CLOCK           cpu (default), wall, or off: no timer; the daemon is polled only at the start and the end
- *   PROFD_COLLECT_MEMORY  MiB of the region, a power of two from 1 to 1024; default 64
- *   PROFD_REWRITE         1: call sites are rewritten at the start; 0 (default)
- *   PROFD_LABEL_name      a label */
+/* What the environment asks for. Read once, from environ, without libc.
+ *   PROFD_SOCKET         the daemon's socket, a path or unix:/path
+ *   PROFD_RATE           ticks per second, 0 for none; default 99
+ *   PROFD_CLOCK          cpu (default), wall, or off: no timer at all, so that the daemon is looked at only at the
+ * beginning and the end PROFD_COLLECT_MEMORY MiB of the region, a power of two from 1 to 1024; default 64 PROFD_REWRITE
+ * 1: call sites are rewritten at the start; 0 (default) PROFD_LABEL_name     a label */
 #ifndef PROFD_COLLECT_OPTION_H
 #define PROFD_COLLECT_OPTION_H
 
@@ -26,7 +25,7 @@ extern struct option_values option;
 void option_read(void);
 
 /* The labels as "name=value" with their NULs, at most size bytes of whole labels; how many bytes. The label host is the
- * name of the machine, unless it is given or there is no space for it. to may be NULL to
+ * name of the machine, unless it is given or there is no capacity for it. to may be NULL to
  * measure. Labels that break the rule of proto/label.h, are given twice, or are more than an upload may have are left
  * out and counted. O(variables + labels²). */
 uint32_t option_labels(char *to, uint32_t size, uint32_t *left_out);

@@ -235,7 +235,7 @@ void rewrite_close_end(void)
             continue;
         }
         tried[o->module] = 0;
-        rewrite_object_forget(o);
+        rewrite_object_reset(o);
     }
     profd_collect_thread.closing--;
     if (__atomic_sub_fetch(&closing, 1, __ATOMIC_ACQ_REL) == 0 && wanted) {

@@ -38,12 +38,12 @@ uint32_t rewrite_site(uintptr_t self);
 /* True for addresses in thunks and copies of the stub. O(objects). */
 bool rewrite_contains(uintptr_t pc);
 
-/* Switches the sites on or off. Other threads see the change when their caches do. Any thread, any handler, but one at
- * a time (pause.c). If memory protection can no longer be changed, the sites stay as they are, and only the tables stop
- * counting. O(sites). */
+/* Switches the sites: other threads follow within the time that their caches take. Any thread, any handler, but one at
+ * a time (pause.c). Where protection cannot be changed any more, sites stay as they are; the tables alone say no
+ * then. O(sites). */
 void rewrite_switch(bool on);
 
-/* Around dlclose(): no code is touched between; what is gone after it is forgotten. */
+/* Around dlclose(): between the two calls no code is changed; after it, unloaded objects are removed. */
 void rewrite_close_begin(void);
 void rewrite_close_end(void);
 

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* Bytes of the instruction at code, which ends before end. 0 if it leaves the straight line (call, jump, return, trap,
- * system call), is unknown, or does not end before end. Conditional jumps do not leave the line. Reads nothing at end
- * or beyond. O(1). */
+/* Bytes of the instruction at code, which ends before end. 0: it leaves the line (call, jump, return, trap, system
+ * call), is not known here, or does not end in time. Conditional jumps do not leave the line. Reads nothing at end or
+ * beyond. O(1). */
 unsigned rewrite_decode_length(const uint8_t *code, const uint8_t *end);
 
 #endif

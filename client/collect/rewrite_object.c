@@ -154,7 +154,7 @@ void rewrite_object_switch(struct rewrite_object *o, bool on)
     o->state = state;
 }
 
-void rewrite_object_forget(struct rewrite_object *o)
+void rewrite_object_reset(struct rewrite_object *o)
 {
     __atomic_store_n(&o->count, 0, __ATOMIC_RELEASE);
     rewrite_near_free(&o->near);

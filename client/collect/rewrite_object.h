@@ -34,7 +34,7 @@ bool rewrite_object_patch(struct rewrite_object *o);
 void rewrite_object_switch(struct rewrite_object *o, bool on);
 
 /* Its code was unmapped: only the collector's own code is changed. */
-void rewrite_object_forget(struct rewrite_object *o);
+void rewrite_object_reset(struct rewrite_object *o);
 
 /* Number + 1 of the site that returns to self among the object's; 0: none. O(log sites) */
 uint32_t rewrite_object_search(const struct rewrite_object *o, uintptr_t self);

@@ -101,13 +101,13 @@ void collect_start_child(void)
     }
     raw_copy(parent, collect.header->instance, sizeof parent);
     kin_begin_child(collect.header);
-    handover_forget();
-    table_forget_all();
-    module_forget_all();
+    handover_reset();
+    table_reset();
+    module_reset();
     rewrite_begin_child();
     if (!region_create(collect.header, collect.header->size, &fd)) {
         collect.stage = COLLECT_REFUSED; /* the old mapping is still there, and it is the parent's */
-        kin_forget();
+        kin_reset();
         collect_counter_add(ATTACH_COUNTER_CHILDREN, 1); /* what it calls is lost */
         collect.on = 0;
         return;

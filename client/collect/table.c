@@ -405,7 +405,7 @@ void table_switch_all(bool on)
     }
 }
 
-void table_forget_all(void)
+void table_reset(void)
 {
     uint32_t n = table_total();
     for (uint32_t i = 0; i < n; i++) {

@@ -3,8 +3,8 @@
  *
  * A slot is claimed by setting its key from 0 with a compare-and-swap, so that a signal handler on the same thread
  * cannot be overwritten; then its identity is written; the count needs no lock: one thread adds to it (shared tables
- * add atomically). When a table is full, a larger one is begun and the full one stays; the reader adds them up. Nothing
- * is rehashed. */
+ * add atomically). A table that gets full stays as it is, a larger one is begun: the reader sums. Nothing is ever
+ * rehashed. */
 #ifndef PROFD_COLLECT_TABLE_H
 #define PROFD_COLLECT_TABLE_H
 
@@ -45,6 +45,6 @@ void table_retire_module(uint16_t id);
 void table_switch_all(bool on);
 
 /* In a fork's child: removes all tables and their owners. */
-void table_forget_all(void);
+void table_reset(void);
 
 #endif

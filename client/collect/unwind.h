@@ -1,5 +1,5 @@
-/* Finds the caller of a function by the unwind information of the object. Frame pointers are not used: code without
- * them has any value in that register. */
+/* From a function to its caller, by the unwind information of the object, not by frame pointers: code that keeps none
+ * has anything in that register. */
 #ifndef PROFD_COLLECT_UNWIND_H
 #define PROFD_COLLECT_UNWIND_H
 
@@ -22,9 +22,9 @@ struct unwind_frame {
 };
 
 /* Steps to the caller. called: pc is a return address, so the call in front of it says where the function was. Reads
- * the stack in [sp, high) only. Returns false and leaves *frame untouched if the object has no entry for that pc, if
- * the entry is not understood, or if this is the outermost function. O(log functions + length of the entry). Allowed in
- * signal handlers. */
+ * the stack in [sp, high) only. False, and *frame untouched: the object says nothing about that pc, or something that
+ * is not understood here, or this is the outermost function. O(log functions + length of the entry). Allowed in signal
+ * handlers. */
 bool unwind_step(const struct unwind_place *in, struct unwind_frame *frame, uintptr_t high, bool called);
 
 #endif

@@ -1,4 +1,4 @@
-/* profctl delete: forgets a program's uploads. */
+/* profctl delete: removes a program's uploads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

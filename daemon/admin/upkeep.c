@@ -57,15 +57,15 @@ static bool upkeep_should_shrink(const struct upkeep *u)
     return u->no_space || u->totals.free_bytes > kept;
 }
 
-static enum profd_status upkeep_forget(struct upkeep *u, struct store *store, struct upkeep_time now,
-                                       struct profd_error *e)
+static enum profd_status upkeep_remove_ids(struct upkeep *u, struct store *store, struct upkeep_time now,
+                                           struct profd_error *e)
 {
     enum profd_status status;
 
     if (u->forgot_at && now.steady - u->forgot_at < FORGET_EVERY) {
         return PROFD_OK;
     }
-    status = store_forget_ids(store, upkeep_trust_time(u, now) - LIMIT_ID_DAYS * DAY, e);
+    status = store_remove_ids(store, upkeep_trust_time(u, now) - LIMIT_ID_DAYS * DAY, e);
     if (!status) {
         u->forgot_at = now.steady;
     }
@@ -92,7 +92,7 @@ static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct
     case UPKEEP_SHRINK:
         return upkeep_should_shrink(u) ? store_shrink(store, SHRINK_SLICE, done, e) : PROFD_OK;
     default:
-        return upkeep_forget(u, store, now, e);
+        return upkeep_remove_ids(u, store, now, e);
     }
 }
 

@@ -12,7 +12,7 @@ struct arena;
 struct arena *arena_new(size_t limit);
 /* Frees all blocks. Accepts NULL. */
 void arena_free(struct arena *a);
-/* Keeps the blocks for the next job, forgets their contents. */
+/* Keeps the blocks for the next job and discards their contents. */
 void arena_reset(struct arena *a);
 
 /* size bytes, zeroed, aligned for any type (64 bytes for sizes from 64). NULL when memory or the limit is exhausted. */

@@ -34,7 +34,7 @@ struct broker {
 extern char **environ;
 
 /* The child keeps the socket and standard error, nothing else: no environment either, not even its bytes. */
-static void forget_inheritance(int socket)
+static void drop_inherited(int socket)
 {
     if (socket > 3) {
         close_range(3, (unsigned)socket - 1, 0);
@@ -69,7 +69,7 @@ enum profd_status broker_start_with(struct broker **out, worker_act *act, const 
         if (socket < 0) {
             _exit(1);
         }
-        forget_inheritance(socket);
+        drop_inherited(socket);
         broker_loop(socket, act, limits);
     }
     int error = errno;
@@ -100,7 +100,7 @@ _Noreturn void broker_main(void)
     if (fcntl(RESTART_SOCKET, F_SETFD, FD_CLOEXEC) < 0) { /* not started by broker_restart */
         _exit(1);
     }
-    forget_inheritance(RESTART_SOCKET);
+    drop_inherited(RESTART_SOCKET);
     broker_loop(RESTART_SOCKET, worker_read, &broker_limits);
 }
 

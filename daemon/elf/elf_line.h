@@ -1,6 +1,6 @@
 /* Source files and lines of static functions, from DWARF's line tables (versions 2 to 5) alone: gprof's index shows
- * them. Tables are read by pread, one at a time. libdw cannot be used: it reads /proc and opens files, and the sandbox
- * kills a process that does. */
+ * them. Read by pread, one table at a time, nothing kept: libdw would look at /proc and open files of its own, which
+ * the sandbox kills. */
 #ifndef PROFD_ELF_ELF_LINE_H
 #define PROFD_ELF_ELF_LINE_H
 

@@ -1,5 +1,5 @@
-/* Reads the entries of .debug_info (DWARF 2 to 5) in order, as far as needed to find functions and their inlined
- * copies. For local commands only, because it holds whole sections in memory; the worker does not use it. */
+/* The entries of .debug_info (DWARF 2 to 5), one after the other: enough of them to know where functions and their
+ * inlined copies lie. For local verbs, which may hold whole sections; the worker never comes here. */
 #ifndef PROFD_ELF_ELF_LINE_ENTRIES_H
 #define PROFD_ELF_ELF_LINE_ENTRIES_H
 
@@ -80,15 +80,15 @@ struct entry {
     struct line_cursor values, attributes;
 };
 
-/* Loads the sections and reads the headers of all units. If they are absent or damaged, there are no units. NO_MEMORY,
- * IO. Work and memory are O(sections). */
+/* Loads the sections and reads the heads of all units. Nothing there, or damaged: no units. NO_MEMORY, IO. Work and
+ * memory are O(sections). */
 enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, struct entry_file *out,
                                   struct profd_error *e);
 
 /* The unit that holds the offset, or NULL. O(log units). */
 const struct entry_unit *entry_file_unit(const struct entry_file *d, uint64_t at);
 
-/* Opens the entry at an offset. False at the end mark of a list (values is then after it), and for damage
+/* Opens the entry at an offset. False for the mark that ends a list (values stands behind it), and for damage
  * (values.failed). */
 bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t at, struct entry *out);
 
@@ -98,8 +98,8 @@ bool entry_next(struct entry_file *d, struct entry *entry, uint64_t *name, struc
 /* The address a value means. False if it means none. */
 bool entry_address(const struct entry_file *d, const struct entry_unit *u, const struct entry_value *v, uint64_t *out);
 
-/* Calls each() for the ranges of AT_RANGES, in order. A list given by its index is skipped, as gprof does. False if the
- * ranges are damaged, or if each() returns false. */
+/* Calls each() for the ranges of AT_RANGES, in their order; for none of a list that is named by its number, which gprof
+ * passes over. False if they are damaged, or each() says so. */
 bool entry_ranges(struct entry_file *d, const struct entry_unit *u, const struct entry_value *v,
                   bool (*each)(void *context, uint64_t low, uint64_t high), void *context);
 

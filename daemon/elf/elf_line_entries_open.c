@@ -126,8 +126,8 @@ static int unit_compare(const void *x, const void *y)
     return (*a)->abbreviations < (*b)->abbreviations ? -1 : (*a)->abbreviations > (*b)->abbreviations;
 }
 
-/* Reads each unit's abbreviations; units with the same list share it. A list that begins inside another one is ignored,
- * because reading all of them would take quadratic time: its units have no abbreviations. */
+/* Reads each unit's kinds; units that share them, too, get the same. Lists that begin inside others would cost their
+ * square: their units have none. */
 static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struct profd_error *e)
 {
     struct entry_unit **order = ARENA_ARRAY(a, d->unit_count, struct entry_unit *);

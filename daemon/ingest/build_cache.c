@@ -66,7 +66,7 @@ struct build_cache *build_cache_new(struct store *s)
     return cache;
 }
 
-static void forget_nodes(struct build_cache *cache)
+static void remove_nodes(struct build_cache *cache)
 {
     tdestroy(cache->nodes, free_node);
     cache->nodes = NULL;
@@ -78,7 +78,7 @@ void build_cache_free(struct build_cache *cache)
     if (!cache) {
         return;
     }
-    forget_nodes(cache);
+    remove_nodes(cache);
     tdestroy(cache->allowances, free);
     free(cache);
 }
@@ -87,7 +87,7 @@ void build_cache_begin(struct build_cache *cache, uint64_t generation)
 {
     cache->generation = generation;
     if (cache->count > NODES_MAX || cache->bytes > BYTES_MAX) {
-        forget_nodes(cache);
+        remove_nodes(cache);
     }
 }
 

@@ -17,8 +17,8 @@ struct build_cache *build_cache_new(struct store *s);
 /* Accepts NULL. */
 void build_cache_free(struct build_cache *cache);
 
-/* Begins with another upload: forgets what is too much, and every bound if the generation is another one. What was lent
- * before is gone. */
+/* Begins with another upload: empties the cache if it is too large, and drops every bound if the generation has
+ * changed. Invalidates everything that was returned before. */
 void build_cache_begin(struct build_cache *cache, uint64_t generation);
 
 /* The address ranges of code in the executable that is trusted for the uid (store_get_bounds); *bounds NULL: unknown.
@@ -26,13 +26,13 @@ void build_cache_begin(struct build_cache *cache, uint64_t generation);
 enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t uid, const char *build_id,
                                           const struct bounds **bounds, struct profd_error *e);
 
-/* store_has_object, remembered until the generation is another one. */
+/* store_has_object, cached until the generation changes. */
 enum profd_status build_cache_has_object(struct build_cache *cache, uint32_t uid, const char *build_id, bool *has,
                                          struct profd_error *e);
 
 /* Charges the builds that this uid names for the first time to its allowance: LIMIT_BUILDS_PER_HOUR_PER_UID at once,
- * coming back evenly within an hour of `received` (ns). BUSY when it does not suffice: then none is charged, and
- * *retry_after_ms says when it would. The allowance is forgotten with the process. */
+ * refilled evenly over an hour (received: ns). BUSY if the allowance does not suffice: then none is charged, and
+ * *retry_after_ms says when it will. The allowance is kept in memory only. */
 enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, int64_t received,
                                      const struct store_build *builds, size_t n, uint32_t *retry_after_ms,
                                      struct profd_error *e);

@@ -51,7 +51,7 @@ static struct closer_sender **closer_find(struct closer *c, uint32_t uid)
     return at;
 }
 
-static void closer_forget(struct closer *c, uint32_t uid)
+static void closer_remove_sender(struct closer *c, uint32_t uid)
 {
     struct closer_sender **at = closer_find(c, uid), *sender = *at;
 
@@ -109,7 +109,7 @@ static void *closer_run(void *context)
         pthread_mutex_unlock(&c->lock);
         close(job->fd); /* may never return */
         pthread_mutex_lock(&c->lock);
-        closer_forget(c, job->uid);
+        closer_remove_sender(c, job->uid);
         free(job);
         pthread_cond_signal(&c->filled); /* the sender may have another, which was left in the list */
     }
@@ -280,7 +280,7 @@ void closer_free(struct closer *c)
     }
     while (c->senders) {
         c->senders->count = 1;
-        closer_forget(c, c->senders->uid);
+        closer_remove_sender(c, c->senders->uid);
     }
     pthread_cond_destroy(&c->filled);
     pthread_cond_destroy(&c->ended);

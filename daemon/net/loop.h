@@ -14,7 +14,7 @@ struct loop_timer;
 /* Everything below belongs to the thread that runs the loop, except loop_post. Ignores SIGPIPE and SIGXFSZ for the
  * process. */
 enum profd_status loop_new(struct loop **out, struct profd_error *e);
-/* Frees timers' base and signal watches; tasks not yet run are forgotten. Accepts NULL. */
+/* Frees timers' base and signal watches; tasks not yet run are dropped. Accepts NULL. */
 void loop_free(struct loop *l);
 struct event_base *loop_get_base(struct loop *l);
 

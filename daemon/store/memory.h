@@ -158,7 +158,7 @@ void memory_free_upload(struct memory_upload *u);
 
 /* Fills in what users store. */
 enum profd_status memory_add_users(struct memory_store *s, struct store_totals *t, struct profd_error *e);
-void memory_forget_instances(struct memory_store *s, int64_t before);
+void memory_remove_instances(struct memory_store *s, int64_t before);
 /* Removes the object at that index, and its senders. */
 void memory_remove_object(struct memory_store *s, size_t at);
 

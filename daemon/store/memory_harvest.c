@@ -389,7 +389,7 @@ enum profd_status memory_each_namesake(struct store *base, const uint8_t instanc
     return PROFD_OK;
 }
 
-void memory_forget_instances(struct memory_store *s, int64_t before)
+void memory_remove_instances(struct memory_store *s, int64_t before)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->instance_count; i++) {

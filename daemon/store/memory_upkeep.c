@@ -271,7 +271,7 @@ enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
     return PROFD_OK;
 }
 
-enum profd_status memory_forget_ids(struct store *base, int64_t before, struct profd_error *e)
+enum profd_status memory_remove_ids(struct store *base, int64_t before, struct profd_error *e)
 {
     (void)e;
     struct memory_store *s = memory_self(base);
@@ -284,6 +284,6 @@ enum profd_status memory_forget_ids(struct store *base, int64_t before, struct p
         }
     }
     s->sender_count = kept;
-    memory_forget_instances(s, before + STORE_ENDED_BEFORE);
+    memory_remove_instances(s, before + STORE_ENDED_BEFORE);
     return PROFD_OK;
 }

@@ -152,7 +152,7 @@ enum profd_status sqlite_read_end(struct sqlite_store *s, bool began, enum profd
 enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state *state, struct profd_error *e);
 enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *e);
 /* Forgets row ids: some may be gone. */
-void sqlite_forget_rows(struct sqlite_store *s);
+void sqlite_discard_rows(struct sqlite_store *s);
 void sqlite_statements_done(struct sqlite_store *s);
 
 /* --- sqlite_space.c: storing leaves space for its own log -------------------------------------------------------- */
@@ -251,7 +251,7 @@ enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_uplo
  * when it was harvested last. */
 enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct store_harvest *h, int64_t id, bool first,
                                  int64_t before, struct profd_error *e);
-enum profd_status sqlite_forget_instances(struct sqlite_store *s, int64_t before, struct profd_error *e);
+enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before, struct profd_error *e);
 
 /* --- sqlite_choose.c
  * ---------------------------------------------------------------------------------------------------- */

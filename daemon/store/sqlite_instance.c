@@ -149,7 +149,7 @@ enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct store_harv
     return status == PROFD_OK && h->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : status;
 }
 
-enum profd_status sqlite_forget_instances(struct sqlite_store *s, int64_t before, struct profd_error *e)
+enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before, struct profd_error *e)
 {
     enum profd_status status =
         sqlite_run(s, SQL_INSTANCE_WAIT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);

@@ -206,7 +206,7 @@ enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, s
     for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++) {
         status = sqlite_run(s, steps[i], VALUES(INTEGER(build)), e);
     }
-    sqlite_forget_rows(s);
+    sqlite_discard_rows(s);
     return status;
 }
 

@@ -167,7 +167,7 @@ static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64
 {
     s->state = *before;
     enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
-    sqlite_users_forget(s);
+    sqlite_users_discard(s);
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e);
     }

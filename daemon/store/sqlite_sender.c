@@ -96,7 +96,7 @@ static enum profd_status find_slice(struct sqlite_store *s, const struct sqlite_
     return status;
 }
 
-enum profd_status sqlite_forget_ids(struct store *base, int64_t before, struct profd_error *e)
+enum profd_status sqlite_remove_ids(struct store *base, int64_t before, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     struct sqlite_cursor to = s->forget;
@@ -114,7 +114,7 @@ enum profd_status sqlite_forget_ids(struct store *base, int64_t before, struct p
                             e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_forget_instances(s, before + STORE_ENDED_BEFORE, e);
+        status = sqlite_remove_instances(s, before + STORE_ENDED_BEFORE, e);
     }
     status = sqlite_write_end(s, status, e);
     if (status == PROFD_OK) {

@@ -44,7 +44,7 @@ enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *
                       e);
 }
 
-void sqlite_forget_rows(struct sqlite_store *s)
+void sqlite_discard_rows(struct sqlite_store *s)
 {
     hashmap_clear(&s->hosts);
     hashmap_clear(&s->builds);
@@ -74,8 +74,8 @@ static void roll_back(struct sqlite_store *s)
     if (!sqlite3_get_autocommit(s->db)) {
         (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
     }
-    sqlite_forget_rows(s);
-    sqlite_users_forget(s);
+    sqlite_discard_rows(s);
+    sqlite_users_discard(s);
 }
 
 /* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O

@@ -104,7 +104,7 @@ void sqlite_users_watch(struct sqlite_store *s)
     sqlite3_preupdate_hook(s->db, see_row, s);
 }
 
-void sqlite_users_forget(struct sqlite_store *s)
+void sqlite_users_discard(struct sqlite_store *s)
 {
     hashmap_clear(&s->owed);
     s->owed_lost = false;
@@ -162,7 +162,7 @@ enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error 
             status = sqlite_user_add(s, uid, sum, e);
         }
     }
-    sqlite_users_forget(s);
+    sqlite_users_discard(s);
     return status;
 }
 

@@ -217,7 +217,7 @@ enum profd_status sqlite_withdrawal_apply(struct sqlite_store *s, struct sqlite_
         memcpy(&copy, key, sizeof copy);
         status = apply_part(s, &copy, p, e);
     }
-    sqlite_forget_rows(s);
+    sqlite_discard_rows(s);
     return status;
 }
 

@@ -353,7 +353,7 @@ enum profd_status store_get_totals(struct store *s, struct store_totals *t, stru
 /* Removes ids not seen since the given time, which is LIMIT_ID_DAYS ago, looking at the next 50,000 senders of a round;
  * and up to 2,000 of the instances that have ended and were last seen longer than STORE_ENDED_DAYS ago. The writer
  * calls it now and then. */
-enum profd_status store_forget_ids(struct store *s, int64_t before, struct profd_error *e);
+enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- Upkeep (writing handle; each call one transaction of bounded work, about 20 ms, so that uploads go on in between)
  * --- */

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 #define STORE_ENDED_BEFORE                                                                                             \
-    ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of forget_ids */
+    ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of remove_ids */
 
 /* Every verb of an engine, once: V(name, parameters, arguments). From this come the table of functions, the prototypes
  * of the engines, sqlite_NAME and memory_NAME, their tables, and store_NAME where it only passes on. The verbs are as
@@ -80,7 +80,7 @@
 /* store_NAME wants a writing handle, and notes in the store's health what comes back: */
 #define STORE_VERBS_WRITE(V)                                                                                           \
     V(look, (struct store * s, struct profd_error * e), (s, e))                                                        \
-    V(forget_ids, (struct store * s, int64_t before, struct profd_error * e), (s, before, e))                          \
+    V(remove_ids, (struct store * s, int64_t before, struct profd_error * e), (s, before, e))                          \
     V(compact,                                                                                                         \
       (struct store * s, const struct store_policy *policy, int64_t now, struct store_progress *progress,              \
        struct profd_error *e),                                                                                         \

@@ -131,10 +131,10 @@ STORE_TEST(ids_are_forgotten_by_age)
     old.u.received = NOON - 31 * 24 * HOUR;
     put(f, &old);
     put(f, &young);
-    OK(f, store_forget_ids(f->w, NOON - 30 * 24 * HOUR, &f->e));
+    OK(f, store_remove_ids(f->w, NOON - 30 * 24 * HOUR, &f->e));
     cr_assert_eq(put(f, &young), STORE_DUPLICATE);
     cr_assert_eq(put(f, &old), STORE_STORED, "an id of 31 days is forgotten");
-    OK(f, store_forget_ids(f->w, NOON - 30 * 24 * HOUR, &f->e));
+    OK(f, store_remove_ids(f->w, NOON - 30 * 24 * HOUR, &f->e));
     cr_assert_eq(put(f, &young), STORE_DUPLICATE, "a second round looks again");
 }
 
@@ -147,7 +147,7 @@ STORE_TEST(repeat_keeps_an_id_alive)
     put(f, &m);
     m.u.received = NOON;
     cr_assert_eq(put(f, &m), STORE_DUPLICATE);
-    OK(f, store_forget_ids(f->w, NOON - 30 * 24 * HOUR, &f->e));
+    OK(f, store_remove_ids(f->w, NOON - 30 * 24 * HOUR, &f->e));
     cr_assert_eq(put(f, &m), STORE_DUPLICATE);
 }
 

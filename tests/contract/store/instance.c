@@ -184,14 +184,14 @@ STORE_TEST(missing_children_outlive_their_parent)
     cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
     cr_assert_eq(unread(f, everybody, "aa01", 0).processes, 1, "although the parent has ended");
     cr_assert_str_eq(list_living(f), "7/1 ");
-    OK(f, store_forget_ids(f->w, START + 40 * DAY, &f->e));
+    OK(f, store_remove_ids(f->w, START + 40 * DAY, &f->e));
     cr_assert_str_eq(durable(f, 7, 1), "2 7/1/2");
     make_harvest(&x, 7, 1, 2, START + 2, 0);
     x.h.ended = x.h.told = true;
     cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
     cr_assert_eq(unread(f, everybody, "aa01", 0).processes, 0, "a harvest told of it");
     cr_assert_str_eq(list_living(f), "");
-    OK(f, store_forget_ids(f->w, START + 40 * DAY, &f->e));
+    OK(f, store_remove_ids(f->w, START + 40 * DAY, &f->e));
     cr_assert_str_eq(durable(f, 7, 1), "0");
     expect_clean(f);
 }
@@ -302,13 +302,13 @@ STORE_TEST(ended_are_forgotten_after_a_day_the_living_never)
         cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
     }
     int64_t now = START + 3 * HOUR + DAY;
-    OK(f, store_forget_ids(f->w, now - 30 * DAY, &f->e));
+    OK(f, store_remove_ids(f->w, now - 30 * DAY, &f->e));
     cr_assert_str_eq(durable(f, 7, 2), "0");
     cr_assert_str_eq(durable(f, 7, 3), "1 7/3/1", "a day ago to the nanosecond");
-    OK(f, store_forget_ids(f->w, now + 1 - 30 * DAY, &f->e));
+    OK(f, store_remove_ids(f->w, now + 1 - 30 * DAY, &f->e));
     cr_assert_str_eq(durable(f, 7, 3), "0");
     cr_assert_str_eq(durable(f, 7, 4), "1 7/4/1");
-    OK(f, store_forget_ids(f->w, now + 300 * DAY, &f->e));
+    OK(f, store_remove_ids(f->w, now + 300 * DAY, &f->e));
     cr_assert_str_eq(durable(f, 7, 4), "0");
     cr_assert_str_eq(durable(f, 7, 1), "1 7/1/1");
     cr_assert_str_eq(list_living(f), "7/1 ");

@@ -73,7 +73,7 @@ static void live_through(struct fixture *f, unsigned sender)
     cr_assert_eq(ask(f, difference), 0, "after uploads and harvests");
     compact_all(f, HOUR, 0, NOON + 2 * HOUR);
     cr_assert_eq(ask(f, difference), 0, "after rolling up");
-    cr_assert_eq(store_forget_ids(f->w, INT64_MAX / 2, &f->e), PROFD_OK);
+    cr_assert_eq(store_remove_ids(f->w, INT64_MAX / 2, &f->e), PROFD_OK);
     cr_assert_eq(ask(f, difference), 0, "after forgetting");
     retire_all(f, 4 * 24 * HOUR, 0, NOON + 2 * HOUR);
     cr_assert_eq(ask(f, difference), 0, "after retention");

@@ -477,7 +477,7 @@ static void delete_some(void)
 static void forget_some(void)
 {
     for (int k = 0; k < ENGINES; k++) {
-        OK(store_forget_ids(stores[k], now - 30 * DAY, &e));
+        OK(store_remove_ids(stores[k], now - 30 * DAY, &e));
     }
     for (unsigned uid = 0; uid < USERS; uid++) {
         for (unsigned i = 0; i < PROCESSES; i++) {

@@ -269,7 +269,7 @@ Test(ingest_attach_store, one_that_was_forgotten_goes_on)
     size_t size = 0;
     harvest(p, START, ATTACH_ENDED, STORE_HARVESTED);
     harvest(p, START + SECOND, ATTACH_LIVES, STORE_HARVESTED); /* nothing: it stays ended */
-    cr_assert_eq(store_forget_ids(store, START + 2 * STORE_ENDED_DAYS * days - LIMIT_ID_DAYS * days, &sentence),
+    cr_assert_eq(store_remove_ids(store, START + 2 * STORE_ENDED_DAYS * days - LIMIT_ID_DAYS * days, &sentence),
                  PROFD_OK);
     cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence),
                  PROFD_OK);

@@ -147,7 +147,7 @@ Test(store_open, log_and_index_are_private_too)
     struct stat st;
     make_database();
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK);
-    cr_assert_eq(store_forget_ids(s, 0, &e), PROFD_OK);
+    cr_assert_eq(store_remove_ids(s, 0, &e), PROFD_OK);
     cr_assert_eq(stat(beside("-wal"), &st), 0);
     cr_assert_eq(st.st_mode & 0777, 0600);
     store_close(s);
@@ -351,7 +351,7 @@ Test(store_open, reader_refuses_to_write)
     enum store_harvest_outcome harvested;
     cr_assert_eq(store_put_harvests(r, &h, 1, &harvested, &e), PROFD_INTERNAL);
     cr_assert_eq(store_put_object(r, &o, &e), PROFD_INTERNAL);
-    cr_assert_eq(store_forget_ids(r, 0, &e), PROFD_INTERNAL);
+    cr_assert_eq(store_remove_ids(r, 0, &e), PROFD_INTERNAL);
     store_close(r);
     store_close(w);
 }
