@@ -70,7 +70,7 @@ NEEDS_live := live writer log admin ingest net store core proto
 NEEDS_pages := pages writer log admin query render compat net store core proto
 NEEDS_requests := requests live pages writer log query ingest admin render compat elf net store core proto
 
-LIBS_proto := -lprotobuf-c -lzstd
+LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
 LIBS_import := -ldeflate
 LIBS_profctl := -ljansson -lelf
@@ -355,7 +355,7 @@ nspawn:
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install
 .PHONY: install install-collect uninstall
-MANUALS := daemon/profd.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
+MANUALS := daemon/profd.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
 $(sbindir)/profd $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \

@@ -54,6 +54,12 @@
 #define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
 #define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
 
+/* segments (profd-segment(5)). The limit of rows implies the others: whatever has no more rows can be sent */
+#define LIMIT_SEGMENT_ROWS (1u << 18)     /* bins and arcs, and LIMIT_SEGMENT_HISTOGRAM for each histogram */
+#define LIMIT_SEGMENT_HISTOGRAM 64u       /* rows that a histogram counts as */
+#define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of the content; compressed, it fits into a frame */
+#define LIMIT_SEGMENTS_SEALED 8u          /* of one host that the centre has not acknowledged */
+
 /* live processes (DECISIONS 23–25) */
 #define LIMIT_ATTACH_RESIDENT                                                                                          \
     (128u << 20)                      /* bytes of one's memory that the daemon holds at a time, or of one table        \
