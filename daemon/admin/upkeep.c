@@ -91,6 +91,8 @@ static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct
         return store_retire(store, &policy, upkeep_trust_time(u, now), done, e);
     case UPKEEP_SHRINK:
         return upkeep_should_shrink(u) ? store_shrink(store, SHRINK_SLICE, done, e) : PROFD_OK;
+    case UPKEEP_RELAY:
+        return policy.relay_bytes ? store_keep_segments(store, &policy, upkeep_trust_time(u, now), done, e) : PROFD_OK;
     default:
         return upkeep_remove_ids(u, store, now, e);
     }

@@ -1,6 +1,6 @@
-/* Upkeep of the store between uploads: conversion of older rows, rolling up, retention, returning space, forgetting
- * ids. Each call does one bounded slice. This file decides which task is next and how soon; it uses no clock and no
- * thread of its own. */
+/* Upkeep of the store between uploads: conversion of older rows, rolling up, retention, returning space, what is
+ * kept for a centre, forgetting ids. Each call does one bounded slice. This file decides which task is next and how
+ * soon; it uses no clock and no thread of its own. */
 #ifndef PROFD_ADMIN_UPKEEP_H
 #define PROFD_ADMIN_UPKEEP_H
 
@@ -10,7 +10,15 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-enum upkeep_task { UPKEEP_MIGRATE, UPKEEP_COMPACT, UPKEEP_RETIRE, UPKEEP_SHRINK, UPKEEP_FORGET, UPKEEP_TASKS };
+enum upkeep_task {
+    UPKEEP_MIGRATE,
+    UPKEEP_COMPACT,
+    UPKEEP_RETIRE,
+    UPKEEP_SHRINK,
+    UPKEEP_RELAY,
+    UPKEEP_FORGET,
+    UPKEEP_TASKS
+};
 
 /* Both clocks at one moment, in nanoseconds: the wall's may jump, the steady one (CLOCK_BOOTTIME) does not. */
 struct upkeep_time {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/share.h"
+#include "store/memory_segment.h"
 #include "store/sequence.h"
 #include "store/store_ops.h"
 
@@ -94,6 +95,7 @@ struct memory_store {
     uint64_t number, list_epoch, series;
     uint64_t uploads_total, ticks, calls;
     uint64_t retired_uploads, retired_ticks, retired_calls;
+    struct memory_relay relay;
     struct memory_upload *uploads;
     struct memory_sender **senders;
     struct memory_build *builds;
@@ -139,6 +141,7 @@ struct memory_spares {
     struct memory_upload *copies;
     struct memory_sender **senders;
     char **names; /* one per build of all uploads */
+    struct memory_staged *staged;
     size_t name_count, n;
 };
 enum profd_status memory_spares_take(struct memory_store *s, const struct store_upload *uploads, size_t n,
@@ -150,6 +153,9 @@ bool memory_same_series(const struct memory_upload *a, const struct memory_uploa
 /* A batch is one event: what it touched carries its last number. before: the number before it. */
 void memory_level_epochs(struct memory_store *s, uint64_t before);
 
+/* Compares what is forwarded with what was accepted. */
+void memory_verify_segments(struct memory_store *s, void (*mismatch)(void *context, const char *sentence),
+                            void *context);
 /* Does it satisfy the filter, whatever its window? */
 bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f);
 /* Adds an upload to the sums of each of its builds that is this one. */

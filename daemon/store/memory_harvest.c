@@ -277,6 +277,10 @@ static void apply(struct harvesting *x, size_t i, char **names)
         m->upload = s->number;
         s->uploads[s->upload_count - 1].live = true;
     }
+    if (x->spares.staged) {
+        const struct memory_upload *u = &s->uploads[p->upload != NONE ? p->upload : s->upload_count - 1];
+        memory_forward(&s->relay, &x->spares.staged[i], u->series, p->upload == NONE, &x->uploads[i]);
+    }
 }
 
 static enum profd_status prepare(struct harvesting *x, struct profd_error *e)

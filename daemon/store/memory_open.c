@@ -24,6 +24,7 @@ static void close_memory(struct store *base)
     for (size_t i = 0; i < s->instance_count; i++) {
         free(s->instances[i].snapshot);
     }
+    memory_relay_done(&s->relay);
     free(s->instances);
     free(s->uploads);
     free(s->senders);

@@ -238,6 +238,13 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
     if (!any) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     }
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < s->upload_count && status == PROFD_OK; i++) {
+        status = s->uploads[i].gone ? memory_withdraw(&s->relay, s->uploads[i].series, e) : PROFD_OK;
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
     *uploads = remove_gone(s);
     for (size_t i = s->object_count; i-- > 0 && !is_seen(s, build_id);) {
         if (strcmp(s->objects[i].id.text, build_id) == 0) {
@@ -266,6 +273,7 @@ enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
                  s->uploads_total, uploads);
         mismatch(context, sentence);
     }
+    memory_verify_segments(memory_self(base), mismatch, context);
     *uploads_checked = s->upload_count;
     *cursor = (struct store_cursor){.done = true};
     return PROFD_OK;

@@ -130,6 +130,7 @@ void memory_spares_done(struct memory_spares *p)
     for (size_t i = 0; p->names && i < p->name_count; i++) {
         free(p->names[i]);
     }
+    memory_staged_done(p->staged, p->n);
     free(p->copies);
     free(p->senders);
     free(p->names);
@@ -174,7 +175,7 @@ enum profd_status memory_spares_take(struct memory_store *s, const struct store_
             }
         }
     }
-    return status;
+    return status == PROFD_OK ? memory_stage(&s->relay, uploads, n, &p->staged, e) : status;
 }
 
 static enum store_outcome take_id(struct memory_store *s, const struct store_upload *u, struct memory_sender **spare)
@@ -300,6 +301,9 @@ enum profd_status memory_put_uploads(struct store *base, const struct store_uplo
         outcomes[i] = take_id(s, &uploads[i], &spares.senders[i]);
         if (outcomes[i] == STORE_STORED) {
             memory_put_upload(s, &uploads[i], &spares.copies[i], spares.names + names);
+            if (spares.staged) {
+                memory_forward(&s->relay, &spares.staged[i], s->uploads[s->upload_count - 1].series, 1, &uploads[i]);
+            }
         }
         names += uploads[i].build_count;
     }

@@ -14,7 +14,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 4
+#define SQLITE_SCHEMA_VERSION 5
 #define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
@@ -84,9 +84,12 @@ struct sqlite_store {
     bool migrated;              /* no step of a migration is left */
     struct sqlite_watched watched[SQLITE_WATCHED];
     size_t watched_count;
-    bool saved;       /* only the name of the log was gone: what it held is in the database */
-    bool no_folding;  /* a sum that was to be folded cannot be read: verification says which */
-    bool no_widening; /* slices that were to become wider cannot be accounted for: likewise */
+    bool saved;      /* only the name of the log was gone: what it held is in the database */
+    bool no_folding; /* a sum that was to be folded cannot be read: verification says which */
+    bool relaying;   /* what is accepted goes into segments of this epoch, too */
+    uint8_t relay_epoch[SEGMENT_EPOCH_SIZE];
+    bool relay_settled; /* table relay says so */
+    bool no_widening;   /* slices that were to become wider cannot be accounted for: likewise */
 
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
 };

@@ -4,6 +4,7 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
+#include "store/sqlite_segment.h"
 #include "store/sqlite_slice.h"
 
 #define SECOND INT64_C(1000000000)
@@ -82,6 +83,13 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
                                    struct profd_error *e)
 {
     bool saturated = false;
+    enum profd_status status = b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e);
+    if (status == PROFD_OK && b->s->relaying) {
+        status = sqlite_segment_add(b->s, u, series->id, one, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
     struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
     if (!sums) {
         return no_memory(e);

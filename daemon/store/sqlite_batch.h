@@ -21,7 +21,7 @@ enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_up
                                    const struct sqlite_series *series, int64_t instance, int64_t *number,
                                    struct profd_error *e);
 /* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series,
- * its builds, and everything. Of u only uid, end, program and the builds' names are looked at. */
+ * its builds, and everything, and to what is forwarded. one: how much of u is new; u->counts are these counts. */
 enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,
                                    const struct sqlite_series *series, const struct sqlite_sums *one,
                                    struct profd_error *e);

@@ -2,6 +2,7 @@
  * (sqlite_reclaim). */
 #include "core/sum.h"
 #include "store/sqlite_rollup.h"
+#include "store/sqlite_segment.h"
 
 static enum profd_status no_memory(struct profd_error *e)
 {
@@ -49,6 +50,9 @@ static enum profd_status doom_series(struct sqlite_store *s, struct arena *a, in
     status = sqlite_run(s, SQL_DOOMED_ADD, VALUES(INTEGER(id)), e);
     if (status == PROFD_OK) {
         status = sqlite_series_remove(s, &series, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_segment_withdraw(s, id, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_withdraw(w, &series, &gone, &none, e);

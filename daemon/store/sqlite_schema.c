@@ -3,7 +3,7 @@
 #include "store/sqlite_migrate.h"
 
 extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[],
-    embed_schema_003_instance_sql[], embed_schema_004_truth_sql[];
+    embed_schema_003_instance_sql[], embed_schema_004_truth_sql[], embed_schema_005_segment_sql[];
 
 /* One after the other they make an empty database of the newest version. The texts end with a NUL. */
 static const struct {
@@ -12,7 +12,8 @@ static const struct {
 } steps[SQLITE_SCHEMA_VERSION] = {{embed_schema_001_initial_sql, true},
                                   {embed_schema_002_rollup_sql, true},
                                   {embed_schema_003_instance_sql, false},
-                                  {embed_schema_004_truth_sql, false}};
+                                  {embed_schema_004_truth_sql, false},
+                                  {embed_schema_005_segment_sql, false}};
 
 enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
 {

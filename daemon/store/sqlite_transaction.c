@@ -76,6 +76,7 @@ static void roll_back(struct sqlite_store *s)
     }
     sqlite_discard_rows(s);
     sqlite_users_discard(s);
+    s->relay_settled = false;
 }
 
 /* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O

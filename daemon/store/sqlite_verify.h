@@ -34,7 +34,10 @@ enum profd_status sqlite_verify_all(struct sqlite_verifying *v, const struct sql
 enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct profd_error *e);
 /* What users are charged with is what their rows weigh. O(series + sums), at the end of a round. */
 enum profd_status sqlite_verify_users(struct sqlite_verifying *v, struct profd_error *e);
-/* The totals, the lists, the live processes, and rows that belong to nothing. */
+/* What is forwarded: every segment holds what its row says, and together with what was acknowledged and withdrawn they
+ * are what was accepted. */
+enum profd_status sqlite_verify_segments(struct sqlite_verifying *v, struct profd_error *e);
+/* The totals, the lists, the live processes, what is forwarded, and rows that belong to nothing. */
 enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_error *e);
 
 #endif

@@ -19,6 +19,7 @@
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
+#include "store/segments.h"
 
 struct store;
 struct store_filter;
@@ -363,8 +364,10 @@ struct store_policy {
     /* The oldest single uploads are rolled up while all single uploads take more bytes than this. Slices of live
      * processes become wider, the oldest and narrowest first, while they take more than 1/STORE_LIVE_PART of it. */
     uint64_t raw_bytes;
-    int64_t keep_age;    /* ns: whole days that ended longer ago are removed; 0: never */
-    uint64_t keep_bytes; /* the oldest days are removed while the database's content is larger; 0: never */
+    int64_t keep_age;     /* ns: whole days that ended longer ago are removed; 0: never */
+    uint64_t keep_bytes;  /* the oldest days are removed while the database's content is larger; 0: never */
+    uint64_t relay_bytes; /* of acknowledged segments, at most */
+    int64_t relay_age;    /* ns: an acknowledged segment is kept this long, if relay_bytes allow it */
 };
 struct store_progress {
     bool more;        /* call again */
@@ -392,6 +395,37 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
 enum profd_status store_migrate(struct store *s, struct store_progress *progress, struct profd_error *e);
 /* Returns about that many bytes of free pages to the file system. */
 enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
+
+/* --- What a host forwards to a centre (segments.h). On the writing handle, each call one transaction --- */
+
+/* What this handle accepts from now on goes into segments of this epoch; nothing is added to those of earlier epochs.
+ * To be called at every start, with an epoch that was never used before. Writes nothing itself. Without it nothing that
+ * the handle accepts is forwarded; segments that are there stay. */
+enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
+/* What the centre says of itself. When its incarnation is another one, it was restored, and may not have what it had
+ * acknowledged: all that is kept is sealed again, and what was removed too early is sent as SEGMENT_DROPPED. *again:
+ * how many segments. backup: its latest backup contains what it gave numbers up to this one. */
+enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup,
+                                   uint64_t *again, struct profd_error *e);
+/* Seals segments with ids up to through, the oldest first, until LIMIT_SEGMENTS_SEALED wait for an
+ * acknowledgement. *sealed: how many. */
+enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t now, uint64_t *sealed,
+                                      struct profd_error *e);
+/* Sealed segments that are not acknowledged, with ids greater than after, ascending; each returns false to
+ * stop. */
+enum profd_status store_each_segment(struct store *s, uint64_t after,
+                                     bool (*each)(void *context, const struct store_segment *segment), void *context,
+                                     struct profd_error *e);
+/* The centre has committed these segments. One that is not sealed, or of another incarnation than store_relay_meet was
+ * told, changes nothing. */
+enum profd_status store_acknowledge_segments(struct store *s, const struct store_acknowledgement *list, size_t n,
+                                             int64_t now, struct profd_error *e);
+/* Removes acknowledged segments that the policy no longer keeps: those that are old enough and in the centre's backup,
+ * and the oldest while there are too many bytes of them. And folds parts of open segments. */
+enum profd_status store_keep_segments(struct store *s, const struct store_policy *policy, int64_t now,
+                                      struct store_progress *progress, struct profd_error *e);
+/* On any handle. */
+enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e);
 
 /* Backup, on the writing handle: a copy that is whole at the moment the last step returns, while uploads go on. */
 struct store_backup;

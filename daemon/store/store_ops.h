@@ -72,6 +72,11 @@
       (struct store * s, const struct store_scope *scope, const struct store_filter *filter, int64_t *since,           \
        int64_t *until, struct profd_error *e),                                                                         \
       (s, scope, filter, since, until, e))                                                                             \
+    V(each_segment,                                                                                                    \
+      (struct store * s, uint64_t after, bool (*each)(void *context, const struct store_segment *segment),             \
+       void *context, struct profd_error *e),                                                                          \
+      (s, after, each, context, e))                                                                                    \
+    V(get_relay, (struct store * s, struct store_relay * out, struct profd_error * e), (s, out, e))                    \
     V(verify,                                                                                                          \
       (struct store * s, struct store_cursor * cursor, void (*mismatch)(void *context, const char *sentence),          \
        void *context, uint64_t *uploads_checked, struct profd_error *e),                                               \
@@ -86,6 +91,20 @@
        struct profd_error *e),                                                                                         \
       (s, policy, now, progress, e))                                                                                   \
     V(retire,                                                                                                          \
+      (struct store * s, const struct store_policy *policy, int64_t now, struct store_progress *progress,              \
+       struct profd_error *e),                                                                                         \
+      (s, policy, now, progress, e))                                                                                   \
+    V(relay_begin, (struct store * s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e), (s, epoch, e))  \
+    V(relay_meet,                                                                                                      \
+      (struct store * s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,          \
+       struct profd_error *e),                                                                                         \
+      (s, incarnation, backup, again, e))                                                                              \
+    V(seal_segments, (struct store * s, uint64_t through, int64_t now, uint64_t * sealed, struct profd_error * e),     \
+      (s, through, now, sealed, e))                                                                                    \
+    V(acknowledge_segments,                                                                                            \
+      (struct store * s, const struct store_acknowledgement *list, size_t n, int64_t now, struct profd_error *e),      \
+      (s, list, n, now, e))                                                                                            \
+    V(keep_segments,                                                                                                   \
       (struct store * s, const struct store_policy *policy, int64_t now, struct store_progress *progress,              \
        struct profd_error *e),                                                                                         \
       (s, policy, now, progress, e))                                                                                   \

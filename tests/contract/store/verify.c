@@ -24,13 +24,16 @@ static void execute(const char *sql)
 static void fill(void)
 {
     struct made m;
+    uint64_t sealed;
     fixture_open(&f, true);
+    OK(&f, store_relay_begin(f.w, (const uint8_t *)"epoch epoch!", &f.e));
     for (unsigned sender = 1; sender <= 4; sender++) {
         for (uint32_t i = 0; i < 24; i++) {
             make_counted(&m, 1 + sender % 2, sender, i + 1, MIDNIGHT + i * 3 * HOUR + sender, 10 * sender + i);
             put_counted(&f, &m);
         }
     }
+    OK(&f, store_seal_segments(f.w, 3, MIDNIGHT, &sealed, &f.e));
     compact_all(&f, HOUR, UINT64_MAX, MIDNIGHT + 2 * DAY + 2 * HOUR);
     for (unsigned i = 0; i < 4; i++) {
         harvest_one(&f, 1, 1 + i % 2, i / 2, MIDNIGHT + 2 * DAY + 5 * HOUR + i, 3);
@@ -148,6 +151,20 @@ static const char *const plants[][2] = {
     {"DELETE FROM slice", "has no slice"},
     {"UPDATE slice SET upload=upload+100000", "none of its"},
     {"UPDATE slice SET width=5", "none of its"},
+    {"UPDATE relay SET outside_uploads=1", "forwarded: uploads"},
+    {"UPDATE relay SET acknowledged_ticks=acknowledged_ticks+1", "forwarded: ticks"},
+    {"UPDATE relay SET withdrawn_calls=withdrawn_calls+1", "forwarded: calls"},
+    {"UPDATE segment SET uploads=uploads+1 WHERE id=1", "segment 1: uploads"},
+    {"UPDATE segment SET ticks=ticks+1 WHERE id=9", "segment 9: ticks"},
+    {"UPDATE segment SET calls=calls+1 WHERE id=9", "segment 9: calls"},
+    {"UPDATE segment SET parts=parts+1 WHERE id=9", "segment 9: parts"},
+    {"DELETE FROM segment WHERE id=9", "stand alone"},
+    {"DELETE FROM segment_bytes WHERE segment=1", "segment 1 cannot be read"},
+    {"UPDATE segment_bytes SET bytes=CAST(substr(bytes, 1, 20) || x'55' || substr(bytes, 22) AS BLOB) WHERE segment=1",
+     "segment 1 cannot be read"},
+    {"DELETE FROM segment_part WHERE id>>24=9", "segment 9: parts"},
+    {"UPDATE segment_part SET counts=x'0100' WHERE id>>24=9", "segment 9 cannot be read"},
+    {"UPDATE segment_part SET id=id+(900<<24) WHERE id>>24=9", "segment 909 stand alone"},
 };
 
 static void keep_file(const char *from, const char *to)

@@ -1,0 +1,294 @@
+#include "store/outgoing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rollup_segment.h"
+#include "core/sum.h"
+#include "proto/utf8.h"
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
+}
+
+/* What cannot be read again was damaged since. */
+static enum profd_status damaged(enum profd_status status, struct profd_error *e)
+{
+    return status == PROFD_OK || status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a segment");
+}
+
+void outgoing_amount_add(struct store_amount *to, const struct store_amount *more)
+{
+    bool ignored = false;
+    sum_add(&to->uploads, more->uploads, &ignored);
+    sum_add(&to->ticks, more->ticks, &ignored);
+    sum_add(&to->calls, more->calls, &ignored);
+}
+
+void outgoing_amount_subtract(struct store_amount *from, const struct store_amount *part)
+{
+    from->uploads -= part->uploads < from->uploads ? part->uploads : from->uploads;
+    from->ticks -= part->ticks < from->ticks ? part->ticks : from->ticks;
+    from->calls -= part->calls < from->calls ? part->calls : from->calls;
+}
+
+/* A name that is no text is left out: it identifies nothing. */
+static const char *name_of(const struct store_build *b)
+{
+    return utf8_valid((const uint8_t *)b->name, strlen(b->name)) ? b->name : "";
+}
+
+enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoch[SEGMENT_EPOCH_SIZE],
+                                uint64_t sequence, uint8_t **out, size_t *size, struct profd_error *e)
+{
+    struct message_build *builds = calloc(u->build_count + 1, sizeof *builds);
+    struct message_label *labels = calloc(u->label_count + 1, sizeof *labels);
+    enum profd_status status = builds != NULL && labels != NULL ? PROFD_OK : no_memory(e);
+    for (size_t i = 0; i < u->build_count && status == PROFD_OK; i++) {
+        builds[i] = (struct message_build){u->builds[i].id.text, name_of(&u->builds[i])};
+    }
+    for (size_t i = 0; i < u->label_count && status == PROFD_OK; i++) {
+        labels[i] = (struct message_label){u->labels[i].name, u->labels[i].value};
+    }
+    if (status == PROFD_OK) {
+        struct segment s = {.kind = SEGMENT_COUNTS,
+                            .sequence = sequence,
+                            .hour = u->end / SEGMENT_HOUR,
+                            .uid = u->uid,
+                            .first = u->start,
+                            .last = u->end,
+                            .program = u->program,
+                            .build_count = u->build_count,
+                            .builds = builds,
+                            .label_count = u->label_count,
+                            .labels = labels};
+        memcpy(s.epoch, epoch, sizeof s.epoch);
+        status = segment_encode(&s, out, size, e);
+    }
+    free(builds);
+    free(labels);
+    return status;
+}
+
+enum profd_status outgoing_mark(enum segment_kind kind, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
+                                int64_t hour, uint8_t **out, size_t *size, struct profd_error *e)
+{
+    struct segment s = {.kind = kind, .sequence = sequence, .hour = hour};
+    memcpy(s.epoch, epoch, sizeof s.epoch);
+    return segment_encode(&s, out, size, e);
+}
+
+static uint64_t weight_of(uint64_t histograms, uint64_t bins, uint64_t arcs)
+{
+    return histograms * LIMIT_SEGMENT_HISTOGRAM + bins + arcs;
+}
+
+/* An upload that is being cut into parts. histograms has space for all of them. */
+struct cutting {
+    struct arena *arena;
+    const struct store_upload *upload;
+    uint64_t started;
+    uint32_t inexact;
+    struct counts_histogram *histograms;
+    struct outgoing_chunk *chunks;
+    uint32_t count, capacity;
+};
+
+/* Adds the rows as a part of their own. */
+static enum profd_status cut(struct cutting *x, const struct counts *rows, struct profd_error *e)
+{
+    uint8_t *bytes;
+    size_t size;
+    enum profd_status status = counts_encode(rows, &bytes, &size, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    struct outgoing_chunk *chunks = arena_extend(x->arena, x->chunks, x->count, &x->capacity, sizeof *chunks);
+    uint8_t *kept = ARENA_ARRAY(x->arena, size, uint8_t);
+    if (chunks == NULL || kept == NULL) {
+        free(bytes);
+        return no_memory(e);
+    }
+    memcpy(kept, bytes, size);
+    free(bytes);
+    const bool first = x->count == 0; /* the upload and its process count once */
+    struct outgoing_chunk *c = &chunks[x->count++];
+    x->chunks = chunks;
+    *c =
+        (struct outgoing_chunk){.part = {x->upload->group, x->upload->start, x->upload->end, x->inexact, first,
+                                         first ? x->started : 0, kept, size},
+                                .amount = {.uploads = first},
+                                .weight = (uint32_t)weight_of(rows->histogram_count, rows->bin_count, rows->arc_count)};
+    counts_totals(rows, &c->amount.ticks, &c->amount.calls);
+    return PROFD_OK;
+}
+
+/* Cuts the bins: a histogram may begin in one part and go on in the next. */
+static enum profd_status cut_bins(struct cutting *x, const struct counts *c, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    struct counts part = {.histograms = x->histograms, .bin_index = c->bin_index, .bin_ticks = c->bin_ticks};
+    uint32_t at = 0; /* the bin with which the part begins */
+    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        for (uint32_t done = 0; status == PROFD_OK && (done < h->used || done == 0);) {
+            uint64_t weight = weight_of(part.histogram_count + 1, part.bin_count, 0);
+            if (weight >= LIMIT_SEGMENT_ROWS) {
+                status = cut(x, &part, e);
+                at += part.bin_count;
+                part.histogram_count = part.bin_count = 0;
+                part.bin_index = c->bin_index + at;
+                part.bin_ticks = c->bin_ticks + at;
+                continue;
+            }
+            uint32_t left = LIMIT_SEGMENT_ROWS - (uint32_t)weight, more = h->used - done;
+            more = more < left ? more : left;
+            struct counts_histogram *piece = &x->histograms[part.histogram_count++];
+            *piece = *h;
+            piece->first = part.bin_count;
+            piece->used = more;
+            part.bin_count += more;
+            done += more;
+            if (h->used == 0) {
+                break;
+            }
+        }
+    }
+    return status == PROFD_OK && part.histogram_count > 0 ? cut(x, &part, e) : status;
+}
+
+static enum profd_status cut_arcs(struct cutting *x, const struct counts *c, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (uint32_t at = 0; at < c->arc_count && status == PROFD_OK;) {
+        uint32_t n = c->arc_count - at < LIMIT_SEGMENT_ROWS ? c->arc_count - at : LIMIT_SEGMENT_ROWS;
+        struct counts part = {.arc_count = n,
+                              .from_build = c->from_build + at,
+                              .to_build = c->to_build + at,
+                              .from = c->from + at,
+                              .to = c->to + at,
+                              .calls = c->calls + at};
+        status = cut(x, &part, e);
+        at += n;
+    }
+    return status;
+}
+
+/* Parts of an upload that is too large for one. */
+static enum profd_status cut_all(struct cutting *x, const struct counts *c, struct profd_error *e)
+{
+    x->histograms = ARENA_ARRAY(x->arena, c->histogram_count, struct counts_histogram);
+    enum profd_status status = x->histograms != NULL ? cut_bins(x, c, e) : no_memory(e);
+    return status == PROFD_OK ? cut_arcs(x, c, e) : status;
+}
+
+enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, const struct store_amount *amount,
+                                 uint64_t started, uint32_t inexact, const struct outgoing_chunk **chunks,
+                                 size_t *count, struct profd_error *e)
+{
+    struct counts c;
+    struct cutting x = {.arena = a, .upload = u, .started = started, .inexact = inexact & INEXACT_SENT};
+    enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
+    if (status != PROFD_OK) {
+        return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_INTERNAL, "an upload that was accepted");
+    }
+    uint64_t weight = weight_of(c.histogram_count, c.bin_count, c.arc_count);
+    if (weight > LIMIT_SEGMENT_ROWS) {
+        status = cut_all(&x, &c, e);
+    } else if ((x.chunks = ARENA_NEW(a, struct outgoing_chunk)) != NULL) {
+        x.count = 1;
+        *x.chunks = (struct outgoing_chunk){
+            .part = {u->group, u->start, u->end, x.inexact, amount->uploads, started, u->counts, u->counts_size},
+            .amount = *amount,
+            .weight = (uint32_t)weight};
+    } else {
+        status = no_memory(e);
+    }
+    counts_done(&c);
+    if (status == PROFD_OK) {
+        x.chunks[0].part.uploads = x.chunks[0].amount.uploads = amount->uploads;
+        *chunks = x.chunks;
+        *count = x.count;
+    }
+    return status;
+}
+
+enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *bytes, size_t size, struct profd_error *e)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    *s = (struct outgoing_sum){.arena = arena_new(0)};
+    enum profd_status status = s->arena != NULL ? segment_decode(bytes, size, &s->segment, e) : no_memory(e);
+    if (status != PROFD_OK) {
+        return damaged(status, e);
+    }
+    s->sum = rollup_sum_new(s->arena);
+    status = s->sum != NULL ? rollup_from_segment(&s->segment, 0, s->arena, &r, &spread, e) : no_memory(e);
+    return status == PROFD_OK ? rollup_sum_add(s->sum, &r, &spread, e) : status;
+}
+
+enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing_part *part, struct profd_error *e)
+{
+    struct counts c;
+    struct segment *to = &s->segment;
+    bool stopped = false;
+    enum profd_status status = counts_decode(part->counts, part->counts_size, (uint32_t)to->build_count, &c, e);
+    if (status != PROFD_OK) {
+        return damaged(status, e);
+    }
+    status = rollup_sum_add_upload(s->sum, &c, ++s->parts, part->group, e);
+    counts_done(&c);
+    to->first = part->start < to->first ? part->start : to->first;
+    to->last = part->end > to->last ? part->end : to->last;
+    sum_add(&to->uploads, part->uploads, &stopped);
+    sum_add(&to->processes[part->group % SEGMENT_GROUPS], part->started, &stopped);
+    to->inexact |= part->inexact | (stopped ? (uint32_t)INEXACT_SATURATED : 0);
+    return status;
+}
+
+enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, size_t *size, uint32_t *weight,
+                                      struct profd_error *e)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    enum profd_status status = rollup_sum_finish(s->sum, &r, &spread, e);
+    if (status == PROFD_OK) {
+        status = rollup_make_segment(&r, &spread, s->arena, &s->segment, e);
+    }
+    s->segment.inexact |= s->segment.saturated ? (uint32_t)INEXACT_SATURATED : 0;
+    if (status == PROFD_OK) {
+        status = segment_encode(&s->segment, out, size, e);
+    }
+    if (status == PROFD_OK) {
+        *weight = (uint32_t)weight_of(r.histogram_count, r.bin_count, r.arc_count);
+    }
+    return status;
+}
+
+void outgoing_sum_done(struct outgoing_sum *s)
+{
+    segment_done(&s->segment);
+    arena_free(s->arena);
+}
+
+enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct store_amount *amount,
+                                   struct profd_error *e)
+{
+    struct segment s;
+    struct rollup r;
+    struct rollup_spread spread;
+    enum profd_status status = segment_decode(bytes, size, &s, e);
+    if (status != PROFD_OK) {
+        return damaged(status, e);
+    }
+    struct arena *a = arena_new(0);
+    status = a != NULL ? rollup_from_segment(&s, 0, a, &r, &spread, e) : no_memory(e);
+    if (status == PROFD_OK) {
+        amount->uploads = s.uploads;
+        rollup_totals(&r, &amount->ticks, &amount->calls);
+    }
+    arena_free(a);
+    segment_done(&s);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* What a host forwards to a centre (profd-segment(5)): part of the contract of store.h, which includes this.
+ *
+ * After store_relay_begin, the transaction that accepts an upload or the difference of a harvest also adds it to the
+ * open segment of its series and hour. A segment has its key from its opening, is sealed when it is to be sent, is sent
+ * until the centre acknowledges it, and is kept for a centre that is restored from a backup. Always:
+ * accepted since the first store_relay_begin = acknowledged + withdrawn + sealed + open. */
+#ifndef PROFD_STORE_SEGMENTS_H
+#define PROFD_STORE_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/segment.h"
+
+#define STORE_INCARNATION_SIZE 16
+
+struct store_amount {
+    uint64_t uploads, ticks, calls; /* stop at 2^63−1 */
+};
+
+struct store_relay {
+    bool active;                  /* what was accepted last went into segments */
+    struct store_amount accepted; /* since the first store_relay_begin, without what was accepted while not active */
+    struct store_amount acknowledged, rejected; /* rejected: of the acknowledged, what the centre did not count */
+    struct store_amount withdrawn, sealed, open;
+    uint64_t open_segments, sealed_segments, kept_segments, kept_bytes;
+    uint64_t unreadable_segments; /* of the open ones, those that can never be sealed */
+    uint64_t newest;              /* id of the segment opened last; 0: none */
+    int64_t oldest;               /* ns: when the oldest that is not acknowledged was opened; 0: there is none */
+    bool met;                     /* a centre has answered: the next two are its */
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t backup;
+};
+
+/* A sealed segment. Borrowed until each returns. */
+struct store_segment {
+    uint64_t id; /* ascends in order of opening; of this database only */
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    uint64_t sequence;
+    const uint8_t *bytes; /* proto/segment.h */
+    size_t size;
+};
+
+enum store_segment_outcome {
+    STORE_SEGMENT_COUNTED,
+    STORE_SEGMENT_PUT_ASIDE, /* the centre could not read it */
+    STORE_SEGMENT_CONFLICT,  /* the centre has another segment with this key */
+    STORE_SEGMENT_OUTCOMES
+};
+struct store_acknowledgement {
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    uint64_t sequence;
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t number; /* ascends at the centre, of one incarnation; from 1 */
+    enum store_segment_outcome outcome;
+};
+
+#endif

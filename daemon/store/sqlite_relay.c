@@ -1,0 +1,400 @@
+/* What a host forwards: the line that a start draws, sealing, acknowledgements, keeping, and the sums of it all. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite_rollup.h"
+#include "store/sqlite_segment.h"
+
+/* Adds up the segments by state; out has what the table relay does not say. pending: those not acknowledged. */
+static enum profd_status sum_states(struct sqlite_store *s, struct store_relay *out, struct store_amount *pending,
+                                    struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_SEGMENT_STATES, NULL, 0, &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        const int64_t state = sqlite3_column_int64(q, 0), opened = sqlite3_column_int64(q, 5);
+        const struct store_amount amount = sqlite_amount(q, 1);
+        if (state == SEGMENT_ACKNOWLEDGED || state == SEGMENT_REMOVED) {
+            out->kept_segments += state == SEGMENT_ACKNOWLEDGED;
+            out->kept_bytes += (uint64_t)sqlite3_column_int64(q, 4);
+            continue;
+        }
+        const bool sealed = state == SEGMENT_SEALED;
+        outgoing_amount_add(sealed ? &out->sealed : &out->open, &amount);
+        outgoing_amount_add(pending, &amount);
+        out->sealed_segments += sealed;
+        out->open_segments += !sealed;
+        out->unreadable_segments += state == SEGMENT_UNREADABLE;
+        out->oldest = out->oldest == 0 || opened < out->oldest ? opened : out->oldest;
+    }
+    return status;
+}
+
+static struct store_amount accepted_of(const struct sqlite_state *t)
+{
+    return (struct store_amount){t->uploads, t->ticks, t->calls};
+}
+
+/* What is accepted and belongs to no segment was accepted while nothing was forwarded. */
+static enum profd_status settle_outside(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
+{
+    struct store_relay ignored = {.active = false};
+    struct store_amount pending = {0};
+    enum profd_status status = sum_states(s, &ignored, &pending, e);
+    r->outside = accepted_of(&s->state);
+    outgoing_amount_subtract(&r->outside, &r->acknowledged);
+    outgoing_amount_subtract(&r->outside, &r->withdrawn);
+    outgoing_amount_subtract(&r->outside, &pending);
+    return status;
+}
+
+enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error *e)
+{
+    struct sqlite_relay r;
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    const bool begins = s->relaying && (!r.active || memcmp(r.epoch, s->relay_epoch, sizeof r.epoch) != 0);
+    const bool ends = !s->relaying && r.active;
+    if (status == PROFD_OK && begins && !r.active) {
+        status = settle_outside(s, &r, e);
+    }
+    if (begins) {
+        r.sequence = 0;
+        memcpy(r.epoch, s->relay_epoch, sizeof r.epoch);
+    }
+    r.active = s->relaying;
+    if (status == PROFD_OK && (begins || ends)) {
+        status = sqlite_relay_save(s, &r, e);
+    }
+    s->relay_settled = status == PROFD_OK;
+    return status;
+}
+
+enum profd_status sqlite_relay_begin(struct store *base, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    (void)e;
+    s->relaying = true;
+    s->relay_settled = false;
+    memcpy(s->relay_epoch, epoch, sizeof s->relay_epoch);
+    return PROFD_OK;
+}
+
+/* A row of SQL_SEGMENT_KEPT_NEXT. */
+struct kept {
+    int64_t id, sequence, hour, size;
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    bool removed, rejected;
+    struct store_amount amount;
+};
+
+static enum profd_status next_kept(struct sqlite_store *s, struct kept *out, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status = sqlite_start(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, found, e);
+    }
+    if (status != PROFD_OK || !*found) {
+        return status;
+    }
+    *out = (struct kept){.id = sqlite3_column_int64(q, 0),
+                         .sequence = sqlite3_column_int64(q, 2),
+                         .hour = sqlite3_column_int64(q, 3),
+                         .removed = sqlite3_column_int64(q, 4) == SEGMENT_REMOVED,
+                         .amount = sqlite_amount(q, 5),
+                         .rejected = sqlite3_column_int64(q, 8) != STORE_SEGMENT_COUNTED,
+                         .size = sqlite3_column_int64(q, 9)};
+    status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
+    sqlite_finish(q);
+    return status;
+}
+
+/* An acknowledged segment is sealed again; of one that was removed, its key. */
+static enum profd_status seal_again(struct sqlite_store *s, struct sqlite_relay *r, struct kept *k,
+                                    struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    if (k->removed) {
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        status = outgoing_mark(SEGMENT_DROPPED, k->epoch, (uint64_t)k->sequence, k->hour, &bytes, &size, e);
+        if (status == PROFD_OK) {
+            status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(k->id), BLOB(bytes, size)), e);
+        }
+        free(bytes);
+        k->size = (int64_t)size;
+    } else {
+        outgoing_amount_subtract(&r->acknowledged, &k->amount);
+        if (k->rejected) {
+            outgoing_amount_subtract(&r->rejected, &k->amount);
+        }
+    }
+    return status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_AGAIN, VALUES(INTEGER(k->id), INTEGER(k->size)), e) : status;
+}
+
+static enum profd_status seal_all_again(struct sqlite_store *s, struct sqlite_relay *r, uint64_t *again,
+                                        struct profd_error *e)
+{
+    struct kept k;
+    bool found = true;
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && (status = next_kept(s, &k, &found, e)) == PROFD_OK && found) {
+        status = seal_again(s, r, &k, e);
+        ++*again;
+    }
+    return status;
+}
+
+enum profd_status sqlite_relay_meet(struct store *base, const uint8_t incarnation[STORE_INCARNATION_SIZE],
+                                    uint64_t backup, uint64_t *again, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sqlite_relay r;
+    uint64_t count = 0;
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    *again = 0;
+    if (status != PROFD_OK || !r.known) {
+        return status;
+    }
+    const bool same = r.met && memcmp(r.incarnation, incarnation, sizeof r.incarnation) == 0;
+    if (same && backup <= r.backup) {
+        return PROFD_OK;
+    }
+    status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (!same && r.met) {
+        status = seal_all_again(s, &r, &count, e);
+    }
+    r.met = true;
+    r.backup = backup;
+    memcpy(r.incarnation, incarnation, sizeof r.incarnation);
+    if (status == PROFD_OK) {
+        status = sqlite_relay_save(s, &r, e);
+    }
+    status = sqlite_write_end(s, status, e);
+    *again = status == PROFD_OK ? count : 0;
+    return status;
+}
+
+static enum profd_status seal_next(struct sqlite_store *s, uint64_t through, int64_t now, bool *found, uint64_t *sealed,
+                                   struct profd_error *e)
+{
+    int64_t id = 0;
+    bool readable = true;
+    enum profd_status status = sqlite_find(s, SQL_SEGMENT_TO_SEAL, VALUES(INTEGER(through)), &id, found, e);
+    if (status != PROFD_OK || !*found) {
+        return status;
+    }
+    status = sqlite_segment_fold(s, id, &readable, e);
+    *sealed += readable;
+    const int state = readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE;
+    return status == PROFD_OK
+               ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e)
+               : status;
+}
+
+enum profd_status sqlite_seal_segments(struct store *base, uint64_t through, int64_t now, uint64_t *sealed,
+                                       struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    int64_t waiting = 0;
+    bool found = true;
+    uint64_t count = 0;
+    *sealed = 0;
+    enum profd_status status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    through = through > INT64_MAX ? INT64_MAX : through;
+    status = sqlite_find(s, SQL_SEGMENT_SEALED_COUNT, NULL, 0, &waiting, &found, e);
+    while (status == PROFD_OK && found && waiting + (int64_t)count < LIMIT_SEGMENTS_SEALED) {
+        status = seal_next(s, through, now, &found, &count, e);
+    }
+    status = sqlite_write_end(s, status, e);
+    *sealed = status == PROFD_OK ? count : 0;
+    return status;
+}
+
+enum profd_status sqlite_each_segment(struct store *base, uint64_t after,
+                                      bool (*each)(void *context, const struct store_segment *segment), void *context,
+                                      struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        struct store_segment x = {.id = (uint64_t)sqlite3_column_int64(q, 0),
+                                  .sequence = (uint64_t)sqlite3_column_int64(q, 2)};
+        x.bytes = sqlite_blob(q, 3, &x.size);
+        status = sqlite_segment_epoch(s, q, 1, x.epoch, e);
+        if (status != PROFD_OK || !each(context, &x)) {
+            sqlite_finish(q);
+            return status;
+        }
+    }
+    return status;
+}
+
+/* The sealed segment of a key. */
+static enum profd_status find_sealed(struct sqlite_store *s, const struct store_acknowledgement *a, int64_t *id,
+                                     struct store_amount *amount, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    enum profd_status status =
+        sqlite_start(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, found, e);
+    }
+    if (status == PROFD_OK && *found) {
+        *id = sqlite3_column_int64(q, 0);
+        *amount = sqlite_amount(q, 1);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+static enum profd_status acknowledge(struct sqlite_store *s, struct sqlite_relay *r,
+                                     const struct store_acknowledgement *a, int64_t now, struct profd_error *e)
+{
+    int64_t id = 0;
+    struct store_amount amount;
+    bool found = false;
+    if (!r->met || memcmp(r->incarnation, a->incarnation, sizeof r->incarnation) != 0) {
+        return PROFD_OK;
+    }
+    enum profd_status status = find_sealed(s, a, &id, &amount, &found, e);
+    if (status != PROFD_OK || !found) {
+        return status;
+    }
+    outgoing_amount_add(&r->acknowledged, &amount);
+    if (a->outcome != STORE_SEGMENT_COUNTED) {
+        outgoing_amount_add(&r->rejected, &amount);
+    }
+    return sqlite_run(s, SQL_SEGMENT_ACKNOWLEDGE,
+                      VALUES(INTEGER(id), INTEGER(now), INTEGER(a->number), INTEGER(a->outcome)), e);
+}
+
+enum profd_status sqlite_acknowledge_segments(struct store *base, const struct store_acknowledgement *list, size_t n,
+                                              int64_t now, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sqlite_relay r;
+    enum profd_status status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = sqlite_relay_load(s, &r, e);
+    for (size_t i = 0; i < n && status == PROFD_OK && r.known; i++) {
+        status = acknowledge(s, &r, &list[i], now, e);
+    }
+    if (status == PROFD_OK && r.known) {
+        status = sqlite_relay_save(s, &r, e);
+    }
+    return sqlite_write_end(s, status, e);
+}
+
+/* Removes the bytes of a segment; of one that a restored centre may lack, its row stays. */
+static enum profd_status remove_bytes(struct sqlite_store *s, int64_t id, bool safe, struct profd_error *e)
+{
+    enum profd_status status = sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e);
+    return status == PROFD_OK ? sqlite_run(s, safe ? SQL_SEGMENT_REMOVE : SQL_SEGMENT_EMPTY, VALUES(INTEGER(id)), e)
+                              : status;
+}
+
+/* Removes one that is in a backup of the centre and old enough, or, of too many bytes, the oldest. */
+static enum profd_status remove_kept(struct sqlite_store *s, const struct store_policy *policy, int64_t now, bool *more,
+                                     struct profd_error *e)
+{
+    struct sqlite_relay r;
+    int64_t id = 0, bytes = 0;
+    bool found = false;
+    *more = false;
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    if (status == PROFD_OK) {
+        status = sqlite_find(s, SQL_SEGMENT_KEPT_SAFE, VALUES(INTEGER(r.backup), INTEGER(now - policy->relay_age)), &id,
+                             more, e);
+    }
+    if (status != PROFD_OK || *more) {
+        return *more ? remove_bytes(s, id, true, e) : status;
+    }
+    status = sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e);
+    if (status == PROFD_OK && (uint64_t)bytes > policy->relay_bytes) {
+        status = sqlite_find(s, SQL_SEGMENT_KEPT_OLDEST, NULL, 0, &id, more, e);
+    }
+    return status == PROFD_OK && *more ? remove_bytes(s, id, false, e) : status;
+}
+
+enum profd_status sqlite_keep_segments(struct store *base, const struct store_policy *policy, int64_t now,
+                                       struct store_progress *progress, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sqlite_budget budget = sqlite_budget_begin();
+    bool more = true;
+    uint64_t rows = 0;
+    enum profd_status status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    while (status == PROFD_OK && more && !sqlite_budget_spent(&budget)) {
+        status = remove_kept(s, policy, now, &more, e);
+        if (status == PROFD_OK && !more) {
+            status = sqlite_segment_fold_next(s, &more, e);
+        }
+        rows += more;
+    }
+    status = sqlite_write_end(s, status, e);
+    if (status == PROFD_OK) {
+        *progress = (struct store_progress){.more = more, .rows = rows};
+    }
+    return status;
+}
+
+static enum profd_status get_relay(struct sqlite_store *s, struct store_relay *out, struct profd_error *e)
+{
+    struct sqlite_relay r;
+    struct sqlite_state state;
+    struct store_amount pending = {0};
+    int64_t newest = 0;
+    bool found;
+    *out = (struct store_relay){.active = false};
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    if (status != PROFD_OK || !r.known) {
+        return status;
+    }
+    out->active = r.active;
+    out->acknowledged = r.acknowledged;
+    out->rejected = r.rejected;
+    out->withdrawn = r.withdrawn;
+    out->met = r.met;
+    out->backup = r.backup;
+    memcpy(out->incarnation, r.incarnation, sizeof out->incarnation);
+    status = sqlite_load_state(s, &state, e);
+    if (status == PROFD_OK) {
+        status = sum_states(s, out, &pending, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
+    }
+    out->newest = (uint64_t)newest;
+    if (!r.active) { /* what was accepted since is not known apart */
+        out->accepted = pending;
+        outgoing_amount_add(&out->accepted, &r.acknowledged);
+        outgoing_amount_add(&out->accepted, &r.withdrawn);
+        return status;
+    }
+    out->accepted = accepted_of(&state);
+    outgoing_amount_subtract(&out->accepted, &r.outside);
+    return status;
+}
+
+enum profd_status sqlite_get_relay(struct store *base, struct store_relay *out, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    bool began;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    return status == PROFD_OK ? sqlite_read_end(s, began, get_relay(s, out, e), e) : status;
+}

@@ -1,0 +1,71 @@
+/* The row of table relay, and columns that it shares with table segment. */
+#include <string.h>
+
+#include "store/sqlite_segment.h"
+
+struct store_amount sqlite_amount(sqlite3_stmt *q, int column)
+{
+    return (struct store_amount){(uint64_t)sqlite3_column_int64(q, column),
+                                 (uint64_t)sqlite3_column_int64(q, column + 1),
+                                 (uint64_t)sqlite3_column_int64(q, column + 2)};
+}
+
+/* A column of bytes of a known size. */
+static enum profd_status read_bytes(struct sqlite_store *s, sqlite3_stmt *q, int column, const char *what, uint8_t *out,
+                                    size_t size, struct profd_error *e)
+{
+    size_t n;
+    const uint8_t *bytes = sqlite_blob(q, column, &n);
+    if (n != size) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s of %zu bytes", s->path, what, n);
+    }
+    memcpy(out, bytes, n);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_segment_epoch(struct sqlite_store *s, sqlite3_stmt *q, int column,
+                                       uint8_t out[SEGMENT_EPOCH_SIZE], struct profd_error *e)
+{
+    return read_bytes(s, q, column, "an epoch", out, SEGMENT_EPOCH_SIZE, e);
+}
+
+enum profd_status sqlite_relay_load(struct sqlite_store *s, struct sqlite_relay *out, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    *out = (struct sqlite_relay){.known = false};
+    enum profd_status status = sqlite_start(s, SQL_RELAY_GET, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (status != PROFD_OK || !row) {
+        return status;
+    }
+    *out = (struct sqlite_relay){.known = true,
+                                 .active = sqlite3_column_int64(q, 0) != 0,
+                                 .sequence = (uint64_t)sqlite3_column_int64(q, 2),
+                                 .outside = sqlite_amount(q, 3),
+                                 .acknowledged = sqlite_amount(q, 6),
+                                 .rejected = sqlite_amount(q, 9),
+                                 .withdrawn = sqlite_amount(q, 12),
+                                 .met = sqlite3_column_bytes(q, 15) > 0,
+                                 .backup = (uint64_t)sqlite3_column_int64(q, 16)};
+    status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
+    if (status == PROFD_OK && out->met) {
+        status = read_bytes(s, q, 15, "an incarnation", out->incarnation, sizeof out->incarnation, e);
+    }
+    sqlite_finish(q);
+    return status;
+}
+
+#define AMOUNT(a) INTEGER((a).uploads), INTEGER((a).ticks), INTEGER((a).calls)
+
+enum profd_status sqlite_relay_save(struct sqlite_store *s, const struct sqlite_relay *r, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_RELAY_SET,
+                      VALUES(INTEGER(r->active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence),
+                             AMOUNT(r->outside), AMOUNT(r->acknowledged), AMOUNT(r->rejected), AMOUNT(r->withdrawn),
+                             BLOB(r->met ? r->incarnation : (const uint8_t *)"", r->met ? sizeof r->incarnation : 0),
+                             INTEGER(r->backup)),
+                      e);
+}

@@ -1,0 +1,44 @@
+/* Segments as rows. Only sqlite*.c include this. */
+#ifndef PROFD_STORE_SQLITE_SEGMENT_H
+#define PROFD_STORE_SQLITE_SEGMENT_H
+
+#include "store/outgoing.h"
+#include "store/sqlite_sums.h"
+
+/* Values of segment.state. */
+enum { SEGMENT_OPEN, SEGMENT_CLOSED, SEGMENT_SEALED, SEGMENT_ACKNOWLEDGED, SEGMENT_REMOVED, SEGMENT_UNREADABLE };
+
+/* The row of table relay. known: there is one. */
+struct sqlite_relay {
+    bool known, active;
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    uint64_t sequence;
+    struct store_amount outside, acknowledged, rejected, withdrawn;
+    bool met;
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t backup;
+};
+enum profd_status sqlite_relay_load(struct sqlite_store *s, struct sqlite_relay *out, struct profd_error *e);
+enum profd_status sqlite_relay_save(struct sqlite_store *s, const struct sqlite_relay *r, struct profd_error *e);
+
+/* Three columns of the current row as an amount. */
+struct store_amount sqlite_amount(sqlite3_stmt *q, int column);
+/* The epoch in a column of the current row. DAMAGED if it is none. */
+enum profd_status sqlite_segment_epoch(struct sqlite_store *s, sqlite3_stmt *q, int column,
+                                       uint8_t out[SEGMENT_EPOCH_SIZE], struct profd_error *e);
+
+/* Writes into table relay whether something is forwarded, and the epoch, in the transaction of the first upload, before
+ * anything of it is stored: so a start writes nothing, and cannot fail for want of space. */
+enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error *e);
+/* Adds what was accepted of an upload to the open segment of its series and hour: one says how much of it. Inside the
+ * write transaction that accepts it. */
+enum profd_status sqlite_segment_add(struct sqlite_store *s, const struct store_upload *u, int64_t series,
+                                     const struct sqlite_sums *one, struct profd_error *e);
+/* Folds the parts of a segment into its bytes. *readable: false, and nothing has changed, if it is damaged. */
+enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool *readable, struct profd_error *e);
+/* Folds one segment that has many parts. *more: there was one. */
+enum profd_status sqlite_segment_fold_next(struct sqlite_store *s, bool *more, struct profd_error *e);
+/* The series is deleted: segments of it that are not sealed become withdrawn ones. Inside a write transaction. */
+enum profd_status sqlite_segment_withdraw(struct sqlite_store *s, int64_t series, struct profd_error *e);
+
+#endif

@@ -1,0 +1,509 @@
+/* What a host forwards: everything that is accepted is in exactly one segment, and stays there until the centre has it
+ * for good. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/share.h"
+#include "tests/contract/store/harvest_fixture.h"
+
+static const uint8_t first_centre[STORE_INCARNATION_SIZE] = "first centre...";
+static const uint8_t second_centre[STORE_INCARNATION_SIZE] = "second centre..";
+
+static void begin(struct fixture *f, unsigned epoch)
+{
+    uint8_t bytes[SEGMENT_EPOCH_SIZE] = {(uint8_t)epoch, 7};
+    OK(f, store_relay_begin(f->w, bytes, &f->e));
+}
+
+static uint64_t meet(struct fixture *f, const uint8_t *incarnation, uint64_t backup)
+{
+    uint64_t again = 99;
+    OK(f, store_relay_meet(f->w, incarnation, backup, &again, &f->e));
+    return again;
+}
+
+static uint64_t seal(struct fixture *f, uint64_t through)
+{
+    uint64_t sealed = 99;
+    OK(f, store_seal_segments(f->w, through, NOON, &sealed, &f->e));
+    return sealed;
+}
+
+/* Sealed segments, decoded by another hand than the one that wrote them. */
+struct sent {
+    struct segment s[64];
+    uint64_t id[64], uploads, ticks, calls, processes;
+    uint8_t digest[64][SEGMENT_DIGEST_SIZE];
+    size_t n;
+};
+
+static bool add_sent(void *context, const struct store_segment *x)
+{
+    struct sent *sent = context;
+    struct profd_error e;
+    struct segment *s = &sent->s[sent->n];
+    cr_assert_eq(segment_decode(x->bytes, x->size, s, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert(s->sequence == x->sequence && memcmp(s->epoch, x->epoch, sizeof s->epoch) == 0);
+    cr_assert(sent->n == 0 || sent->id[sent->n - 1] < x->id);
+    memcpy(sent->digest[sent->n], x->bytes + SEGMENT_DIGEST_AT, SEGMENT_DIGEST_SIZE);
+    sent->id[sent->n++] = x->id;
+    sent->uploads += s->uploads;
+    for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
+        sent->processes += s->processes[g];
+    }
+    const uint64_t *share = s->counts.shares;
+    for (uint32_t i = 0; i < s->counts.bin_count + s->counts.arc_count; i++) {
+        for (int k = __builtin_popcount(s->counts.groups[i]); k > 0; k--) {
+            *(i < s->counts.bin_count ? &sent->ticks : &sent->calls) += *share++;
+        }
+    }
+    return true;
+}
+
+static void free_sent(struct sent *sent)
+{
+    for (size_t i = 0; i < sent->n; i++) {
+        segment_done(&sent->s[i]);
+    }
+    free(sent);
+}
+
+static struct sent *list_sent(struct fixture *f, uint64_t after)
+{
+    struct sent *sent = calloc(1, sizeof *sent);
+    OK(f, store_each_segment(f->w, after, add_sent, sent, &f->e));
+    return sent;
+}
+
+static size_t count_sent(struct fixture *f)
+{
+    struct sent *sent = list_sent(f, 0);
+    size_t n = sent->n;
+    free_sent(sent);
+    return n;
+}
+
+static void acknowledge(struct fixture *f, const struct segment *s, const uint8_t *incarnation, uint64_t number,
+                        enum store_segment_outcome outcome)
+{
+    struct store_acknowledgement a = {.sequence = s->sequence, .number = number, .outcome = outcome};
+    memcpy(a.epoch, s->epoch, sizeof a.epoch);
+    memcpy(a.incarnation, incarnation, sizeof a.incarnation);
+    OK(f, store_acknowledge_segments(f->w, &a, 1, NOON + (int64_t)number, &f->e));
+}
+
+/* The law of the ledger. */
+static struct store_relay ledger(struct fixture *f)
+{
+    struct store_relay r;
+    OK(f, store_get_relay(f->r, &r, &f->e));
+    cr_assert_eq(r.accepted.uploads, r.acknowledged.uploads + r.withdrawn.uploads + r.sealed.uploads + r.open.uploads);
+    cr_assert_eq(r.accepted.ticks, r.acknowledged.ticks + r.withdrawn.ticks + r.sealed.ticks + r.open.ticks);
+    cr_assert_eq(r.accepted.calls, r.acknowledged.calls + r.withdrawn.calls + r.sealed.calls + r.open.calls);
+    expect_clean(f);
+    return r;
+}
+
+static void put_at(struct fixture *f, uint32_t uid, unsigned sender, uint32_t sequence, int64_t end, uint64_t n)
+{
+    struct made m;
+    make_counted(&m, uid, sender, sequence, end, n);
+    cr_assert_eq(put_counted(f, &m), STORE_STORED);
+}
+
+/* Seals, sends and acknowledges everything; *numbers goes on. */
+static void deliver(struct fixture *f, const uint8_t *incarnation, uint64_t *number, struct sent *total)
+{
+    meet(f, incarnation, 0);
+    for (;;) {
+        seal(f, UINT64_MAX);
+        struct sent *sent = list_sent(f, 0);
+        size_t n = sent->n;
+        for (size_t i = 0; i < n; i++) {
+            acknowledge(f, &sent->s[i], incarnation, ++*number, STORE_SEGMENT_COUNTED);
+        }
+        total->uploads += sent->uploads;
+        total->ticks += sent->ticks;
+        total->calls += sent->calls;
+        total->processes += sent->processes;
+        total->n += n;
+        free_sent(sent);
+        if (n == 0) {
+            return;
+        }
+    }
+}
+
+STORE_TEST(segment_without_a_centre_there_are_none)
+{
+    put_at(f, 1, 1, 1, NOON, 5);
+    struct store_relay r = ledger(f);
+    cr_assert(!r.active && r.accepted.uploads == 0 && r.open_segments == 0 && r.newest == 0);
+    cr_assert_eq(seal(f, UINT64_MAX), 0);
+}
+
+STORE_TEST(segment_holds_what_was_accepted_of_a_series_and_hour)
+{
+    struct made m;
+    begin(f, 1);
+    put_at(f, 1, 1, 1, NOON, 5);
+    put_at(f, 1, 2, 1, NOON - 5, 6);
+    put_at(f, 1, 2, 2, NOON + 5, 12);
+    put_at(f, 1, 1, 2, NOON - HOUR, 7);
+    put_at(f, 2, 3, 1, NOON, 8);
+    make_counted(&m, 1, 1, 1, NOON, 5);
+    cr_assert_eq(put_counted(f, &m), STORE_DUPLICATE);
+    struct store_relay r = ledger(f);
+    cr_assert(r.accepted.uploads == 5 && r.open.uploads == 5 && r.open_segments == 3 && r.newest > 0);
+    cr_assert_eq(r.oldest, NOON - HOUR);
+    cr_assert_eq(seal(f, UINT64_MAX), 3);
+    struct sent *sent = list_sent(f, 0);
+    cr_assert(sent->n == 3 && sent->uploads == 5 && sent->processes == 3);
+    cr_assert(sent->ticks == 5 + 5 + 6 + 12 + 7 + 8 && r.accepted.ticks == sent->ticks);
+    cr_assert_eq(r.accepted.calls, sent->calls);
+    const struct segment *s = &sent->s[0];
+    cr_assert(s->uid == 1 && s->sequence == 1 && s->uploads == 3 && s->processes[1] == 1 && s->processes[2] == 1);
+    cr_assert(s->first == NOON - 1005 && s->last == NOON + 5 && s->hour == NOON / HOUR);
+    cr_assert(s->build_count == 2 && s->program == 0);
+    cr_assert_str_eq(s->builds[0].build_id, full_id("aa01"));
+    cr_assert_str_eq(s->builds[0].name, "/usr/bin/program");
+    cr_assert(s->counts.histogram_count == 1 && s->counts.bin_count == 4 && s->counts.bin_index[0] == 3);
+    cr_assert(s->counts.groups[0] == 6 && s->counts.shares[0] == 1 && s->counts.shares[1] == 2);
+    cr_assert(sent->s[1].sequence == 2 && sent->s[1].hour == NOON / HOUR - 1 && sent->s[2].uid == 2);
+    /* What comes after the sealing is in another one. */
+    put_at(f, 1, 1, 3, NOON, 9);
+    r = ledger(f);
+    cr_assert(r.open.uploads == 1 && r.sealed.uploads == 5 && r.sealed_segments == 3 && r.open_segments == 1);
+    cr_assert_eq(count_sent(f), 3);
+    free_sent(sent);
+    sent = list_sent(f, 2);
+    cr_assert(sent->n == 1 && sent->s[0].uid == 2);
+    free_sent(sent);
+}
+
+/* Arcs keep their order of first arrival, whatever was folded when. */
+STORE_TEST(segment_order_of_arrival)
+{
+    struct store_progress p;
+    const struct store_policy keep = {.relay_bytes = UINT64_MAX};
+    begin(f, 1);
+    for (uint32_t i = 0; i < 7; i++) {
+        put_at(f, 1, 1, i + 1, NOON, 20 - i);
+    }
+    for (unsigned i = 0; i < 400; i++) {
+        put_at(f, 1, 1, 8 + i, NOON, 14);
+    }
+    do {
+        OK(f, store_keep_segments(f->w, &keep, NOON, &p, &f->e));
+    } while (p.more);
+    put_at(f, 1, 1, 408, NOON, 14);
+    ledger(f);
+    cr_assert_eq(seal(f, UINT64_MAX), 1);
+    struct sent *sent = list_sent(f, 0);
+    const struct segment_counts *c = &sent->s[0].counts;
+    cr_assert(sent->s[0].uploads == 408 && c->arc_count == 8);
+    uint64_t arrived[8] = {0};
+    for (uint32_t i = 0; i < 8; i++) {
+        arrived[c->rank[i]] = c->to[i];
+    }
+    cr_assert_eq(arrived[0], 0x9000 + 20 % 7);
+    for (uint32_t i = 2; i < 8; i++) {
+        cr_assert_eq(arrived[i], 0x9000 + (21 - i) % 7, "arc %u", i);
+    }
+    free_sent(sent);
+}
+
+STORE_TEST(segment_at_most_eight_wait)
+{
+    uint64_t number = 0;
+    struct sent total = {.n = 0};
+    begin(f, 1);
+    for (unsigned i = 0; i < 20; i++) {
+        put_at(f, 1, 1, i + 1, NOON + i * HOUR, i + 1);
+    }
+    cr_assert_eq(seal(f, 5), 5);
+    cr_assert_eq(seal(f, UINT64_MAX), 3);
+    cr_assert_eq(seal(f, UINT64_MAX), 0);
+    struct store_relay r = ledger(f);
+    cr_assert(r.sealed_segments == 8 && r.open_segments == 12);
+    deliver(f, first_centre, &number, &total);
+    r = ledger(f);
+    cr_assert(total.n == 20 && total.uploads == 20 && total.ticks == r.accepted.ticks &&
+              total.calls == r.accepted.calls);
+    cr_assert(r.acknowledged.uploads == 20 && r.oldest == 0 && r.kept_segments == 20 && r.kept_bytes > 0);
+}
+
+/* A number is given when a segment is opened; after a start no number comes again, and what was open stays what it is.
+ */
+STORE_TEST(segment_every_start_has_its_epoch)
+{
+    begin(f, 1);
+    put_at(f, 1, 1, 1, NOON, 5);
+    begin(f, 2);
+    put_at(f, 1, 1, 2, NOON, 6);
+    cr_assert_eq(ledger(f).open_segments, 2);
+    cr_assert_eq(seal(f, UINT64_MAX), 2);
+    struct sent *sent = list_sent(f, 0);
+    cr_assert(sent->s[0].epoch[0] == 1 && sent->s[0].sequence == 1 && sent->s[0].uploads == 1);
+    cr_assert(sent->s[1].epoch[0] == 2 && sent->s[1].sequence == 1 && sent->s[1].uploads == 1);
+    free_sent(sent);
+}
+
+STORE_TEST(segment_acknowledgements)
+{
+    uint64_t number = 0;
+    begin(f, 1);
+    put_at(f, 1, 1, 1, NOON, 5);
+    put_at(f, 2, 2, 1, NOON, 6);
+    put_at(f, 3, 3, 1, NOON, 7);
+    put_at(f, 4, 4, 1, NOON, 8);
+    meet(f, first_centre, 0);
+    cr_assert_eq(seal(f, 3), 3);
+    struct sent *sent = list_sent(f, 0);
+    struct segment other = {.sequence = 4, .epoch = {1, 7}};
+    acknowledge(f, &other, first_centre, 1, STORE_SEGMENT_COUNTED); /* it is open */
+    acknowledge(f, &sent->s[0], second_centre, 1, STORE_SEGMENT_COUNTED);
+    cr_assert_eq(ledger(f).acknowledged.uploads, 0);
+    for (unsigned twice = 0; twice < 2; twice++) {
+        acknowledge(f, &sent->s[0], first_centre, ++number, STORE_SEGMENT_COUNTED);
+        acknowledge(f, &sent->s[1], first_centre, ++number, STORE_SEGMENT_CONFLICT);
+        acknowledge(f, &sent->s[2], first_centre, ++number, STORE_SEGMENT_PUT_ASIDE);
+    }
+    struct store_relay r = ledger(f);
+    cr_assert(r.acknowledged.uploads == 3 && r.rejected.uploads == 2 && r.open.uploads == 1 && r.sealed.uploads == 0);
+    cr_assert_eq(r.rejected.ticks, 1 + 6 + 1 + 7);
+    free_sent(sent);
+}
+
+STORE_TEST(segment_kept_for_a_restored_centre)
+{
+    uint64_t number = 0;
+    struct sent total = {.n = 0};
+    struct store_progress p;
+    begin(f, 1);
+    for (unsigned i = 0; i < 6; i++) {
+        put_at(f, 1, 1, i + 1, NOON + i * HOUR, i + 1);
+    }
+    deliver(f, first_centre, &number, &total);
+    /* In the backup: 1 to 3; old enough: 1 and 2. */
+    cr_assert_eq(meet(f, first_centre, 3), 0);
+    struct store_policy keep = {.relay_bytes = UINT64_MAX, .relay_age = HOUR};
+    OK(f, store_keep_segments(f->w, &keep, NOON + HOUR + 3, &p, &f->e));
+    cr_assert_eq(ledger(f).kept_segments, 4);
+    /* There is no space for more than one. */
+    keep = (struct store_policy){.relay_bytes = ledger(f).kept_bytes / 3, .relay_age = HOUR};
+    OK(f, store_keep_segments(f->w, &keep, NOON, &p, &f->e));
+    cr_assert_eq(ledger(f).kept_segments, 1);
+    cr_assert_eq(count_sent(f), 0);
+    /* Number 3 went too early, but the backup has it. */
+    OK(f, store_keep_segments(f->w, &keep, NOON, &p, &f->e));
+    cr_assert_eq(meet(f, first_centre, 3), 0);
+    cr_assert_eq(meet(f, second_centre, 3), 3);
+    struct sent *sent = list_sent(f, 0);
+    cr_assert_eq(sent->n, 3);
+    cr_assert(sent->s[0].kind == SEGMENT_DROPPED && sent->s[0].hour == NOON / HOUR + 3 && sent->s[0].sequence == 4);
+    cr_assert(sent->s[1].kind == SEGMENT_DROPPED && sent->s[2].kind == SEGMENT_COUNTS && sent->s[2].uploads == 1);
+    struct store_relay r = ledger(f);
+    cr_assert(r.acknowledged.uploads == 5 && r.sealed.uploads == 1 && r.sealed_segments == 3);
+    cr_assert(r.met && memcmp(r.incarnation, second_centre, sizeof r.incarnation) == 0 && r.backup == 3);
+    for (size_t i = 0; i < 3; i++) {
+        acknowledge(f, &sent->s[i], second_centre, i + 10, STORE_SEGMENT_COUNTED);
+    }
+    r = ledger(f);
+    cr_assert(r.acknowledged.uploads == 6 && r.sealed_segments == 0);
+    free_sent(sent);
+}
+
+/* What is not sealed is withdrawn; what is may have arrived already. */
+STORE_TEST(segment_of_a_deleted_program)
+{
+    uint64_t uploads;
+    begin(f, 1);
+    put_at(f, 1, 1, 1, NOON, 5);
+    cr_assert_eq(seal(f, UINT64_MAX), 1);
+    put_at(f, 1, 1, 2, NOON, 6);
+    put_at(f, 1, 1, 3, NOON + HOUR, 7);
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    struct store_relay r = ledger(f);
+    cr_assert(r.withdrawn.uploads == 2 && r.sealed.uploads == 1 && r.open.uploads == 0 && r.open_segments == 2);
+    put_at(f, 1, 1, 4, NOON, 8);
+    cr_assert_eq(seal(f, UINT64_MAX), 3);
+    struct sent *sent = list_sent(f, 0);
+    cr_assert(sent->n == 4 && sent->s[1].kind == SEGMENT_WITHDRAWN && sent->s[2].kind == SEGMENT_WITHDRAWN);
+    cr_assert(sent->s[1].sequence == 2 && sent->s[3].kind == SEGMENT_COUNTS && sent->s[3].uploads == 1);
+    ledger(f);
+    free_sent(sent);
+}
+
+/* What a daemon without a centre accepts is not forwarded later. */
+Test(store_sqlite, segment_nothing_is_forwarded_meanwhile)
+{
+    struct fixture f;
+    fixture_open(&f, true);
+    put_at(&f, 1, 1, 1, NOON, 1);
+    begin(&f, 1);
+    put_at(&f, 1, 1, 2, NOON, 2);
+    fixture_reopen(&f);
+    put_at(&f, 1, 1, 3, NOON, 3);
+    struct store_relay r = ledger(&f);
+    cr_assert(!r.active && r.accepted.uploads == 1 && r.open.uploads == 1);
+    fixture_reopen(&f);
+    put_at(&f, 1, 1, 4, NOON, 4);
+    begin(&f, 2);
+    put_at(&f, 1, 1, 5, NOON, 5);
+    r = ledger(&f);
+    cr_assert(r.active && r.accepted.uploads == 2 && r.accepted.ticks == 2 + 2 + 5 && r.open.uploads == 2);
+    fixture_close(&f);
+}
+
+/* A batch that fails has changed nothing, the epoch's numbers included. */
+Test(store_sqlite, segment_of_a_batch_that_fails)
+{
+    struct fixture f;
+    struct made m;
+    enum store_outcome outcome;
+    fixture_open(&f, true);
+    begin(&f, 1);
+    put_at(&f, 1, 1, 1, NOON, 1);
+    make_upload(&m, 1, 1, 2); /* its counts are none */
+    cr_assert_eq(store_put_uploads(f.w, &m.u, 1, &outcome, &f.e), PROFD_INTERNAL);
+    put_at(&f, 2, 2, 1, NOON, 3);
+    struct store_relay r = ledger(&f);
+    cr_assert(r.accepted.uploads == 2 && r.open_segments == 2);
+    cr_assert_eq(seal(&f, UINT64_MAX), 2);
+    struct sent *sent = list_sent(&f, 0);
+    cr_assert(sent->s[0].sequence == 1 && sent->s[1].sequence == 2);
+    free_sent(sent);
+    fixture_close(&f);
+}
+
+/* Of a live process, every harvest's difference. */
+STORE_TEST(segment_harvests)
+{
+    begin(f, 1);
+    harvest_one(f, 1, 1, 0, START, 3);
+    harvest_one(f, 1, 1, 1, START + 1, 4);
+    cr_assert_eq(seal(f, UINT64_MAX), 1);
+    harvest_one(f, 1, 1, 2, START + 2, 5);
+    struct store_relay r = ledger(f);
+    cr_assert(r.accepted.uploads == 1 && r.sealed.uploads == 1 && r.open.uploads == 0 && r.open_segments == 1);
+    cr_assert_eq(r.open.ticks, 1 + 5);
+    cr_assert_eq(seal(f, UINT64_MAX), 1);
+    struct sent *sent = list_sent(f, 0);
+    cr_assert(sent->n == 2 && sent->s[1].uploads == 0 && sent->ticks == r.accepted.ticks);
+    cr_assert_eq(sent->calls, r.accepted.calls);
+    free_sent(sent);
+}
+
+/* An upload that is too large for one segment goes into several; none is too large to be sent. */
+STORE_TEST(segment_of_a_large_upload)
+{
+    struct made m;
+    struct counts c;
+    uint8_t *bytes;
+    struct share shares[2] = {{0}};
+    const uint32_t bins = 2 * LIMIT_SEGMENT_ROWS + 5, arcs = LIMIT_SEGMENT_ROWS + 7;
+    begin(f, 1);
+    put_at(f, 1, 1, 1, NOON, 5);
+    make_counted(&m, 1, 1, 2, NOON, 5);
+    free((void *)(uintptr_t)m.u.counts);
+    OK(f, counts_init(&c, 3, bins, arcs, &f->e));
+    for (uint32_t i = 0; i < 3; i++) {
+        c.histograms[i] = (struct counts_histogram){.build = i % 2,
+                                                    .bins = 4 * LIMIT_SEGMENT_ROWS,
+                                                    .low = 0x1000 * i,
+                                                    .high = 0x1000 * i + 4 * LIMIT_SEGMENT_ROWS,
+                                                    .rate = 100,
+                                                    .dimension = "seconds",
+                                                    .abbreviation = 's',
+                                                    .first = i == 2 ? bins : 0,
+                                                    .used = i == 1 ? bins : 0};
+    }
+    for (uint32_t i = 0; i < bins; i++) {
+        c.bin_index[i] = i;
+        c.bin_ticks[i] = 1 + i % 3;
+    }
+    for (uint32_t i = 0; i < arcs; i++) {
+        c.from[i] = i / 2;
+        c.to[i] = 5 * i;
+        c.calls[i] = i % 5;
+    }
+    OK(f, counts_encode(&c, &bytes, &m.u.counts_size, &f->e));
+    counts_totals(&c, &m.u.ticks, &m.u.calls);
+    cr_assert_not(share_add_counts(shares, &c));
+    for (size_t i = 0; i < m.u.build_count; i++) {
+        m.builds[i].nanoseconds = shares[i].nanoseconds;
+        m.builds[i].calls = shares[i].calls;
+    }
+    counts_done(&c);
+    m.u.counts = bytes;
+    cr_assert_eq(put_counted(f, &m), STORE_STORED);
+    struct store_relay r = ledger(f);
+    cr_assert_eq(r.open_segments, 6);
+    cr_assert_eq(seal(f, UINT64_MAX), 6);
+    struct sent *sent = list_sent(f, 0);
+    cr_assert(sent->uploads == 2 && sent->ticks == r.accepted.ticks && sent->calls == r.accepted.calls);
+    for (size_t i = 0; i < sent->n; i++) {
+        cr_assert(sent->s[i].uploads <= 1 && sent->s[i].counts.share_count > 0);
+    }
+    ledger(f);
+    free_sent(sent);
+}
+
+/* What cannot be read is never sent, and is told; the others are. */
+Test(store_sqlite, segment_that_is_damaged)
+{
+    struct fixture f;
+    sqlite3 *db;
+    fixture_open(&f, true);
+    begin(&f, 1);
+    put_at(&f, 1, 1, 1, NOON, 5);
+    put_at(&f, 2, 2, 1, NOON, 6);
+    store_close(f.r);
+    store_close(f.w);
+    cr_assert_eq(sqlite3_open(f.path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, "UPDATE segment_part SET counts=x'0100' WHERE id>>24=1", NULL, NULL, NULL),
+                 SQLITE_OK);
+    sqlite3_close(db);
+    OK(&f, store_sqlite_open_writer(f.path, &f.w, &f.e));
+    OK(&f, store_sqlite_open_reader(f.path, &f.r, &f.e));
+    cr_assert_eq(seal(&f, UINT64_MAX), 1);
+    cr_assert_eq(seal(&f, UINT64_MAX), 0);
+    struct store_relay r;
+    OK(&f, store_get_relay(f.r, &r, &f.e));
+    cr_assert(r.unreadable_segments == 1 && r.open.uploads == 1 && r.sealed.uploads == 1 && r.accepted.uploads == 2);
+    cr_assert(strstr(verify_all(&f), "segment 1 cannot be read"));
+    cr_assert_not(store_get_health(f.w)->failed);
+    fixture_close(&f);
+}
+
+/* Both engines make the same bytes of the same uploads. */
+Test(store_engines, segments_have_the_same_bytes)
+{
+    struct fixture f[2];
+    struct sent *sent[2];
+    for (unsigned k = 0; k < 2; k++) {
+        fixture_open(&f[k], k == 1);
+        begin(&f[k], 1);
+        for (unsigned i = 0; i < 300; i++) {
+            put_at(&f[k], 1 + i % 2, i % 9, i + 1, NOON + i % 3 * HOUR, 1 + i * i % 50);
+        }
+        if (k == 1) {
+            struct store_progress p;
+            const struct store_policy keep = {.relay_bytes = UINT64_MAX};
+            OK(&f[k], store_keep_segments(f[k].w, &keep, NOON, &p, &f[k].e));
+        }
+        cr_assert_eq(seal(&f[k], UINT64_MAX), 6);
+        sent[k] = list_sent(&f[k], 0);
+    }
+    cr_assert_eq(sent[0]->n, sent[1]->n);
+    for (size_t i = 0; i < sent[0]->n; i++) {
+        cr_assert_arr_eq(sent[0]->digest[i], sent[1]->digest[i], SEGMENT_DIGEST_SIZE);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        free_sent(sent[k]);
+        fixture_close(&f[k]);
+    }
+}
