@@ -22,6 +22,7 @@
 #include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
+#include "requests/relay.h"
 #include "requests/reply.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
@@ -68,6 +69,7 @@ struct server {
     struct upload_service *uploads;
     struct query_service *queries;
     struct admin_service *admin;
+    struct relay_service *relay;
     struct sync_config sync;
     struct endpoints *endpoints;
 

@@ -20,6 +20,7 @@
 
 #define CLOSER_THREADS 64u
 #define DESCRIPTORS_SPARE 512u
+#define RELAY_KEEP_AGE (48 * INT64_C(3600000000000)) /* ns: of acknowledged segments, at least */
 #define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
 #define HEAP_SPARE (32 << 20) /* bytes */
 #define HEAP_STEP (1 << 20)
@@ -120,6 +121,24 @@ static enum profd_status server_watch_lock(struct server *s, struct profd_error 
     return status ? status : store_sqlite_watch(s->write_store, path, s->lock_fd, e);
 }
 
+/* Draws the epoch of this run's segments: the time in seconds, so that epochs ascend, and 64 random bits. */
+static enum profd_status server_begin_relay(struct server *s, struct profd_error *e)
+{
+    const uint64_t seconds = (uint64_t)loop_clock() / 1000000000u;
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+
+    if (!s->config->relay) {
+        return PROFD_OK;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        epoch[i] = (uint8_t)(seconds >> (24 - 8 * i));
+    }
+    if (getrandom(epoch + 4, sizeof epoch - 4, 0) != (ssize_t)sizeof epoch - 4) {
+        return profd_error_set(e, PROFD_IO, "there are no random numbers for the epoch of segments");
+    }
+    return store_relay_begin(s->write_store, epoch, e);
+}
+
 static enum profd_status server_open_store(struct server *s, struct profd_error *e)
 {
     enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
@@ -135,6 +154,9 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     s->run = (s->run & INT64_MAX) | 1;
     if (!status) {
         store_set_run(s->write_store, s->run);
+        status = server_begin_relay(s, e);
+    }
+    if (!status) {
         status = store_sqlite_open_reader(s->path, &s->check_store, e);
     }
     if (!status) {
@@ -200,7 +222,9 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                        .policy = {.raw_age = config->raw_age,
                                                   .raw_bytes = config->raw_bytes,
                                                   .keep_age = config->keep_age,
-                                                  .keep_bytes = config->keep_bytes},
+                                                  .keep_bytes = config->keep_bytes,
+                                                  .relay_bytes = config->relay ? config->relay_keep_bytes : 0,
+                                                  .relay_age = RELAY_KEEP_AGE},
                                        .get_uploads = server_get_uploads,
                                        .context = s};
     const struct verifier_config verifier = {
@@ -406,15 +430,18 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->reader_pending = query_service_pending(s->queries);
     n->object_pending = object_service_pending(s->objects);
     n->batches = writer_batches(s->writer);
+    n->relay = *relay_service_get_counts(s->relay);
 }
 
 static enum profd_status server_make_queries(struct server *s, struct profd_error *e)
 {
-    const struct pages_config pages = {
-        .get_numbers = server_get_numbers,
-        .context = s,
-        .start = s->start,
-        .setup = {.http = s->config->http, .http_open = s->config->http_open, .user_share = s->config->user_share}};
+    const struct pages_config pages = {.get_numbers = server_get_numbers,
+                                       .context = s,
+                                       .start = s->start,
+                                       .setup = {.http = s->config->http,
+                                                 .http_open = s->config->http_open,
+                                                 .user_share = s->config->user_share,
+                                                 .relay = s->config->relay}};
     struct query_service_config queries = {.loop = s->loop,
                                            .conns = s->conns,
                                            .sync = &s->sync,
@@ -461,7 +488,12 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     enum profd_status status;
 
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
-    status = object_service_start(&objects, &s->objects, e);
+    const struct relay_config relay = {
+        .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
+    status = relay_service_new(&relay, &s->relay, e);
+    if (!status) {
+        status = object_service_start(&objects, &s->objects, e);
+    }
 
     uploads.objects = s->objects;
     if (!status) {
@@ -481,7 +513,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                .queries = s->queries,
                                                .sync = &s->sync,
                                                .admin = s->admin,
-                                               .live = s->live};
+                                               .live = s->live,
+                                               .relay = s->relay};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,
@@ -489,6 +522,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                     .has_read_group = config->has_read_group,
                                                     .read_group = config->read_group,
                                                     .has_admin_group = config->has_admin_group,
+                                                    .has_relay_user = config->has_relay_user,
+                                                    .relay_user = config->relay_user,
                                                     .admin_group = config->admin_group},
                                          .socket = config->socket,
                                          .http_socket = config->http_socket,

@@ -116,6 +116,7 @@ void server_end(struct server *s)
     s->live = NULL; /* connections that close hereafter are no longer counted */
     conn_group_free(s->conns);
     admin_service_free(s->admin);
+    relay_service_free(s->relay);
     upload_service_free(s->uploads);
     object_service_free(s->objects);
     query_service_free(s->queries);

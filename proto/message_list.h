@@ -38,6 +38,13 @@
     /* client → daemon: the memory a live process counts in */                                                       \
     EMPTY(ATTACH, 12)                                                                                                  \
     /* client → daemon: administrative command; REPLY answers */                                                     \
-    MESSAGE(ADMIN, 13, admin, Admin, TEXT(verb) TEXTS(argument_count, arguments))
+    MESSAGE(ADMIN, 13, admin, Admin, TEXT(verb) TEXTS(argument_count, arguments))                                      \
+    /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
+    MESSAGE(FETCH, 14, fetch, Fetch, BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error))               \
+    /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
+    MESSAGE(SEGMENT, 15, segment, Segment, U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through))             \
+    /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
+    MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
+            BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))
 
 #endif

@@ -151,6 +151,48 @@ static void state_print(const struct state *s)
     }
 }
 
+static uint64_t amount_uploads(const json_t *relay, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(json_object_get(relay, name), "uploads"));
+}
+
+/* What is forwarded to a centre, if anything is. */
+static void relay_print(const struct state *s)
+{
+    json_t *status = json_loads(s->text, 0, NULL);
+    const json_t *r = json_object_get(status, "relay");
+    if (json_is_object(r)) {
+        const int64_t now = (int64_t)time(NULL), oldest = json_integer_value(json_object_get(r, "oldest")),
+                      heard = json_integer_value(json_object_get(r, "heard"));
+        char url[256], error[512], age[32] = "", kept[32];
+        profctl_clean(json_string_value(json_object_get(r, "url")), url, sizeof url);
+        printf("relay    to %s: accepted uploads %" PRIu64 " = acknowledged %" PRIu64 " + sealed %" PRIu64
+               " + open %" PRIu64,
+               url, amount_uploads(r, "accepted"), amount_uploads(r, "acknowledged"), amount_uploads(r, "sealed"),
+               amount_uploads(r, "open"));
+        if (amount_uploads(r, "withdrawn")) {
+            printf(" + deleted before they were sent %" PRIu64, amount_uploads(r, "withdrawn"));
+        }
+        puts("");
+        show_age(oldest, now, age, sizeof age);
+        show_bytes((uint64_t)json_integer_value(json_object_get(r, "kept_bytes")), kept, sizeof kept);
+        printf("unsent   %s%s; acknowledged segments kept %s\n", oldest ? "the oldest was begun " : "nothing",
+               oldest ? age : "", kept);
+        if (amount_uploads(r, "not_counted")) {
+            printf("LOST     uploads %" PRIu64 ": the centre did not count them; see the journal\n",
+                   amount_uploads(r, "not_counted"));
+        }
+        if (json_string_value(json_object_get(r, "error"))) {
+            profctl_clean(json_string_value(json_object_get(r, "error")), error, sizeof error);
+            show_age(heard, now, age, sizeof age);
+            printf("CENTRE   %s: %s\n", age, error);
+        } else if (!heard) {
+            puts("CENTRE   profd-relay has not asked for segments since the daemon's start");
+        }
+    }
+    json_decref(status);
+}
+
 static void text_print(const struct profd_conn *conn, const struct totals *t, const struct state *state,
                        const struct spooled *s, const char *directory)
 {
@@ -166,6 +208,7 @@ static void text_print(const struct profd_conn *conn, const struct totals *t, co
                t->unnamed);
         if (state->rows) {
             state_print(state);
+            relay_print(state);
         }
     }
     if (s->count == 0) {

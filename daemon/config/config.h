@@ -29,6 +29,9 @@
       "share of the space left by other users that one user may use (default 50%)")                                    \
     X(keep_bytes, "keep-bytes", TEXT, "SIZE",                                                                          \
       "remove the oldest days when the database exceeds SIZE (default 0: never)")                                      \
+    X(relay, "relay", TEXT, "URL", "collect segments for a centre at tls://HOST:PORT")                                 \
+    X(relay_keep_bytes, "relay-keep-bytes", TEXT, "SIZE",                                                              \
+      "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
     X(harvest_interval, "harvest-interval", TEXT, "TIME", "interval between harvests of a live process (default 10s)") \
     X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice (default), info or debug")                        \
     X(restore, "restore", ONLY_OPTION, "FILE", "replace the stored data by the backup FILE and exit")                  \
@@ -62,7 +65,11 @@ struct config {
     unsigned user_share;            /* percent; 100: no bound */
     int64_t harvest_interval;       /* nanoseconds */
     enum log_level log_level;
-    bool http_given; /* not by default */
+    bool http_given;   /* not by default */
+    const char *relay; /* NULL: nothing is forwarded */
+    uint64_t relay_keep_bytes;
+    bool has_relay_user; /* there is a user of the name profd-relay */
+    uint32_t relay_user;
 };
 
 /* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown

@@ -1,4 +1,5 @@
 /* Fills in defaults and checks values and their combinations. */
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define RAW_AGE_MIN INT64_C(1000000000)
 #define RAW_BYTES_MIN (64u << 10)
 #define KEEP_BYTES_MIN (1u << 20)
+#define RELAY_KEEP_MIN (1u << 20)
 #define HARVEST_MIN INT64_C(1000000000)
 #define HARVEST_MAX INT64_C(3600000000000)
 
@@ -244,6 +246,45 @@ static enum profd_status config_check_harvest(struct config *c, struct profd_err
     return PROFD_OK;
 }
 
+/* tls://HOST:PORT; an IPv6 address in brackets. */
+static bool config_is_relay_url(const char *url)
+{
+    const char *host = url + strlen("tls://"), *colon = strrchr(url, ':');
+    char *end;
+    unsigned long port;
+
+    if (strncmp(url, "tls://", strlen("tls://")) != 0 || colon <= host || colon[1] < '1' || colon[1] > '9') {
+        return false;
+    }
+    port = strtoul(colon + 1, &end, 10);
+    return !*end && port <= UINT16_MAX && http_host_valid(host, strlen(host));
+}
+
+static enum profd_status config_check_relay(struct config *c, struct profd_error *e)
+{
+    const char *bytes = config_or(c->values[CONFIG_relay_keep_bytes], "1G");
+    struct passwd entry, *found = NULL;
+    char space[16384];
+    enum profd_status status = config_parse_bytes("relay-keep-bytes", bytes, &c->relay_keep_bytes, e);
+
+    if (status) {
+        return status;
+    }
+    if (c->relay_keep_bytes < RELAY_KEEP_MIN) {
+        return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\", it must be at least 1M", bytes);
+    }
+    c->relay = c->values[CONFIG_relay];
+    if (!c->relay) {
+        return PROFD_OK;
+    }
+    if (!config_is_relay_url(c->relay)) {
+        return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not tls://HOST:PORT", c->relay);
+    }
+    c->has_relay_user = !getpwnam_r("profd-relay", &entry, space, sizeof space, &found) && found;
+    c->relay_user = c->has_relay_user ? found->pw_uid : 0;
+    return PROFD_OK;
+}
+
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
     const char *level = config->values[CONFIG_log_level], *open = config->values[CONFIG_http_open];
@@ -291,6 +332,9 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     }
     if (!status) {
         status = config_check_harvest(config, e);
+    }
+    if (!status) {
+        status = config_check_relay(config, e);
     }
     if (!status) {
         status = config_check_origin(config, e);

@@ -30,6 +30,13 @@ struct object_counts {
     size_t readers_gone; /* processes that read executables, have ended, and are not started again yet */
 };
 
+/* What the relay has done and said. */
+struct relay_counts {
+    uint64_t fetched;
+    int64_t heard;   /* ns: the latest FETCH; 0: none since the start */
+    char error[256]; /* that it brought: why the centre could not be reached; "": it could */
+};
+
 struct pages_numbers {
     bool stopping;
     const char *failure,
@@ -49,6 +56,7 @@ struct pages_numbers {
     uint64_t answer_bytes; /* of answers that readers have not taken yet */
     struct conn_counts conns;
     struct http_server_counts http;
+    struct relay_counts relay;
     struct upkeep_counts upkeep;
     struct verifier_counts verified;
     size_t writer_pending, reader_pending, object_pending;

@@ -43,8 +43,37 @@ static void status_add_http(json_t *out, const struct status_setup *setup, const
     json_object_set_new(out, "http_token", json_boolean(tcp && !setup->http_open));
 }
 
+static json_t *status_make_amount(const struct store_amount *a)
+{
+    return json_pack("{s:I, s:I, s:I}", "uploads", (json_int_t)a->uploads, "ticks", (json_int_t)a->ticks, "calls",
+                     (json_int_t)a->calls);
+}
+
+/* What is forwarded: accepted = acknowledged + withdrawn + sealed + open. */
+static json_t *status_make_relay(const struct status_setup *setup, const struct pages_numbers *n,
+                                 const struct store_relay *r)
+{
+    json_t *out = json_pack("{s:s}", "url", setup->relay);
+
+    json_object_set_new(out, "accepted", status_make_amount(&r->accepted));
+    json_object_set_new(out, "acknowledged", status_make_amount(&r->acknowledged));
+    json_object_set_new(out, "not_counted", status_make_amount(&r->rejected));
+    json_object_set_new(out, "withdrawn", status_make_amount(&r->withdrawn));
+    json_object_set_new(out, "sealed", status_make_amount(&r->sealed));
+    json_object_set_new(out, "open", status_make_amount(&r->open));
+    status_add_number(out, "open_segments", r->open_segments);
+    status_add_number(out, "sealed_segments", r->sealed_segments);
+    status_add_number(out, "unreadable_segments", r->unreadable_segments);
+    status_add_number(out, "kept_segments", r->kept_segments);
+    status_add_number(out, "kept_bytes", r->kept_bytes);
+    status_add_number(out, "oldest", (uint64_t)(r->oldest / 1000000000));
+    status_add_number(out, "heard", (uint64_t)(n->relay.heard / 1000000000));
+    status_add_sentence(out, "error", *n->relay.error ? n->relay.error : NULL);
+    return out;
+}
+
 void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct store_totals *t,
-                   struct buffer *to)
+                   const struct store_relay *relay, struct buffer *to)
 {
     json_t *out = json_pack("{s:s, s:b}", "version", PROFD_VERSION, "writable", !n->failure);
 
@@ -79,5 +108,6 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_number(out, "verified_uploads", n->verified.uploads);
     status_add_number(out, "verified_mismatches", n->verified.round_mismatches);
     status_add_http(out, setup, n);
+    json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, relay) : json_null());
     document_write(out, to);
 }

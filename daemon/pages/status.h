@@ -11,10 +11,11 @@ struct status_setup {
     const char *http;    /* ADDR:PORT of the configuration; NULL: none */
     bool http_open;      /* no token is asked for */
     unsigned user_share; /* percent */
+    const char *relay;   /* URL of the centre; NULL: nothing is forwarded */
 };
 
 /* Appends a JSON object. */
 void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct store_totals *t,
-                   struct buffer *to);
+                   const struct store_relay *relay, struct buffer *to);
 
 #endif

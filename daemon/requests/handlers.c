@@ -7,6 +7,7 @@
 #include "requests/admin.h"
 #include "requests/object.h"
 #include "requests/query.h"
+#include "requests/relay.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
 
@@ -20,6 +21,8 @@ void handlers_fill(const struct handlers_services *s, struct conn_handler out[HA
         {FRAME_SYNC, true, 0, 0, sync_receive, s->sync, true},
         {FRAME_NACK, false, 0, 0, sync_receive_nack, s->sync, false},
         {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, true},
+        {FRAME_FETCH, true, 0, 0, relay_receive_fetch, s->relay, true},
+        {FRAME_ACKNOWLEDGE, true, 0, 0, relay_receive_acknowledge, s->relay, false},
         {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
     };
 

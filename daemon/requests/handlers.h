@@ -8,6 +8,7 @@ struct admin_service;
 struct live;
 struct object_service;
 struct query_service;
+struct relay_service;
 struct sync_config;
 struct upload_service;
 
@@ -21,6 +22,7 @@ struct handlers_services {
     struct sync_config *sync;
     struct admin_service *admin;
     struct live *live;
+    struct relay_service *relay;
 };
 
 /* For conn_config. */

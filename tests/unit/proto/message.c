@@ -87,6 +87,28 @@ Test(proto_message, an_upload_comes_back_as_it_was)
     }
 }
 
+Test(proto_message, what_a_relay_says_comes_back)
+{
+    static const uint8_t bytes[16] = "sixteen bytes..";
+    struct message m, b;
+    m = (struct message){.type = FRAME_FETCH, .as.fetch = {{bytes, 16}, 1, UINT64_MAX, 3, "no route to host"}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.fetch.incarnation.size == 16 && memcmp(b.as.fetch.incarnation.data, bytes, 16) == 0);
+    cr_assert(b.as.fetch.backup == 1 && b.as.fetch.after == UINT64_MAX && b.as.fetch.through == 3);
+    cr_assert_str_eq(b.as.fetch.error, "no route to host");
+    message_done(&b);
+    m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.segment.id == 1 && b.as.segment.epoch.size == 12 && b.as.segment.sequence == 2);
+    cr_assert(b.as.segment.segment.size == 7 && b.as.segment.through == UINT64_MAX);
+    message_done(&b);
+    m = (struct message){.type = FRAME_ACKNOWLEDGE, .as.acknowledge = {{bytes, 12}, 1, {bytes, 16}, 2, 3}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.acknowledge.epoch.size == 12 && b.as.acknowledge.incarnation.size == 16);
+    cr_assert(b.as.acknowledge.sequence == 1 && b.as.acknowledge.number == 2 && b.as.acknowledge.outcome == 3);
+    message_done(&b);
+}
+
 Test(proto_message, every_other_type_comes_back)
 {
     struct message m, b;
@@ -207,7 +229,7 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
 {
     refuse(FRAME_SYNC, "x", 1, PROFD_MALFORMED, "SYNC");
     refuse(FRAME_ATTACH, "x", 1, PROFD_MALFORMED, "ATTACH");
-    refuse(14, "", 0, PROFD_UNKNOWN_TYPE, "14");
+    refuse(17, "", 0, PROFD_UNKNOWN_TYPE, "17");
     refuse(0, "", 0, PROFD_UNKNOWN_TYPE, "0");
     refuse(FRAME_HELLO, "\xff", 1, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0"); /* field number 0 */
@@ -324,7 +346,7 @@ Test(proto_message, what_exceeds_a_frame_is_not_encoded)
     m = (struct message){.type = FRAME_UPLOAD, .as.upload = {.label_count = 65, .labels = labels}};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_TOO_LARGE);
     cr_assert_str_eq(e.sentence, "65 labels, at most 64");
-    m = (struct message){.type = 14};
+    m = (struct message){.type = 17};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_UNKNOWN_TYPE);
     free(big);
 }

@@ -1,0 +1,325 @@
+#include "requests/relay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/container.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "requests/body.h"
+#include "requests/session.h"
+#include "requests/sync.h"
+#include "writer/writer.h"
+
+struct relay_service {
+    struct relay_config config;
+    struct relay_counts counts;
+};
+
+/* One FETCH or ACKNOWLEDGE, until it is answered. */
+struct relay_request {
+    struct writer_job job;
+    struct relay_service *service;
+    conn_id conn;
+    uint32_t tag;
+    uint64_t session_job;
+    enum profd_status status;
+    struct profd_error error;
+
+    bool met; /* the centre has said what follows */
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t backup, after, through;
+    uint64_t again;             /* segments that a restored centre gets again */
+    struct store_segment found; /* bytes: owned; id 0: none */
+
+    struct store_acknowledgement acknowledgement;
+};
+
+static struct relay_request *relay_of(struct writer_job *job)
+{
+    return container_of(job, struct relay_request, job);
+}
+
+static bool relay_take(void *context, const struct store_segment *segment)
+{
+    struct relay_request *r = context;
+    uint8_t *bytes = malloc(segment->size + 1);
+
+    if (!bytes) {
+        r->status = profd_error_set(&r->error, PROFD_NO_MEMORY, "no memory for a segment");
+        return false;
+    }
+    memcpy(bytes, segment->bytes, segment->size);
+    r->found = *segment;
+    r->found.bytes = bytes;
+    return false;
+}
+
+static void relay_fetch_one(struct relay_request *r, struct store *store)
+{
+    struct store_relay ledger;
+    uint64_t sealed;
+
+    if (!r->met) { /* the relay only says why it cannot send anything: what is open goes on growing */
+        return;
+    }
+    r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
+    if (!r->status && !r->through) {
+        r->status = store_get_relay(store, &ledger, &r->error);
+        r->through = ledger.newest;
+    }
+    if (!r->status) {
+        r->status = store_seal_segments(store, r->through, loop_clock(), &sealed, &r->error);
+    }
+    if (!r->status) {
+        const enum profd_status status = store_each_segment(store, r->after, relay_take, r, &r->error);
+
+        r->status = status ? status : r->status;
+    }
+}
+
+/* Sealing folds what waits, and so needs less space than that: it goes on although the disk is full. */
+static void relay_fetch_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                            size_t n)
+{
+    (void)full;
+    for (size_t i = 0; i < n; i++) {
+        relay_fetch_one(relay_of(jobs[i]), store);
+    }
+}
+
+/* All in one transaction. */
+static void relay_acknowledge_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                                  size_t n)
+{
+    struct store_acknowledgement *list = calloc(n, sizeof *list);
+    struct profd_error e;
+    enum profd_status status = list ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for acknowledgements");
+
+    (void)full;
+    for (size_t i = 0; i < n && list; i++) {
+        list[i] = relay_of(jobs[i])->acknowledgement;
+    }
+    if (!status) {
+        status = store_acknowledge_segments(store, list, n, loop_clock(), &e);
+    }
+    for (size_t i = 0; i < n && status; i++) {
+        relay_of(jobs[i])->status = status;
+        relay_of(jobs[i])->error = e;
+    }
+    free(list);
+}
+
+/* Frees the request; m is its answer if it succeeded. */
+static void relay_answer(struct relay_request *r, const struct message *m)
+{
+    struct relay_service *s = r->service;
+    struct conn *c = conn_find(s->config.conns, r->conn);
+
+    if (c && r->status) {
+        conn_nack(c, r->tag, r->status == PROFD_DAMAGED ? PROFD_IO : r->status, r->error.sentence, 1000);
+    } else if (c) {
+        conn_answer(c, m, 0, r->tag);
+    }
+    if (c) {
+        sync_end_job(s->config.sync, c, r->session_job);
+    }
+    free((void *)(uintptr_t)r->found.bytes);
+    free(r);
+}
+
+static void relay_fetch_done(struct writer_job *job)
+{
+    struct relay_request *r = relay_of(job);
+    struct message m = {.type = FRAME_SEGMENT};
+    struct message_segment *out = &m.as.segment;
+
+    if (!r->status && r->again) {
+        log_write(LOG_LEVEL_NOTICE, NULL,
+                  "the centre was restored from a backup: %" PRIu64 " segments that it had acknowledged are sent again",
+                  r->again);
+    }
+    r->service->counts.fetched += !r->status && r->found.id;
+    out->id = r->found.id;
+    out->sequence = r->found.sequence;
+    out->segment = (struct message_bytes){r->found.bytes, r->found.size};
+    out->epoch = (struct message_bytes){r->found.epoch, r->found.id ? sizeof r->found.epoch : 0};
+    out->through = r->through;
+    relay_answer(r, &m);
+}
+
+static void relay_acknowledge_done(struct writer_job *job)
+{
+    struct relay_request *r = relay_of(job);
+    const struct message ack = {.type = FRAME_ACK};
+
+    if (!r->status && r->acknowledgement.outcome != STORE_SEGMENT_COUNTED) {
+        log_write(LOG_LEVEL_ERROR, NULL, "the centre did not count segment %" PRIu64 ": %s",
+                  r->acknowledgement.sequence,
+                  r->acknowledgement.outcome == STORE_SEGMENT_CONFLICT
+                      ? "another machine with this host's identity sent a segment with its key"
+                      : "it could not read it, and put it aside");
+    }
+    relay_answer(r, &ack);
+}
+
+static void relay_drop(struct writer_job *job)
+{
+    struct relay_request *r = relay_of(job);
+
+    r->status = profd_error_set(&r->error, PROFD_STOPPING, "the daemon is stopping");
+    relay_answer(r, NULL);
+}
+
+static const struct writer_job_type relay_fetch_type = {
+    .run = relay_fetch_run, .done = relay_fetch_done, .drop = relay_drop};
+static const struct writer_job_type relay_acknowledge_type = {
+    .run = relay_acknowledge_run, .done = relay_acknowledge_done, .drop = relay_drop};
+
+static enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e)
+{
+    const struct peer *peer = conn_get_peer(c);
+
+    if (!peer->may_relay) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "user %u may not fetch segments; only root, the daemon's user and relay-user may",
+                               peer->uid);
+    }
+    if (!s->config.active) {
+        return profd_error_set(e, PROFD_CONFIG, "nothing is forwarded: relay is not configured");
+    }
+    return writer_check(s->config.writer, e);
+}
+
+/* Copies bytes that must have this size. */
+static enum profd_status relay_copy(const struct message_bytes *from, const char *what, uint8_t *to, size_t size,
+                                    struct profd_error *e)
+{
+    if (from->size != size) {
+        return profd_error_set(e, PROFD_MALFORMED, "%s has %zu bytes, not %zu", what, from->size, size);
+    }
+    memcpy(to, from->data, size);
+    return PROFD_OK;
+}
+
+static enum profd_status relay_read_fetch(struct relay_request *r, const struct message_fetch *m, struct profd_error *e)
+{
+    r->met = m->incarnation.size > 0;
+    r->backup = m->backup;
+    r->after = m->after;
+    r->through = m->through;
+    if (m->backup > INT64_MAX || m->after > INT64_MAX || m->through > INT64_MAX) {
+        return profd_error_set(e, PROFD_MALFORMED, "a number of FETCH is above 2^63-1");
+    }
+    return r->met ? relay_copy(&m->incarnation, "the centre's incarnation", r->incarnation, sizeof r->incarnation, e)
+                  : PROFD_OK;
+}
+
+static enum profd_status relay_read_acknowledge(struct relay_request *r, const struct message_acknowledge *m,
+                                                struct profd_error *e)
+{
+    struct store_acknowledgement *a = &r->acknowledgement;
+    enum profd_status status = relay_copy(&m->epoch, "the segment's epoch", a->epoch, sizeof a->epoch, e);
+
+    if (!status) {
+        status = relay_copy(&m->incarnation, "the centre's incarnation", a->incarnation, sizeof a->incarnation, e);
+    }
+    if (status) {
+        return status;
+    }
+    if (m->sequence < 1 || m->sequence > INT64_MAX || m->number < 1 || m->number > INT64_MAX) {
+        return profd_error_set(e, PROFD_MALFORMED, "sequence and number of ACKNOWLEDGE must be 1 to 2^63-1");
+    }
+    if (m->outcome >= STORE_SEGMENT_OUTCOMES) {
+        return profd_error_set(e, PROFD_MALFORMED, "outcome %u of ACKNOWLEDGE: there are %u", m->outcome,
+                               STORE_SEGMENT_OUTCOMES);
+    }
+    a->sequence = m->sequence;
+    a->number = m->number;
+    a->outcome = (enum store_segment_outcome)m->outcome;
+    return PROFD_OK;
+}
+
+/* Puts the request into the writer's queue. Frees it on failure. */
+static enum profd_status relay_put(struct relay_service *s, struct relay_request *r, struct conn *c,
+                                   const struct conn_frame *f, const struct writer_job_type *type,
+                                   struct profd_error *e)
+{
+    r->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = type};
+    r->service = s;
+    r->conn = conn_get_id(c);
+    r->tag = f->header.tag;
+    if (!writer_put(s->config.writer, &r->job)) {
+        free(r);
+        return profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    }
+    r->session_job = session_begin(conn_get_user(c));
+    return PROFD_OK;
+}
+
+/* What both messages have in common: permission, and a request that is filled from the message. */
+static enum profd_status relay_receive(struct relay_service *s, struct conn *c, struct conn_frame *f,
+                                       const struct writer_job_type *type, struct profd_error *e)
+{
+    struct relay_request *r;
+    struct message m;
+    enum profd_status status = relay_check(s, c, e);
+
+    if (!status) {
+        status = body_decode(f, &m, e);
+    }
+    if (status) {
+        return status;
+    }
+    r = calloc(1, sizeof *r);
+    if (!r) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request of the relay");
+    } else if (type == &relay_fetch_type) {
+        status = relay_read_fetch(r, &m.as.fetch, e);
+        s->counts.heard = loop_clock();
+        (void)snprintf(s->counts.error, sizeof s->counts.error, "%s", m.as.fetch.error);
+    } else {
+        status = relay_read_acknowledge(r, &m.as.acknowledge, e);
+    }
+    message_done(&m);
+    if (status) {
+        free(r);
+        return status;
+    }
+    return relay_put(s, r, c, f, type, e);
+}
+
+enum profd_status relay_receive_fetch(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    return relay_receive(context, c, f, &relay_fetch_type, e);
+}
+
+enum profd_status relay_receive_acknowledge(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    return relay_receive(context, c, f, &relay_acknowledge_type, e);
+}
+
+enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,
+                                    struct profd_error *e)
+{
+    struct relay_service *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for what is forwarded");
+    }
+    s->config = *config;
+    *out = s;
+    return PROFD_OK;
+}
+
+void relay_service_free(struct relay_service *s)
+{
+    free(s);
+}
+
+const struct relay_counts *relay_service_get_counts(const struct relay_service *s)
+{
+    return &s->counts;
+}

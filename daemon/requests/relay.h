@@ -1,0 +1,34 @@
+/* FETCH and ACKNOWLEDGE: profd-relay fetches sealed segments and says which ones the centre has committed. Only it,
+ * root and the daemon's user may. */
+#ifndef PROFD_REQUESTS_RELAY_H
+#define PROFD_REQUESTS_RELAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/conn.h"
+#include "pages/numbers.h"
+#include "proto/status.h"
+
+struct relay_service;
+struct sync_config;
+struct writer;
+
+/* All parts outlive the service. */
+struct relay_config {
+    bool active; /* segments are made */
+    struct conn_group *conns;
+    const struct sync_config *sync;
+    struct writer *writer;
+};
+
+enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,
+                                    struct profd_error *e);
+/* After the writer's thread and the connections. Accepts NULL. */
+void relay_service_free(struct relay_service *s);
+const struct relay_counts *relay_service_get_counts(const struct relay_service *s);
+/* For conn_handler; the context is the service. */
+enum profd_status relay_receive_fetch(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+enum profd_status relay_receive_acknowledge(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
+
+#endif
