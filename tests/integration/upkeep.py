@@ -368,7 +368,7 @@ def stops(tap):
             w.send("ADMIN", field(1, "verify"), 7)
             code = d.stop()
             tap.point(code == 0, "stopped while adding up, copying and verifying", (code, d.logged()))
-        tap.point(set(os.listdir(d.state)) - {"profd.db-shm", "profd.db-wal"} == {"lock", "profd.db", "reserve"},
+        tap.point(set(os.listdir(d.state)) - {"profd.db-shm", "profd.db-wal"} == {"lock", "profd.db", "reserve", "runs"},
                   "nothing is left", os.listdir(d.state))
         d.start()
         tap.point(settled(d) and d.ctl("verify").returncode == 0, "and it goes on where it was")
