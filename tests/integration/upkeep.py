@@ -368,8 +368,9 @@ def stops(tap):
             w.send("ADMIN", field(1, "verify"), 7)
             code = d.stop()
             tap.point(code == 0, "stopped while adding up, copying and verifying", (code, d.logged()))
-        tap.point(set(os.listdir(d.state)) - {"profd.db-shm", "profd.db-wal"} == {"lock", "profd.db", "reserve", "runs"},
-                  "nothing is left", os.listdir(d.state))
+        left = set(os.listdir(d.state)) - {"profd.db-shm", "profd.db-wal"}
+        tap.point(left == {"lock", "profd.db", "reserve", "runs"},
+                  "nothing is left", left)
         d.start()
         tap.point(settled(d) and d.ctl("verify").returncode == 0, "and it goes on where it was")
         before = ticks(d, B)
