@@ -292,8 +292,9 @@ def brokers_that_end(tap, d):
         answer = sent(d, fd, "ee" * 20)
     os.close(fd)
     tap.point(answer[0] == "ACK", "an executable that is sent then waits, and is read", answer)
-    after = wait_for(lambda: state_of(d)["status"] == "ready" and brokers(d))
-    tap.point(after and len(after) == 2 and not set(after) & set(before), "both were started again", (before, after))
+    # until it has its name, a process that was started again is called "exe"
+    after = wait_for(lambda: state_of(d)["status"] == "ready" and len(found := brokers(d)) == 2 and found)
+    tap.point(after and not set(after) & set(before), "both were started again", (before, after))
     for pid in after if "-" not in os.path.basename(harness.BUILD) else ():  # sanitizers need descriptors and options
         held = [os.readlink(f"/proc/{pid}/fd/{n}") for n in ("0", "1", "3")]
         environ = open(f"/proc/{pid}/environ", "rb").read().strip(b"\0")
