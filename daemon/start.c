@@ -164,6 +164,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     }
     if (!status) {
         space_keep(s->space);
+        run_times_begin(s->run_times);
     }
     return status;
 }

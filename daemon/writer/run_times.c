@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@ struct run_times {
     int fd;   /* -1: it cannot be written */
     off_t at; /* of the line of this run */
     int64_t start;
+    bool begun;
     struct downtime downtime;
 };
 
@@ -116,15 +118,20 @@ struct run_times *run_times_open(int directory, int64_t now)
     if (r->at > LINES_MAX * (off_t)LINE) {
         run_times_shorten(r);
     }
-    run_times_beat(r, now);
     return r;
+}
+
+void run_times_begin(struct run_times *r)
+{
+    r->begun = true;
+    run_times_beat(r, r->start);
 }
 
 void run_times_beat(struct run_times *r, int64_t now)
 {
     char line[LINE + 1];
 
-    if (!r || r->fd < 0) {
+    if (!r || r->fd < 0 || !r->begun) {
         return;
     }
     snprintf(line, sizeof line, "%019" PRId64 " %019" PRId64 "\n", r->start, now > r->start ? now : r->start);

@@ -130,7 +130,7 @@ class Daemon:
     def __init__(self, *options, start=True, wrapper=()):
         self.folder = tempfile.mkdtemp(prefix="profd-test-")
         os.chmod(self.folder, 0o755)
-        self.options, self.wrapper, self.process = options, list(wrapper), None
+        self.options, self.wrapper, self.process, self.program = options, list(wrapper), None, PROFD
         self.state, self.socket = os.path.join(self.folder, "db"), os.path.join(self.folder, "profd.sock")
         self.http, self.log = os.path.join(self.folder, "http.sock"), os.path.join(self.folder, "log")
         self.env = dict(os.environ, XDG_STATE_HOME=os.path.join(self.folder, "state"), PROFD_SOCKET=self.socket,
@@ -139,7 +139,7 @@ class Daemon:
             self.start()
 
     def command(self):
-        return [*self.wrapper, PROFD, "--state-dir", self.state, "--socket", self.socket, "--http-socket", self.http,
+        return [*self.wrapper, self.program, "--state-dir", self.state, "--socket", self.socket, "--http-socket", self.http,
                 *self.options]
 
     def start(self):

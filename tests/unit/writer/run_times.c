@@ -37,11 +37,22 @@ static size_t run(int64_t from, int64_t to, struct downtime *out)
 
     cr_assert_not_null(r);
     *out = *run_times_get_downtime(r);
+    run_times_begin(r);
     if (to) {
         run_times_beat(r, to);
     }
     run_times_close(r);
     return out->count;
+}
+
+Test(run_times, a_start_that_fails_is_no_run)
+{
+    struct downtime d;
+
+    cr_assert_eq(run(100, 200, &d), 0);
+    run_times_close(run_times_open(fd, 300));
+    cr_assert_eq(run(400, 500, &d), 1);
+    cr_assert(d.gaps[0].from == 200 && d.gaps[0].to == 400);
 }
 
 Test(run_times, gaps_lie_between_runs)
