@@ -249,9 +249,12 @@ def slow_neighbours(tap, d):
         while slow.is_alive() and not stopped:
             stopped = [pid for pid in readers(d) if freeze(pid)]
             time.sleep(0.001)
-        if stopped:
+        slow.join(1 if stopped else None)  # one that is stopped behind its last word has answered
+        if slow.is_alive():
             break
-        slow.join()
+        for pid in set(stopped) & set(readers(d)):
+            os.kill(pid, signal.SIGKILL)
+        stopped = []
     others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)]
     quick = [ask(f"quick {n}", 60203 + n % 2, small) for n in range(4)]
     for thread in quick:
