@@ -139,8 +139,8 @@ class Daemon:
             self.start()
 
     def command(self):
-        return [*self.wrapper, self.program, "--state-dir", self.state, "--socket", self.socket, "--http-socket", self.http,
-                *self.options]
+        return [*self.wrapper, self.program, "--state-dir", self.state, "--socket", self.socket, "--http-socket",
+                self.http, *self.options]
 
     def start(self):
         with open(self.log, "ab") as log:
