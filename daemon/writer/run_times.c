@@ -29,11 +29,14 @@ struct run_times {
 static void run_times_take(struct downtime *d, const char line[LINE], int64_t *end)
 {
     char text[LINE + 1];
+    char *rest;
     int64_t from, to;
 
     memcpy(text, line, LINE);
     text[LINE] = 0;
-    if (sscanf(text, "%19" SCNd64 " %19" SCNd64 "\n", &from, &to) != 2 || from <= 0 || to < from) {
+    from = strtoll(text, &rest, 10);
+    to = strtoll(rest, &rest, 10);
+    if (*rest != '\n' || from <= 0 || to < from) {
         return;
     }
     if (*end && from > *end) {
