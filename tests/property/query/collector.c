@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "proto/message.h"
 #include "proto/collector.h"
 #include "tests/unit/query/fleet.h"
 
@@ -86,6 +87,8 @@ static void random_counts(uint32_t builds, uint32_t program, uint8_t *bytes[2], 
     counts_done(&c);
 }
 
+static bool outside; /* all uploads of this round say that ticks lie outside of functions */
+
 static void put_random(struct store *stores[2], uint32_t number)
 {
     static const char *const HOSTS[] = {"db1", "db2", "web"};
@@ -111,13 +114,20 @@ static void put_random(struct store *stores[2], uint32_t number)
     u.start = u.end - MINUTE;
     u.received = u.end;
     u.processes_started = below(2);
-    u.inexact = below(10) == 0 ? 128 : 0;
+    u.inexact = (below(10) == 0 ? 128 : 0) | (outside ? (uint32_t)INEXACT_TICKS_OUTSIDE : 0);
     for (int words = 0; words < 2; words++) {
         u.counts = bytes[words];
         u.counts_size = size[words];
         cr_assert_eq(store_put_uploads(stores[words], &u, 1, &outcome, &e), PROFD_OK, "%s", e.sentence);
         free(bytes[words]);
     }
+}
+
+/* Exports that can be imported again name the reason "ticks-outside" where collectors counted such ticks: the same only
+ * if all uploads say so themselves. */
+static bool names_reasons(const char *target)
+{
+    return strstr(target, "format=pprof") != NULL || strstr(target, "format=callgrind") != NULL;
 }
 
 /* Takes the heading's lines of coverage and the line under the flat profile out. Were there any? What is said of
@@ -197,6 +207,7 @@ Test(query_collector, they_change_no_number)
     for (uint32_t round = 0; round < 12; round++) {
         struct store *stores[2] = {fleet_open(), fleet_open()};
         state = 1000 + round;
+        outside = round % 2 == 0;
         for (uint32_t i = 0; i < 2; i++) {
             fleet_put_object(stores[i], PROGRAM, 1000);
             fleet_put_object(stores[i], LIBRARY, 1000);
@@ -208,7 +219,9 @@ Test(query_collector, they_change_no_number)
         for (uint32_t i = 0; i < 2 * 20 * 5; i++) {
             char target[300];
             snprintf(target, sizeof target, "/api/v1/builds/%s/%s%s", BUILDS[i % 2], WHAT[i / 2 % 20], WHICH[i / 40]);
-            compare(stores, target, &with);
+            if (outside || !names_reasons(target)) {
+                compare(stores, target, &with);
+            }
         }
         store_close(stores[0]);
         store_close(stores[1]);
