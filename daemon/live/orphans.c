@@ -261,8 +261,11 @@ static void orphans_was_read(struct live *l, struct live_harvest *h)
     size_t closed = 0;
 
     l->orphans_running = false;
-    if (h->status && h->status != PROFD_STOPPING) {
-        log_write(LOG_LEVEL_WARNING, "live process", "processes that ended while no daemon ran: %s", h->error.sentence);
+    /* If the store has failed for good, its health has said so. */
+    if (h->status && h->status != PROFD_STOPPING && !writer_check(l->config.writer, NULL)) {
+        log_write(LOG_LEVEL_WARNING, "live process",
+                  "the search for processes that ended while no daemon ran is not finished: %s; start profd again",
+                  h->error.sentence);
     }
     orphans_enter_all(l, u);
     if (u->first && !u->more && !h->status) {
