@@ -228,7 +228,8 @@ class Live:
                                             cwd=d.folder,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                             stderr=subprocess.DEVNULL)
-            until(lambda: json.loads(d.get("/api/v1/processes")[2])["rows"])
+            # it is listed before its memory, and with it its labels, is read
+            until(lambda: any("service" in json.dumps(r) for r in json.loads(d.get("/api/v1/processes")[2])["rows"]))
 
     def end(self):
         if self.process:
