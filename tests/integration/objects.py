@@ -37,13 +37,6 @@ def stores(d):
 OPEN = ("ACK", None), 200
 
 
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not (out := condition()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return out
-
-
 def shorter_than_it_says(tap, d):
     """Files of sysfs have 4,096 bytes by fstat and a few to read. The build was asked for, and not."""
     names = ("/sys/class/net/lo/mtu", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/uevent_seqnum")
@@ -286,7 +279,7 @@ def brokers_that_end(tap, d):
     before = brokers(d)
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    said = wait_for(lambda: d.logged().count("killed by signal 9; it is started again in 1 s") == 2)
+    said = until(lambda: d.logged().count("killed by signal 9; it is started again in 1 s") == 2)
     tap.point(len(before) == 2 and said, "both readers of executables are killed while idle: the log says so",
               (before, d.logged()[-400:]))
     path = compiled(os.path.join(d.folder, "after"), "ee" * 20, "after_the_end")
@@ -296,7 +289,7 @@ def brokers_that_end(tap, d):
     os.close(fd)
     tap.point(answer[0] == "ACK", "an executable that is sent then waits, and is read", answer)
     # until it has its name, a process that was started again is called "exe"
-    after = wait_for(lambda: state_of(d)["status"] == "ready" and len(found := brokers(d)) == 2 and found)
+    after = until(lambda: state_of(d)["status"] == "ready" and len(found := brokers(d)) == 2 and found)
     tap.point(after and not set(after) & set(before), "both were started again", (before, after))
     for pid in after if "-" not in os.path.basename(harness.BUILD) else ():  # sanitizers need descriptors and options
         held = [os.readlink(f"/proc/{pid}/fd/{n}") for n in ("0", "1", "3")]
@@ -307,13 +300,13 @@ def brokers_that_end(tap, d):
     for _ in range(5):  # the delay grows, so that even a slow machine sees it
         for pid in brokers(d):
             os.kill(pid, signal.SIGKILL)
-        seen = wait_for(lambda: "executable_readers_gone" in state_of(d) and state_of(d), 1)
+        seen = until(lambda: "executable_readers_gone" in state_of(d) and state_of(d), 1)
         if seen:
             break
     tap.point(seen and seen["status"] == "degraded" and seen["executable_readers_gone"] in (1, 2),
               "when they end again: /readyz answers 200 and degraded", seen)
-    tap.point(wait_for(lambda: "it is started again in 2 s" in d.logged()), "after a longer delay", d.logged()[-400:])
-    tap.point(wait_for(lambda: state_of(d)["status"] == "ready"), "and ready again", state_of(d))
+    tap.point(until(lambda: "it is started again in 2 s" in d.logged()), "after a longer delay", d.logged()[-400:])
+    tap.point(until(lambda: state_of(d)["status"] == "ready"), "and ready again", state_of(d))
 
 
 def main():

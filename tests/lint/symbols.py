@@ -36,9 +36,12 @@ class Symbols:
                 self.where.setdefault(name, []).append(source)
 
     def judged(self, findings):
-        """The findings of a check that needs all objects. Where some are missing the check fails, and says why."""
-        return ["objects are missing (make all tests makes them): what follows may be false"] * bool(self.missing) + \
-            findings
+        """The findings of a check that needs all objects. Where some are missing nothing can be said but that: the
+        check fails."""
+        if self.missing:
+            return [f"{len(self.missing)} objects are missing (make all tests makes them), the first is that of "
+                    f"{self.missing[0]}"]
+        return findings
 
     def definer(self, user, name):
         """The source that a reference means: of several definitions the nearest."""

@@ -171,10 +171,17 @@ def manuals():
         yield "well-formed", "profd-protocol.7"
 
 
-def allowances():
-    """What is allowed and not needed fails as well; so does a source without an object."""
+def missing():
+    """A source without an object fails, and is the only finding of checks that read objects."""
     write("daemon/core/zz_none.c", "int zz_none;\n")
+    only = "1 objects are missing (make all tests makes them), the first is that of daemon/core/zz_none.c"
     yield "has an object", "daemon/core/zz_none.c"
+    yield "calls: no circles", only
+    yield "has a caller outside of tests", only
+
+
+def allowances():
+    """What is allowed and not needed fails as well."""
     with open("tests/lint/circles", "a", encoding="utf-8") as f:
         f.write("\ncircle of calls\n    daemon/core/arena\n    daemon/core/buffer\n")
     yield "calls: no circles", "no longer in a circle of calls: daemon/core/arena daemon/core/buffer"
@@ -191,7 +198,7 @@ def allowances():
 
 
 def main():
-    for case in (allowances, violations):
+    for case in (missing, allowances, violations):
         with tempfile.TemporaryDirectory() as folder:
             copy(folder)
             lint("--shrink")
