@@ -525,6 +525,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                     .has_admin_group = config->has_admin_group,
                                                     .has_relay_user = config->has_relay_user,
                                                     .relay_user = config->relay_user,
+                                                    .has_gate_user = config->has_gate_user,
+                                                    .gate_user = config->gate_user,
                                                     .admin_group = config->admin_group},
                                          .socket = config->socket,
                                          .http_socket = config->http_socket,

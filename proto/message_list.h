@@ -45,6 +45,13 @@
     MESSAGE(SEGMENT, 15, segment, Segment, U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through))             \
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
     MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
-            BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))
+            BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \
+    /* relay → gate → daemon of the centre: a host is there; host and name are set by the gate */                  \
+    MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
+            BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest))                     \
+    /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
+    MESSAGE(ADMIT, 18, admit, Admit, BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version))                 \
+    /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
+    MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment))
 
 #endif

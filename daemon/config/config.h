@@ -32,6 +32,7 @@
     X(relay, "relay", TEXT, "URL", "collect segments for a centre at tls://HOST:PORT")                                 \
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, "SIZE",                                                              \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
+    X(gate, "gate", FLAG, NULL, "be a centre: accept segments of hosts from profd-gate")                               \
     X(harvest_interval, "harvest-interval", TEXT, "TIME", "interval between harvests of a live process (default 10s)") \
     X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice (default), info or debug")                        \
     X(restore, "restore", ONLY_OPTION, "FILE", "replace the stored data by the backup FILE and exit")                  \
@@ -70,6 +71,9 @@ struct config {
     uint64_t relay_keep_bytes;
     bool has_relay_user; /* there is a user of the name profd-relay */
     uint32_t relay_user;
+    bool gate;          /* this daemon is a centre */
+    bool has_gate_user; /* there is a user of the name profd-gate */
+    uint32_t gate_user;
 };
 
 /* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown

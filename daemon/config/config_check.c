@@ -260,11 +260,30 @@ static bool config_is_relay_url(const char *url)
     return !*end && port <= UINT16_MAX && http_host_valid(host, strlen(host));
 }
 
+/* False: there is no user of this name. */
+static bool config_find_user(const char *name, uint32_t *uid)
+{
+    struct passwd entry, *found = NULL;
+    char space[16384];
+
+    if (getpwnam_r(name, &entry, space, sizeof space, &found) || !found) {
+        return false;
+    }
+    *uid = found->pw_uid;
+    return true;
+}
+
+static void config_check_gate(struct config *c)
+{
+    const char *gate = c->values[CONFIG_gate];
+
+    c->gate = gate && !strcmp(gate, "yes");
+    c->has_gate_user = c->gate && config_find_user("profd-gate", &c->gate_user);
+}
+
 static enum profd_status config_check_relay(struct config *c, struct profd_error *e)
 {
     const char *bytes = config_or(c->values[CONFIG_relay_keep_bytes], "1G");
-    struct passwd entry, *found = NULL;
-    char space[16384];
     enum profd_status status = config_parse_bytes("relay-keep-bytes", bytes, &c->relay_keep_bytes, e);
 
     if (status) {
@@ -280,8 +299,7 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
     if (!config_is_relay_url(c->relay)) {
         return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not tls://HOST:PORT", c->relay);
     }
-    c->has_relay_user = !getpwnam_r("profd-relay", &entry, space, sizeof space, &found) && found;
-    c->relay_user = c->has_relay_user ? found->pw_uid : 0;
+    c->has_relay_user = config_find_user("profd-relay", &c->relay_user);
     return PROFD_OK;
 }
 
@@ -334,6 +352,7 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         status = config_check_harvest(config, e);
     }
     if (!status) {
+        config_check_gate(config);
         status = config_check_relay(config, e);
     }
     if (!status) {

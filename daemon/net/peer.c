@@ -83,6 +83,8 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
         (policy->has_admin_group && (cred.gid == policy->admin_group || peer_in_group(fd, policy->admin_group)));
     peer->may_relay =
         cred.uid == 0 || cred.uid == policy->own_uid || (policy->has_relay_user && cred.uid == policy->relay_user);
+    peer->may_deliver =
+        cred.uid == 0 || cred.uid == policy->own_uid || (policy->has_gate_user && cred.uid == policy->gate_user);
     peer->may_read_all = peer->may_admin || (policy->has_read_group &&
                                              (cred.gid == policy->read_group || peer_in_group(fd, policy->read_group)));
     return PROFD_OK;

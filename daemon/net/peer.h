@@ -11,6 +11,7 @@ struct peer {
     uint32_t uid, gid, pid;
     bool may_admin;    /* root, the daemon's own user, or a member of the admin group */
     bool may_relay;    /* root, the daemon's own user, or that of profd-relay */
+    bool may_deliver;  /* root, the daemon's own user, or that of profd-gate */
     bool may_read_all; /* administrators and members of the read group: users who may make a backup may read everything
                         */
 };
@@ -22,6 +23,8 @@ struct peer_policy {
     uint32_t read_group, admin_group;
     bool has_relay_user;
     uint32_t relay_user;
+    bool has_gate_user;
+    uint32_t gate_user;
 };
 
 /* Finds a group by name or number. NOT_FOUND names it. Uses the name service, so not on the loop. */

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct message m, again;
     struct profd_error e;
-    if (size < 1 || message_decode(data[0] % 16, data + 1, size - 1, &m, &e) != PROFD_OK) {
+    if (size < 1 || message_decode(data[0] % 32, data + 1, size - 1, &m, &e) != PROFD_OK) {
         return 0;
     }
     uint8_t *first, *second;

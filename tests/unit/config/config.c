@@ -66,13 +66,13 @@ Test(config, options_become_fields)
 
     write_file("", 0600);
     cr_assert_eq(LOAD(&config, &e, "--config", file, "--state-dir", "/x/y", "--socket=/x/s", "--log-level", "debug",
-                      "--read-group", "4711", "--http", "127.0.0.1:0", "--http-open"),
+                      "--read-group", "4711", "--http", "127.0.0.1:0", "--http-open", "--gate"),
                  PROFD_OK, "%s", e.sentence);
     cr_assert_str_eq(config.state_dir, "/x/y");
     cr_assert_str_eq(config.socket, "/x/s");
     cr_assert_null(config.http_socket, "who moves the one socket does not get the other by default");
     cr_assert_str_eq(config.http, "127.0.0.1:0");
-    cr_assert(config.http_open && config.has_read_group && config.read_group == 4711);
+    cr_assert(config.http_open && config.has_read_group && config.read_group == 4711 && config.gate);
     cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
     config_done(&config);
 }
@@ -88,6 +88,7 @@ Test(config, the_command_line_is_stronger_than_the_file)
     cr_assert_str_eq(config.state_dir, "/from/line");
     cr_assert_str_eq(config.socket, "/from/file.sock");
     cr_assert_eq(config.log_level, LOG_LEVEL_ERROR);
+    cr_assert(!config.gate && !config.has_gate_user, "a centre is one only if it is told so");
     config_done(&config);
 }
 

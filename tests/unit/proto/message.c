@@ -109,6 +109,29 @@ Test(proto_message, what_a_relay_says_comes_back)
     message_done(&b);
 }
 
+Test(proto_message, what_passes_a_gate_comes_back)
+{
+    static const uint8_t bytes[16] = "sixteen bytes..";
+    struct message m, b;
+    m = (struct message){.type = FRAME_ARRIVE, .as.arrive = {{bytes, 16}, "a.example", UINT64_MAX, 5, 1, 2}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.arrive.host.size == 16 && memcmp(b.as.arrive.host.data, bytes, 16) == 0);
+    cr_assert_str_eq(b.as.arrive.name, "a.example");
+    cr_assert(b.as.arrive.clock == UINT64_MAX && b.as.arrive.number == 5);
+    cr_assert(b.as.arrive.segment_oldest == 1 && b.as.arrive.segment_newest == 2);
+    message_done(&b);
+    m = (struct message){.type = FRAME_ADMIT, .as.admit = {{bytes, 16}, UINT64_MAX, 200000, 1}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.admit.incarnation.size == 16 && b.as.admit.backup == UINT64_MAX);
+    cr_assert(b.as.admit.wait_ms == 200000 && b.as.admit.segment_version == 1);
+    message_done(&b);
+    m = (struct message){.type = FRAME_DELIVER, .as.deliver = {{bytes, 0}, {bytes, 12}, 7, {bytes, 9}}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.deliver.host.size == 0 && b.as.deliver.epoch.size == 12 && b.as.deliver.sequence == 7);
+    cr_assert(b.as.deliver.segment.size == 9 && memcmp(b.as.deliver.segment.data, bytes, 9) == 0);
+    message_done(&b);
+}
+
 Test(proto_message, every_other_type_comes_back)
 {
     struct message m, b;
@@ -229,7 +252,7 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
 {
     refuse(FRAME_SYNC, "x", 1, PROFD_MALFORMED, "SYNC");
     refuse(FRAME_ATTACH, "x", 1, PROFD_MALFORMED, "ATTACH");
-    refuse(17, "", 0, PROFD_UNKNOWN_TYPE, "17");
+    refuse(20, "", 0, PROFD_UNKNOWN_TYPE, "20");
     refuse(0, "", 0, PROFD_UNKNOWN_TYPE, "0");
     refuse(FRAME_HELLO, "\xff", 1, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0"); /* field number 0 */
@@ -346,7 +369,7 @@ Test(proto_message, what_exceeds_a_frame_is_not_encoded)
     m = (struct message){.type = FRAME_UPLOAD, .as.upload = {.label_count = 65, .labels = labels}};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_TOO_LARGE);
     cr_assert_str_eq(e.sentence, "65 labels, at most 64");
-    m = (struct message){.type = 17};
+    m = (struct message){.type = 20};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_UNKNOWN_TYPE);
     free(big);
 }
