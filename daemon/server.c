@@ -186,9 +186,9 @@ int server_main(int argc, char *argv[])
         broker_main();
     }
     memset(&config, 0, sizeof config);
-    status = config_load(argc, argv, &config, &e);
+    status = config_load(OF_PROFD, argc, argv, &config, &e);
     if (!status && config.values[CONFIG_help]) {
-        config_print_help();
+        config_print_help(OF_PROFD);
     } else if (!status && config.values[CONFIG_version]) {
         printf("profd %s\n", PROFD_VERSION);
     } else if (!status) {

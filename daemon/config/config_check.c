@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "config/config_file.h"
+#include "config/config_network.h"
 #include "config/config_units.h"
 #include "net/http_target.h"
 #include "net/listen.h"
@@ -246,20 +247,6 @@ static enum profd_status config_check_harvest(struct config *c, struct profd_err
     return PROFD_OK;
 }
 
-/* tls://HOST:PORT; an IPv6 address in brackets. */
-static bool config_is_relay_url(const char *url)
-{
-    const char *host = url + strlen("tls://"), *colon = strrchr(url, ':');
-    char *end;
-    unsigned long port;
-
-    if (strncmp(url, "tls://", strlen("tls://")) != 0 || colon <= host || colon[1] < '1' || colon[1] > '9') {
-        return false;
-    }
-    port = strtoul(colon + 1, &end, 10);
-    return !*end && port <= UINT16_MAX && http_host_valid(host, strlen(host));
-}
-
 /* False: there is no user of this name. */
 static bool config_find_user(const char *name, uint32_t *uid)
 {
@@ -292,12 +279,12 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
     if (c->relay_keep_bytes < RELAY_KEEP_MIN) {
         return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\", it must be at least 1M", bytes);
     }
-    c->relay = c->values[CONFIG_relay];
-    if (!c->relay) {
+    if (!c->values[CONFIG_relay]) {
         return PROFD_OK;
     }
-    if (!config_is_relay_url(c->relay)) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not tls://HOST:PORT", c->relay);
+    status = config_check_relay_url(c, e);
+    if (status) {
+        return status;
     }
     c->has_relay_user = config_find_user("profd-relay", &c->relay_user);
     return PROFD_OK;
@@ -305,14 +292,12 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
 
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
-    const char *level = config->values[CONFIG_log_level], *open = config->values[CONFIG_http_open];
-    enum profd_status status;
+    const char *open = config->values[CONFIG_http_open];
+    enum profd_status status = config_check_level(config, e);
 
     config->http_given = config->values[CONFIG_http_socket] != NULL;
-    config->log_level = LOG_LEVEL_NOTICE;
-    if (level && !log_find_level(level, &config->log_level)) {
-        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
-                               level);
+    if (status) {
+        return status;
     }
     status = config_default_state(config, e);
     config->state_dir = config->values[CONFIG_state_dir];

@@ -41,13 +41,14 @@ static char *config_file_slurp(int fd, size_t *n)
     return text;
 }
 
-/* The system's file for root and for the user of the packaged service, otherwise the user's own. */
+/* The system's file for root and for the users of the packaged services, otherwise the user's own. */
 static void config_file_default(char *name, size_t size)
 {
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-    const struct passwd *service = getpwnam("profd");
-    const bool system = !geteuid() || (service && service->pw_uid == geteuid());
+    const struct passwd *own = getpwuid(geteuid());
+    const bool system = !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay") ||
+                                               !strcmp(own->pw_name, "profd-gate")));
 
     if (!system && xdg && *xdg == '/') {
         snprintf(name, size, "%s/profd/profd.conf", xdg);
