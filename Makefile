@@ -141,7 +141,7 @@ $(B)/libprofd-static.a: $(call archives_of,client)
 
 # --- the collector: it runs inside calls of any program, so it uses no vector registers, no sanitizer, and only those
 # functions of libc that are listed. All its code is in one section, so that a tick can tell whether it fell there.
-SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c)) client/collect/stub_$(COLLECT_MACHINE).S
+SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c client/collect/*_$(COLLECT_MACHINE).S))
 OBJ_collect := $(patsubst client/collect/%,$(B)/collect/%.o,$(basename $(SRC_collect)))
 CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -ftls-model=initial-exec \
                  -fno-builtin -mgeneral-regs-only -fno-stack-protector -U_FORTIFY_SOURCE -MMD -MP $(WARN) \

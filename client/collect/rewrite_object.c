@@ -13,12 +13,13 @@
 #define PAGES_MAX 4096u /* more would cost more memory, and time to find it, than calls cost */
 #define PREFIX 0x67     /* as linkers have it before what was an indirect call: it means nothing there */
 
-bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy)
+bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy)
 {
     struct rewrite_slots slots;
     struct rewrite_frames frames;
     o->count = 0;
-    if (!rewrite_find_slots(&o->image, trust_lazy, &slots) || !rewrite_frames_find(&o->image, slots.own, &frames)) {
+    if (!rewrite_find_slots(&o->image, stub, trust_lazy, &slots) ||
+        !rewrite_frames_find(&o->image, slots.own, &frames)) {
         return false;
     }
     uint32_t most = frames.count;
@@ -105,13 +106,13 @@ static uint32_t page_count(const struct rewrite_object *o)
     return n;
 }
 
-bool rewrite_object_patch(struct rewrite_object *o)
+bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2])
 {
     if (page_count(o) > PAGES_MAX) {
         return false;
     }
     uint64_t all = ~0ull, before = 0;
-    if (!rewrite_near_make(&o->image, o->sites, o->count, o->capacity ? o->first : REWRITE_NO_THUNKS, &o->near)) {
+    if (!rewrite_near_make(&o->image, o->sites, o->count, o->capacity ? o->first : REWRITE_NO_THUNKS, stub, &o->near)) {
         return false;
     }
     raw_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);

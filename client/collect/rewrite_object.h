@@ -22,12 +22,12 @@ struct rewrite_object {
     const void *loaded;
 };
 
-/* Fills sites and count from image. False: there are none. */
-bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy);
+/* Fills sites and count from image. trust_lazy: see rewrite_find_slots. False: there are none. */
+bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy);
 
 /* Rewrites all sites: the process has one thread, and signals wait meanwhile. False: code may not be changed, and is
  * not. */
-bool rewrite_object_patch(struct rewrite_object *o);
+bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2]);
 
 /* Switches all sites by changing one byte of each; threads may run. Code that is no longer one of its sites is not
  * changed. */

@@ -12,8 +12,8 @@ KINDS = ("calls", "includes", "directories")
 
 
 def module(path):
-    """x.c and x.h are one, and x_internal.h is a part of x; x_part.c is another."""
-    return re.sub(r"(_internal)?\.[ch]$", "", path)
+    """x.c, x.h and x_MACHINE.S are one, and x_internal.h is a part of x; x_part.c is another."""
+    return re.sub(r"(_internal)?\.[ch]$|_(x86_64|aarch64)\.S$", "", path)
 
 
 def all_edges(tree, symbols):

@@ -39,7 +39,7 @@ def change(path, old, new):
 
 def build(path):
     """The object of a source, where the build would have put it."""
-    target = f"build/{path[:-2]}.o"
+    target = f"build/{path[:-2].replace('client/collect/', 'collect/')}.o"
     os.makedirs(os.path.dirname(target), exist_ok=True)
     subprocess.run(["cc", "-w", "-I.", "-Idaemon", "-Iclient", "-c", path, "-o", target], check=True)
 
@@ -101,6 +101,16 @@ def violations():
     yield "includes: no circles", "daemon/core/zz_a daemon/core/zz_b"
     yield "directories: no circles", "daemon/core"
     yield "has a caller outside of tests", "daemon/core/zz_a.c: zz_uncalled"
+
+    # Objects of assembly are read, too, and those of another machine are not missed.
+    stub = f"client/collect/zz_stub_{os.uname().machine}.S"
+    write(stub, "\t.globl zz_stub\nzz_stub:\n\t.quad zz_slow\n\t.globl zz_uncalled_stub\nzz_uncalled_stub:\n")
+    write("client/collect/zz_stub_other.S", "")
+    write("client/collect/zz_slow.c", "extern char zz_stub[];\nconst char *zz_slow(void)\n{\n    return zz_stub;\n}\n")
+    build(stub)
+    build("client/collect/zz_slow.c")
+    yield "calls: no circles", "client/collect/zz_slow client/collect/zz_stub"
+    yield "has a caller outside of tests", f"{stub}: zz_uncalled_stub"
 
     # Characters count, not bytes: the first line of each is as long as it may be.
     for f, mark in (("daemon/core/zz_wide.h", "//"), ("tests/collect/zz_wide.py", "#"), ("tests/demo/zz_wide.sh", "#")):
