@@ -85,7 +85,8 @@ def check_daemon(tree, bad):
         if path not in tree.all:
             continue
         said = set().union(*(options_of(e) for _, s, _, e in Page(tree, path).entries if s == "DESCRIPTION"))
-        both_ways(path, {"--" + name for name, _, of in config if "OF_ALL" in of or program in of}, said, bad)
+        have = {"--" + name for name, _, of in config if "OF_ALL" in of or program in of}
+        both_ways(re.sub(r".*/(.*)\.(\d)", r"\1(\2)", path), have, said, bad)
     page = Page(tree, "daemon/profd.conf.5")
     said = {word for _, s, _, e in page.entries if s == "DESCRIPTION"
             for word in re.findall(r"[\w-]+", e.removeprefix("Cm "))}
