@@ -44,6 +44,7 @@ enum profd_inexact {
     PROFD_INEXACT_TICKS_OUTSIDE = 256,   /* ticks of code in no build were left out */
     PROFD_INEXACT_PAUSED = 512,          /* counting was switched off meanwhile */
     PROFD_INEXACT_LABEL_LEFT_OUT = 2048, /* a label broke the rules and was left out; counts are whole */
+    PROFD_INEXACT_SHARED_BINS = 4096,    /* some ticks were shared between neighbouring functions by an estimate */
 };
 
 #define PROFD_NOWHERE UINT32_MAX /* build index of an address outside every known build */

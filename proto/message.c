@@ -28,6 +28,8 @@ const char *message_inexact_name(uint32_t bit)
         return "not-read";
     case INEXACT_LABEL_LEFT_OUT:
         return "label-left-out";
+    case INEXACT_SHARED_BINS:
+        return "shared-bins";
     case INEXACT_SAMPLED:
         return "sampled";
     default:
@@ -62,6 +64,8 @@ const char *message_inexact_meaning(uint32_t bit)
         return "a live process has not been read since the daemon was started";
     case INEXACT_LABEL_LEFT_OUT:
         return "a label of a process was invalid: the process is not found by that label";
+    case INEXACT_SHARED_BINS:
+        return "histogram bins hold code of several functions: self times marked ~ in the flat profile are estimates";
     default:
         return NULL;
     }

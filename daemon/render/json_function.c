@@ -194,6 +194,10 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     json_add_text(out, "file", f->file == NULL ? "" : f->file);
     json_add_count(out, "ticks", f->ticks_total);
     json_add_number(out, "self", f->self);
+    if (f->self_estimated) {
+        json_add_number(out, "self_least", f->self_least);
+        json_add_number(out, "self_most", f->self_most);
+    }
     json_add_number(out, "children", f->children);
     json_add_number(out, "total", f->self + f->children);
     json_add_number(out, "percent", f->percent);
