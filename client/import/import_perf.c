@@ -235,7 +235,7 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
         return PROFD_OK;
     }
     if (memchr(line, '\0', n)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " holds a NUL", number);
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     }
     if (!indented && perf_heading_parse(s, &heading)) {
         return take_heading(f, &heading, number, e);

@@ -54,11 +54,11 @@ static enum profd_status sample_read(struct pprof *p, struct pprof_cursor messag
             values[count++] = value;
         }
         if (bad) {
-            return pprof_broken(p, f.inside.at, "no number among the values of a Sample", e);
+            return pprof_broken(p, f.inside.at, "a value of a Sample is not a number", e);
         }
     }
     if (broken) {
-        return pprof_broken(p, message.at, "no field of a Sample", e);
+        return pprof_broken(p, message.at, "not a valid field of a Sample", e);
     }
     if (count != p->type_count) {
         return pprof_broken(p, begin, "a Sample with fewer values than there are sample types", e);
@@ -262,7 +262,7 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
             }
         }
         if (bad) {
-            return pprof_broken(p, f.inside.at, "no number among the locations of a Sample", e);
+            return pprof_broken(p, f.inside.at, "a location of a Sample is not a number", e);
         }
     }
     if (s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) {

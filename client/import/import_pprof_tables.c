@@ -71,7 +71,7 @@ static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c,
 {
     uint64_t *const fields[] = {NULL, &out->type, &out->unit};
     *out = (struct pprof_type){0, 0};
-    return read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a ValueType", e);
+    return read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a ValueType", e);
 }
 
 static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, struct profd_error *e)
@@ -79,7 +79,8 @@ static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, st
     struct pprof_mapping m = {0};
     uint64_t *const fields[] = {NULL, &m.id, &m.start, &m.limit, &m.offset, &m.filename, &m.build_id};
     const uint8_t *begin = c.at;
-    enum profd_status status = read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Mapping", e);
+    enum profd_status status =
+        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a Mapping", e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -102,7 +103,7 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
     uint64_t *const fields[] = {NULL, &l.id, &l.mapping, &l.address};
     const uint8_t *begin = c.at;
     enum profd_status status =
-        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Location", e);
+        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a Location", e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -219,5 +220,5 @@ enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n
         }
         status = f.wire == PPROF_WIRE_BYTES ? take_message(p, &f, e) : take_number(p, &f, e);
     }
-    return broken ? pprof_broken(p, c.at, "no field of message Profile: not pprof", e) : status;
+    return broken ? pprof_broken(p, c.at, "not a valid field of message Profile: not pprof", e) : status;
 }

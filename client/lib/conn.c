@@ -31,7 +31,7 @@ static enum profd_status dial_failed(const struct address *a, int why, struct pr
 {
     bool denied = why == EACCES || why == EPERM;
     if (denied) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "may not connect at %s: %s", a->text, strerror(why));
+        return profd_error_set(e, PROFD_FORBIDDEN, "no permission to connect to %s: %s", a->text, strerror(why));
     }
     return profd_error_set(e, PROFD_UNAVAILABLE, "no daemon at %s (%s); %s", a->text, strerror(why),
                            a->http ? "start one with `profd --http ADDR:PORT`, or give the server's URL with --server"

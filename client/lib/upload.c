@@ -228,7 +228,9 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
                                          struct profd_error *e)
 {
     if (h->build >= u->build_count) {
-        return profd_error_set(e, PROFD_REFUSED, "a histogram of build number %" PRIu32 "; the upload has %" PRIu32,
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a histogram names build %" PRIu32
+                               "; builds are numbered from 0, and the upload has %" PRIu32,
                                h->build, u->build_count);
     }
     if (h->low >= h->high || h->bins == 0 || h->bins > LIMIT_HISTOGRAM_BINS) {
@@ -245,8 +247,8 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
     for (uint32_t i = 0; i < h->used; i++) {
         if (h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1])) {
             return profd_error_set(e, PROFD_REFUSED,
-                                   "bin %" PRIu32 " of a histogram: indexes ascend below %" PRIu32
-                                   " and ticks are not 0",
+                                   "bin %" PRIu32 " of a histogram: indexes must ascend and be below %" PRIu32
+                                   ", and ticks must not be 0",
                                    h->index[i], h->bins);
         }
     }
@@ -325,7 +327,9 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
     const uint32_t ends[2] = {arc->from_build, arc->to_build};
     for (size_t i = 0; i < 2; i++) {
         if (ends[i] != PROFD_NOWHERE && ends[i] >= u->build_count) {
-            return profd_error_set(e, PROFD_REFUSED, "an arc of build number %" PRIu32 "; the upload has %" PRIu32,
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "an arc names build %" PRIu32
+                                   "; builds are numbered from 0, and the upload has %" PRIu32,
                                    ends[i], u->build_count);
         }
     }

@@ -118,7 +118,7 @@ static void state_print(const struct state *s)
         printf("verified %s: %" PRIu64 " %s, %" PRIu64 " %s\n", age, uploads, noun_for(uploads, "upload", "uploads"),
                wrong, noun_for(wrong, "mismatch", "mismatches"));
     } else {
-        puts("verified not yet since the daemon's start; it verifies its data by and by, or now with profctl verify");
+        puts("verified not yet since the daemon's start; verify now with: profctl verify");
     }
     if (rows_number(r, 0, "ledger_mismatches")) {
         const uint64_t n = rows_number(r, 0, "ledger_mismatches");

@@ -96,7 +96,7 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     enum config_option option;
 
     if (memchr(line, 0, n)) {
-        return profd_error_set(e, PROFD_CONFIG, "the line holds a NUL byte");
+        return profd_error_set(e, PROFD_CONFIG, "the line contains a NUL byte");
     }
     if (!equals) {
         return profd_error_set(e, PROFD_CONFIG, "\"%.*s\" is not key = value", (int)(n < 100 ? n : 100), line);

@@ -212,14 +212,14 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
         c->raw_bytes = c->keep_bytes / 2;
     }
     if (c->raw_age < RAW_AGE_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\", it must be at least 1s", raw_age);
+        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\"; it must be at least 1s", raw_age);
     }
     if (c->keep_bytes && c->keep_bytes < KEEP_BYTES_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\", it must be at least 1M, or 0 for no limit",
+        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\"; it must be at least 1M, or 0 for no limit",
                                keep_bytes);
     }
     if (c->raw_bytes < RAW_BYTES_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\", it must be at least 64K", raw_bytes);
+        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\"; it must be at least 64K", raw_bytes);
     }
     /* Removing data before it is rolled up would change the meaning of raw-age. */
     if (c->keep_age && c->keep_age < c->raw_age) {
@@ -277,7 +277,7 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
         return status;
     }
     if (c->relay_keep_bytes < RELAY_KEEP_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\", it must be at least 1M", bytes);
+        return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\"; it must be at least 1M", bytes);
     }
     if (!c->values[CONFIG_relay]) {
         return PROFD_OK;

@@ -94,7 +94,7 @@ enum profd_status config_file_read(const char *path, char *name, size_t name_siz
 static enum profd_status config_file_judge_token(const char *path, const char *text, size_t n, struct profd_error *e)
 {
     if (n < TOKEN_MIN || n > TOKEN_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes, it must have %d to %d", path, n,
+        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes; it must have %d to %d", path, n,
                                TOKEN_MIN, TOKEN_MAX);
     }
     for (size_t i = 0; i < n; i++) {

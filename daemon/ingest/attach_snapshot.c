@@ -256,7 +256,7 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
         get_columns(&r, p);
     }
     return r.bad ? profd_error_set(e, PROFD_DAMAGED,
-                                   "a snapshot of shared counts can't be read: wrong at byte %zu of %zu",
+                                   "a snapshot of shared counts cannot be read: wrong at byte %zu of %zu",
                                    (size_t)(r.at - m->block), m->raw)
                  : PROFD_OK;
 }

@@ -98,7 +98,8 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
         }
     }
     if (geometry > count) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has %" PRIu32, geometry, count);
+        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has geometries 1 to %" PRIu32,
+                               geometry, count);
     }
     if (geometry > 0) {
         list[0] = list[geometry - 1];

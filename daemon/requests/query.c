@@ -206,7 +206,7 @@ static void query_done(void *context, struct work_item *item)
     if (q->made) {
         page = q->page;
     } else if (q->skipped) { /* the answer has no reader */
-        page_problem(&page, 503, PROFD_STOPPING, "the client has hung up");
+        page_problem(&page, 503, PROFD_STOPPING, "the client has closed the connection");
     } else if (q->source == QUERY_STATUS || q->source == QUERY_METRICS) {
         query_note_failure(s, failed ? PROFD_OK : q->totals_status, &failure);
         if (q->totals_status) {

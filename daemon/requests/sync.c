@@ -112,7 +112,8 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
     if (status) {
         return status;
     }
-    log_write(LOG_LEVEL_INFO, "client complaint", "user %u says: %s", conn_get_peer(c)->uid, m.as.nack.sentence);
+    log_write(LOG_LEVEL_INFO, "client complaint", "the client of user %u reports: %s", conn_get_peer(c)->uid,
+              m.as.nack.sentence);
     message_done(&m);
     return PROFD_OK;
 }

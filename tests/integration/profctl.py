@@ -131,7 +131,7 @@ def test_many(tap, d, exe, gmon):
 def test_partial_refusal(tap, d, exe, gmon, other_gmon):
     before = uploads(d, exe)
     done = d.ctl("upload", "-e", exe, gmon, other_gmon, gmon)
-    says(tap, done, 65, [other_gmon, "not the executable that was profiled"],
+    says(tap, done, 65, [other_gmon, "not the executable that was profiled; name the executable that ran with -e"],
          "a wrong file among good ones is named, status 65")
     alone = d.ctl("upload", "-e", exe, os.path.join(d.folder, "there is no such file"))
     tap.point(alone.stdout == "Nothing stored: 1 file refused.\n" and alone.returncode != 0,
@@ -197,6 +197,7 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("report", exe, "--frobnicate"), 64, ["--frobnicate"], "an unknown option")
     says(tap, d.ctl("report", "--limit"), 64, ["--limit"], "an option without its value")
     says(tap, d.ctl("frobnicate"), 64, ["frobnicate"], "an unknown verb")
+    tap.point(d.ctl("help", "--help").stdout == d.ctl("help").stdout != "", "help --help prints the verbs")
     says(tap, run(PROFCTL), 64, ["verb"], "no verb")
     says(tap, d.ctl("builds", "--socket", "x" * 108), 64, ["108 bytes", "107"], "a socket path that is too long")
     says(tap, d.ctl("builds", "--server", "ftp://x"), 64, ["ftp://x"], "an address that is none")

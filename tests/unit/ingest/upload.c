@@ -117,7 +117,7 @@ Test(ingest_upload, builds_are_refused_in_words)
 {
     static char long_name[4098];
     b.m->program = 2;
-    refused(PROFD_REFUSED, "build number 2, but there are only 2");
+    refused(PROFD_REFUSED, "the program is build 2 of the upload; the builds are numbered from 0, and there are 2");
     b.m->program = 0;
     b.builds[1].build_id = PROGRAM;
     refused(PROFD_REFUSED, "is named twice");
@@ -222,7 +222,7 @@ Test(ingest_upload, unknown_bits_and_processes_are_refused)
     refused(PROFD_REFUSED, "0x400 hold unknown bits");
     b.m->inexact = INEXACT_SENT;
     b.m->processes_started = 2;
-    refused(PROFD_REFUSED, "2 processes");
+    refused(PROFD_REFUSED, "processes_started is 2");
 }
 
 /* DECISIONS 30. */

@@ -268,13 +268,13 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
     refuse(FRAME_HELLO,
            "\x1a\x03"
            "a\0b",
-           5, PROFD_MALFORMED, "holds a NUL");
+           5, PROFD_MALFORMED, "contains a NUL");
     refuse(FRAME_HELLO, "\x1a\x02\xc0\x80", 4, PROFD_MALFORMED, "client of Hello is not UTF-8");
     refuse(FRAME_HELLO, "\x18\x01", 2, PROFD_MALFORMED, "HELLO"); /* a number where a string belongs */
     refuse(FRAME_HELLO, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_UPLOAD, "\x3a\x04\x0a\x02\xff\xfe", 6, PROFD_MALFORMED, "name of Label");
     refuse(FRAME_UPLOAD, "\x3a\x02\x0a\x05", 4, PROFD_MALFORMED, "Label is not protobuf");
-    refuse(FRAME_UPLOAD, "\x32\x03\x12\x01\x00", 5, PROFD_MALFORMED, "name of Build holds a NUL");
+    refuse(FRAME_UPLOAD, "\x32\x03\x12\x01\x00", 5, PROFD_MALFORMED, "name of Build contains a NUL");
 }
 
 Test(proto_message, fields_of_later_versions_are_skipped)
