@@ -11,7 +11,7 @@ import threading
 import time
 
 import harness
-from harness import PROFD, Tap, symbols, until
+from harness import PROFD, Tap, as_user, symbols, until
 from wire import Wire, counts, field, sender_number, upload
 
 ACCEPTED = 6, 29  # REFUSED, INTERNAL
@@ -123,29 +123,6 @@ def truncated_while_read(tap, d):
               f"truncated while it is read: refused in words at try {len(said)}", said)
     state = stores(d)
     tap.point(state == OPEN, "and uploads are stored", state)
-
-
-def as_user(uid, act, prepare=None):
-    """What act() returns in a child process of that user; prepare() runs before, as root."""
-    ours, theirs = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            if prepare:
-                prepare()
-            os.setgroups([])
-            os.setgid(uid)
-            os.setuid(uid)
-            out = act()
-        except BaseException as e:  # a child must never run the rest of the test
-            out = f"failed: {e!r}"
-        os.write(theirs, json.dumps(out).encode())
-        os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours) as f:
-        out = json.loads(f.read())
-    os.waitpid(pid, 0)
-    return out
 
 
 def compiled(path, build_id, name):

@@ -9,7 +9,7 @@ import threading
 import time
 
 import segment
-from harness import AS_NOBODY, Daemon, Tap, run, until
+from harness import NOBODY, Daemon, Tap, as_user, run
 from wire import Wire, encoded, field, sender_number
 
 BUILDS = ["a1" * 20, "b2" * 20, "c3" * 20]
@@ -193,14 +193,15 @@ def refused(tap):
                 answer = w.take()
                 tap.point(answer[0] == "NACK" and answer[3][1] == 1 and word in answer[3][4].decode(),
                           f"{kind} with a wrong {word} is refused", answer)
+        def strange():
+            with Wire(d.socket) as w:
+                w.send("FETCH")
+                fetched = w.take()
+                w.send("ACKNOWLEDGE")
+                return [(a[0], a[3].get(1)) for a in (fetched, w.take())]
         if os.getuid() == 0:
-            script = ("import sys; sys.path.insert(0, sys.argv[2]); from wire import Wire; w = Wire(sys.argv[1]); "
-                      "w.send('FETCH'); a = w.take(); w.send('ACKNOWLEDGE'); b = w.take(); "
-                      "print(a[0], a[3].get(1), b[0], b[3].get(1))")
-            here = os.path.dirname(os.path.abspath(__file__))
-            done = run(*AS_NOBODY, "/usr/bin/python3", "-c", script, d.socket, here)
-            tap.point(done.stdout.strip() == "NACK 12 NACK 12", "another user may neither fetch nor acknowledge",
-                      done.stdout + done.stderr)
+            got = as_user(NOBODY, strange)
+            tap.point(got == [["NACK", 12]] * 2, "another user may neither fetch nor acknowledge", got)
         else:
             tap.skip("another user may neither fetch nor acknowledge", "needs root")
 
