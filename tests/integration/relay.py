@@ -159,6 +159,9 @@ def simple(tap):
             fetch(w, None, error="connection refused")
             text = d.ctl("status").stdout
             tap.point("connection refused" in text and "open 30" in text, "and why the centre is not reached", text)
+        with Wire(d.socket) as w:
+            numbers = [fetch(w, None)[3].get(6, 0), fetch(w, centre)[3].get(6, 0)]
+        tap.point(numbers[0] == numbers[1] >= 30, "each answer to FETCH has the number of the database", numbers)
         relay = settle(d, centre)
         calls, uploads, ticks = centre.counted()
         tap.point(uploads == 30 and ticks == sum(calls.values()) == sum(range(1, 31)) == relay["acknowledged"]["calls"],

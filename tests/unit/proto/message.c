@@ -97,10 +97,10 @@ Test(proto_message, what_a_relay_says_comes_back)
     cr_assert(b.as.fetch.backup == 1 && b.as.fetch.after == UINT64_MAX && b.as.fetch.through == 3);
     cr_assert_str_eq(b.as.fetch.error, "no route to host");
     message_done(&b);
-    m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX}};
+    m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX, 3}};
     round_trip(&m, 0, &b);
     cr_assert(b.as.segment.id == 1 && b.as.segment.epoch.size == 12 && b.as.segment.sequence == 2);
-    cr_assert(b.as.segment.segment.size == 7 && b.as.segment.through == UINT64_MAX);
+    cr_assert(b.as.segment.segment.size == 7 && b.as.segment.through == UINT64_MAX && b.as.segment.number == 3);
     message_done(&b);
     m = (struct message){.type = FRAME_ACKNOWLEDGE, .as.acknowledge = {{bytes, 12}, 1, {bytes, 16}, 2, 3}};
     round_trip(&m, 0, &b);
