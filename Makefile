@@ -38,15 +38,17 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl
+COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl \
+              tls relay
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages tls relay,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
+SRC_relay := $(filter-out daemon/relay/main.c,$(SRC_relay))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -64,6 +66,8 @@ NEEDS_import := import client elf core proto
 NEEDS_profctl := profctl gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
+NEEDS_tls := tls proto
+NEEDS_relay := relay config log tls net core proto
 NEEDS_server := server requests live pages writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
@@ -78,6 +82,7 @@ LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_config := -lnettle
+LIBS_tls := -lssl -lcrypto
 LIBS_net := -levent_core -lnettle
 LIBS_query := -lnettle -ldeflate
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
@@ -95,7 +100,7 @@ endif
 COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprofd-collect.so $(B)/libprofd-collect.a)
 
 .PHONY: all
-all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
+all: $(B)/profd $(B)/profd-relay $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
 PBC := $(B)/gen/proto/profd.pb-c
@@ -131,6 +136,8 @@ $(foreach r,$(COMPONENTS) server,$(eval $(call component,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
+$(B)/profd-relay: $(B)/daemon/relay/main.o $(call archives_of,relay)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group $(call libs_of,relay)
 $(B)/profctl: $(B)/client/profctl/main.o $(call archives_of,profctl)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
