@@ -120,7 +120,9 @@ static void server_init(struct server *s, const struct config *config)
     loop_redirect_log(server_on_library_log);
 }
 
-enum profd_status server_run(const struct config *config, int *exit_status, struct profd_error *e)
+/* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start
+ * failed. *exit_status is that of a run that was started. */
+static enum profd_status server_run(const struct config *config, int *exit_status, struct profd_error *e)
 {
     struct server *s = calloc(1, sizeof *s);
     enum profd_status status;

@@ -137,7 +137,9 @@ static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
     }
 }
 
-struct attach_chunk *table_of_thread(void)
+/* The table of the calling thread, acquired at its first call: one that an ended thread left, or a new one. NULL: no
+ * memory. */
+static struct attach_chunk *take_mine(void)
 {
     struct attach_chunk *t = mine();
     if (t) {
@@ -259,7 +261,7 @@ static void count_add(struct attach_slot *s, uint64_t n)
 
 bool table_count_mine(const struct table_entry *entry, uint64_t n)
 {
-    struct attach_chunk *t = table_of_thread();
+    struct attach_chunk *t = take_mine();
     if (!t) {
         return false;
     }

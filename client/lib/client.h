@@ -58,9 +58,6 @@ struct profd_client {
  * else that one. expect_answer: it counts as in flight until answered. */
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e);
-/* Makes the client dead with that sentence; returns status. */
-enum profd_status client_fail(struct profd_client *c, enum profd_status status, const struct profd_error *why,
-                              struct profd_error *e);
 /* Bytes queued and not yet sent. */
 size_t client_queued(const struct profd_client *c);
 

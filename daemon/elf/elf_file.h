@@ -28,10 +28,6 @@ struct elf_file {
     size_t names; /* section of section names; SHN_UNDEF: none */
 };
 
-/* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
- * above LIMIT_OBJECT_BYTES. Reads nothing, so that no pipe or device can make it wait. */
-enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e);
-
 /* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or
  * shared object with both tables inside the file; LIMIT above LIMIT_SECTIONS. elf_file_close ends it; the memory is the
  * arena's. */
