@@ -402,7 +402,7 @@ static void server_on_no_space(void *context)
     struct server *s = context;
 
     if (s->config->keep_bytes) {
-        upkeep_job_make_room(s->upkeep);
+        upkeep_job_free_space(s->upkeep);
     }
 }
 

@@ -118,7 +118,7 @@ static int object_meet(struct dl_phdr_info *info, size_t size, void *context)
 
 void rewrite_begin(const struct stub_code given[2], bool bound)
 {
-    uint32_t sites = 0, room = SITES_LEAST;
+    uint32_t sites = 0, capacity = SITES_LEAST;
     stub = given;
     stub_is_bound = bound;
     if (!option.rewrite || !is_alone()) {
@@ -128,10 +128,10 @@ void rewrite_begin(const struct stub_code given[2], bool bound)
     for (uint32_t i = 0; i < object_count; i++) {
         sites += sites + objects[i].count <= STUB_SITES_MAX ? objects[i].count : 0;
     }
-    while (room < sites * 2 && room < STUB_SITES_MAX) {
-        room *= 2;
+    while (capacity < sites * 2 && capacity < STUB_SITES_MAX) {
+        capacity *= 2;
     }
-    table_set_sites(room);
+    table_set_sites(capacity);
     for (uint32_t i = 0; i < object_count; i++) {
         object_patch(&objects[i]);
     }

@@ -26,14 +26,14 @@ bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2
     if (most == 0) {
         return false;
     }
-    if (most > o->sites_room) {
+    if (most > o->sites_capacity) {
         long got = raw_call6(SYS_mmap, 0, (long)(most * sizeof *o->sites), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (got < 0 && got > -4096) {
             return false;
         }
         o->sites = (struct rewrite_site *)got;
-        o->sites_room = most;
+        o->sites_capacity = most;
     }
     uint32_t n = rewrite_find_sites(&o->image, &frames, &slots, o->sites, most);
     __atomic_store_n(&o->count, n, __ATOMIC_RELEASE);

@@ -13,7 +13,7 @@ enum rewrite_state { REWRITE_ON, REWRITE_OFF, REWRITE_MIXED };
 struct rewrite_object {
     struct rewrite_image image;
     struct rewrite_site *sites; /* ascending */
-    uint32_t sites_room;
+    uint32_t sites_capacity;
     uint32_t count;           /* 0: not rewritten, or gone */
     uint32_t first, capacity; /* numbers of its sites: first … first + capacity − 1; 0: it has no thunks */
     uint32_t state;           /* enum rewrite_state */

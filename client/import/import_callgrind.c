@@ -159,7 +159,7 @@ static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_n
             return id;
         }
     }
-    void *ids = arena_extend(a, c->ids, c->id_count, &c->id_room, sizeof *c->ids);
+    void *ids = arena_extend(a, c->ids, c->id_count, &c->id_capacity, sizeof *c->ids);
     if (!ids) {
         return NULL;
     }

@@ -19,7 +19,7 @@ struct import_callgrind {
     struct import_profile profile;
     struct import_texts texts;
     struct callgrind_id *ids;
-    uint32_t id_count, id_room;
+    uint32_t id_count, id_capacity;
     struct table id_table;
     const char *wanted;       /* event, or NULL */
     const char *event;        /* the one taken; NULL before "events:" */

@@ -87,7 +87,7 @@ static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, st
     if (m.id == 0 || pprof_ids_find(&p->mapping_ids, m.id)) {
         return pprof_broken(p, begin, m.id == 0 ? "a Mapping with id 0" : "two Mappings with the same id", e);
     }
-    void *rows = arena_extend(p->arena, p->mappings, p->mapping_count, &p->mapping_room, sizeof m);
+    void *rows = arena_extend(p->arena, p->mappings, p->mapping_count, &p->mapping_capacity, sizeof m);
     if (!rows) {
         return import_profile_exhausted(p->arena, e);
     }
@@ -110,7 +110,7 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
     if (l.id == 0 || pprof_ids_find(&p->location_ids, l.id)) {
         return pprof_broken(p, begin, l.id == 0 ? "a Location with id 0" : "two Locations with the same id", e);
     }
-    void *rows = arena_extend(p->arena, p->locations, p->location_count, &p->location_room, sizeof l);
+    void *rows = arena_extend(p->arena, p->locations, p->location_count, &p->location_capacity, sizeof l);
     if (!rows) {
         return import_profile_exhausted(p->arena, e);
     }
@@ -122,7 +122,7 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
 
 static enum profd_status add_string(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
 {
-    void *rows = arena_extend(p->arena, p->strings, p->string_count, &p->string_room, sizeof *p->strings);
+    void *rows = arena_extend(p->arena, p->strings, p->string_count, &p->string_capacity, sizeof *p->strings);
     if (!rows) {
         return import_profile_exhausted(p->arena, e);
     }
@@ -142,7 +142,7 @@ static enum profd_status add_comments(struct pprof *p, const struct pprof_field 
         if (packed && c.at < c.end && !varint_get(&c.at, c.end, &value)) {
             return pprof_broken(p, c.at, "no number of a comment", e);
         }
-        void *rows = arena_extend(p->arena, p->comments, p->comment_count, &p->comment_room, sizeof *p->comments);
+        void *rows = arena_extend(p->arena, p->comments, p->comment_count, &p->comment_capacity, sizeof *p->comments);
         if (!rows) {
             return import_profile_exhausted(p->arena, e);
         }

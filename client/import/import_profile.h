@@ -19,7 +19,7 @@ struct import_texts {
     struct arena *arena;
     struct table table;
     struct import_text *list;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 /* What the addresses of an object's frames are. */
@@ -60,7 +60,7 @@ struct import_profile {
     struct import_frame *frames; /* in order of arrival, each once */
     struct import_pair *pairs;   /* the same */
     uint32_t object_count, frame_count, pair_count;
-    uint32_t object_room, frame_room, pair_room;
+    uint32_t object_capacity, frame_capacity, pair_capacity;
     struct table object_table, frame_table, pair_table;
     const char *program;     /* how the file calls the program, perhaps cut; "" if it does not */
     const char *program_id;  /* the program's build-id, NULL if unknown */

@@ -97,14 +97,14 @@ static uint32_t tag_new(struct profd_client *c)
 
 static bool asked_reserve(struct profd_client *c)
 {
-    if (c->asked_count < c->asked_room) {
+    if (c->asked_count < c->asked_capacity) {
         return true;
     }
-    size_t room = c->asked_room ? 2 * c->asked_room : 64;
-    struct client_asked *grown = realloc(c->asked, room * sizeof *grown);
+    size_t capacity = c->asked_capacity ? 2 * c->asked_capacity : 64;
+    struct client_asked *grown = realloc(c->asked, capacity * sizeof *grown);
     if (grown) {
         c->asked = grown;
-        c->asked_room = room;
+        c->asked_capacity = capacity;
     }
     return grown != NULL;
 }
@@ -374,17 +374,17 @@ static enum profd_status frame_take(struct profd_client *c, const struct frame *
 /* Grows the payload as bytes come: a header alone takes no memory. */
 static bool payload_reserve(struct profd_client *c, size_t need)
 {
-    if (need <= c->payload_room) {
+    if (need <= c->payload_capacity) {
         return true;
     }
-    size_t room = c->payload_room ? c->payload_room : 4096;
-    while (room < need) {
-        room *= 2;
+    size_t capacity = c->payload_capacity ? c->payload_capacity : 4096;
+    while (capacity < need) {
+        capacity *= 2;
     }
-    uint8_t *grown = realloc(c->payload, room);
+    uint8_t *grown = realloc(c->payload, capacity);
     if (grown) {
         c->payload = grown;
-        c->payload_room = room;
+        c->payload_capacity = capacity;
     }
     return grown != NULL;
 }

@@ -43,7 +43,7 @@ struct profd_client {
     STAILQ_HEAD(client_ins, client_in) in;
     struct client_in *taken; /* what the latest event points into */
     struct client_asked *asked;
-    size_t asked_count, asked_room;
+    size_t asked_count, asked_capacity;
     uint32_t tag;          /* the latest tag of this client */
     uint64_t run, refused; /* as stated by the daemon (struct message_welcome) */
     uint32_t payload_max, in_flight_max;
@@ -51,7 +51,7 @@ struct profd_client {
     size_t header_got;
     struct frame frame;
     uint8_t *payload;
-    size_t payload_got, payload_room;
+    size_t payload_got, payload_capacity;
 };
 
 /* Queues a whole frame. Takes over its block and descriptors, even on failure. If *tag is 0 the frame gets a new tag,

@@ -74,14 +74,14 @@ static int order_compare(const void *a, const void *b)
     return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static const char *user_of(uint64_t uid, char *room, size_t size)
+static const char *user_of(uint64_t uid, char *out, size_t size)
 {
     const struct passwd *user = getpwuid((uid_t)uid);
-    (void)snprintf(room, size, "%" PRIu64, uid);
+    (void)snprintf(out, size, "%" PRIu64, uid);
     if (user) {
-        profctl_clean(user->pw_name, room, size);
+        profctl_clean(user->pw_name, out, size);
     }
-    return room;
+    return out;
 }
 
 static void row_print(const struct rows *r, size_t i)

@@ -332,9 +332,9 @@ static enum profd_status choose_dimension(const struct adding *g, const char **o
 {
     const char *asked = g->request->dimension;
     struct report_dimension *list = NULL;
-    uint32_t n = 0, room = 0, picked;
+    uint32_t n = 0, capacity = 0, picked;
     for (const char *at = next_dimension(g, NULL); at != NULL; at = next_dimension(g, at)) {
-        list = arena_extend(g->arena, list, n, &room, sizeof *list);
+        list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
         if (list == NULL) {
             return no_memory(e);
         }
