@@ -72,7 +72,7 @@ const char *profd_upload_build_id(const struct profd_upload *u, uint32_t index);
 const char *profd_upload_build_name(const struct profd_upload *u, uint32_t index);
 /* A set of enum profd_inexact. */
 void profd_upload_set_inexact(struct profd_upload *u, uint32_t bits);
-/* 1 in a process's first upload, 0 in its later ones. */
+/* 1 in a process's first upload, 0 in its later ones; of a sum of several processes, their number. */
 void profd_upload_set_processes_started(struct profd_upload *u, uint32_t n);
 
 /* A histogram: bin i covers [low + i·(high−low)/bins, low + (i+1)·(high−low)/bins), in link-time addresses of that

@@ -36,6 +36,11 @@ void import_profile_set_reasons(struct import_profile *p, const char *text, size
     p->reasons = (bits & (uint32_t)INEXACT_SENT) | (bits & INEXACT_NOT_READ ? (uint32_t)INEXACT_LOST : 0);
 }
 
+void import_profile_set_processes(struct import_profile *p, uint64_t n)
+{
+    p->processes = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 void import_texts_init(struct import_texts *t, struct arena *a)
 {
     *t = (struct import_texts){.arena = a};
@@ -75,6 +80,7 @@ void import_profile_init(struct import_profile *p, struct arena *a)
                                  .program = "",
                                  .program_object = IMPORT_NONE,
                                  .rate = 1,
+                                 .processes = 1,
                                  .dimension = "seconds",
                                  .abbreviation = 's'};
 }

@@ -230,10 +230,6 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
                                m->inexact, (unsigned)INEXACT_SENT);
     }
-    if (m->processes_started > 1) {
-        return profd_error_set(e, PROFD_REFUSED, "processes_started is %" PRIu32 "; it must be 0 or 1",
-                               m->processes_started);
-    }
     judge_window(m, u);
     return PROFD_OK;
 }

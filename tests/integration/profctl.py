@@ -429,6 +429,15 @@ def test_names(tap, d, folder):
          "two builds of one name: build-ids, versions and times")
     says(tap, d.ctl("report", "kv-serve"), 66, ["kv-serve", "profctl builds"], "part of a name is none")
     tap.point(d.ctl("report", build_id(exes[0])[:12]).returncode == 0, "and the advice works")
+    hexadecimal = compile_c(folder, "cafe", "-pg -O0 -Wl,--build-id=0xbeef" + "b" * 36)
+    other = compile_c(folder, "other", "-pg -O1 -Wl,--build-id=0xcafe" + "c" * 36)
+    for exe in (hexadecimal, other):
+        assert d.ctl("upload", "-e", exe, profile(exe)).returncode == 0
+    found = {a: json.loads(d.ctl("report", a, "--json").stdout)["build_id"] for a in ("cafe", "cafec", "beef")}
+    tap.point(found == {"cafe": build_id(hexadecimal), "cafec": build_id(other), "beef": build_id(hexadecimal)},
+              "a program's name goes before the beginning of a build-id", found)
+    says(tap, d.ctl("report", "dead"), 66, ["\"dead\"", "program", "build-id"],
+         "what is neither: the sentence says both")
 
 
 def test_executable_not_stored(tap, folder):
