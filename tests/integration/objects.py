@@ -212,23 +212,24 @@ def slow_neighbours(tap, d):
         thread.start()
         return thread
 
-    for n in range(50):  # until one reading was in the middle of it
+    for n in range(50):  # until a reading was stopped before its last word: then it does not answer
         huge = elf(os.path.join(d.folder, f"huge{n}"), (200 << 20) + n * 4096)
         answers.clear()
         slow = ask("slow", 60201, huge)
         while slow.is_alive() and not stopped:
             stopped = [pid for pid in readers(d) if freeze(pid)]
             time.sleep(0.001)
-        slow.join(1 if stopped else None)  # one that is stopped behind its last word has answered
-        if slow.is_alive():
+        others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)] if stopped else []
+        quick = [ask(f"quick {n}", 60203 + n % 2, small) for n in range(4)]
+        for thread in quick:
+            thread.join()
+        if stopped and "slow" not in dict(answers):
             break
         for pid in set(stopped) & set(readers(d)):
             os.kill(pid, signal.SIGKILL)
+        for thread in [slow, *others]:
+            thread.join()
         stopped = []
-    others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)]
-    quick = [ask(f"quick {n}", 60203 + n % 2, small) for n in range(4)]
-    for thread in quick:
-        thread.join()
     tap.point(stopped and len(answers) == 4 and all(a[0].startswith("quick") and a[1] == "ACK" for a in answers),
               "executables of two users are read while a huge one of another user is not finished", (stopped, answers))
     tap.point(readers(d) == stopped, "no second one of that user, and none for which there is no memory beside it",
