@@ -104,7 +104,7 @@ enum profd_status import_any_detect(const char *path, enum import_format *out, s
 }
 
 static enum profd_status deliver(const struct import_request *r, const struct import_profile *p, bool strict,
-                                   struct profd_error *e)
+                                 struct profd_error *e)
 {
     struct profd_upload *u;
     enum profd_status status = import_place_profile(r->shelf, p, strict, r->notes, &u, e);
