@@ -60,6 +60,15 @@
 #define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of the content; compressed, it fits into a frame */
 #define LIMIT_SEGMENTS_SEALED 8u          /* of one host that the centre has not acknowledged */
 
+/* profd-gate */
+#define LIMIT_GATE_CONNECTIONS 1024u           /* TLS; more wait in the backlog */
+#define LIMIT_GATE_CONNECTIONS_PER_HOST 8u     /* of one identity; then the oldest is closed */
+#define LIMIT_GATE_HANDSHAKES_PER_ADDRESS 512u /* unfinished ones of one IPv4 address or IPv6 network */
+#define LIMIT_GATE_HANDSHAKE_SECONDS 10        /* from accept to the end of the handshake */
+#define LIMIT_GATE_IDLE_SECONDS 60             /* without a request */
+#define LIMIT_GATE_IN_FLIGHT 32u               /* unanswered requests of one connection; then it isn't read */
+#define LIMIT_GATE_BYTES (24u << 20)           /* of requests of all connections; one alone may be larger */
+
 /* live processes (DECISIONS 23–25) */
 #define LIMIT_ATTACH_RESIDENT                                                                                          \
     (128u << 20)                      /* bytes of one's memory that the daemon holds at a time, or of one table        \

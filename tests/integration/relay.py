@@ -280,4 +280,5 @@ def main():
         killed(tap, seconds, seed)
 
 
-main()
+if __name__ == "__main__":
+    main()
