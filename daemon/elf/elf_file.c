@@ -311,6 +311,7 @@ static enum profd_status read_headers(struct elf_file *f, struct arena *a, struc
     f->big_endian = h.e_ident[EI_DATA] == ELFDATA2MSB;
     f->type = h.e_type;
     f->machine = h.e_machine;
+    f->entry = h.e_entry;
     if (f->type != ET_EXEC && f->type != ET_DYN) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "an ELF file must be an executable (2) or a shared object (3); this one has type %u",

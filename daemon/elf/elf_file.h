@@ -22,6 +22,7 @@ struct elf_file {
     uint8_t bits;
     bool big_endian;
     uint16_t type, machine;
+    uint64_t entry; /* where the program begins; 0: nowhere */
     uint32_t section_count, segment_count;
     GElf_Shdr *sections; /* a section is named by its address here */
     GElf_Phdr *segments;

@@ -440,6 +440,31 @@ def test_names(tap, d, folder):
          "what is neither: the sentence says both")
 
 
+def test_stripped(tap, d, folder):
+    """Nothing calls _start: without names it is not a part of main, and they are in no cycle. The advice on names
+    works."""
+    exe = compile_c(folder, "bare", "-O2 -g", "static volatile int n;\n__attribute__((noinline)) void leaf(int i) "
+                    "{ n += i; }\nint main(void) { for (int i = 0; i < 100000000; i++) leaf(i); return 0; }\n")
+    debug = exe + ".debug"
+    start = int(next(s for s in run("nm", exe).stdout.splitlines() if s.endswith(" _start")).split()[0], 16)
+    main = int(next(s for s in run("nm", exe).stdout.splitlines() if s.endswith(" main")).split()[0], 16)
+    assert main < start, "gcc puts main in front of _start"
+    assert run("objcopy", "--only-keep-debug", exe, debug).returncode == 0 and run("strip", exe).returncode == 0
+    for _ in range(50):
+        assert d.ctl("run", "--rate", 997, "--", exe, cwd=folder).returncode == 0
+        data = json.loads(d.ctl("report", exe, "--json").stdout)
+        names = {f["name"] for f in data["functions"]}
+        if {hex(start), hex(main)} <= names:
+            break
+    tap.point({hex(start), hex(main)} <= names and not data["cycles"], "stripped: _start is not main", (data, start))
+    done = d.ctl("symbols", exe)
+    says(tap, done, 0, [exe, "no function names", "-dbgsym", "debuginfod-find debuginfo " + build_id(exe)],
+         "symbols says where names can come from")
+    tap.point(d.ctl("symbols", debug).returncode == 0 and {"main", "_start"} <= {
+        f["name"] for f in json.loads(d.ctl("report", exe, "--json").stdout)["functions"]},
+              "a debug file gives the names of its stripped executable", d.ctl("report", exe))
+
+
 def test_executable_not_stored(tap, folder):
     """The processes that read executables are gone: counts are stored, names are not, and each verb says so."""
     exe, second = compile_c(folder, "nameless"), compile_c(folder, "unnamed")
@@ -496,6 +521,7 @@ with Tap() as tap, Daemon() as d:
     test_set_user_id(tap, d, folder)
     test_other_user(tap, d, exe, gmon)
     test_names(tap, d, folder)
+    test_stripped(tap, d, folder)
     test_executable_not_stored(tap, folder)
     test_http(tap, exe)
     test_library(tap, d, folder, exe, gmon)
