@@ -9,7 +9,7 @@
 /* Where function names may come from. Servers know build-ids only, not our hashes of code. */
 static void symbols_advise(const char *path, const char *id)
 {
-    char download[192] = "";
+    char download[256] = "";
     if (strncmp(id, "sha256-", 7) != 0) {
         (void)snprintf(download, sizeof download,
                        ", or download it: profctl symbols \"$(debuginfod-find debuginfo %.128s)\"", id);

@@ -440,7 +440,7 @@ def test_names(tap, d, folder):
          "what is neither: the sentence says both")
 
 
-def test_stripped(tap, d, folder):
+def test_without_names(tap, d, folder):
     """Nothing calls _start: without names it is not a part of main, and they are in no cycle. The advice on names
     works."""
     exe = compile_c(folder, "bare", "-O2 -g", "static volatile int n;\n__attribute__((noinline)) void leaf(int i) "
@@ -521,7 +521,7 @@ with Tap() as tap, Daemon() as d:
     test_set_user_id(tap, d, folder)
     test_other_user(tap, d, exe, gmon)
     test_names(tap, d, folder)
-    test_stripped(tap, d, folder)
+    test_without_names(tap, d, folder)
     test_executable_not_stored(tap, folder)
     test_http(tap, exe)
     test_library(tap, d, folder, exe, gmon)
