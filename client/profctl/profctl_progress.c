@@ -69,7 +69,7 @@ void progress_show(struct progress *p, const char *word, uint64_t done, uint64_t
     line_write(p, word, share < 1 ? share : 1, detail);
 }
 
-void progress_clear(void)
+void progress_make_room(void)
 {
     if (line_is_there) {
         (void)fputs("\r\033[K", stderr);
@@ -81,7 +81,7 @@ void progress_clear(void)
 void progress_end(struct progress *p)
 {
     if (p->shown) {
-        progress_clear();
+        progress_make_room();
     }
     p->shown = p->began = false;
 }
