@@ -38,15 +38,18 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl
+COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl \
+              tls relay gate
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages tls relay gate,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
+SRC_relay := $(filter-out daemon/relay/main.c,$(SRC_relay))
+SRC_gate := $(filter-out daemon/gate/main.c,$(SRC_gate))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -64,6 +67,9 @@ NEEDS_import := import client elf core proto
 NEEDS_profctl := profctl gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
+NEEDS_tls := tls proto
+NEEDS_relay := relay config log tls net core proto
+NEEDS_gate := gate config elf log tls net core proto
 NEEDS_server := server requests live pages writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
@@ -78,6 +84,7 @@ LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_config := -lnettle
+LIBS_tls := -lssl -lcrypto
 LIBS_net := -levent_core -lnettle
 LIBS_query := -lnettle -ldeflate
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
@@ -95,7 +102,7 @@ endif
 COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprofd-collect.so $(B)/libprofd-collect.a)
 
 .PHONY: all
-all: $(B)/profd $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
+all: $(B)/profd $(B)/profd-relay $(B)/profd-gate $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
 PBC := $(B)/gen/proto/profd.pb-c
@@ -131,6 +138,10 @@ $(foreach r,$(COMPONENTS) server,$(eval $(call component,$(r))))
 
 $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
+$(B)/profd-relay: $(B)/daemon/relay/main.o $(call archives_of,relay)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
+$(B)/profd-gate: $(B)/daemon/gate/main.o $(call archives_of,gate)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,gate) -Wl,--end-group -Wl,--as-needed $(call libs_of,gate)
 $(B)/profctl: $(B)/client/profctl/main.o $(call archives_of,profctl)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
@@ -141,7 +152,7 @@ $(B)/libprofd-static.a: $(call archives_of,client)
 
 # --- the collector: it runs inside calls of any program, so it uses no vector registers, no sanitizer, and only those
 # functions of libc that are listed. All its code is in one section, so that a tick can tell whether it fell there.
-SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c)) client/collect/stub_$(COLLECT_MACHINE).S
+SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c client/collect/*_$(COLLECT_MACHINE).S))
 OBJ_collect := $(patsubst client/collect/%,$(B)/collect/%.o,$(basename $(SRC_collect)))
 CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -ftls-model=initial-exec \
                  -fno-builtin -mgeneral-regs-only -fno-stack-protector -U_FORTIFY_SOURCE -MMD -MP $(WARN) \
@@ -355,14 +366,15 @@ nspawn:
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install
 .PHONY: install install-collect uninstall
-MANUALS := daemon/profd.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
+UNITS := $(wildcard systemd/*.service systemd/*.socket)
+MANUALS := daemon/profd.8 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
-$(sbindir)/profd $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
+$(sbindir)/profd $(sbindir)/profd-relay $(sbindir)/profd-gate $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
 $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
 $(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) \
 $(libdir)/pkgconfig/libprofd-collect.pc $(call manual_path,client/collect/profd-collect.7) \
-$(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(unitdir)/profd.service $(unitdir)/profd.socket $(unitdir)/profd-http.socket \
+$(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(addprefix $(unitdir)/,$(notdir $(UNITS))) \
 $(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m))) \
 $(docdir)/README.md $(docdir)/LICENSE $(bashcompdir)/profctl $(zshcompdir)/_profctl $(fishcompdir)/profctl.fish
 endef
@@ -376,7 +388,8 @@ install-collect: all
 	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig
 	$(package_config) client/collect/libprofd-collect.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd-collect.pc
 install: all $(if $(COLLECT),install-collect)
-	$(INSTALL) -D -m 755 $(B)/profd $(DESTDIR)$(sbindir)/profd
+	$(INSTALL) -d $(DESTDIR)$(sbindir)
+	$(INSTALL) -m 755 $(B)/profd $(B)/profd-relay $(B)/profd-gate $(DESTDIR)$(sbindir)
 	$(INSTALL) -D -m 755 $(B)/profctl $(DESTDIR)$(bindir)/profctl
 	$(INSTALL) -D -m 644 $(B)/libprofd.so $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION)
 	ln -sf libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI)
@@ -388,9 +401,7 @@ install: all $(if $(COLLECT),install-collect)
 	$(package_config) client/libprofd.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd.pc
 	$(foreach m,$(MANUALS),$(INSTALL) -D -m 644 $(m) $(DESTDIR)$(call manual_path,$(m)) &&) true
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
-	sed 's|/usr/sbin/profd|$(sbindir)/profd|' systemd/profd.service > $(DESTDIR)$(unitdir)/profd.service
-	$(INSTALL) -D -m 644 systemd/profd.socket $(DESTDIR)$(unitdir)/profd.socket
-	$(INSTALL) -D -m 644 systemd/profd-http.socket $(DESTDIR)$(unitdir)/profd-http.socket
+	$(foreach u,$(UNITS),sed 's|/usr/sbin/profd|$(sbindir)/profd|' $(u) > $(DESTDIR)$(unitdir)/$(notdir $(u)) &&) true
 	$(INSTALL) -D -m 644 systemd/profd.sysusers $(DESTDIR)$(sysusersdir)/profd.conf
 	$(INSTALL) -D -m 644 systemd/profd.tmpfiles $(DESTDIR)$(tmpfilesdir)/profd.conf
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir) README.md LICENSE

@@ -120,7 +120,9 @@ static void server_init(struct server *s, const struct config *config)
     loop_redirect_log(server_on_library_log);
 }
 
-enum profd_status server_run(const struct config *config, int *exit_status, struct profd_error *e)
+/* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start
+ * failed. *exit_status is that of a run that was started. */
+static enum profd_status server_run(const struct config *config, int *exit_status, struct profd_error *e)
 {
     struct server *s = calloc(1, sizeof *s);
     enum profd_status status;
@@ -186,9 +188,9 @@ int server_main(int argc, char *argv[])
         broker_main();
     }
     memset(&config, 0, sizeof config);
-    status = config_load(argc, argv, &config, &e);
+    status = config_load(OF_PROFD, argc, argv, &config, &e);
     if (!status && config.values[CONFIG_help]) {
-        config_print_help();
+        config_print_help(OF_PROFD);
     } else if (!status && config.values[CONFIG_version]) {
         printf("profd %s\n", PROFD_VERSION);
     } else if (!status) {

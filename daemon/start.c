@@ -402,7 +402,7 @@ static void server_on_no_space(void *context)
     struct server *s = context;
 
     if (s->config->keep_bytes) {
-        upkeep_job_make_room(s->upkeep);
+        upkeep_job_free_space(s->upkeep);
     }
 }
 
@@ -432,7 +432,6 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->object_pending = object_service_pending(s->objects);
     n->batches = writer_batches(s->writer);
     n->relay = *relay_service_get_counts(s->relay);
-    n->centre = *centre_service_get_counts(s->centre);
 }
 
 static enum profd_status server_make_queries(struct server *s, struct profd_error *e)
@@ -443,8 +442,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                        .setup = {.http = s->config->http,
                                                  .http_open = s->config->http_open,
                                                  .user_share = s->config->user_share,
-                                                 .relay = s->config->relay,
-                                                 .gate = s->config->gate}};
+                                                 .relay = s->config->relay}};
     struct query_service_config queries = {.loop = s->loop,
                                            .conns = s->conns,
                                            .sync = &s->sync,
@@ -493,18 +491,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     const struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
-    const struct centre_config centre = {.active = s->config->gate,
-                                         .interval = s->config->relay_interval,
-                                         .loop = s->loop,
-                                         .conns = s->conns,
-                                         .sync = &s->sync,
-                                         .writer = s->writer,
-                                         .no_space = server_on_no_space,
-                                         .context = s};
     status = relay_service_new(&relay, &s->relay, e);
-    if (!status) {
-        status = centre_service_new(&centre, &s->centre, e);
-    }
     if (!status) {
         status = object_service_start(&objects, &s->objects, e);
     }
@@ -528,8 +515,7 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                .sync = &s->sync,
                                                .admin = s->admin,
                                                .live = s->live,
-                                               .relay = s->relay,
-                                               .centre = s->centre};
+                                               .relay = s->relay};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,

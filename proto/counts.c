@@ -170,7 +170,7 @@ enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint3
                                LIMIT_HISTOGRAM_BINS);
     }
     if (h->rate < 1 || h->rate > LIMIT_RATE) {
-        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second, it must be 1 to %u", at,
+        return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second; it must be 1 to %u", at,
                                h->rate, LIMIT_RATE);
     }
     if (!dimension_valid(h)) {

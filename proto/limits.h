@@ -1,5 +1,5 @@
-/* Every size, count and timeout that a peer can push on. One place, so that a reviewer can read the
- * whole attack surface in a minute. A limit is checked before memory is taken for what it bounds. */
+/* Every limit of size, number and time that the other side can reach. A limit is checked before memory is allocated for
+ * what it bounds. */
 #ifndef PROFD_PROTO_LIMITS_H
 #define PROFD_PROTO_LIMITS_H
 
@@ -10,14 +10,14 @@
 #define LIMIT_FRAME_FDS 8u                  /* descriptors one frame may carry */
 #define LIMIT_CLOSING_PER_UID                                                                                          \
     256u /* descriptors of one user in an unfinished close(); beyond it the user's connections wait */
-#define LIMIT_HELLO_SECONDS 5              /* from accept to a whole HELLO */
+#define LIMIT_HELLO_SECONDS 5              /* from accept to a complete HELLO */
 #define LIMIT_FRAME_HEADER_SECONDS 2       /* from the first byte of a header to its last */
 #define LIMIT_FRAME_SECONDS 10             /* for a body, plus one second per LIMIT_FRAME_RATE bytes */
 #define LIMIT_FRAME_RATE (64u << 10)       /* bytes per second that a slow sender must reach */
-#define LIMIT_WRITE_SECONDS 10             /* a reader must take something within this time */
-#define LIMIT_OUTPUT (16u << 10)           /* bytes that a connection's reader has left; then it isn't read */
-#define LIMIT_ANSWERS_PER_UID (128u << 20) /* bytes of answers one user has not taken; then BUSY */
-#define LIMIT_IN_FLIGHT 256u               /* unanswered frames of one connection; then it isn't read */
+#define LIMIT_WRITE_SECONDS 10             /* a peer must read some bytes within this time */
+#define LIMIT_OUTPUT (16u << 10)           /* unread bytes of a connection's answers; above, it is not read */
+#define LIMIT_ANSWERS_PER_UID (128u << 20) /* bytes of answers that one user has not read; above, BUSY */
+#define LIMIT_IN_FLIGHT 256u               /* unanswered frames of one connection; then it is not read */
 
 /* connections */
 #define LIMIT_CONNECTIONS 12288u
@@ -33,7 +33,7 @@
 #define LIMIT_HARVESTS_AT_ONCE 128u /* processes that are being read or stored */
 #define LIMIT_ATTACH_SNAPSHOTS                                                                                         \
     (64u << 20) /* of all snapshots that are kept in memory, too; the others are read from the store each time */
-#define LIMIT_HARVEST_BYTES (128u << 20) /* of what was read and is not stored yet; then no more is read */
+#define LIMIT_HARVEST_BYTES (128u << 20) /* of counts that are read and not stored yet; then no more are read */
 
 /* uploads */
 #define LIMIT_BUILDS 1024u     /* builds of an upload */
@@ -60,6 +60,15 @@
 #define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of the content; compressed, it fits into a frame */
 #define LIMIT_SEGMENTS_SEALED 8u          /* of one host that the centre has not acknowledged */
 
+/* profd-gate */
+#define LIMIT_GATE_CONNECTIONS 1024u           /* TLS; more wait in the backlog */
+#define LIMIT_GATE_CONNECTIONS_PER_HOST 8u     /* of one identity; then the oldest is closed */
+#define LIMIT_GATE_HANDSHAKES_PER_ADDRESS 512u /* unfinished ones of one IPv4 address or IPv6 network */
+#define LIMIT_GATE_HANDSHAKE_SECONDS 10        /* from accept to the end of the handshake */
+#define LIMIT_GATE_IDLE_SECONDS 60             /* without a request */
+#define LIMIT_GATE_IN_FLIGHT 32u               /* unanswered requests of one connection; then it isn't read */
+#define LIMIT_GATE_BYTES (24u << 20)           /* of requests of all connections; one alone may be larger */
+
 /* live processes (DECISIONS 23–25) */
 #define LIMIT_ATTACH_RESIDENT                                                                                          \
     (128u << 20)                      /* bytes of one's memory that the daemon holds at a time, or of one table        \
@@ -69,7 +78,7 @@
 #define LIMIT_ATTACH_NEWS (1u << 20)  /* changed slots in one harvest; the others are in the next */
 
 /* executables (DECISIONS 33) */
-#define LIMIT_OBJECT_BYTES (4ull << 30) /* size of a file that is handed in */
+#define LIMIT_OBJECT_BYTES (4ull << 30) /* size of an executable */
 #define LIMIT_SYMBOLS 4000000u
 #define LIMIT_SYMBOL_NAME 4096u       /* bytes of one name, raw or demangled */
 #define LIMIT_NAME_BYTES (512u << 20) /* of all names of one object */
@@ -89,29 +98,29 @@
 
 /* queries */
 #define LIMIT_QUERY_BYTES 4096u               /* path and parameters on the Unix socket */
-#define LIMIT_MATCHERS 16u                    /* in one question; each regular expression among them has these: */
+#define LIMIT_MATCHERS 16u                    /* of one query; each regular expression among them has these: */
 #define LIMIT_PATTERN 1024u                   /* bytes of the expression */
-#define LIMIT_PATTERN_STEPS 100000u           /* of trying it on one value */
-#define LIMIT_PATTERN_DEPTH 10000u            /* of trying alternatives inside one another */
-#define LIMIT_PATTERN_KIB 4096u               /* of memory for that */
+#define LIMIT_PATTERN_STEPS 100000u           /* of matching one value */
+#define LIMIT_PATTERN_DEPTH 10000u            /* of nested alternatives in matching */
+#define LIMIT_PATTERN_KIB 4096u               /* of memory for matching */
 #define LIMIT_QUERY_MEMORY (1536ull << 20)    /* bytes of memory for a query of a user who may read everything */
 #define LIMIT_QUERY_MEMORY_OWN (384ull << 20) /* and of other users: two at a time must not exhaust the daemon */
-#define LIMIT_ROLLUP_CACHE (256u << 20)       /* of sums kept for the next question, for all readers together */
+#define LIMIT_ROLLUP_CACHE (256u << 20)       /* of sums kept for later queries, for all readers together */
 #define LIMIT_REPORT_BYTES (256u << 20)
 #define LIMIT_ANSWER_CACHE (64u << 20)    /* bytes of the cache of finished answers */
 #define LIMIT_ANSWER_KEPT (4u << 20)      /* of one of them; a larger one is only known by its ETag */
-#define LIMIT_ANSWER_AT_ONCE (256u << 10) /* of one that the loop gives without asking a reader */
-#define LIMIT_CODING_LEAST 1024u          /* bytes of an answer that is worth coding */
+#define LIMIT_ANSWER_AT_ONCE (256u << 10) /* of one that the loop sends without a reader thread */
+#define LIMIT_CODING_LEAST 1024u          /* bytes of the smallest answer that is compressed */
 #define LIMIT_REPORT_ROWS 100u            /* default rows= of a report that has a limit= */
 #define LIMIT_HTTP_ROWS 1000u             /* default limit= of a report over HTTP */
-#define LIMIT_WORK 100000000u /* bins, arcs and functions that one question of many reports may go through */
-#define LIMIT_STEPS 2000u     /* of time that one question may divide its window into */
+#define LIMIT_WORK 100000000u             /* bins, arcs and functions that one query of many reports may process */
+#define LIMIT_STEPS 2000u                 /* into which one query may divide its window */
 #define LIMIT_PAGE_DEFAULT 100u
 #define LIMIT_PAGE 1000u
 
 /* administration */
 #define LIMIT_ADMIN_ARGUMENTS 8u
-#define LIMIT_ADMIN_JOBS 16u   /* verbs that wait or run, of all connections; then BUSY */
+#define LIMIT_ADMIN_JOBS 16u   /* requests that wait or run, of all connections; then BUSY */
 #define LIMIT_MISMATCHES 1000u /* sentences in one answer to verify; the others are counted */
 
 /* HTTP (reference: RFC 9112, a strict subset) */

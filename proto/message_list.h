@@ -42,7 +42,7 @@
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
     MESSAGE(FETCH, 14, fetch, Fetch, BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error))               \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
-    MESSAGE(SEGMENT, 15, segment, Segment, U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through))             \
+    MESSAGE(SEGMENT, 15, segment, Segment, U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number)) \
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
     MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
             BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \

@@ -57,7 +57,7 @@ static enum profd_status scan_judge_string(const ProtobufCMessageDescriptor *d, 
         return PROFD_OK;
     }
     if (memchr(f->data, 0, f->size) != NULL) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s of %s holds a NUL", f->known->name, d->short_name);
+        return profd_error_set(e, PROFD_MALFORMED, "%s of %s contains a NUL", f->known->name, d->short_name);
     }
     return profd_error_set(e, PROFD_MALFORMED, "%s of %s is not UTF-8", f->known->name, d->short_name);
 }

@@ -22,6 +22,7 @@ enum { /* field numbers of message Profile */
 #define PPROF_COMMENT_OWN "synthetic: stacks are derived from call counts"
 #define PPROF_COMMENT_SAMPLED "calls: sampled"
 #define PPROF_COMMENT_LOSSY "calls: counted, but not exact" /* of older exports, without the next */
+#define PPROF_COMMENT_PROCESSES "processes: "               /* and how many the counts are of */
 #define PPROF_COMMENT_REASONS "not exact: "                 /* and the names of the reasons, or "none" */
 
 #endif

@@ -121,7 +121,7 @@ for part in $parts; do
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
-        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects; do
+        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects gate; do
             script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
         for t in example daemon upkeep http attach; do

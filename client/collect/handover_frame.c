@@ -51,7 +51,7 @@ static void header_put(uint8_t out[FRAME_HEADER_SIZE], uint32_t length, uint8_t 
 /* Control data for one descriptor beside the bytes of a message. */
 union fd_control {
     struct cmsghdr head;
-    char room[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(sizeof(int))];
 };
 
 static void message_init(struct msghdr *m, struct iovec *part, union fd_control *control)
@@ -60,8 +60,8 @@ static void message_init(struct msghdr *m, struct iovec *part, union fd_control 
     raw_zero(control, sizeof *control);
     m->msg_iov = part;
     m->msg_iovlen = 1;
-    m->msg_control = control->room;
-    m->msg_controllen = sizeof control->room;
+    m->msg_control = control->bytes;
+    m->msg_controllen = sizeof control->bytes;
 }
 
 /* Sends bytes, with a descriptor if fd ≥ 0. All or false. */

@@ -19,7 +19,7 @@
  * the page and reading it still finds a page. The addresses are inside the collector: a separate mapping could take the
  * place of the program's next library. */
 static uint8_t places[2][PAGE_MOST] __attribute__((aligned(PAGE_MOST)));
-static uint32_t turn;
+static uint32_t next; /* of the two */
 static const struct attach_page *current;
 
 static bool is_page(int fd)
@@ -40,10 +40,10 @@ bool handover_page_take(int fd)
 {
     bool good = is_page(fd);
     if (good) {
-        long p = raw_call6(SYS_mmap, (long)places[turn], ATTACH_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+        long p = raw_call6(SYS_mmap, (long)places[next], ATTACH_PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
         good = !(p < 0 && p > -4096);
         if (good) {
-            turn ^= 1;
+            next ^= 1;
             __atomic_store_n(&current, (const struct attach_page *)p, __ATOMIC_RELEASE);
         }
     }

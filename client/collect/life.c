@@ -10,6 +10,7 @@
 #include "client/collect/pause.h"
 #include "client/collect/raw.h"
 #include "client/collect/sample.h"
+#include "client/collect/stub.h"
 #include "client/collect/thread.h"
 
 /* The first copy in the process's search order counts, the one that calls reach; every other one is off. (A program
@@ -37,6 +38,20 @@ static void objects_learn(void)
     dl_iterate_phdr(object_learn, NULL);
 }
 
+#if defined __x86_64__
+extern void __fentry__(void);
+
+static void rewriting_begin(void)
+{
+    void (*volatile first)(void) = __fentry__;
+    rewrite_begin(profd_collect_stub, first == profd_collect_stub[1].entry); /* mcount's is known to be */
+}
+#else
+static void rewriting_begin(void)
+{
+}
+#endif
+
 __attribute__((constructor(101))) static void life_begin(void)
 {
     static uint32_t begun;
@@ -52,7 +67,7 @@ __attribute__((constructor(101))) static void life_begin(void)
     pthread_atfork(NULL, NULL, collect_start_child);
     thread_prepare();
     thread_begin();
-    rewrite_begin();
+    rewriting_begin();
     sample_prepare();
     if (collect.early_lost) {
         collect_counter_add(ATTACH_COUNTER_CALLS_LOST, collect.early_lost);

@@ -111,12 +111,12 @@ struct attach_header *region_create(void *at, uint64_t size, int *fd)
     struct attach_header *h = NULL;
     int made = -1;
     /* Inside `at` nothing but the whole size will do: the old mapping must be gone everywhere. */
-    uint64_t room = size_allowed(size);
+    uint64_t allowed = size_allowed(size);
     if (!at) {
-        size = room;
+        size = allowed;
     }
     for (; size >= ATTACH_SIZE_MIN && !h; size = h ? size : size / 2) {
-        made = room >= size ? memfd_make(size) : -1;
+        made = allowed >= size ? memfd_make(size) : -1;
         if (made >= 0) {
             h = region_map(at, size, made);
         }

@@ -22,18 +22,15 @@
 
 /* libc's flag: no other thread was ever created */
 extern char __libc_single_threaded __attribute__((weak));
-/* The name as the process knows it, and our own: slots that are not bound yet will be bound to the first definition. */
-extern void __fentry__(void);
-extern void profd_collect_fentry(void) __attribute__((visibility("hidden")));
-
 static struct rewrite_object objects[OBJECTS_MAX];
 static uint32_t object_count;
-static uint32_t site_count; /* numbers given to sites with thunks */
-static uint32_t wanted;     /* rewriting at all */
-static uint32_t target = 1; /* what sites should be: on or off */
-static uint32_t busy;       /* a thread is changing code */
-static uint32_t closing;    /* dlclose()s under way */
-static bool first_is_ours;
+static uint32_t site_count;                   /* numbers given to sites with thunks */
+static uint32_t wanted;                       /* rewriting at all */
+static uint32_t target = 1;                   /* what sites should be: on or off */
+static uint32_t busy;                         /* a thread is changing code */
+static uint32_t closing;                      /* dlclose()s under way */
+static const struct stub_code *stub;          /* of mcount and of __fentry__ */
+static bool stub_is_bound;                    /* to these names: slots that are not bound yet will be */
 static uint8_t tried[ATTACH_MODULES_MAX + 1]; /* modules that were examined */
 
 static bool is_alone(void)
@@ -79,7 +76,7 @@ static void object_patch(struct rewrite_object *o)
         o->capacity = fits ? o->count : 0;
         site_count += o->capacity;
     }
-    if (!rewrite_object_patch(o)) {
+    if (!rewrite_object_patch(o, stub)) {
         o->count = 0;
     }
 }
@@ -111,7 +108,7 @@ static int object_meet(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     }
     tried[o->module] = 1;
-    if (!rewrite_object_find(o, first_is_ours)) {
+    if (!rewrite_object_find(o, stub, stub_is_bound)) {
         return 0;
     }
     o->loaded = loaded_at(code);
@@ -119,11 +116,11 @@ static int object_meet(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-void rewrite_begin(void)
+void rewrite_begin(const struct stub_code given[2], bool bound)
 {
-    void (*volatile first)(void) = __fentry__, (*volatile mine)(void) = profd_collect_fentry;
-    uint32_t sites = 0, room = SITES_LEAST;
-    first_is_ours = first == mine; /* mcount's is known to be */
+    uint32_t sites = 0, capacity = SITES_LEAST;
+    stub = given;
+    stub_is_bound = bound;
     if (!option.rewrite || !is_alone()) {
         return;
     }
@@ -131,10 +128,10 @@ void rewrite_begin(void)
     for (uint32_t i = 0; i < object_count; i++) {
         sites += sites + objects[i].count <= STUB_SITES_MAX ? objects[i].count : 0;
     }
-    while (room < sites * 2 && room < STUB_SITES_MAX) {
-        room *= 2;
+    while (capacity < sites * 2 && capacity < STUB_SITES_MAX) {
+        capacity *= 2;
     }
-    table_set_sites(room);
+    table_set_sites(capacity);
     for (uint32_t i = 0; i < object_count; i++) {
         object_patch(&objects[i]);
     }
@@ -171,7 +168,7 @@ static void object_learn(uint16_t module, uintptr_t self)
         return;
     }
     o->image = image;
-    if (!rewrite_object_find(o, first_is_ours)) {
+    if (!rewrite_object_find(o, stub, stub_is_bound)) {
         return;
     }
     o->module = module;
@@ -264,10 +261,6 @@ void rewrite_begin_child(void)
 }
 
 #else
-
-void rewrite_begin(void)
-{
-}
 
 void rewrite_learn(uint16_t module, uintptr_t self)
 {

@@ -24,9 +24,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From the constructor, when the collector runs: rewrites what is loaded. Calls libc's dl_iterate_phdr. O(functions).
- */
-void rewrite_begin(void);
+#include "client/collect/stub.h"
+
+/* From the constructor, when the collector runs: rewrites what is loaded. stub: of mcount and of __fentry__, which stay
+ * valid; bound: both names are bound to these. Calls libc's dl_iterate_phdr. O(functions). Only x86-64 has it. */
+void rewrite_begin(const struct stub_code stub[2], bool bound);
 
 /* From the slow path: self lies in that module, which called us. The first time its sites are rewritten, if that is
  * safe. Any thread, any handler; raw. O(1) but for the first time. */

@@ -12,8 +12,6 @@
 extern const char __start_profd_collect_text[]
     __attribute__((visibility("hidden"))); /* defined by the linker: the collector's code has no sites */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
-extern void profd_collect_mcount(void) __attribute__((visibility("hidden")));
-extern void profd_collect_fentry(void) __attribute__((visibility("hidden")));
 
 struct walk {
     const struct rewrite_image *image;
@@ -34,11 +32,8 @@ static uintptr_t relative32(uintptr_t at)
 /* The form of a call to `target`, or -1 if it is not a function of the collector. */
 static int arrival(const struct walk *w, uintptr_t target)
 {
-    if (target == (uintptr_t)profd_collect_mcount) {
-        return 0;
-    }
-    if (target == (uintptr_t)profd_collect_fentry) {
-        return REWRITE_FENTRY;
+    if (target == w->slots->entry[0] || target == w->slots->entry[REWRITE_FENTRY]) {
+        return target == w->slots->entry[0] ? 0 : REWRITE_FENTRY;
     }
     if (!rewrite_image_has_code(w->image, target, 16)) {
         return -1;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "client/collect/rewrite_frames.h"
+#include "client/collect/stub.h"
 
 enum rewrite_form {
     REWRITE_FENTRY = 1, /* the function is __fentry__, else mcount */
@@ -20,19 +21,20 @@ struct rewrite_site {
 
 #define REWRITE_SLOTS_MAX 8u
 
-/* Where calls of the object arrive at our functions: GOT slots, and the functions themselves if they are the object's
- * own. */
+/* Where calls of the object arrive at our functions: GOT slots, and the functions themselves. */
 struct rewrite_slots {
     uintptr_t at[REWRITE_SLOTS_MAX];
     uint32_t form[REWRITE_SLOTS_MAX];
     unsigned count;
-    bool own;
+    uintptr_t entry[2]; /* mcount and __fentry__ */
+    bool own;           /* these are the object's own */
 };
 
 /* Slots that hold our function; if trust_lazy, also those that the loader has not bound yet, which it will do with the
  * first definition of the name. False: the object never calls us, or its text is relocated. O(imports + relocations).
  */
-bool rewrite_find_slots(const struct rewrite_image *image, bool trust_lazy, struct rewrite_slots *out);
+bool rewrite_find_slots(const struct rewrite_image *image, const struct stub_code stub[2], bool trust_lazy,
+                        struct rewrite_slots *out);
 
 /* Writes at most `most` sites in ascending order of address; how many. frames: as rewrite_frames_find says.
  * O(functions); O(n log n) where they are not in order. */

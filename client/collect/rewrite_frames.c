@@ -29,7 +29,7 @@ bool rewrite_image_fill(const ElfW(Phdr) * headers, unsigned count, uintptr_t bi
     return true;
 }
 
-bool rewrite_image_has(const struct rewrite_image *image, uintptr_t at, uint64_t size)
+static bool image_has(const struct rewrite_image *image, uintptr_t at, uint64_t size)
 {
     return at >= image->low && at < image->high && size <= image->high - at;
 }
@@ -151,7 +151,7 @@ bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct
     bool found = section_find(fd, &section);
     raw_call(SYS_close, fd, 0, 0, 0);
     uintptr_t at = found ? section.sh_addr + image->bias : 0;
-    if (!found || !rewrite_image_has(image, at, section.sh_size)) {
+    if (!found || !image_has(image, at, section.sh_size)) {
         return false;
     }
     *out = (struct rewrite_frames){

@@ -16,8 +16,7 @@ struct rewrite_image {
 /* False: no header, or more than 4 GiB. */
 bool rewrite_image_fill(const ElfW(Phdr) * headers, unsigned count, uintptr_t bias, struct rewrite_image *out);
 
-/* True if [at, at + size) lies in the object, or in one of its code segments. */
-bool rewrite_image_has(const struct rewrite_image *image, uintptr_t at, uint64_t size);
+/* True if [at, at + size) lies in one of the code segments. */
 bool rewrite_image_has_code(const struct rewrite_image *image, uintptr_t at, uint64_t size);
 
 /* A cursor over functions: by the sorted table of PT_GNU_EH_FRAME, or, where a static program has none, frame after

@@ -23,16 +23,6 @@
 #define THUNKS_AT 512u
 #define SITE_BYTES (STUB_SITE_SLOTS * (uint32_t)sizeof(struct attach_slot))
 
-#define HIDDEN __attribute__((visibility("hidden")))
-extern const uint8_t profd_collect_near_mcount[] HIDDEN, profd_collect_near_mcount_word[] HIDDEN,
-    profd_collect_near_mcount_end[] HIDDEN;
-extern const uint8_t profd_collect_near_fentry[] HIDDEN, profd_collect_near_fentry_word[] HIDDEN,
-    profd_collect_near_fentry_end[] HIDDEN;
-extern void profd_collect_none_mcount(void) HIDDEN;
-extern void profd_collect_none_fentry(void) HIDDEN;
-extern void profd_collect_site_mcount(void) HIDDEN;
-extern void profd_collect_site_fentry(void) HIDDEN;
-
 static void write32(uint8_t *at, uint32_t value)
 {
     __asm__ volatile("movl %1, %0" : "=m"(*(uint8_t(*)[4])at) : "r"(value));
@@ -51,11 +41,12 @@ static uint32_t thread_offset(const void *word)
     return (uint32_t)((uintptr_t)word - begin);
 }
 
-static void copy_write(uint8_t *to, const uint8_t *begin, const uint8_t *word, const uint8_t *end, void (*none)(void))
+static void copy_write(uint8_t *to, const struct stub_code *stub)
 {
-    raw_copy(to, begin, (size_t)(end - begin));
-    write32(to + (word - begin) - 4, thread_offset(&profd_collect_thread.direct));
-    write64(to + (end - begin) - 8, (uintptr_t)none);
+    size_t size = (size_t)(stub->near_end - stub->near);
+    raw_copy(to, stub->near, size);
+    write32(to + (stub->near_offset - stub->near) - 4, thread_offset(&profd_collect_thread.direct));
+    write64(to + size - 8, (uintptr_t)stub->none);
 }
 
 static void jump_write(uint8_t *to, void (*target)(void))
@@ -148,25 +139,21 @@ uintptr_t rewrite_near_target(const struct rewrite_near *near, const struct rewr
 }
 
 bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_site *sites, uint32_t n, uint32_t first,
-                       struct rewrite_near *out)
+                       const struct stub_code stub[2], struct rewrite_near *out)
 {
     struct rewrite_near near = {0, THUNKS_AT + (first != REWRITE_NO_THUNKS ? (size_t)n * STUB_THUNK_SIZE : 0), first};
     near.size = (near.size + PAGE - 1) / PAGE * PAGE;
-    if ((uintptr_t)profd_collect_near_mcount_end - (uintptr_t)profd_collect_near_mcount > COPY_SIZE ||
-        (uintptr_t)profd_collect_near_fentry_end - (uintptr_t)profd_collect_near_fentry > COPY_SIZE) {
+    if (stub[0].near_end - stub[0].near > COPY_SIZE || stub[1].near_end - stub[1].near > COPY_SIZE) {
         return false;
     }
     near.at = map_near(image, near.size);
     if (!near.at) {
         return false;
     }
-    uint8_t *to = (uint8_t *)near.at;
-    copy_write(to, profd_collect_near_mcount, profd_collect_near_mcount_word, profd_collect_near_mcount_end,
-               profd_collect_none_mcount);
-    copy_write(to + COPY_SIZE, profd_collect_near_fentry, profd_collect_near_fentry_word, profd_collect_near_fentry_end,
-               profd_collect_none_fentry);
-    jump_write(to + JUMP_AT, profd_collect_site_mcount);
-    jump_write(to + JUMP_AT + JUMP_SIZE, profd_collect_site_fentry);
+    for (unsigned i = 0; i < 2; i++) {
+        copy_write((uint8_t *)near.at + i * COPY_SIZE, &stub[i]);
+        jump_write((uint8_t *)near.at + JUMP_AT + i * JUMP_SIZE, stub[i].site);
+    }
     for (uint32_t i = 0; i < n && first != REWRITE_NO_THUNKS; i++) {
         bool fentry = (sites[i].form & REWRITE_FENTRY) != 0;
         thunk_write((uint8_t *)rewrite_near_target(&near, &sites[i], i), image->low + sites[i].at + 5,

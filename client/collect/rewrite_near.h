@@ -19,7 +19,7 @@ struct rewrite_near {
 /* Maps, writes and makes executable what n sites of the object need. first: as above. False: no memory near enough, or
  * no new code is allowed in this process; nothing is left then. */
 bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_site *sites, uint32_t n, uint32_t first,
-                       struct rewrite_near *out);
+                       const struct stub_code stub[2], struct rewrite_near *out);
 
 /* Where site number i of the object jumps to, or calls. */
 uintptr_t rewrite_near_target(const struct rewrite_near *near, const struct rewrite_site *site, uint32_t i);

@@ -13,26 +13,27 @@
 #define PAGES_MAX 4096u /* more would cost more memory, and time to find it, than calls cost */
 #define PREFIX 0x67     /* as linkers have it before what was an indirect call: it means nothing there */
 
-bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy)
+bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy)
 {
     struct rewrite_slots slots;
     struct rewrite_frames frames;
     o->count = 0;
-    if (!rewrite_find_slots(&o->image, trust_lazy, &slots) || !rewrite_frames_find(&o->image, slots.own, &frames)) {
+    if (!rewrite_find_slots(&o->image, stub, trust_lazy, &slots) ||
+        !rewrite_frames_find(&o->image, slots.own, &frames)) {
         return false;
     }
     uint32_t most = frames.count;
     if (most == 0) {
         return false;
     }
-    if (most > o->sites_room) {
+    if (most > o->sites_capacity) {
         long got = raw_call6(SYS_mmap, 0, (long)(most * sizeof *o->sites), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (got < 0 && got > -4096) {
             return false;
         }
         o->sites = (struct rewrite_site *)got;
-        o->sites_room = most;
+        o->sites_capacity = most;
     }
     uint32_t n = rewrite_find_sites(&o->image, &frames, &slots, o->sites, most);
     __atomic_store_n(&o->count, n, __ATOMIC_RELEASE);
@@ -105,13 +106,13 @@ static uint32_t page_count(const struct rewrite_object *o)
     return n;
 }
 
-bool rewrite_object_patch(struct rewrite_object *o)
+bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2])
 {
     if (page_count(o) > PAGES_MAX) {
         return false;
     }
     uint64_t all = ~0ull, before = 0;
-    if (!rewrite_near_make(&o->image, o->sites, o->count, o->capacity ? o->first : REWRITE_NO_THUNKS, &o->near)) {
+    if (!rewrite_near_make(&o->image, o->sites, o->count, o->capacity ? o->first : REWRITE_NO_THUNKS, stub, &o->near)) {
         return false;
     }
     raw_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);

@@ -13,7 +13,7 @@ enum rewrite_state { REWRITE_ON, REWRITE_OFF, REWRITE_MIXED };
 struct rewrite_object {
     struct rewrite_image image;
     struct rewrite_site *sites; /* ascending */
-    uint32_t sites_room;
+    uint32_t sites_capacity;
     uint32_t count;           /* 0: not rewritten, or gone */
     uint32_t first, capacity; /* numbers of its sites: first … first + capacity − 1; 0: it has no thunks */
     uint32_t state;           /* enum rewrite_state */
@@ -22,12 +22,12 @@ struct rewrite_object {
     const void *loaded;
 };
 
-/* Fills sites and count from image. False: there are none. */
-bool rewrite_object_find(struct rewrite_object *o, bool trust_lazy);
+/* Fills sites and count from image. trust_lazy: see rewrite_find_slots. False: there are none. */
+bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy);
 
 /* Rewrites all sites: the process has one thread, and signals wait meanwhile. False: code may not be changed, and is
  * not. */
-bool rewrite_object_patch(struct rewrite_object *o);
+bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2]);
 
 /* Switches all sites by changing one byte of each; threads may run. Code that is no longer one of its sites is not
  * changed. */

@@ -8,9 +8,6 @@
 
 #define NAMES_MAX 4u
 
-extern void profd_collect_mcount(void) __attribute__((visibility("hidden")));
-extern void profd_collect_fentry(void) __attribute__((visibility("hidden")));
-
 /* What of the dynamic section is needed; addresses, 0 for none. */
 struct dynamic {
     uintptr_t symbols, names, hash, gnu_hash, rela, plt;
@@ -153,9 +150,8 @@ static void slots_add(const struct rewrite_image *image, const struct imports *i
             continue;
         }
         uintptr_t holds = *(const uintptr_t *)slot;
-        uintptr_t ours = imports->form[i] ? (uintptr_t)profd_collect_fentry : (uintptr_t)profd_collect_mcount;
         bool lazy = type == R_X86_64_JUMP_SLOT && trust_lazy && holds >= image->low && holds < image->high;
-        if (holds != ours && !lazy) {
+        if (holds != out->entry[imports->form[i]] && !lazy) {
             continue;
         }
         out->at[out->count] = slot;
@@ -175,13 +171,15 @@ static void slots_walk(const struct rewrite_image *image, const struct imports *
     }
 }
 
-bool rewrite_find_slots(const struct rewrite_image *image, bool trust_lazy, struct rewrite_slots *out)
+bool rewrite_find_slots(const struct rewrite_image *image, const struct stub_code stub[2], bool trust_lazy,
+                        struct rewrite_slots *out)
 {
     struct dynamic d;
     struct imports imports = {.count = 0};
-    uintptr_t ours = (uintptr_t)profd_collect_mcount;
     out->count = 0;
-    out->own = ours >= image->low && ours < image->high;
+    out->entry[0] = (uintptr_t)stub[0].entry;
+    out->entry[REWRITE_FENTRY] = (uintptr_t)stub[REWRITE_FENTRY].entry;
+    out->own = out->entry[0] >= image->low && out->entry[0] < image->high;
     if (!dynamic_read(image, &d)) {
         return out->own;
     }

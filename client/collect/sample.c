@@ -298,11 +298,11 @@ static void main_arm(void)
 {
     struct rlimit limit = {0, 0};
     uintptr_t high = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
-    uint64_t room = 8u << 20;
-    if (raw_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit) == 0 && limit.rlim_cur < room) {
-        room = limit.rlim_cur;
+    uint64_t size = 8u << 20;
+    if (raw_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit) == 0 && limit.rlim_cur < size) {
+        size = limit.rlim_cur;
     }
-    sample_arm(high > room ? high - room : 0, high > room ? high : 0);
+    sample_arm(high > size ? high - size : 0, high > size ? high : 0);
 }
 
 void sample_prepare(void)

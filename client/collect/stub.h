@@ -39,6 +39,17 @@ struct stub_dummy {
 /* Every call misses in it. A thread begins with it. */
 extern struct stub_dummy profd_collect_dummy;
 
+/* Code of the x86-64 stub for one name, mcount or __fentry__. */
+struct stub_code {
+    void (*entry)(void); /* our own function, whatever the name is bound to */
+    /* What is copied into a page near rewritten sites: the thread's offset ends at near_offset, and the last 8 bytes
+     * are the address of `none`. */
+    const uint8_t *near, *near_offset, *near_end;
+    void (*none)(void);
+    void (*site)(void); /* called by a thunk that found another caller in its site's first slot */
+};
+extern const struct stub_code profd_collect_stub[2] __attribute__((visibility("hidden"))); /* mcount, __fentry__ */
+
 /* As many sites as may have thunks: beyond that the thunks' own code would be what caches miss. */
 #define STUB_SITES_MAX 512u
 extern struct attach_slot profd_collect_dummy_sites[STUB_SITES_MAX * STUB_SITE_SLOTS];

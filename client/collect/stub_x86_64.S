@@ -100,8 +100,6 @@ profd_collect_mcount:
 /* -mfentry, before the prologue: the caller's return address is above ours. */
 	.globl	__fentry__
 	.type	__fentry__, @function
-	.globl	profd_collect_fentry
-	.hidden	profd_collect_fentry
 	.p2align 6
 __fentry__:
 profd_collect_fentry:
@@ -142,16 +140,14 @@ __cyg_profile_func_enter:
 	.cfi_endproc
 	.size	__cyg_profile_func_enter, . - __cyg_profile_func_enter
 
-/* What rewritten call sites call, if they have no thunk: copied into a page near them. The thread's word has its
- * offset there, and the last 8 bytes have the address of the way on. */
+/* What rewritten call sites call, if they have no thunk: copied into a page near them. The offset of the
+ * thread's table is written there, and the last 8 bytes have the address of the way on. */
 .macro NEAR name, from
-	.globl	profd_collect_near_\name, profd_collect_near_\name\()_word, profd_collect_near_\name\()_end
-	.hidden	profd_collect_near_\name, profd_collect_near_\name\()_word, profd_collect_near_\name\()_end
 	.p2align 6
 profd_collect_near_\name:
 	mov	%rax, -8(%rsp)
 	mov	%fs:0x7fffffff, %rax
-profd_collect_near_\name\()_word:
+profd_collect_near_\name\()_offset:
 	mov	\from, %r10d
 	mov	(%rsp), %r11
 	LOOK	.Lnear_\name\()_miss
@@ -161,8 +157,6 @@ profd_collect_near_\name\()_word:
 .Lnear_\name\()_none:
 	.quad	0
 profd_collect_near_\name\()_end:
-	.globl	profd_collect_none_\name
-	.hidden	profd_collect_none_\name
 profd_collect_none_\name:
 	endbr64
 	NONE	.L\name\()_slow
@@ -173,8 +167,6 @@ profd_collect_none_\name:
 /* A thunk that found another caller in the first slot of its site: r10 = key, r11 = that slot less the site's place.
  * The site's second slot, then the thread's table. */
 .macro SITE name, from
-	.globl	profd_collect_site_\name
-	.hidden	profd_collect_site_\name
 	.type	profd_collect_site_\name, @function
 	.p2align 6
 profd_collect_site_\name:
@@ -264,65 +256,21 @@ profd_collect_site_\name:
 	ENTER	collect_enter, collect_slow
 	ENTER	collect_enter_often, collect_often
 
-/* int profd_collect_call(function, a, b, mask): libc's code may use any vector register; the program's are kept.
- * mask 0: no XSAVE here, FXSAVE has all there is. */
-	.globl	profd_collect_call
-	.hidden	profd_collect_call
-	.type	profd_collect_call, @function
-profd_collect_call:
-	.cfi_startproc
-	push	%rbp
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbp, -16
-	mov	%rsp, %rbp
-	.cfi_def_cfa_register %rbp
-	push	%rbx
-	push	%r12
-	.cfi_offset %rbx, -24
-	.cfi_offset %r12, -32
-	sub	$2704, %rsp
-	and	$-64, %rsp
-	mov	%rcx, %rbx
-	mov	%rdi, %r12
-	mov	%rsi, %rdi
-	mov	%rdx, %rsi
-	test	%rbx, %rbx
-	jz	1f
-	xor	%eax, %eax
-	lea	512(%rsp), %r8
-	movq	%rax, (%r8)
-	movq	%rax, 8(%r8)
-	movq	%rax, 16(%r8)
-	movq	%rax, 24(%r8)
-	movq	%rax, 32(%r8)
-	movq	%rax, 40(%r8)
-	movq	%rax, 48(%r8)
-	movq	%rax, 56(%r8)
-	mov	%ebx, %eax
-	mov	%rbx, %rdx
-	shr	$32, %rdx
-	xsave64	(%rsp)
-	jmp	2f
-1:	fxsave64 (%rsp)
-2:	call	*%r12
-	mov	%eax, %r12d
-	test	%rbx, %rbx
-	jz	3f
-	mov	%ebx, %eax
-	mov	%rbx, %rdx
-	shr	$32, %rdx
-	xrstor64 (%rsp)
-	jmp	4f
-3:	fxrstor64 (%rsp)
-4:	mov	%r12d, %eax
-	lea	-16(%rbp), %rsp
-	pop	%r12
-	pop	%rbx
-	pop	%rbp
-	.cfi_def_cfa %rsp, 8
-	ret
-	.cfi_endproc
-	.size	profd_collect_call, . - profd_collect_call
+/* struct stub_code of mcount and of __fentry__ */
+.macro CODE name
+	.quad	profd_collect_\name
+	.quad	profd_collect_near_\name, profd_collect_near_\name\()_offset, profd_collect_near_\name\()_end
+	.quad	profd_collect_none_\name, profd_collect_site_\name
+.endm
+	.section .data.rel.ro.local, "aw", @progbits
+	.globl	profd_collect_stub
+	.hidden	profd_collect_stub
+	.type	profd_collect_stub, @object
+	.p2align 3
+profd_collect_stub:
+	CODE	mcount
+	CODE	fentry
+	.size	profd_collect_stub, . - profd_collect_stub
 
 	.section .note.GNU-stack, "", @progbits
 /* This object may run where indirect branches are checked (IBT). */

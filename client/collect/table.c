@@ -27,7 +27,7 @@ static struct table_reference {
     uint32_t owner;
     uint32_t of_sites; /* 1: a table of sites */
 } tables[TABLES_MAX];
-static uint32_t site_room; /* sites that a table of sites is for */
+static uint32_t site_capacity; /* sites that a table of sites is for */
 static uint32_t table_count;
 static struct attach_chunk *shared[ATTACH_KIND_PAIRS + 1]; /* the newest of each kind */
 
@@ -137,7 +137,9 @@ static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
     }
 }
 
-struct attach_chunk *table_of_thread(void)
+/* The table of the calling thread, acquired at its first call: one that an ended thread left, or a new one. NULL: no
+ * memory. */
+static struct attach_chunk *take_mine(void)
 {
     struct attach_chunk *t = mine();
     if (t) {
@@ -259,7 +261,7 @@ static void count_add(struct attach_slot *s, uint64_t n)
 
 bool table_count_mine(const struct table_entry *entry, uint64_t n)
 {
-    struct attach_chunk *t = table_of_thread();
+    struct attach_chunk *t = take_mine();
     if (!t) {
         return false;
     }
@@ -308,17 +310,17 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
 
 void table_set_sites(uint32_t n)
 {
-    site_room = n < STUB_SITES_MAX ? n : STUB_SITES_MAX;
+    site_capacity = n < STUB_SITES_MAX ? n : STUB_SITES_MAX;
 }
 
 uint32_t table_sites(void)
 {
-    return site_room;
+    return site_capacity;
 }
 
 static struct attach_chunk *sites_new(uint32_t tid)
 {
-    uint32_t slots = site_room * STUB_SITE_SLOTS;
+    uint32_t slots = site_capacity * STUB_SITE_SLOTS;
     if (is_full()) {
         return NULL;
     }
@@ -355,7 +357,7 @@ static struct attach_chunk *sites_of_thread(void)
 void table_prefer_site(uint32_t site, uintptr_t from, const struct attach_identity *id)
 {
     struct table_entry entry = {(uint64_t)from * 2 + STUB_SITE_KEY, *id};
-    struct attach_chunk *t = site < site_room ? sites_of_thread() : NULL;
+    struct attach_chunk *t = site < site_capacity ? sites_of_thread() : NULL;
     if (!t) {
         return;
     }

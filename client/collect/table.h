@@ -18,9 +18,6 @@ struct table_entry {
     struct attach_identity id;
 };
 
-/* The table of the calling thread, acquired at its first call: one that an ended thread left, or a new one. NULL: no
- * memory. */
-struct attach_chunk *table_of_thread(void);
 /* Releases the calling thread's tables for other threads, as they are. */
 void table_release(void);
 

@@ -122,7 +122,7 @@ static int executable_read(struct gprof *g)
     int exit_status = status == PROFD_OK ? 0 : complain_format(g, fd, status, &e);
     (void)close(fd);
     if (exit_status == 0 && g->object->big_endian) {
-        (void)fprintf(stderr, "%s: %s: big-endian executables are not read here yet\n", g->program, o->executable);
+        (void)fprintf(stderr, "%s: %s: big-endian executables are not supported\n", g->program, o->executable);
         exit_status = profd_status_exit(PROFD_REFUSED);
     }
     if (exit_status == 0 && g->terminal && !names_keep_lines(g)) {
@@ -201,7 +201,7 @@ static int file_take(struct gprof *g, const char *path)
         return status == PROFD_NO_MEMORY ? profd_status_exit(status) : 1;
     }
     if (g->gmon.has_blocks && g->options->listing.lines) {
-        (void)fprintf(stderr, "%s: %s: -l and -s do not take basic-block records here\n", g->program, path);
+        (void)fprintf(stderr, "%s: %s: -l and -s do not support basic-block records\n", g->program, path);
         return profd_status_exit(PROFD_REFUSED);
     }
     if (g->options->info) {

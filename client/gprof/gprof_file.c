@@ -9,16 +9,16 @@
 #include <unistd.h>
 
 /* In large pages where it is much: a large file costs more page faults than reading. */
-static uint8_t *room_take(size_t room)
+static uint8_t *block_take(size_t capacity)
 {
     const size_t page = (size_t)2 << 20;
-    if (room < 2 * page || room > SIZE_MAX - page) {
-        return malloc(room);
+    if (capacity < 2 * page || capacity > SIZE_MAX - page) {
+        return malloc(capacity);
     }
-    room = (room + page - 1) & ~(page - 1);
-    uint8_t *bytes = aligned_alloc(page, room);
+    capacity = (capacity + page - 1) & ~(page - 1);
+    uint8_t *bytes = aligned_alloc(page, capacity);
     if (bytes != NULL) {
-        (void)madvise(bytes, room, MADV_HUGEPAGE);
+        (void)madvise(bytes, capacity, MADV_HUGEPAGE);
     }
     return bytes;
 }
@@ -27,19 +27,19 @@ static uint8_t *room_take(size_t room)
 static bool descriptor_read(int fd, struct gprof_file *f)
 {
     struct stat st;
-    size_t room = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 2 : 65536;
+    size_t capacity = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 2 : 65536;
     f->seekable = lseek(fd, 0, SEEK_CUR) >= 0;
-    f->bytes = room_take(room);
+    f->bytes = block_take(capacity);
     while (f->bytes != NULL) {
-        if (f->size + 1 == room) {
-            uint8_t *more = room > SIZE_MAX / 2 ? NULL : realloc(f->bytes, room * 2);
+        if (f->size + 1 == capacity) {
+            uint8_t *more = capacity > SIZE_MAX / 2 ? NULL : realloc(f->bytes, capacity * 2);
             if (more == NULL) {
                 break;
             }
             f->bytes = more;
-            room *= 2;
+            capacity *= 2;
         }
-        ssize_t got = read(fd, f->bytes + f->size, room - 1 - f->size);
+        ssize_t got = read(fd, f->bytes + f->size, capacity - 1 - f->size);
         if (got < 0 && errno == EINTR) {
             continue;
         }

@@ -60,15 +60,15 @@ static const char help[] = "usage: profctl gprof [options] [EXE [GMON...]]\n"
                            "  -q[S] -Q[S]  call graph: with, without            -k S/S       without these arcs\n"
                            "  -e S  -f S   call graph: hide, show only          -E S  -F S   the same, and their time\n"
                            "  -N S  -n S   time: never, only propagated         -B           call graph\n"
-                           "  -s           sum into gmon.sum                    -i           what the files hold\n"
-                           "  -b  no explanations     -T  4.2BSD's layout       -z  unused functions too\n"
-                           "  -a  without statics     -D  without labels        -c  calls in the machine code\n"
-                           "  -L  whole paths         -w N  index width         --inline-file-names\n"
-                           "  -l  by line of source\n"
+                           "  -s           sum into gmon.sum                    -i           contents of the files\n"
+                           "  -b  no explanations     -T  layout of 4.2BSD      -z  also unused functions\n"
+                           "  -a  no local symbols    -D  no local labels       -c  calls in the machine code\n"
+                           "  -L  complete paths      -w N  index width         --inline-file-names\n"
+                           "  -l  by source line\n"
                            "  --demangle[=auto|gnu-v3|rust|none]                --no-demangle\n"
-                           "  -d  says what was read  -h  this text             -v  the version\n"
+                           "  -d  what was read       -h  this text             -v  the version\n"
                            "\n"
-                           "profctl(1) says more, and where gprof errs.\n";
+                           "profctl(1) describes the options, and the differences from gprof.\n";
 
 /* State of one parse. */
 struct parse {
@@ -86,7 +86,7 @@ static bool stop(struct parse *p, int status)
 
 static bool refuse(struct parse *p, const char *option)
 {
-    (void)fprintf(stderr, "%s: option %s of gprof is not done here yet\n", p->program, option);
+    (void)fprintf(stderr, "%s: option %s of gprof is not supported\n", p->program, option);
     return stop(p, profd_status_exit(PROFD_USAGE));
 }
 

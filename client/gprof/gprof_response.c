@@ -44,8 +44,8 @@ static char *word_take(char **p)
 /* The words of text, which stays their owner. *count of them, or NULL. */
 static char **words_split(char *text, int *count)
 {
-    size_t room = strlen(text) / 2 + 2;
-    char **list = calloc(room, sizeof *list);
+    size_t most = strlen(text) / 2 + 2;
+    char **list = calloc(most, sizeof *list);
     int n = 0;
     char *p = text;
     while (list != NULL) {

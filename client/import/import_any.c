@@ -103,8 +103,8 @@ enum profd_status import_any_detect(const char *path, enum import_format *out, s
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
 }
 
-static enum profd_status hand_over(const struct import_request *r, const struct import_profile *p, bool strict,
-                                   struct profd_error *e)
+static enum profd_status deliver(const struct import_request *r, const struct import_profile *p, bool strict,
+                                 struct profd_error *e)
 {
     struct profd_upload *u;
     enum profd_status status = import_place_profile(r->shelf, p, strict, r->notes, &u, e);
@@ -131,7 +131,7 @@ static enum profd_status take_callgrind(const struct import_request *r, struct i
     }
     if (status == PROFD_OK) {
         p->end = in->time;
-        status = hand_over(r, p, false, e);
+        status = deliver(r, p, false, e);
     }
     return status;
 }
@@ -148,7 +148,7 @@ static enum profd_status take_pprof(const struct import_request *r, struct impor
     }
     if (status == PROFD_OK) {
         p->end = p->end > 0 ? p->end : in->time;
-        status = hand_over(r, p, true, e);
+        status = deliver(r, p, true, e);
     }
     free(bytes);
     return status;
@@ -181,7 +181,7 @@ static enum profd_status take_perf(const struct import_request *r, struct import
             r->notes->left_out++;
             continue;
         }
-        enum profd_status one = hand_over(r, import_perf_process(perf, i), false, &problem);
+        enum profd_status one = deliver(r, import_perf_process(perf, i), false, &problem);
         if (one == PROFD_OK) {
             taken++;
         } else if (count > 1 && r->notes->say) {

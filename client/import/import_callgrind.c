@@ -159,7 +159,7 @@ static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_n
             return id;
         }
     }
-    void *ids = arena_extend(a, c->ids, c->id_count, &c->id_room, sizeof *c->ids);
+    void *ids = arena_extend(a, c->ids, c->id_count, &c->id_capacity, sizeof *c->ids);
     if (!ids) {
         return NULL;
     }
@@ -287,7 +287,7 @@ enum profd_status import_callgrind_line(struct import_callgrind *c, const char *
         return PROFD_OK;
     }
     if (memchr(line, '\0', n)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " holds a NUL", number);
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     }
     if ((*s.at >= '0' && *s.at <= '9') || *s.at == '+' || *s.at == '-' || *s.at == '*') {
         return take_cost_line(c, &s, number, e);

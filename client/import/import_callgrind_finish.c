@@ -14,7 +14,7 @@ struct slot {
 struct slots {
     const struct import_profile *profile;
     struct slot *list;
-    uint32_t count, room;
+    uint32_t count, capacity;
     struct table table;
 };
 
@@ -41,7 +41,7 @@ static struct slot *take_slot(struct slots *s, const char *name)
             return &s->list[s->table.slots[at] - 1];
         }
     }
-    void *list = arena_extend(a, s->list, s->count, &s->room, sizeof *s->list);
+    void *list = arena_extend(a, s->list, s->count, &s->capacity, sizeof *s->list);
     if (!list) {
         return NULL;
     }

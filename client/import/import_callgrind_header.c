@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define CALLGRIND_PROCESSES "Processes: " /* of profd's own exports */
+
 /* Events that are time, and their ticks per second. */
 static uint32_t time_rate(const struct import_scan *event)
 {
@@ -34,11 +36,40 @@ static void dimension_set(struct import_profile *p, const struct import_scan *ev
     }
 }
 
-/* The end of a header. Only the first part of a process counts the process; later parts and other threads do not. */
+static uint64_t pid_hash(const void *context, uint32_t index)
+{
+    return table_mix(((const struct import_callgrind *)context)->pids[index], 1);
+}
+
+/* True if no part before was of that process, or if memory is exhausted. */
+static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
+{
+    struct arena *a = c->profile.arena;
+    void *list = arena_extend(a, c->pids, c->pid_count, &c->pid_capacity, sizeof *c->pids);
+    if (!list || !table_reserve(&c->pid_table, a, pid_hash, c)) {
+        return true;
+    }
+    c->pids = list;
+    uint32_t at = table_slot(&c->pid_table, table_mix(pid, 1));
+    for (; c->pid_table.slots[at] != 0; at = (at + 1) & c->pid_table.mask) {
+        if (c->pids[c->pid_table.slots[at] - 1] == pid) {
+            return false;
+        }
+    }
+    c->pids[c->pid_count] = pid;
+    c->pid_table.slots[at] = ++c->pid_count;
+    c->pid_table.used++;
+    return true;
+}
+
+/* The end of a header. Only the first part of a process counts it; later parts and other threads do not. Of several
+ * processes' files joined into one, each counts. */
 static void close_header(struct import_callgrind *c)
 {
-    bool later = c->part > 1 || c->thread > 1;
-    c->profile.continues = c->part_seen ? c->profile.continues && later : later;
+    if (!c->counted) {
+        bool first = c->part <= 1 && c->thread <= 1 && pid_is_new(c, c->pid);
+        import_profile_set_processes(&c->profile, (c->part_seen ? c->profile.processes : 0) + (uint64_t)first);
+    }
     c->part_seen = true;
     c->part = c->thread = 0;
 }
@@ -126,6 +157,8 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
     }
     if (import_scan_is(key, "part")) {
         (void)import_scan_number(value, 10, &c->part);
+    } else if (import_scan_is(key, "pid")) {
+        (void)import_scan_number(value, 10, &c->pid);
     } else if (import_scan_is(key, "thread")) {
         (void)import_scan_number(value, 10, &c->thread);
     } else if (import_scan_is(key, "cmd")) {
@@ -137,11 +170,15 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
         c->profile.sampled = true;
     } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: counted, but not exact")) {
         c->profile.lossy = true;
-    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Not exact: ")) {
-        value->at += strlen("Not exact: ");
+    } else if (import_scan_is(key, "desc") && import_scan_skip(value, "Not exact: ")) {
         import_profile_set_reasons(&c->profile, value->at, import_scan_left(value));
-    } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Build:")) {
-        value->at += strlen("Build:");
+    } else if (import_scan_is(key, "desc") && import_scan_skip(value, CALLGRIND_PROCESSES)) {
+        uint64_t n;
+        if (import_scan_number(value, 10, &n)) {
+            import_profile_set_processes(&c->profile, n);
+            c->counted = true;
+        }
+    } else if (import_scan_is(key, "desc") && import_scan_skip(value, "Build:")) {
         struct import_scan word = import_scan_word(value);
         text = c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));
     }

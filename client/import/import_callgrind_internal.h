@@ -19,7 +19,7 @@ struct import_callgrind {
     struct import_profile profile;
     struct import_texts texts;
     struct callgrind_id *ids;
-    uint32_t id_count, id_room;
+    uint32_t id_count, id_capacity;
     struct table id_table;
     const char *wanted;       /* event, or NULL */
     const char *event;        /* the one taken; NULL before "events:" */
@@ -33,8 +33,12 @@ struct import_callgrind {
     const char *called_object, *called_file, *called_function; /* NULL: as the caller's */
     enum callgrind_pending pending;                            /* what the next cost line belongs to */
     uint64_t calls, target;
-    uint64_t part, thread; /* of the header that is being read; 0 if it does not say */
+    uint64_t pid, part, thread; /* of the header that is being read; 0 if it does not say */
+    uint64_t *pids;             /* with a first part, each once */
+    uint32_t pid_count, pid_capacity;
+    struct table pid_table;
     bool part_seen;
+    bool counted; /* the file says itself how many processes it is of */
     bool waiting; /* time is elapsed time */
 };
 

@@ -9,20 +9,20 @@
 struct inflating {
     struct libdeflate_decompressor *by;
     uint8_t *out;
-    size_t size, room, max;
+    size_t size, capacity, max;
 };
 
 /* Doubles the buffer, to at most max bytes; false if it cannot grow. */
 static bool inflating_widen(struct inflating *i)
 {
-    size_t room = i->room == 0 ? INFLATE_BEGIN : i->room * 2;
-    room = room < i->max ? room : i->max;
-    uint8_t *out = room > i->room ? realloc(i->out, room) : NULL;
+    size_t capacity = i->capacity == 0 ? INFLATE_BEGIN : i->capacity * 2;
+    capacity = capacity < i->max ? capacity : i->max;
+    uint8_t *out = capacity > i->capacity ? realloc(i->out, capacity) : NULL;
     if (!out) {
         return false;
     }
     i->out = out;
-    i->room = room;
+    i->capacity = capacity;
     return true;
 }
 
@@ -31,13 +31,14 @@ static enum profd_status inflating_run(struct inflating *i, const uint8_t *in, s
 {
     for (size_t fed = 0; fed < n;) {
         size_t took = 0, gave = 0;
-        enum libdeflate_result answer =
-            libdeflate_gzip_decompress_ex(i->by, in + fed, n - fed, i->out + i->size, i->room - i->size, &took, &gave);
+        enum libdeflate_result answer = libdeflate_gzip_decompress_ex(i->by, in + fed, n - fed, i->out + i->size,
+                                                                      i->capacity - i->size, &took, &gave);
         if (answer == LIBDEFLATE_INSUFFICIENT_SPACE) {
             if (!inflating_widen(i)) {
-                return i->room >= i->max ? profd_error_set(e, PROFD_TOO_LARGE,
-                                                           "more than %zu bytes when decompressed, the limit", i->max)
-                                         : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
+                return i->capacity >= i->max
+                           ? profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes when decompressed, the limit",
+                                             i->max)
+                           : profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate it");
             }
             continue;
         }

@@ -44,8 +44,8 @@ enum profd_status import_input_open(const char *path, struct import_input *in, s
         return profd_error_set(e, PROFD_NO_INPUT, "cannot open: %s", strerror(errno));
     }
     enum profd_status status = input_judge(in, is_standard, e);
-    in->room = IMPORT_INPUT_PEEK;
-    in->buffer = status == PROFD_OK ? malloc(in->room) : NULL;
+    in->capacity = IMPORT_INPUT_PEEK;
+    in->buffer = status == PROFD_OK ? malloc(in->capacity) : NULL;
     if (status == PROFD_OK && !in->buffer) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to read a file");
     }
@@ -68,7 +68,7 @@ void import_input_close(struct import_input *in)
 static enum profd_status input_fill(struct import_input *in, struct profd_error *e)
 {
     for (;;) {
-        ssize_t n = read(in->fd, in->buffer + in->have, in->room - in->have);
+        ssize_t n = read(in->fd, in->buffer + in->have, in->capacity - in->have);
         if (n >= 0) {
             in->have += (size_t)n;
             in->ended = n == 0;
@@ -99,16 +99,16 @@ static bool input_widen(struct import_input *in, size_t most)
         in->have -= in->at;
         in->at = 0;
     }
-    if (in->have < in->room) {
+    if (in->have < in->capacity) {
         return true;
     }
-    size_t room = in->room * 2 < most ? in->room * 2 : most;
-    uint8_t *buffer = room > in->room ? realloc(in->buffer, room) : NULL;
+    size_t capacity = in->capacity * 2 < most ? in->capacity * 2 : most;
+    uint8_t *buffer = capacity > in->capacity ? realloc(in->buffer, capacity) : NULL;
     if (!buffer) {
         return false;
     }
     in->buffer = buffer;
-    in->room = room;
+    in->capacity = capacity;
     return true;
 }
 
@@ -150,7 +150,7 @@ enum profd_status import_input_take_all(struct import_input *in, size_t max, uin
 {
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && !in->ended) {
-        if (in->have > max || (in->have == in->room && !input_widen(in, max + 1))) {
+        if (in->have > max || (in->have == in->capacity && !input_widen(in, max + 1))) {
             return profd_error_set(e, PROFD_TOO_LARGE, "more than %zu bytes, the limit", max);
         }
         status = input_fill(in, e);
@@ -164,6 +164,6 @@ enum profd_status import_input_take_all(struct import_input *in, size_t max, uin
     *bytes = in->buffer;
     *n = in->have;
     in->buffer = NULL;
-    in->room = in->have = in->at = 0;
+    in->capacity = in->have = in->at = 0;
     return PROFD_OK;
 }

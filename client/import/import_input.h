@@ -14,7 +14,7 @@
 struct import_input {
     int fd;
     uint8_t *buffer; /* bytes that were read and not taken: [at, have) */
-    size_t room, at, have;
+    size_t capacity, at, have;
     bool ended;
     uint64_t size; /* of the file; 0 of a pipe */
     uint64_t time; /* when the file was last written; now, if it is none; ns since 1970 */

@@ -17,7 +17,7 @@ struct import_perf {
     struct arena *arena;
     struct import_texts texts;
     struct perf_process *processes;
-    uint32_t process_count, process_room;
+    uint32_t process_count, process_capacity;
     struct table process_table;
     const char *wanted, *event; /* event: the one taken; NULL before the first sample */
     bool is_clock, has_period;
@@ -66,7 +66,7 @@ static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
             return true;
         }
     }
-    void *list = arena_extend(f->arena, f->processes, f->process_count, &f->process_room, sizeof *f->processes);
+    void *list = arena_extend(f->arena, f->processes, f->process_count, &f->process_capacity, sizeof *f->processes);
     if (!list) {
         return false;
     }
@@ -235,7 +235,7 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
         return PROFD_OK;
     }
     if (memchr(line, '\0', n)) {
-        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " holds a NUL", number);
+        return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     }
     if (!indented && perf_heading_parse(s, &heading)) {
         return take_heading(f, &heading, number, e);

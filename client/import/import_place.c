@@ -191,7 +191,7 @@ enum profd_status import_place_profile(struct import_shelf *shelf, const struct 
                                                (w.outside ? (uint32_t)PROFD_INEXACT_TICKS_OUTSIDE : 0) | p->reasons |
                                                (w.lost || (p->lossy && !p->own) ? (uint32_t)PROFD_INEXACT_LOST : 0));
         profd_upload_set_window(w.upload, p->start, p->end);
-        profd_upload_set_processes_started(w.upload, p->continues ? 0 : 1);
+        profd_upload_set_processes_started(w.upload, p->processes);
         *out = w.upload;
     } else {
         profd_upload_free(w.upload);

@@ -9,7 +9,7 @@
 
 struct place_arcs {
     struct profd_arc *list; /* in order of arrival, each once */
-    uint32_t count, room;
+    uint32_t count, capacity;
     struct table table;
 };
 
@@ -42,7 +42,7 @@ static bool add_arc(struct place_arcs *arcs, struct arena *a, const struct profd
             return true;
         }
     }
-    void *list = arena_extend(a, arcs->list, arcs->count, &arcs->room, sizeof *arcs->list);
+    void *list = arena_extend(a, arcs->list, arcs->count, &arcs->capacity, sizeof *arcs->list);
     if (!list) {
         return false;
     }

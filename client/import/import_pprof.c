@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "import/import_pprof_internal.h"
+#include "import/import_scan.h"
 
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2 };
 
@@ -54,11 +55,11 @@ static enum profd_status sample_read(struct pprof *p, struct pprof_cursor messag
             values[count++] = value;
         }
         if (bad) {
-            return pprof_broken(p, f.inside.at, "no number among the values of a Sample", e);
+            return pprof_broken(p, f.inside.at, "a value of a Sample is not a number", e);
         }
     }
     if (broken) {
-        return pprof_broken(p, message.at, "no field of a Sample", e);
+        return pprof_broken(p, message.at, "not a valid field of a Sample", e);
     }
     if (count != p->type_count) {
         return pprof_broken(p, begin, "a Sample with fewer values than there are sample types", e);
@@ -116,10 +117,13 @@ static void judge_own(struct pprof *p)
     p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
     p->profile.lossy = p->own && comment_begins(p, PPROF_COMMENT_LOSSY);
     for (uint32_t i = 0; p->own && i < p->comment_count; i++) {
-        const size_t begin = strlen(PPROF_COMMENT_REASONS);
         struct pprof_string s = pprof_string_at(p, p->comments[i]);
-        if (s.size >= begin && memcmp(s.text, PPROF_COMMENT_REASONS, begin) == 0) {
-            import_profile_set_reasons(&p->profile, s.text + begin, s.size - begin);
+        struct import_scan rest = {s.text, s.text + s.size};
+        uint64_t n;
+        if (import_scan_skip(&rest, PPROF_COMMENT_REASONS)) {
+            import_profile_set_reasons(&p->profile, rest.at, import_scan_left(&rest));
+        } else if (import_scan_skip(&rest, PPROF_COMMENT_PROCESSES) && import_scan_number(&rest, 10, &n)) {
+            import_profile_set_processes(&p->profile, n);
         }
     }
 }
@@ -262,7 +266,7 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
             }
         }
         if (bad) {
-            return pprof_broken(p, f.inside.at, "no number among the locations of a Sample", e);
+            return pprof_broken(p, f.inside.at, "a location of a Sample is not a number", e);
         }
     }
     if (s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) {

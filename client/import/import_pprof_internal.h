@@ -43,8 +43,8 @@ struct pprof {
     struct pprof_mapping *mappings;
     struct pprof_location *locations;
     uint64_t *comments; /* strings */
-    uint32_t string_count, string_room, mapping_count, mapping_room, location_count, location_room, comment_count,
-        comment_room;
+    uint32_t string_count, string_capacity, mapping_count, mapping_capacity, location_count, location_capacity,
+        comment_count, comment_capacity;
     struct pprof_ids mapping_ids, location_ids;
     struct pprof_type types[PPROF_TYPES], period_type;
     uint32_t type_count;

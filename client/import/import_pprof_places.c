@@ -40,7 +40,7 @@ static enum profd_status add_object(struct pprof *p, const struct pprof_mapping 
     struct pprof_string name = pprof_string_at(p, m->filename), id_text = pprof_string_at(p, m->build_id);
     struct buildid id;
     if (memchr(name.text, '\0', name.size)) {
-        return profd_error_set(e, PROFD_MALFORMED, "the file name of mapping %" PRIu64 " holds a NUL", m->id);
+        return profd_error_set(e, PROFD_MALFORMED, "the file name of mapping %" PRIu64 " contains a NUL", m->id);
     }
     const char *path = import_texts_take(&p->texts, name.text, name.size), *build_id = NULL;
     if (id_text.size > 0 && buildid_parse(id_text.text, id_text.size, &id, NULL) == PROFD_OK) {

@@ -71,7 +71,7 @@ static enum profd_status read_type(const struct pprof *p, struct pprof_cursor c,
 {
     uint64_t *const fields[] = {NULL, &out->type, &out->unit};
     *out = (struct pprof_type){0, 0};
-    return read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a ValueType", e);
+    return read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a ValueType", e);
 }
 
 static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, struct profd_error *e)
@@ -79,14 +79,15 @@ static enum profd_status read_mapping(struct pprof *p, struct pprof_cursor c, st
     struct pprof_mapping m = {0};
     uint64_t *const fields[] = {NULL, &m.id, &m.start, &m.limit, &m.offset, &m.filename, &m.build_id};
     const uint8_t *begin = c.at;
-    enum profd_status status = read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Mapping", e);
+    enum profd_status status =
+        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a Mapping", e);
     if (status != PROFD_OK) {
         return status;
     }
     if (m.id == 0 || pprof_ids_find(&p->mapping_ids, m.id)) {
         return pprof_broken(p, begin, m.id == 0 ? "a Mapping with id 0" : "two Mappings with the same id", e);
     }
-    void *rows = arena_extend(p->arena, p->mappings, p->mapping_count, &p->mapping_room, sizeof m);
+    void *rows = arena_extend(p->arena, p->mappings, p->mapping_count, &p->mapping_capacity, sizeof m);
     if (!rows) {
         return import_profile_exhausted(p->arena, e);
     }
@@ -102,14 +103,14 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
     uint64_t *const fields[] = {NULL, &l.id, &l.mapping, &l.address};
     const uint8_t *begin = c.at;
     enum profd_status status =
-        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "no field of a Location", e);
+        read_numbers(p, c, fields, sizeof fields / sizeof fields[0], "not a valid field of a Location", e);
     if (status != PROFD_OK) {
         return status;
     }
     if (l.id == 0 || pprof_ids_find(&p->location_ids, l.id)) {
         return pprof_broken(p, begin, l.id == 0 ? "a Location with id 0" : "two Locations with the same id", e);
     }
-    void *rows = arena_extend(p->arena, p->locations, p->location_count, &p->location_room, sizeof l);
+    void *rows = arena_extend(p->arena, p->locations, p->location_count, &p->location_capacity, sizeof l);
     if (!rows) {
         return import_profile_exhausted(p->arena, e);
     }
@@ -121,7 +122,7 @@ static enum profd_status read_location(struct pprof *p, struct pprof_cursor c, s
 
 static enum profd_status add_string(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
 {
-    void *rows = arena_extend(p->arena, p->strings, p->string_count, &p->string_room, sizeof *p->strings);
+    void *rows = arena_extend(p->arena, p->strings, p->string_count, &p->string_capacity, sizeof *p->strings);
     if (!rows) {
         return import_profile_exhausted(p->arena, e);
     }
@@ -141,7 +142,7 @@ static enum profd_status add_comments(struct pprof *p, const struct pprof_field 
         if (packed && c.at < c.end && !varint_get(&c.at, c.end, &value)) {
             return pprof_broken(p, c.at, "no number of a comment", e);
         }
-        void *rows = arena_extend(p->arena, p->comments, p->comment_count, &p->comment_room, sizeof *p->comments);
+        void *rows = arena_extend(p->arena, p->comments, p->comment_count, &p->comment_capacity, sizeof *p->comments);
         if (!rows) {
             return import_profile_exhausted(p->arena, e);
         }
@@ -219,5 +220,5 @@ enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n
         }
         status = f.wire == PPROF_WIRE_BYTES ? take_message(p, &f, e) : take_number(p, &f, e);
     }
-    return broken ? pprof_broken(p, c.at, "no field of message Profile: not pprof", e) : status;
+    return broken ? pprof_broken(p, c.at, "not a valid field of message Profile: not pprof", e) : status;
 }

@@ -36,6 +36,11 @@ void import_profile_set_reasons(struct import_profile *p, const char *text, size
     p->reasons = (bits & (uint32_t)INEXACT_SENT) | (bits & INEXACT_NOT_READ ? (uint32_t)INEXACT_LOST : 0);
 }
 
+void import_profile_set_processes(struct import_profile *p, uint64_t n)
+{
+    p->processes = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 void import_texts_init(struct import_texts *t, struct arena *a)
 {
     *t = (struct import_texts){.arena = a};
@@ -53,7 +58,7 @@ const char *import_texts_take(struct import_texts *t, const char *text, size_t n
             return known->text;
         }
     }
-    void *list = arena_extend(t->arena, t->list, t->count, &t->room, sizeof *t->list);
+    void *list = arena_extend(t->arena, t->list, t->count, &t->capacity, sizeof *t->list);
     if (!list) {
         return NULL;
     }
@@ -75,6 +80,7 @@ void import_profile_init(struct import_profile *p, struct arena *a)
                                  .program = "",
                                  .program_object = IMPORT_NONE,
                                  .rate = 1,
+                                 .processes = 1,
                                  .dimension = "seconds",
                                  .abbreviation = 's'};
 }
@@ -90,7 +96,7 @@ void import_profile_set_dimension(struct import_profile *p, const char *name, si
 
 struct import_object *import_profile_add_object(struct import_profile *p, const char *path)
 {
-    void *objects = arena_extend(p->arena, p->objects, p->object_count, &p->object_room, sizeof *p->objects);
+    void *objects = arena_extend(p->arena, p->objects, p->object_count, &p->object_capacity, sizeof *p->objects);
     if (!objects) {
         return NULL;
     }
@@ -152,7 +158,7 @@ bool import_profile_take_frame(struct import_profile *p, const struct import_fra
             return true;
         }
     }
-    void *frames = arena_extend(p->arena, p->frames, p->frame_count, &p->frame_room, sizeof *p->frames);
+    void *frames = arena_extend(p->arena, p->frames, p->frame_count, &p->frame_capacity, sizeof *p->frames);
     if (!frames) {
         return false;
     }
@@ -189,7 +195,7 @@ bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t t
             return true;
         }
     }
-    void *pairs = arena_extend(p->arena, p->pairs, p->pair_count, &p->pair_room, sizeof *p->pairs);
+    void *pairs = arena_extend(p->arena, p->pairs, p->pair_count, &p->pair_capacity, sizeof *p->pairs);
     if (!pairs) {
         return false;
     }

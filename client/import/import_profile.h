@@ -19,7 +19,7 @@ struct import_texts {
     struct arena *arena;
     struct table table;
     struct import_text *list;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 /* What the addresses of an object's frames are. */
@@ -60,7 +60,7 @@ struct import_profile {
     struct import_frame *frames; /* in order of arrival, each once */
     struct import_pair *pairs;   /* the same */
     uint32_t object_count, frame_count, pair_count;
-    uint32_t object_room, frame_room, pair_room;
+    uint32_t object_capacity, frame_capacity, pair_capacity;
     struct table object_table, frame_table, pair_table;
     const char *program;     /* how the file calls the program, perhaps cut; "" if it does not */
     const char *program_id;  /* the program's build-id, NULL if unknown */
@@ -70,7 +70,7 @@ struct import_profile {
     bool lossy;              /* the tool that measured reported losses */
     bool own;                /* an export of profd: reasons says why its counts are not exact, and lossy nothing */
     uint32_t reasons;        /* INEXACT_… bits that an upload may have */
-    bool continues;          /* the process has had uploads before this */
+    uint32_t processes;      /* that began with this; 0: it continues a process */
     char dimension[16], abbreviation;
     uint32_t rate;       /* ticks per unit of the dimension */
     uint64_t start, end; /* ns since 1970, 0 if unknown */
@@ -78,6 +78,8 @@ struct import_profile {
 
 /* An export of profd names its reasons; a process that was live then had later counts that are not in it. */
 void import_profile_set_reasons(struct import_profile *p, const char *text, size_t n);
+/* How many processes the file says that its counts are of; at most 2^32-1. */
+void import_profile_set_processes(struct import_profile *p, uint64_t n);
 void import_texts_init(struct import_texts *t, struct arena *a);
 /* The text of n bytes, which may hold anything but NUL; NULL when memory is exhausted. Expected O(n). */
 const char *import_texts_take(struct import_texts *t, const char *text, size_t n);

@@ -50,6 +50,14 @@ static inline bool import_scan_begins(const struct import_scan *s, const char *w
     return import_scan_left(s) >= n && memcmp(s->at, word, n) == 0;
 }
 
+/* Skips a word at the beginning; false if it is not there. */
+static inline bool import_scan_skip(struct import_scan *s, const char *word)
+{
+    bool begins = import_scan_begins(s, word);
+    s->at += begins ? strlen(word) : 0;
+    return begins;
+}
+
 /* The next word up to a blank, behind blanks; empty at the end. */
 static inline struct import_scan import_scan_word(struct import_scan *s)
 {

@@ -18,7 +18,7 @@ void import_shelf_done(struct import_shelf *s)
     }
     free(s->list);
     s->list = NULL;
-    s->count = s->room = 0;
+    s->count = s->capacity = 0;
 }
 
 const char *import_shelf_base(const char *path)
@@ -37,14 +37,14 @@ static enum profd_status shelf_open(struct import_shelf *s, const char *path, co
             return PROFD_OK;
         }
     }
-    if (s->count == s->room) {
-        size_t room = s->room ? s->room * 2 : 16;
-        struct import_shelved *list = realloc(s->list, room * sizeof *list);
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 16;
+        struct import_shelved *list = realloc(s->list, capacity * sizeof *list);
         if (!list) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu executables", room);
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu executables", capacity);
         }
         s->list = list;
-        s->room = room;
+        s->capacity = capacity;
     }
     struct import_binary *binary;
     enum profd_status status = import_binary_open(path, &binary, e);

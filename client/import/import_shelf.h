@@ -13,7 +13,7 @@ struct import_shelf {
                   const struct profd_executable *x); /* called for each once; x lives as long as the shelf */
     void *context;
     struct import_shelved *list;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 void import_shelf_done(struct import_shelf *s);

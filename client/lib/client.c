@@ -70,7 +70,8 @@ void profd_client_free(struct profd_client *c)
     free(c);
 }
 
-enum profd_status client_fail(struct profd_client *c, enum profd_status status, const struct profd_error *why,
+/* Makes the client dead with that sentence; returns status. */
+static enum profd_status fail(struct profd_client *c, enum profd_status status, const struct profd_error *why,
                               struct profd_error *e)
 {
     if (c->state < CLIENT_CLOSED) {
@@ -96,14 +97,14 @@ static uint32_t tag_new(struct profd_client *c)
 
 static bool asked_reserve(struct profd_client *c)
 {
-    if (c->asked_count < c->asked_room) {
+    if (c->asked_count < c->asked_capacity) {
         return true;
     }
-    size_t room = c->asked_room ? 2 * c->asked_room : 64;
-    struct client_asked *grown = realloc(c->asked, room * sizeof *grown);
+    size_t capacity = c->asked_capacity ? 2 * c->asked_capacity : 64;
+    struct client_asked *grown = realloc(c->asked, capacity * sizeof *grown);
     if (grown) {
         c->asked = grown;
-        c->asked_room = room;
+        c->asked_capacity = capacity;
     }
     return grown != NULL;
 }
@@ -115,7 +116,7 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
     struct profd_error dead = {""};
     struct client_out *o = NULL;
     if (c->state >= CLIENT_CLOSED) {
-        status = client_fail(c, c->failure, &dead, e);
+        status = fail(c, c->failure, &dead, e);
     } else if (size - FRAME_HEADER_SIZE > c->payload_max) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "a message of %zu bytes; the limit of the daemon is %u",
                                  size - FRAME_HEADER_SIZE, c->payload_max);
@@ -337,12 +338,12 @@ static enum profd_status frame_take(struct profd_client *c, const struct frame *
     if (!take || (c->state == CLIENT_GREETING && f->type != FRAME_WELCOME && f->type != FRAME_NACK)) {
         profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends %s %s", frame_type_name(f->type),
                         take ? "before WELCOME" : "to a client");
-        return client_fail(c, PROFD_PROTOCOL, &why, e);
+        return fail(c, PROFD_PROTOCOL, &why, e);
     }
     struct client_in *in = calloc(1, sizeof *in);
     if (!in) {
         profd_error_set(&why, PROFD_NO_MEMORY, "no memory for an answer");
-        return client_fail(c, PROFD_NO_MEMORY, &why, e);
+        return fail(c, PROFD_NO_MEMORY, &why, e);
     }
     enum profd_status status = frame_open(f, payload ? payload : none, n, &in->message, &why);
     if (status == PROFD_OK) {
@@ -353,7 +354,7 @@ static enum profd_status frame_take(struct profd_client *c, const struct frame *
     }
     if (status != PROFD_OK) {
         free(in);
-        return client_fail(c, status, &why, e);
+        return fail(c, status, &why, e);
     }
     in->frame = *f;
     if (f->type == FRAME_NACK && c->state == CLIENT_GREETING) {
@@ -373,17 +374,17 @@ static enum profd_status frame_take(struct profd_client *c, const struct frame *
 /* Grows the payload as bytes come: a header alone takes no memory. */
 static bool payload_reserve(struct profd_client *c, size_t need)
 {
-    if (need <= c->payload_room) {
+    if (need <= c->payload_capacity) {
         return true;
     }
-    size_t room = c->payload_room ? c->payload_room : 4096;
-    while (room < need) {
-        room *= 2;
+    size_t capacity = c->payload_capacity ? c->payload_capacity : 4096;
+    while (capacity < need) {
+        capacity *= 2;
     }
-    uint8_t *grown = realloc(c->payload, room);
+    uint8_t *grown = realloc(c->payload, capacity);
     if (grown) {
         c->payload = grown;
-        c->payload_room = room;
+        c->payload_capacity = capacity;
     }
     return grown != NULL;
 }
@@ -402,11 +403,11 @@ static enum profd_status header_take(struct profd_client *c, const uint8_t **p, 
     }
     enum profd_status status = frame_decode(c->header, &c->frame, &why);
     if (status != PROFD_OK) {
-        return client_fail(c, status, &why, e);
+        return fail(c, status, &why, e);
     }
     if (frame_fds(&c->frame) != 0) {
         profd_error_set(&why, PROFD_PROTOCOL, "the daemon sends descriptors with a %s", frame_type_name(c->frame.type));
-        return client_fail(c, PROFD_PROTOCOL, &why, e);
+        return fail(c, PROFD_PROTOCOL, &why, e);
     }
     c->payload_got = 0;
     return PROFD_OK;
@@ -417,7 +418,7 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
     const uint8_t *p = bytes;
     struct profd_error why = {""};
     if (c->state == CLIENT_DEAD) {
-        return client_fail(c, c->failure, &why, e);
+        return fail(c, c->failure, &why, e);
     }
     in_free(c->taken);
     c->taken = NULL;
@@ -436,7 +437,7 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
         if (more > 0) {
             if (!payload_reserve(c, c->payload_got + more)) {
                 profd_error_set(&why, PROFD_NO_MEMORY, "no memory for a message of %u bytes", c->frame.length);
-                return client_fail(c, PROFD_NO_MEMORY, &why, e);
+                return fail(c, PROFD_NO_MEMORY, &why, e);
             }
             memcpy(c->payload + c->payload_got, p, more);
             c->payload_got += more;

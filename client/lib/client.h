@@ -43,7 +43,7 @@ struct profd_client {
     STAILQ_HEAD(client_ins, client_in) in;
     struct client_in *taken; /* what the latest event points into */
     struct client_asked *asked;
-    size_t asked_count, asked_room;
+    size_t asked_count, asked_capacity;
     uint32_t tag;          /* the latest tag of this client */
     uint64_t run, refused; /* as stated by the daemon (struct message_welcome) */
     uint32_t payload_max, in_flight_max;
@@ -51,16 +51,13 @@ struct profd_client {
     size_t header_got;
     struct frame frame;
     uint8_t *payload;
-    size_t payload_got, payload_room;
+    size_t payload_got, payload_capacity;
 };
 
 /* Queues a whole frame. Takes over its block and descriptors, even on failure. If *tag is 0 the frame gets a new tag,
  * else that one. expect_answer: it counts as in flight until answered. */
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e);
-/* Makes the client dead with that sentence; returns status. */
-enum profd_status client_fail(struct profd_client *c, enum profd_status status, const struct profd_error *why,
-                              struct profd_error *e);
 /* Bytes queued and not yet sent. */
 size_t client_queued(const struct profd_client *c);
 

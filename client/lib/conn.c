@@ -31,7 +31,7 @@ static enum profd_status dial_failed(const struct address *a, int why, struct pr
 {
     bool denied = why == EACCES || why == EPERM;
     if (denied) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "may not connect at %s: %s", a->text, strerror(why));
+        return profd_error_set(e, PROFD_FORBIDDEN, "no permission to connect to %s: %s", a->text, strerror(why));
     }
     return profd_error_set(e, PROFD_UNAVAILABLE, "no daemon at %s (%s); %s", a->text, strerror(why),
                            a->http ? "start one with `profd --http ADDR:PORT`, or give the server's URL with --server"
@@ -283,14 +283,14 @@ static enum profd_status bytes_in(struct profd_conn *c, struct profd_error *e)
 enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_event *want,
                                        const struct profd_executable *x, bool earlier, struct profd_error *e)
 {
-    if (c->sent_count == c->sent_room) {
-        size_t room = c->sent_room ? 2 * c->sent_room : 8;
-        struct conn_sent *grown = realloc(c->sent, room * sizeof *grown);
+    if (c->sent_count == c->sent_capacity) {
+        size_t capacity = c->sent_capacity ? 2 * c->sent_capacity : 8;
+        struct conn_sent *grown = realloc(c->sent, capacity * sizeof *grown);
         if (!grown) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", profd_executable_path(x));
         }
         c->sent = grown;
-        c->sent_room = room;
+        c->sent_capacity = capacity;
     }
     struct conn_sent s = {.earlier = earlier, .path = strdup(profd_executable_path(x))};
     enum profd_status status =

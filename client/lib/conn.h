@@ -28,9 +28,9 @@ struct profd_conn {
     uint32_t connect_ms, answer_ms;
     int64_t progress; /* ms on the monotonic clock when a byte last moved */
     struct conn_offer *offers;
-    size_t offer_count, offer_room;
+    size_t offer_count, offer_capacity;
     struct conn_sent *sent;
-    size_t sent_count, sent_room;
+    size_t sent_count, sent_capacity;
     profd_outcome_sink refused; /* called for each executable that is not stored; may be NULL */
     void *refused_context;
     uint8_t input[65536];

@@ -57,14 +57,14 @@ enum profd_status profd_conn_flush(struct profd_conn *c, struct profd_error *e)
 
 static struct conn_offer *offer_new(struct profd_conn *c)
 {
-    if (c->offer_count == c->offer_room) {
-        size_t room = c->offer_room ? 2 * c->offer_room : 8;
-        struct conn_offer *grown = realloc(c->offers, room * sizeof *grown);
+    if (c->offer_count == c->offer_capacity) {
+        size_t capacity = c->offer_capacity ? 2 * c->offer_capacity : 8;
+        struct conn_offer *grown = realloc(c->offers, capacity * sizeof *grown);
         if (!grown) {
             return NULL;
         }
         c->offers = grown;
-        c->offer_room = room;
+        c->offer_capacity = capacity;
     }
     c->offers[c->offer_count] = (struct conn_offer){.executable = NULL};
     return &c->offers[c->offer_count];

@@ -432,11 +432,11 @@ enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct pr
 
 /* Paths of the executables that the upload offers: a later process that delivers it must find them. */
 static size_t objects_of(const struct profd_delivery *d, const struct profd_upload *u, struct spool_object *objects,
-                         size_t room)
+                         size_t most)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < profd_upload_build_count(u); i++) {
-        for (size_t k = 0; k < d->executable_count && n < room; k++) {
+        for (size_t k = 0; k < d->executable_count && n < most; k++) {
             if (strcmp(profd_executable_build_id(d->executables[k]), profd_upload_build_id(u, i)) == 0) {
                 objects[n++] =
                     (struct spool_object){profd_upload_build_id(u, i), profd_executable_path(d->executables[k])};

@@ -53,21 +53,21 @@ static enum profd_status gmon_read(const char *path, uint8_t **out, size_t *size
     }
     enum profd_status status = PROFD_OK;
     uint8_t *bytes = NULL;
-    size_t got = 0, room = 0;
+    size_t got = 0, total = 0;
     if (!S_ISREG(s.st_mode)) {
         status = profd_error_set(e, PROFD_REFUSED, "not a regular file");
     } else if ((unsigned long long)s.st_size > LIMIT_COUNTS_RAW) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "%lld bytes; the limit for a gmon.out is %u", (long long)s.st_size,
                                  LIMIT_COUNTS_RAW);
     } else {
-        room = (size_t)s.st_size;
-        bytes = malloc(room + 1);
+        total = (size_t)s.st_size;
+        bytes = malloc(total + 1);
         if (!bytes) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu bytes", room);
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu bytes", total);
         }
     }
-    while (status == PROFD_OK && got < room) {
-        ssize_t n = pread(fd, bytes + got, room - got, (off_t)got);
+    while (status == PROFD_OK && got < total) {
+        ssize_t n = pread(fd, bytes + got, total - got, (off_t)got);
         if (n > 0) {
             got += (size_t)n;
         } else if (n == 0) {

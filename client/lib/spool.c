@@ -174,7 +174,7 @@ static int entry_compare(const void *a, const void *b)
 enum profd_status spool_list(struct spool *s, struct spool_entry **out, size_t *n, struct profd_error *e)
 {
     struct spool_entry *entries = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     DIR *d = directory_start(s);
     if (!d) {
         return profd_error_set(e, PROFD_IO, "cannot list the spool %s: %s", s->path, strerror(errno));
@@ -185,9 +185,9 @@ enum profd_status spool_list(struct spool *s, struct spool_entry **out, size_t *
             !S_ISREG(st.st_mode)) {
             continue;
         }
-        if (count == room) {
-            room = room ? 2 * room : 64;
-            struct spool_entry *grown = realloc(entries, room * sizeof *grown);
+        if (count == capacity) {
+            capacity = capacity ? 2 * capacity : 64;
+            struct spool_entry *grown = realloc(entries, capacity * sizeof *grown);
             if (!grown) {
                 free(entries);
                 closedir(d);
@@ -374,7 +374,7 @@ static enum profd_status file_read(struct spool *s, const char *name, char **out
 /* Cuts the lines before the empty one into objects; what follows is the frame. */
 static bool file_parse(char *bytes, size_t n, struct spool_upload *u)
 {
-    size_t magic = strlen(MAGIC), room = 0;
+    size_t magic = strlen(MAGIC), capacity = 0;
     if (n < magic || memcmp(bytes, MAGIC, magic) != 0) {
         return false;
     }
@@ -395,9 +395,9 @@ static bool file_parse(char *bytes, size_t n, struct spool_upload *u)
             return false;
         }
         *space = '\0';
-        if (u->object_count == room) {
-            room = room ? 2 * room : 4;
-            struct spool_object *grown = realloc(u->objects, room * sizeof *grown);
+        if (u->object_count == capacity) {
+            capacity = capacity ? 2 * capacity : 4;
+            struct spool_object *grown = realloc(u->objects, capacity * sizeof *grown);
             if (!grown) {
                 return false;
             }

@@ -21,6 +21,7 @@ _Static_assert((int)PROFD_INEXACT_LOST == INEXACT_LOST, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_END_NOT_SEEN == INEXACT_END_NOT_SEEN, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_SAMPLED == INEXACT_SAMPLED, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_LABEL_LEFT_OUT == INEXACT_LABEL_LEFT_OUT, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_SHARED_BINS == INEXACT_SHARED_BINS, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_PAUSED == INEXACT_PAUSED, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_TICKS_OUTSIDE == INEXACT_TICKS_OUTSIDE, "the wire's bits");
 _Static_assert(PROFD_NOWHERE == COUNTS_NOWHERE, "the wire's value");
@@ -30,11 +31,11 @@ struct profd_upload {
     uint64_t start, end;
     uint32_t inexact, processes_started;
     uint32_t build_count, label_count;
-    size_t build_room, label_room, label_bytes;
+    size_t build_capacity, label_capacity, label_bytes;
     struct message_build *builds; /* strings owned */
     struct message_label *labels; /* strings owned */
     struct counts counts;         /* block is NULL: each array is its own */
-    size_t histogram_room, bin_room, arc_room;
+    size_t histogram_capacity, bin_capacity, arc_capacity;
 };
 
 enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error *e)
@@ -125,12 +126,12 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
             return profd_error_set(e, PROFD_REFUSED, "build %s is in the upload already", id.text);
         }
     }
-    if (u->build_count == u->build_room) {
-        size_t capacity = capacity_for(u->build_room, (size_t)u->build_count + 1);
+    if (u->build_count == u->build_capacity) {
+        size_t capacity = capacity_for(u->build_capacity, (size_t)u->build_count + 1);
         if (!array_grow(&u->builds, capacity, sizeof *u->builds)) {
             return no_memory(e);
         }
-        u->build_room = capacity;
+        u->build_capacity = capacity;
     }
     char *id_copy = strdup(id.text), *name_copy = strdup(name);
     if (!id_copy || !name_copy) {
@@ -172,12 +173,12 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
                                "label %s exceeds the limits: at most %u labels with %u bytes in total", name,
                                LIMIT_LABELS, LIMIT_LABEL_BYTES);
     }
-    if (u->label_count == u->label_room) {
-        size_t capacity = capacity_for(u->label_room, (size_t)u->label_count + 1);
+    if (u->label_count == u->label_capacity) {
+        size_t capacity = capacity_for(u->label_capacity, (size_t)u->label_count + 1);
         if (!array_grow(&u->labels, capacity, sizeof *u->labels)) {
             return no_memory(e);
         }
-        u->label_room = capacity;
+        u->label_capacity = capacity;
     }
     char *name_copy = strdup(name), *value_copy = strdup(value);
     if (!name_copy || !value_copy) {
@@ -212,13 +213,13 @@ static enum profd_status bins_reserve(struct profd_upload *u, size_t more, struc
     if (need > LIMIT_BINS) {
         return profd_error_set(e, PROFD_REFUSED, "the upload has %zu nonzero bins; the limit is %u", need, LIMIT_BINS);
     }
-    if (need > u->bin_room) {
-        size_t capacity = capacity_for(u->bin_room, need);
+    if (need > u->bin_capacity) {
+        size_t capacity = capacity_for(u->bin_capacity, need);
         if (!array_grow(&u->counts.bin_index, capacity, sizeof(uint32_t)) ||
             !array_grow(&u->counts.bin_ticks, capacity, sizeof(uint64_t))) {
             return no_memory(e);
         }
-        u->bin_room = capacity;
+        u->bin_capacity = capacity;
     }
     return PROFD_OK;
 }
@@ -227,7 +228,9 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
                                          struct profd_error *e)
 {
     if (h->build >= u->build_count) {
-        return profd_error_set(e, PROFD_REFUSED, "a histogram of build number %" PRIu32 "; the upload has %" PRIu32,
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a histogram names build %" PRIu32
+                               "; builds are numbered from 0, and the upload has %" PRIu32,
                                h->build, u->build_count);
     }
     if (h->low >= h->high || h->bins == 0 || h->bins > LIMIT_HISTOGRAM_BINS) {
@@ -244,8 +247,8 @@ static enum profd_status histogram_check(const struct profd_upload *u, const str
     for (uint32_t i = 0; i < h->used; i++) {
         if (h->index[i] >= h->bins || h->ticks[i] == 0 || (i && h->index[i] <= h->index[i - 1])) {
             return profd_error_set(e, PROFD_REFUSED,
-                                   "bin %" PRIu32 " of a histogram: indexes ascend below %" PRIu32
-                                   " and ticks are not 0",
+                                   "bin %" PRIu32 " of a histogram: indexes must ascend and be below %" PRIu32
+                                   ", and ticks must not be 0",
                                    h->index[i], h->bins);
         }
     }
@@ -266,12 +269,12 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
         return status;
     }
     struct counts *c = &u->counts;
-    if (c->histogram_count == u->histogram_room) {
-        size_t capacity = capacity_for(u->histogram_room, (size_t)c->histogram_count + 1);
+    if (c->histogram_count == u->histogram_capacity) {
+        size_t capacity = capacity_for(u->histogram_capacity, (size_t)c->histogram_count + 1);
         if (!array_grow(&c->histograms, capacity, sizeof *c->histograms)) {
             return no_memory(e);
         }
-        u->histogram_room = capacity;
+        u->histogram_capacity = capacity;
     }
     struct counts_histogram *to = &c->histograms[c->histogram_count];
     *to = (struct counts_histogram){.build = h->build,
@@ -306,15 +309,15 @@ static enum profd_status arcs_reserve(struct profd_upload *u, size_t more, struc
     if (need > LIMIT_ARCS) {
         return profd_error_set(e, PROFD_REFUSED, "the upload has %zu arcs; the limit is %u", need, LIMIT_ARCS);
     }
-    if (need > u->arc_room) {
-        size_t capacity = capacity_for(u->arc_room, need);
+    if (need > u->arc_capacity) {
+        size_t capacity = capacity_for(u->arc_capacity, need);
         if (!array_grow(&c->from_build, capacity, sizeof(uint32_t)) ||
             !array_grow(&c->to_build, capacity, sizeof(uint32_t)) ||
             !array_grow(&c->from, capacity, sizeof(uint64_t)) || !array_grow(&c->to, capacity, sizeof(uint64_t)) ||
             !array_grow(&c->calls, capacity, sizeof(uint64_t))) {
             return no_memory(e);
         }
-        u->arc_room = capacity;
+        u->arc_capacity = capacity;
     }
     return PROFD_OK;
 }
@@ -324,7 +327,9 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
     const uint32_t ends[2] = {arc->from_build, arc->to_build};
     for (size_t i = 0; i < 2; i++) {
         if (ends[i] != PROFD_NOWHERE && ends[i] >= u->build_count) {
-            return profd_error_set(e, PROFD_REFUSED, "an arc of build number %" PRIu32 "; the upload has %" PRIu32,
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "an arc names build %" PRIu32
+                                   "; builds are numbered from 0, and the upload has %" PRIu32,
                                    ends[i], u->build_count);
         }
     }

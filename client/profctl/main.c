@@ -58,7 +58,7 @@ static enum profd_status dispatch(int argc, char **argv, struct profd_error *e)
         printf("profctl %s\n", profd_version());
         return PROFD_OK;
     }
-    if (help && argc == 2) {
+    if (help && (argc == 2 || strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
         usage_print();
         return PROFD_OK;
     }

@@ -55,7 +55,7 @@ enum profd_status profctl_choose(const struct profctl_call *call, const char *op
 void profctl_clean(const char *text, char *out, size_t size)
 {
     struct terminal_filter f = {.one_line = true};
-    char piece[TERMINAL_ROOM(1)];
+    char piece[TERMINAL_BOUND(1)];
     size_t written = 0;
     for (bool more = true; more; text++) {
         more = *text != '\0';
@@ -77,7 +77,7 @@ void profctl_complain(const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, list);
     va_end(list);
     profctl_clean(text, clean, sizeof clean);
-    progress_make_room();
+    progress_clear();
     (void)fprintf(stderr, "profctl: %s\n", clean);
 }
 

@@ -103,7 +103,7 @@ static enum profd_status answer_take(void *context, const struct profd_answer *a
     if (answer->http_status < 400) {
         return a->sink(a->context, answer, bytes, n, e);
     }
-    size_t room = sizeof a->problem - 1 - a->problem_size, take = n < room ? n : room;
+    size_t left = sizeof a->problem - 1 - a->problem_size, take = n < left ? n : left;
     if (take > 0) {
         memcpy(a->problem + a->problem_size, bytes, take);
         a->problem_size += take;
@@ -160,7 +160,7 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
 
 struct whole {
     char *bytes;
-    size_t size, room, max;
+    size_t size, capacity, max;
     struct profd_answer answer;
 };
 
@@ -172,14 +172,14 @@ static enum profd_status whole_take(void *context, const struct profd_answer *an
     if (n > w->max - w->size) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the answer has more than %zu bytes", w->max);
     }
-    if (w->size + n + 1 > w->room) {
-        size_t room = 2 * (w->size + n + 1);
-        char *grown = realloc(w->bytes, room);
+    if (w->size + n + 1 > w->capacity) {
+        size_t capacity = 2 * (w->size + n + 1);
+        char *grown = realloc(w->bytes, capacity);
         if (!grown) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer of %zu bytes", w->size + n);
         }
         w->bytes = grown;
-        w->room = room;
+        w->capacity = capacity;
     }
     if (n > 0) {
         memcpy(w->bytes + w->size, bytes, n);

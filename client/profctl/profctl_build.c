@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "profctl/profctl_ask.h"
@@ -9,7 +10,8 @@
 
 #define ID_SIZE 160
 #define PREFIX_LEAST 4
-#define LISTED_MOST 4 /* builds in a sentence */
+#define WHOLE_LEAST 32 /* characters of a build-id, and of no program's name */
+#define LISTED_MOST 4  /* builds in a sentence */
 
 static bool is_prefix(const char *text)
 {
@@ -79,6 +81,17 @@ static enum profd_status list_programs(const struct rows *builds, const char *na
                            name, listed ? "; the latest that have are " : "", list);
 }
 
+static bool begins_id(const struct rows *builds, const char *prefix)
+{
+    bool found = false;
+    for (size_t i = 0; i < rows_count(builds); i++) {
+        found = found || strncasecmp(rows_text(builds, i, "build_id"), prefix, strlen(prefix)) == 0;
+    }
+    return found;
+}
+
+/* The build of the program with that name. What has the form of the beginning of a build-id is one if no program has
+ * the name. */
 static enum profd_status find_name(struct profd_conn *conn, const char *name, char id[ID_SIZE], struct profd_error *e)
 {
     struct ask_target target;
@@ -95,8 +108,13 @@ static enum profd_status find_name(struct profd_conn *conn, const char *name, ch
             (void)snprintf(id, ID_SIZE, "%s", rows_text(builds, i, "build_id"));
         }
     }
-    if (status == PROFD_OK && count == 0) {
+    if (status == PROFD_OK && count == 0 && !is_prefix(name)) {
         status = list_programs(builds, name, e);
+    } else if (status == PROFD_OK && count == 0 && !begins_id(builds, name)) {
+        status = profd_error_set(e, PROFD_NOT_FOUND,
+                                 "no program \"%s\" has profiles, and no stored build-id begins with it; `profctl "
+                                 "builds --all` lists both",
+                                 name);
     } else if (count > 1) {
         status = list_builds(conn, builds, name, count, e);
     }
@@ -121,7 +139,7 @@ enum profd_status build_find(const struct profctl_call *call, const char *argume
             argument);
     }
     memcpy(id, argument, n + 1);
-    if (is_prefix(argument)) {
+    if (is_prefix(argument) && n >= WHOLE_LEAST) {
         return PROFD_OK;
     }
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);

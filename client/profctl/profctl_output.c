@@ -78,7 +78,7 @@ enum profd_status output_write(struct output *out, const void *bytes, size_t n, 
         }
     }
     while (n > 0) {
-        char clean[TERMINAL_ROOM(4096)];
+        char clean[TERMINAL_BOUND(4096)];
         bool filtered = out->terminal || out->paint;
         size_t piece = filtered && n > 4096 ? 4096 : n;
         size_t size = filtered ? terminal_filter_run(&out->filter, p, piece, clean) : n;
@@ -99,7 +99,7 @@ enum profd_status output_close(struct output *out, bool keep, struct profd_error
 {
     enum profd_status status = PROFD_OK;
     if (out->terminal || out->paint) {
-        char rest[TERMINAL_ROOM(0)];
+        char rest[TERMINAL_BOUND(0)];
         piece_write(out, rest, terminal_filter_run(&out->filter, NULL, 0, rest));
     }
     if (out->paint) {

@@ -68,13 +68,14 @@ static void line_write(const struct paint *p, FILE *out)
         (void)fwrite(p->line, 1, p->size, out);
         return;
     }
-    size_t room = columns > at + NAME_LEAST ? columns - at : NAME_LEAST, dots = p->look->dots[0] == '.' ? 3 : 1;
+    size_t available = columns > at + NAME_LEAST ? columns - at : NAME_LEAST, dots = p->look->dots[0] == '.' ? 3 : 1;
     size_t name = width - at;
-    if (name <= room) {
+    if (name <= available) {
         (void)fwrite(p->line, 1, p->size, out);
         return;
     }
-    size_t last = (room - dots) / 2, head = at + bytes_of_columns(p->line + at, p->size - at, room - dots - last);
+    size_t last = (available - dots) / 2,
+           head = at + bytes_of_columns(p->line + at, p->size - at, available - dots - last);
     size_t tail = at + bytes_of_columns(p->line + at, p->size - at, name - last);
     size_t bytes;
     while (tail < p->size && text_columns(p->line + tail, p->size - tail) > last) { /* a wide character at the cut */

@@ -69,7 +69,7 @@ void progress_show(struct progress *p, const char *word, uint64_t done, uint64_t
     line_write(p, word, share < 1 ? share : 1, detail);
 }
 
-void progress_make_room(void)
+void progress_clear(void)
 {
     if (line_is_there) {
         (void)fputs("\r\033[K", stderr);
@@ -81,7 +81,7 @@ void progress_make_room(void)
 void progress_end(struct progress *p)
 {
     if (p->shown) {
-        progress_make_room();
+        progress_clear();
     }
     p->shown = p->began = false;
 }

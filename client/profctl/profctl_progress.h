@@ -18,6 +18,6 @@ void progress_show(struct progress *p, const char *word, uint64_t done, uint64_t
 /* Clears the line. */
 void progress_end(struct progress *p);
 /* Clears whatever line there is: something else is about to be said on stderr. */
-void progress_make_room(void);
+void progress_clear(void);
 
 #endif

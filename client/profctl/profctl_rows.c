@@ -47,7 +47,7 @@ static void row_clean(json_t *row)
     {
         const char *text = json_string_value(value);
         size_t n = json_string_length(value);
-        char *clean = text && n > 0 ? malloc(TERMINAL_ROOM(n)) : NULL;
+        char *clean = text && n > 0 ? malloc(TERMINAL_BOUND(n)) : NULL;
         if (clean) {
             struct terminal_filter f = {.one_line = true};
             size_t size = terminal_filter_run(&f, text, n, clean);

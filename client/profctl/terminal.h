@@ -13,11 +13,11 @@ struct terminal_filter {
 };
 
 /* Bytes that are enough for what n bytes become. */
-#define TERMINAL_ROOM(n) (4 * ((n) + 4))
+#define TERMINAL_BOUND(n) (4 * ((n) + 4))
 
-/* Copies n bytes to out (TERMINAL_ROOM(n)) as utf8_escape shows them. Unless one_line, newlines and tabs stay, and form
- * feeds, which begin the pages of gprof's listing, are left out. Returns bytes written. With n = 0 at the end of the
- * stream what was held is written. Any way of cutting the stream gives the same. O(n). */
+/* Copies n bytes to out (TERMINAL_BOUND(n)) as utf8_escape shows them. Unless one_line, newlines and tabs stay, and
+ * form feeds, which begin the pages of gprof's listing, are left out. Returns bytes written. With n = 0 at the end of
+ * the stream what was held is written. Any way of cutting the stream gives the same. O(n). */
 size_t terminal_filter_run(struct terminal_filter *f, const void *bytes, size_t n, char *out);
 
 #endif

@@ -61,7 +61,7 @@ static void bash_verb(const struct profctl_verb *v)
 
 static void bash_print(const struct profctl_verb *const *verbs, size_t n)
 {
-    printf("# bash completion for profctl: source it, or put it below bash-completion's folder.\n"
+    printf("# bash completion for profctl: source it, or put it into the directory of bash-completion.\n"
            "_profctl_builds() { profctl completion builds 2>/dev/null | cut -f 1; }\n"
            /* '=' ends a word in bash: name=value arrives as three of them */
            "_profctl_label() {\n"
@@ -229,8 +229,9 @@ const struct profctl_verb verb_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
     .summary = "Print a completion script for a shell",
-    .details = "bash: source <(profctl completion bash); zsh: profctl completion zsh > _profctl in a folder of fpath;\n"
-               "fish: profctl completion fish | source.\n",
+    .details =
+        "bash: source <(profctl completion bash); zsh: profctl completion zsh > _profctl in a directory of fpath;\n"
+        "fish: profctl completion fish | source.\n",
     .arguments_least = 1,
     .arguments_most = 1,
     .run = completion_run,

@@ -108,8 +108,8 @@ static enum profd_status groups_run(const struct profctl_call *call, struct prof
     if (!profctl_value(call, "by") && !profctl_value(call, "step")) {
         return profd_error_set(
             e, PROFD_USAGE,
-            "groups: by what? Give --by LABEL, for example --by host (`profctl labels` lists the labels), or "
-            "--step 1h");
+            "groups: --by LABEL or --step T is required, for example --by host or --step 1h; `profctl labels` lists "
+            "the labels");
     }
     enum profd_status status = make_target(call, &target, e);
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);

@@ -140,10 +140,9 @@ static enum profd_status switch_run(const struct profctl_call *call, struct prof
 }
 
 #define DETAILS                                                                                                        \
-    "A process is named by its PID, or by at least the first four characters of its instance (profctl ps --json). "    \
-    "K=V "                                                                                                             \
-    "selects all\n"                                                                                                    \
-    "processes with that label; with several labels, all must match. A process obeys at its next tick of CPU time.\n"
+    "A process is named by its PID, or by at least the first four characters of its instance (profctl ps --json).\n"   \
+    "K=V selects all processes with that label; if several labels are given, all must match. A process obeys at\n"     \
+    "its next tick of CPU time.\n"
 
 const struct profctl_verb verb_pause = {
     .name = "pause",

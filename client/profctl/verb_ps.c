@@ -74,14 +74,14 @@ static int order_compare(const void *a, const void *b)
     return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static const char *user_of(uint64_t uid, char *room, size_t size)
+static const char *user_of(uint64_t uid, char *out, size_t size)
 {
     const struct passwd *user = getpwuid((uid_t)uid);
-    (void)snprintf(room, size, "%" PRIu64, uid);
+    (void)snprintf(out, size, "%" PRIu64, uid);
     if (user) {
-        profctl_clean(user->pw_name, room, size);
+        profctl_clean(user->pw_name, out, size);
     }
-    return room;
+    return out;
 }
 
 static void row_print(const struct rows *r, size_t i)
@@ -155,10 +155,10 @@ const struct profctl_verb verb_ps = {
     .name = "ps",
     .arguments = "[PID]",
     .summary = "List the live processes",
-    .details = "Those with the highest overhead come first. Calls, ticks and overhead (the estimated share of CPU time "
-               "spent counting)\nare those of the daemon's latest harvest, CALLS/S the calls per second between the "
-               "latest two. If counts are not exact, the reason follows "
-               "the labels.\n",
+    .details =
+        "The processes with the highest overhead come first. OVERHEAD is the estimated share of CPU time spent "
+        "counting.\nCalls, ticks and overhead are those of the daemon's latest harvest. CALLS/S is the calls per "
+        "second between\nthe latest two harvests. If counts are not exact, the reason follows the labels.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = 1,

@@ -163,10 +163,11 @@ const struct profctl_verb verb_report = {
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Print the flat profile and call graph of a build",
     .details =
-        "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, "
-        "EXE an\nexecutable file (an argument with a / or that names a file). On a terminal lines are coloured by "
-        "their share, long names are shortened,\nand a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long "
-        "reports. svg, png and pdf are drawn by Graphviz.\n",
+        "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, EXE "
+        "an\n"
+        "executable file (an argument that contains a / or names a file). On a terminal, lines are coloured by their "
+        "share,\nlong names are shortened, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long reports. Graphviz "
+        "draws svg,\npng and pdf.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

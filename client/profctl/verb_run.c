@@ -245,7 +245,7 @@ static int command_run(char **argv, const char *path, struct run_delivery *deliv
     }
     close(report[1]);
     if (child < 0) {
-        profctl_complain("run: no process: %s", strerror(errno));
+        profctl_complain("run: cannot create a process: %s", strerror(errno));
         close(report[0]);
         return profd_status_exit(PROFD_INTERNAL);
     }

@@ -6,6 +6,20 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_json.h"
 
+/* Where function names may come from. Servers know build-ids only, not our hashes of code. */
+static void symbols_advise(const char *path, const char *id)
+{
+    char download[256] = "";
+    if (strncmp(id, "sha256-", 7) != 0) {
+        (void)snprintf(download, sizeof download,
+                       ", or download it: profctl symbols \"$(debuginfod-find debuginfo %.128s)\"", id);
+    }
+    profctl_complain("%s (build %.12s) is stored, but it has no function names and its debug file is not installed. "
+                     "Install that (on Debian the package with -dbgsym at the end of its name) and repeat this "
+                     "command%s",
+                     path, id, download);
+}
+
 static enum profd_status symbols_send(struct profd_conn *conn, const char *path, bool json, struct profd_error *e)
 {
     struct profd_executable *x;
@@ -25,8 +39,7 @@ static enum profd_status symbols_send(struct profd_conn *conn, const char *path,
         profctl_clean(path, name, sizeof name);
         printf("names of %s (build %.12s) stored\n", name, profd_executable_build_id(x));
     } else {
-        profctl_complain("%s (build %.12s) is stored, but neither it nor its debug file has function names", path,
-                         profd_executable_build_id(x));
+        symbols_advise(path, profd_executable_build_id(x));
     }
     profd_executable_free(x);
     return status;
@@ -54,10 +67,11 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
 
 const struct profctl_verb verb_symbols = {
     .name = "symbols",
-    .arguments = "EXE...",
+    .arguments = "FILE...",
     .summary = "Send executables with the function names of stored profiles",
-    .details = "Names may be sent before or after the profiles; both are stored by build-id. A separate debug file is "
-               "found by\n.gnu_debuglink and sent, too.\n",
+    .details =
+        "Names may be sent before or after the profiles; both are stored by build-id. An installed debug file is "
+        "found by\nbuild-id and .gnu_debuglink and sent, too. A debug file can also be named itself.\n",
     .arguments_least = 1,
     .arguments_most = (size_t)-1,
     .run = symbols_run,

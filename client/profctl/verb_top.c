@@ -102,7 +102,7 @@ static enum profd_status make_target(struct top *t, struct profd_error *e)
 static void text_print(struct top *t, const char *text, size_t n)
 {
     struct terminal_filter filter = {.held_count = 0};
-    char clean[TERMINAL_ROOM(4096)];
+    char clean[TERMINAL_BOUND(4096)];
     paint_init(&t->paint, &t->look);
     for (size_t at = 0; at < n; at += 4096) {
         size_t piece = n - at < 4096 ? n - at : 4096;

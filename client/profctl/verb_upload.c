@@ -225,6 +225,10 @@ static enum profd_status file_send(struct upload_run *r, const char *path, struc
             return ready;
         }
         status = gmon_send(r, path, &why);
+        if (status == PROFD_WRONG_BUILD) {
+            const struct profd_error cause = why;
+            profd_error_set(&why, status, "%s; name the executable that ran with -e", cause.sentence);
+        }
     } else if (status == PROFD_OK) {
         const struct import_request request = {.format = format,
                                                .event = profctl_value(r->call, "event"),

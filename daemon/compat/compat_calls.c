@@ -11,7 +11,7 @@ struct scan {
     const struct compat_hist *hist;
     struct arena *arena;
     struct compat_calls calls;
-    uint32_t room;
+    uint32_t capacity;
     bool failed; /* no memory */
 };
 
@@ -25,10 +25,10 @@ static void call_add(struct scan *c, uint32_t parent, uint32_t child)
     if (c->failed) {
         return;
     }
-    if (c->calls.count == c->room) {
-        uint32_t room = c->room < 1u << 30 ? c->room * 2 + 64 : UINT32_MAX;
-        uint32_t *p = ARENA_ARRAY(c->arena, room, uint32_t), *q = ARENA_ARRAY(c->arena, room, uint32_t);
-        if (p == NULL || q == NULL || room == c->room) {
+    if (c->calls.count == c->capacity) {
+        uint32_t capacity = c->capacity < 1u << 30 ? c->capacity * 2 + 64 : UINT32_MAX;
+        uint32_t *p = ARENA_ARRAY(c->arena, capacity, uint32_t), *q = ARENA_ARRAY(c->arena, capacity, uint32_t);
+        if (p == NULL || q == NULL || capacity == c->capacity) {
             c->failed = true;
             return;
         }
@@ -38,7 +38,7 @@ static void call_add(struct scan *c, uint32_t parent, uint32_t child)
         }
         c->calls.parent = p;
         c->calls.child = q;
-        c->room = room;
+        c->capacity = capacity;
     }
     c->calls.parent[c->calls.count] = parent;
     c->calls.child[c->calls.count++] = child;

@@ -22,7 +22,7 @@ struct compat_gmon {
     uint32_t version; /* a BSD file leaves it as it was */
     uint32_t histograms, arcs, blocks;
     struct counts counts; /* of all files, in the arena; never counts_done */
-    uint32_t room_histograms, room_bins, room_arcs;
+    uint32_t histogram_capacity, bin_capacity, arc_capacity;
     /* of the first BSD file: */
     bool has_bsd;
     uint64_t bsd_low, bsd_high;

@@ -64,7 +64,7 @@ static enum profd_status read_bins(struct gmon_file *f, const struct header *h)
         .bins = bins, .low = h->low, .high = h->high, .rate = g->bsd_rate, .abbreviation = 's'};
     memcpy(r.dimension, "seconds", 8);
     if (!gmon_add_bins(g, &r, f->in + f->at, bins)) {
-        return gmon_no_room(f);
+        return gmon_too_large(f);
     }
     g->histograms = bins > 0;
     f->at += (size_t)bins * 2;
@@ -92,7 +92,7 @@ enum profd_status gmon_read_bsd(struct gmon_file *f)
     }
     uint64_t most = (f->size - f->at) / (3 * g->pointer);
     if (!gmon_reserve_arcs(g, most)) {
-        return gmon_no_room(f);
+        return gmon_too_large(f);
     }
     /* A tail that is no whole arc is nothing. */
     for (uint64_t i = 0; i < most; i++) {

@@ -32,7 +32,7 @@ static inline bool gmon_take(struct gmon_file *f, unsigned width, uint64_t *out)
 #define gmon_complain(f, status, ...) (*(f)->complaint = arena_format((f)->g->arena, __VA_ARGS__), (status))
 
 /* The complaint that nothing more fits. */
-enum profd_status gmon_no_room(const struct gmon_file *f);
+enum profd_status gmon_too_large(const struct gmon_file *f);
 
 /* A record of the new format against those before: gprof's rules. Sets bins to those of the first record of the range.
  */

@@ -43,7 +43,7 @@ static enum profd_status read_histogram(struct gmon_file *f)
                              g->program, f->name, there, h.bins);
     }
     if (!gmon_add_bins(g, &h, f->in + f->at, h.bins)) {
-        return gmon_no_room(f);
+        return gmon_too_large(f);
     }
     f->at += (size_t)h.bins * 2;
     return PROFD_OK;
@@ -57,8 +57,8 @@ static enum profd_status read_arc(struct gmon_file *f)
         return too_short(f);
     }
     /* As many as the rest of the file may hold: most files are arcs from here to their end. */
-    if (g->counts.arc_count == g->room_arcs && !gmon_reserve_arcs(g, 1 + (f->size - f->at) / (2 * g->pointer + 5))) {
-        return gmon_no_room(f);
+    if (g->counts.arc_count == g->arc_capacity && !gmon_reserve_arcs(g, 1 + (f->size - f->at) / (2 * g->pointer + 5))) {
+        return gmon_too_large(f);
     }
     gmon_add_arc(g, from, to, calls);
     return PROFD_OK;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Halves wait here for their turn: at most one on each level. */
+/* Halves that are still to be merged: at most one on each level. */
 struct half {
     size_t at, n;
     unsigned done; /* of its own two halves */

@@ -21,7 +21,7 @@ static void range_write(const struct compat_run *r, const struct compat_hist_ran
     number_add(out, r->hist.rate, 4);
     buffer_add(out, r->hist.dimension, 15);
     buffer_add_char(out, r->hist.abbreviation);
-    char *bins = buffer_room(out, (size_t)h->bins * 2);
+    char *bins = buffer_extend(out, (size_t)h->bins * 2);
     if (bins == NULL) {
         return;
     }

@@ -47,7 +47,7 @@ static bool path_known(const char *const *paths, uint32_t n, const char *path)
 /* Paths in the order in which gprof meets them, each once. */
 struct path_list {
     const char **paths;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 static bool path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
@@ -55,7 +55,7 @@ static bool path_meet(struct path_list *list, const char *path, const char *base
     if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path)) {
         return true;
     }
-    const char **paths = arena_extend(a, list->paths, list->count, &list->room, sizeof *paths);
+    const char **paths = arena_extend(a, list->paths, list->count, &list->capacity, sizeof *paths);
     if (paths == NULL) {
         return false;
     }

@@ -14,9 +14,10 @@ enum config_kind { TEXT, FLAG, ONLY_OPTION, ONLY_FLAG };
 static const struct config_row {
     const char *name;
     enum config_kind kind;
+    unsigned programs;
     const char *argument, *help;
 } config_rows[CONFIG_COUNT] = {
-#define X(field, name, kind, argument, help) {name, kind, argument, help},
+#define X(field, name, kind, programs, argument, help) {name, kind, programs, argument, help},
     CONFIG_LIST(X)
 #undef X
 };
@@ -29,17 +30,23 @@ void config_done(struct config *config)
     memset(config, 0, sizeof *config);
 }
 
-void config_print_help(void)
+void config_print_help(enum config_program program)
 {
-    printf("usage: profd [OPTION]...\nCollects call-graph profiles from processes and serves reports.\n\n");
+    printf("%s", program == OF_RELAY ? "usage: profd-relay [OPTION]...\nSends what profd collects for a centre.\n\n"
+                 : program == OF_GATE
+                     ? "usage: profd-gate [OPTION]...\nReceives for profd what hosts send over TLS.\n\n"
+                     : "usage: profd [OPTION]...\n"
+                       "Collects call-graph profiles from processes and serves reports.\n\n");
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
         char left[64];
 
         snprintf(left, sizeof left, "--%s%s%s", config_rows[i].name, config_rows[i].argument ? " " : "",
                  config_rows[i].argument ? config_rows[i].argument : "");
-        printf("  %-24s %s\n", left, config_rows[i].help);
+        if (config_rows[i].programs & program) {
+            printf("  %-24s %s\n", left, config_rows[i].help);
+        }
     }
-    printf("\nEvery option but --config, --restore, --help and --version is also a key of profd.conf(5).\n");
+    printf("\nOptions that do not concern one start of the program are also keys of profd.conf(5).\n");
 }
 
 /* Sets what is not set yet. */
@@ -89,7 +96,7 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     enum config_option option;
 
     if (memchr(line, 0, n)) {
-        return profd_error_set(e, PROFD_CONFIG, "the line holds a NUL byte");
+        return profd_error_set(e, PROFD_CONFIG, "the line contains a NUL byte");
     }
     if (!equals) {
         return profd_error_set(e, PROFD_CONFIG, "\"%.*s\" is not key = value", (int)(n < 100 ? n : 100), line);
@@ -143,18 +150,23 @@ enum profd_status config_parse(struct config *config, const char *text, size_t n
     return status;
 }
 
-static enum profd_status config_parse_options(struct config *config, int argc, char *const argv[],
-                                              struct profd_error *e)
+static enum profd_status config_parse_options(enum config_program program, struct config *config, int argc,
+                                              char *const argv[], struct profd_error *e)
 {
     struct option options[CONFIG_COUNT + 1];
+    enum config_option meant[CONFIG_COUNT];
     enum profd_status status = PROFD_OK;
     int got, index = 0;
+    size_t n = 0;
 
     memset(options, 0, sizeof options);
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
-        options[i].name = config_rows[i].name;
-        options[i].has_arg = config_rows[i].argument ? required_argument : no_argument;
-        options[i].val = 'o';
+        if (config_rows[i].programs & program) {
+            options[n].name = config_rows[i].name;
+            options[n].has_arg = config_rows[i].argument ? required_argument : no_argument;
+            options[n].val = 'o';
+            meant[n++] = (enum config_option)i;
+        }
     }
     optind = 0; /* start over: this is called more than once in tests */
     opterr = 0;
@@ -165,22 +177,22 @@ static enum profd_status config_parse_options(struct config *config, int argc, c
             status = profd_error_set(e, PROFD_USAGE, "option \"%s\" requires a value; try --help", shown);
         } else if (got != 'o') {
             status = profd_error_set(e, PROFD_USAGE, "unknown option \"%s\"; try --help", shown);
-        } else if (config->values[index]) {
-            status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" was given twice", config_rows[index].name);
+        } else if (config->values[meant[index]]) {
+            status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" was given twice", options[index].name);
         } else if (optarg && !*optarg) {
-            status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" has an empty value", config_rows[index].name);
+            status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" has an empty value", options[index].name);
         } else {
-            status =
-                config_set(config, (enum config_option)index, optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
+            status = config_set(config, meant[index], optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
         }
     }
     if (!status && optind < argc) {
-        status = profd_error_set(e, PROFD_USAGE, "\"%s\": profd takes options only; try --help", argv[optind]);
+        status = profd_error_set(e, PROFD_USAGE, "\"%s\": only options are accepted; try --help", argv[optind]);
     }
     return status;
 }
 
-enum profd_status config_load(int argc, char *const argv[], struct config *config, struct profd_error *e)
+enum profd_status config_load(enum config_program program, int argc, char *const argv[], struct config *config,
+                              struct profd_error *e)
 {
     struct config made;
     enum profd_status status;
@@ -189,7 +201,7 @@ enum profd_status config_load(int argc, char *const argv[], struct config *confi
     size_t n = 0;
 
     memset(&made, 0, sizeof made);
-    status = config_parse_options(&made, argc, argv, e);
+    status = config_parse_options(program, &made, argc, argv, e);
     if (!status && !made.values[CONFIG_help] && !made.values[CONFIG_version]) {
         status = config_file_read(made.values[CONFIG_config], name, sizeof name, &text, &n, e);
         if (!status) {
@@ -197,7 +209,7 @@ enum profd_status config_load(int argc, char *const argv[], struct config *confi
         }
         free(text);
         if (!status) {
-            status = config_check(&made, e);
+            status = program == OF_PROFD ? config_check(&made, e) : config_check_network(program, &made, e);
         }
     }
     if (status) {

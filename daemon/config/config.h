@@ -1,5 +1,6 @@
-/* The configuration of profd: the command line overrides the file, the file overrides defaults. One table (CONFIG_LIST)
- * generates the long options, the keys of profd.conf(5), the text of --help and the fields below. */
+/* The configuration of profd, profd-relay and profd-gate: the command line overrides the file, the file overrides
+ * defaults. One table (CONFIG_LIST) generates the long options, the keys of profd.conf(5), the text of --help and the
+ * fields below. */
 #ifndef PROFD_DAEMON_CONFIG_H
 #define PROFD_DAEMON_CONFIG_H
 
@@ -10,38 +11,57 @@
 #include "log/log.h"
 #include "proto/status.h"
 
-/* X(field, name, kind, argument, help). Names of kind ONLY_… are options only; every other name is also a key. */
+/* X(field, name, kind, programs, argument, help). Names of kind ONLY_… are options only; every other name is also a
+ * key. The three programs read one file: an option belongs to the programs named, a key of another is ignored. */
 #define CONFIG_LIST(X)                                                                                                 \
-    X(config, "config", ONLY_OPTION, "FILE", "read FILE instead of the default profd.conf")                            \
-    X(state_dir, "state-dir", TEXT, "DIR", "directory for all data")                                                   \
-    X(socket, "socket", TEXT, "PATH", "Unix socket for uploads and queries, mode 0666")                                \
-    X(http_socket, "http-socket", TEXT, "PATH", "Unix socket for HTTP, for the read group; \"none\" disables it")      \
-    X(http, "http", TEXT, "ADDR:PORT", "also serve HTTP on this loopback address (read only)")                         \
-    X(http_token, "http-token", TEXT, "FILE", "require the bearer token in FILE on --http")                            \
-    X(http_open, "http-open", FLAG, NULL, "allow all local users on --http without a token")                           \
-    X(http_origin, "http-origin", TEXT, "URL", "allow web pages of this origin (https://HOST[:PORT])")                 \
-    X(read_group, "read-group", TEXT, "GROUP", "group that may read the profiles of all users")                        \
-    X(admin_group, "admin-group", TEXT, "GROUP", "group that may delete, verify and back up")                          \
-    X(raw_age, "raw-age", TEXT, "AGE", "roll up uploads older than AGE into hourly sums (default 48h)")                \
-    X(raw_bytes, "raw-bytes", TEXT, "SIZE", "roll up the oldest uploads when they exceed SIZE (default 1G)")           \
-    X(keep_age, "keep-age", TEXT, "AGE", "remove days that ended more than AGE ago; 0: never (default 400d)")          \
-    X(user_share, "user-share", TEXT, "PERCENT",                                                                       \
+    X(config, "config", ONLY_OPTION, OF_ALL, "FILE", "read FILE instead of the default profd.conf")                    \
+    X(state_dir, "state-dir", TEXT, OF_PROFD, "DIR", "directory for all data")                                         \
+    X(socket, "socket", TEXT, OF_ALL, "PATH", "Unix socket for uploads and queries, mode 0666")                        \
+    X(http_socket, "http-socket", TEXT, OF_PROFD, "PATH",                                                              \
+      "Unix socket for HTTP, for the read group; \"none\" disables it")                                                \
+    X(http, "http", TEXT, OF_PROFD, "ADDR:PORT", "also serve HTTP on this loopback address (read only)")               \
+    X(http_token, "http-token", TEXT, OF_PROFD, "FILE", "require the bearer token in FILE on --http")                  \
+    X(http_open, "http-open", FLAG, OF_PROFD, NULL, "allow all local users on --http without a token")                 \
+    X(http_origin, "http-origin", TEXT, OF_PROFD, "URL", "allow web pages of this origin (https://HOST[:PORT])")       \
+    X(read_group, "read-group", TEXT, OF_PROFD, "GROUP", "group that may read the profiles of all users")              \
+    X(admin_group, "admin-group", TEXT, OF_PROFD, "GROUP", "group that may delete, verify and back up")                \
+    X(raw_age, "raw-age", TEXT, OF_PROFD, "AGE", "roll up uploads older than AGE into hourly sums (default 48h)")      \
+    X(raw_bytes, "raw-bytes", TEXT, OF_PROFD, "SIZE", "roll up the oldest uploads when they exceed SIZE (default 1G)") \
+    X(keep_age, "keep-age", TEXT, OF_PROFD, "AGE",                                                                     \
+      "remove days that ended more than AGE ago; 0: never (default 400d)")                                             \
+    X(user_share, "user-share", TEXT, OF_PROFD, "PERCENT",                                                             \
       "share of the space left by other users that one user may use (default 50%)")                                    \
-    X(keep_bytes, "keep-bytes", TEXT, "SIZE",                                                                          \
+    X(keep_bytes, "keep-bytes", TEXT, OF_PROFD, "SIZE",                                                                \
       "remove the oldest days when the database exceeds SIZE (default 0: never)")                                      \
-    X(relay, "relay", TEXT, "URL", "collect segments for a centre at tls://HOST:PORT")                                 \
-    X(relay_keep_bytes, "relay-keep-bytes", TEXT, "SIZE",                                                              \
+    X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL", "collect segments for a centre at tls://HOST:PORT")            \
+    X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
-    X(gate, "gate", FLAG, NULL, "be a centre: accept segments of hosts from profd-gate")                               \
-    X(relay_interval, "relay-interval", TEXT, "TIME", "hosts come to this centre at most once in TIME (default 60s)")  \
-    X(harvest_interval, "harvest-interval", TEXT, "TIME", "interval between harvests of a live process (default 10s)") \
-    X(log_level, "log-level", TEXT, "LEVEL", "error, warning, notice (default), info or debug")                        \
-    X(restore, "restore", ONLY_OPTION, "FILE", "replace the stored data by the backup FILE and exit")                  \
-    X(help, "help", ONLY_FLAG, NULL, "print this text")                                                                \
-    X(version, "version", ONLY_FLAG, NULL, "print the version")
+    X(gate, "gate", FLAG, OF_PROFD, NULL, "be a centre: accept segments of hosts from profd-gate")                     \
+    X(relay_certificate, "relay-certificate", TEXT, OF_RELAY, "FILE",                                                  \
+      "certificate of this host, and those that issued it (PEM)")                                                      \
+    X(relay_key, "relay-key", TEXT, OF_RELAY, "FILE", "private key of that certificate (PEM, mode 0600)")              \
+    X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE", "certificates that issue the centre's certificate (PEM)")          \
+    X(relay_proxy, "relay-proxy", TEXT, OF_RELAY, "URL", "connect through the HTTP proxy at http://HOST:PORT")         \
+    X(relay_interval, "relay-interval", TEXT, OF_RELAY, "TIME",                                                        \
+      "time between connections, unless the centre states one (default 60s)")                                          \
+    X(relay_once, "once", ONLY_FLAG, OF_RELAY, NULL, "send what there is once, and exit")                              \
+    X(gate_certificate, "gate-certificate", TEXT, OF_GATE, "FILE",                                                     \
+      "certificate of the centre, and those that issued it (PEM)")                                                     \
+    X(gate_key, "gate-key", TEXT, OF_GATE, "FILE", "private key of that certificate (PEM, mode 0600)")                 \
+    X(gate_ca, "gate-ca", TEXT, OF_GATE, "FILE", "certificates that issue those of hosts (PEM)")                       \
+    X(gate_revoked, "gate-revoked", TEXT, OF_GATE, "FILE", "keys and serial numbers of hosts that are refused")        \
+    X(gate_listen, "gate-listen", TEXT, OF_GATE, "ADDR:PORT", "listen there, if no socket is passed in")               \
+    X(harvest_interval, "harvest-interval", TEXT, OF_PROFD, "TIME",                                                    \
+      "interval between harvests of a live process (default 10s)")                                                     \
+    X(log_level, "log-level", TEXT, OF_ALL, "LEVEL", "error, warning, notice (default), info or debug")                \
+    X(restore, "restore", ONLY_OPTION, OF_PROFD, "FILE", "replace the stored data by the backup FILE and exit")        \
+    X(help, "help", ONLY_FLAG, OF_ALL, NULL, "print this text")                                                        \
+    X(version, "version", ONLY_FLAG, OF_ALL, NULL, "print the version")
+
+enum config_program { OF_PROFD = 1, OF_RELAY = 2, OF_GATE = 4, OF_ALL = 7 };
 
 enum config_option {
-#define X(field, name, kind, argument, help) CONFIG_##field,
+#define X(field, name, kind, programs, argument, help) CONFIG_##field,
     CONFIG_LIST(X)
 #undef X
         CONFIG_COUNT
@@ -72,25 +92,34 @@ struct config {
     uint64_t relay_keep_bytes;
     bool has_relay_user; /* there is a user of the name profd-relay */
     uint32_t relay_user;
-    bool gate;              /* this daemon is a centre */
-    int64_t relay_interval; /* nanoseconds */
-    bool has_gate_user;     /* there is a user of the name profd-gate */
+    bool gate;          /* this daemon is a centre */
+    bool has_gate_user; /* there is a user of the name profd-gate */
     uint32_t gate_user;
+
+    /* of profd-relay and profd-gate */
+    const char *certificate, *key, *ca; /* paths */
+    const char *proxy;                  /* host:port; NULL: none */
+    int64_t relay_interval;             /* nanoseconds */
+    const char *revoked, *gate_listen;  /* NULL: none */
 };
 
 /* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown
  * option or a stray argument. CONFIG: an invalid value, or an invalid file; the sentence names file and line. --help
  * and --version skip the check, so the caller must look at values first. On failure nothing is owned. */
-enum profd_status config_load(int argc, char *const argv[], struct config *config, struct profd_error *e);
+enum profd_status config_load(enum config_program program, int argc, char *const argv[], struct config *config,
+                              struct profd_error *e);
 /* Parses the key = value lines of a file of n bytes; name is used in error sentences. Values that are already set are
  * kept. */
 enum profd_status config_parse(struct config *config, const char *text, size_t n, const char *name,
                                struct profd_error *e);
-/* Fills in defaults and the checked part. */
+/* Fills in defaults and the checked part, for profd. */
 enum profd_status config_check(struct config *config, struct profd_error *e);
 void config_done(struct config *config);
 
+/* Fills in and checks what profd-relay or profd-gate needs. CONFIG names key and value. */
+enum profd_status config_check_network(enum config_program program, struct config *config, struct profd_error *e);
+
 /* The text of --help. */
-void config_print_help(void);
+void config_print_help(enum config_program program);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "config/config_file.h"
+#include "config/config_network.h"
 #include "config/config_units.h"
 #include "net/http_target.h"
 #include "net/listen.h"
@@ -17,8 +18,8 @@
 #define RAW_BYTES_MIN (64u << 10)
 #define KEEP_BYTES_MIN (1u << 20)
 #define RELAY_KEEP_MIN (1u << 20)
-#define INTERVAL_MIN INT64_C(1000000000)
-#define INTERVAL_MAX INT64_C(3600000000000)
+#define HARVEST_MIN INT64_C(1000000000)
+#define HARVEST_MAX INT64_C(3600000000000)
 
 static enum profd_status config_set_default(struct config *config, enum config_option option, const char *first,
                                             const char *second, struct profd_error *e)
@@ -211,14 +212,14 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
         c->raw_bytes = c->keep_bytes / 2;
     }
     if (c->raw_age < RAW_AGE_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\", it must be at least 1s", raw_age);
+        return profd_error_set(e, PROFD_CONFIG, "raw-age is \"%s\"; it must be at least 1s", raw_age);
     }
     if (c->keep_bytes && c->keep_bytes < KEEP_BYTES_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\", it must be at least 1M, or 0 for no limit",
+        return profd_error_set(e, PROFD_CONFIG, "keep-bytes is \"%s\"; it must be at least 1M, or 0 for no limit",
                                keep_bytes);
     }
     if (c->raw_bytes < RAW_BYTES_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\", it must be at least 64K", raw_bytes);
+        return profd_error_set(e, PROFD_CONFIG, "raw-bytes is \"%s\"; it must be at least 64K", raw_bytes);
     }
     /* Removing data before it is rolled up would change the meaning of raw-age. */
     if (c->keep_age && c->keep_age < c->raw_age) {
@@ -230,33 +231,20 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     return PROFD_OK;
 }
 
-static enum profd_status config_check_interval(const char *name, const char *text, int64_t *out, struct profd_error *e)
+static enum profd_status config_check_harvest(struct config *c, struct profd_error *e)
 {
+    const char *text = config_or(c->values[CONFIG_harvest_interval], "10s");
     int64_t interval;
-    enum profd_status status = config_parse_age(name, text, &interval, e);
+    enum profd_status status = config_parse_age("harvest-interval", text, &interval, e);
 
     if (status) {
         return status;
     }
-    if (interval < INTERVAL_MIN || interval > INTERVAL_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\", not 1s to 1h", name, text);
+    if (interval < HARVEST_MIN || interval > HARVEST_MAX) {
+        return profd_error_set(e, PROFD_CONFIG, "harvest-interval is \"%s\", not 1s to 1h", text);
     }
-    *out = interval;
+    c->harvest_interval = interval;
     return PROFD_OK;
-}
-
-/* tls://HOST:PORT; an IPv6 address in brackets. */
-static bool config_is_relay_url(const char *url)
-{
-    const char *host = url + strlen("tls://"), *colon = strrchr(url, ':');
-    char *end;
-    unsigned long port;
-
-    if (strncmp(url, "tls://", strlen("tls://")) != 0 || colon <= host || colon[1] < '1' || colon[1] > '9') {
-        return false;
-    }
-    port = strtoul(colon + 1, &end, 10);
-    return !*end && port <= UINT16_MAX && http_host_valid(host, strlen(host));
 }
 
 /* False: there is no user of this name. */
@@ -272,17 +260,12 @@ static bool config_find_user(const char *name, uint32_t *uid)
     return true;
 }
 
-static enum profd_status config_check_gate(struct config *c, struct profd_error *e)
+static void config_check_gate(struct config *c)
 {
     const char *gate = c->values[CONFIG_gate];
 
     c->gate = gate && !strcmp(gate, "yes");
-    if (c->gate && c->values[CONFIG_relay]) {
-        return profd_error_set(e, PROFD_CONFIG, "gate and relay exclude each other: a centre forwards nothing");
-    }
     c->has_gate_user = c->gate && config_find_user("profd-gate", &c->gate_user);
-    return config_check_interval("relay-interval", config_or(c->values[CONFIG_relay_interval], "60s"),
-                                 &c->relay_interval, e);
 }
 
 static enum profd_status config_check_relay(struct config *c, struct profd_error *e)
@@ -294,14 +277,14 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
         return status;
     }
     if (c->relay_keep_bytes < RELAY_KEEP_MIN) {
-        return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\", it must be at least 1M", bytes);
+        return profd_error_set(e, PROFD_CONFIG, "relay-keep-bytes is \"%s\"; it must be at least 1M", bytes);
     }
-    c->relay = c->values[CONFIG_relay];
-    if (!c->relay) {
+    if (!c->values[CONFIG_relay]) {
         return PROFD_OK;
     }
-    if (!config_is_relay_url(c->relay)) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not tls://HOST:PORT", c->relay);
+    status = config_check_relay_url(c, e);
+    if (status) {
+        return status;
     }
     c->has_relay_user = config_find_user("profd-relay", &c->relay_user);
     return PROFD_OK;
@@ -309,14 +292,12 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
 
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
-    const char *level = config->values[CONFIG_log_level], *open = config->values[CONFIG_http_open];
-    enum profd_status status;
+    const char *open = config->values[CONFIG_http_open];
+    enum profd_status status = config_check_level(config, e);
 
     config->http_given = config->values[CONFIG_http_socket] != NULL;
-    config->log_level = LOG_LEVEL_NOTICE;
-    if (level && !log_find_level(level, &config->log_level)) {
-        return profd_error_set(e, PROFD_CONFIG, "log-level is \"%s\", not error, warning, notice, info or debug",
-                               level);
+    if (status) {
+        return status;
     }
     status = config_default_state(config, e);
     config->state_dir = config->values[CONFIG_state_dir];
@@ -353,13 +334,10 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         status = config_check_policy(config, e);
     }
     if (!status) {
-        status = config_check_interval("harvest-interval", config_or(config->values[CONFIG_harvest_interval], "10s"),
-                                       &config->harvest_interval, e);
+        status = config_check_harvest(config, e);
     }
     if (!status) {
-        status = config_check_gate(config, e);
-    }
-    if (!status) {
+        config_check_gate(config);
         status = config_check_relay(config, e);
     }
     if (!status) {

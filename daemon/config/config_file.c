@@ -41,13 +41,14 @@ static char *config_file_slurp(int fd, size_t *n)
     return text;
 }
 
-/* The system's file for root and for the user of the packaged service, otherwise the user's own. */
+/* The system's file for root and for the users of the packaged services, otherwise the user's own. */
 static void config_file_default(char *name, size_t size)
 {
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-    const struct passwd *service = getpwnam("profd");
-    const bool system = !geteuid() || (service && service->pw_uid == geteuid());
+    const struct passwd *own = getpwuid(geteuid());
+    const bool system = !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay") ||
+                                               !strcmp(own->pw_name, "profd-gate")));
 
     if (!system && xdg && *xdg == '/') {
         snprintf(name, size, "%s/profd/profd.conf", xdg);
@@ -93,7 +94,7 @@ enum profd_status config_file_read(const char *path, char *name, size_t name_siz
 static enum profd_status config_file_judge_token(const char *path, const char *text, size_t n, struct profd_error *e)
 {
     if (n < TOKEN_MIN || n > TOKEN_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes, it must have %d to %d", path, n,
+        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes; it must have %d to %d", path, n,
                                TOKEN_MIN, TOKEN_MAX);
     }
     for (size_t i = 0; i < n; i++) {

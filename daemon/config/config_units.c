@@ -44,7 +44,7 @@ enum profd_status config_parse_age(const char *key, const char *text, int64_t *n
                 continue;
             }
             if (number > (uint64_t)(AGE_MAX / SECOND / units[i].seconds)) {
-                return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\", more than 100 years", key, text);
+                return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\"; it must not exceed 100 years", key, text);
             }
             *ns = (int64_t)number * units[i].seconds * SECOND;
             return PROFD_OK;
@@ -83,7 +83,7 @@ enum profd_status config_parse_bytes(const char *key, const char *text, uint64_t
                 continue;
             }
             if (number > INT64_MAX / units[i].bytes) {
-                return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\", more than 2^63 bytes", key, text);
+                return profd_error_set(e, PROFD_CONFIG, "%s is \"%.100s\"; it must not exceed 2^63 bytes", key, text);
             }
             *bytes = number * units[i].bytes;
             return PROFD_OK;

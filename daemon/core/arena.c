@@ -85,13 +85,13 @@ static void arena_advise(void *block, size_t size)
 static struct arena_block *arena_grow(struct arena *a, size_t size)
 {
     size_t extra = sizeof(struct arena_block) + ARENA_LINE;
-    size_t room = a->limit - a->held;
-    if (size > room || room - size < extra) {
+    size_t left = a->limit - a->held;
+    if (size > left || left - size < extra) {
         a->limited = true;
         return NULL;
     }
     size_t want = a->held / 4 > ARENA_CHUNK ? a->held / 4 : ARENA_CHUNK;
-    want = want > room - extra ? room - extra : want;
+    want = want > left - extra ? left - extra : want;
     want = want < size ? size : want;
     struct arena_block *b = calloc(1, extra + want);
     if (b == NULL && want > size) {

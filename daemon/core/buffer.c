@@ -67,20 +67,20 @@ char *buffer_open(struct buffer *b, size_t n)
     return b->data == NULL && !buffer_grow(b, n) ? NULL : b->data + b->size;
 }
 
-char *buffer_room(struct buffer *b, size_t n)
+char *buffer_extend(struct buffer *b, size_t n)
 {
-    char *room = buffer_open(b, n);
-    if (room != NULL) {
+    char *added = buffer_open(b, n);
+    if (added != NULL) {
         b->size += n;
     }
-    return room;
+    return added;
 }
 
 void buffer_add(struct buffer *b, const void *bytes, size_t n)
 {
-    char *room = n == 0 ? NULL : buffer_room(b, n);
-    if (room != NULL) {
-        memcpy(room, bytes, n);
+    char *added = n == 0 ? NULL : buffer_extend(b, n);
+    if (added != NULL) {
+        memcpy(added, bytes, n);
     }
 }
 
@@ -96,9 +96,9 @@ void buffer_add_char(struct buffer *b, char c)
 
 void buffer_add_repeat(struct buffer *b, char c, size_t n)
 {
-    char *room = n == 0 ? NULL : buffer_room(b, n);
-    if (room != NULL) {
-        memset(room, c, n);
+    char *added = n == 0 ? NULL : buffer_extend(b, n);
+    if (added != NULL) {
+        memset(added, c, n);
     }
 }
 
@@ -113,12 +113,12 @@ void buffer_add_format(struct buffer *b, const char *format, ...)
         return;
     }
     /* One byte more for vsnprintf's NUL, which is then given back. */
-    char *room = buffer_room(b, (size_t)n + 1);
-    if (room == NULL) {
+    char *added = buffer_extend(b, (size_t)n + 1);
+    if (added == NULL) {
         return;
     }
     va_start(args, format);
-    vsnprintf(room, (size_t)n + 1, format, args);
+    vsnprintf(added, (size_t)n + 1, format, args);
     va_end(args);
     b->size--;
 }

@@ -33,7 +33,7 @@ void buffer_add_text(struct buffer *b, const char *text);
 void buffer_add_char(struct buffer *b, char c);
 void buffer_add_repeat(struct buffer *b, char c, size_t n);
 /* Appends n bytes for the caller to fill in immediately; NULL (and failed) if there is no memory. */
-char *buffer_room(struct buffer *b, size_t n);
+char *buffer_extend(struct buffer *b, size_t n);
 /* Reserves n bytes, for code that writes by itself; NULL (and failed) if there is no memory. buffer_close ends it. */
 char *buffer_open(struct buffer *b, size_t n);
 /* end: behind the last byte written since buffer_open. */

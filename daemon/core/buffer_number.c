@@ -67,12 +67,12 @@ static void buffer_add_padded(struct buffer *b, const char *text, size_t n, int 
 {
     size_t field = width < 0 ? 0 - (size_t)width : (size_t)width;
     size_t pad = field > n ? field - n : 0;
-    char *room = n + pad < n ? NULL : buffer_room(b, n + pad);
-    if (room == NULL) {
+    char *added = n + pad < n ? NULL : buffer_extend(b, n + pad);
+    if (added == NULL) {
         return;
     }
-    memset(width < 0 ? room + n : room, ' ', pad);
-    memcpy(width < 0 ? room : room + pad, text, n);
+    memset(width < 0 ? added + n : added, ' ', pad);
+    memcpy(width < 0 ? added : added + pad, text, n);
 }
 
 void buffer_add_u64(struct buffer *b, uint64_t value, int width)

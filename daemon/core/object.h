@@ -34,8 +34,9 @@ struct object_symbol {
 
 enum object_range_kind { OBJECT_RANGE_TEXT, OBJECT_RANGE_EXECUTABLE, OBJECT_RANGE_PLT, OBJECT_RANGE_SEGMENT };
 
-/* [low, high). TEXT: the section .text; EXECUTABLE: another SHF_EXECINSTR section; PLT: .plt, .plt.got, .plt.sec;
- * SEGMENT: a PT_LOAD segment with execute permission. Ascending by (kind, low). */
+/* [low, high). TEXT: the section .text; EXECUTABLE: another SHF_EXECINSTR section, or, where no function has a name,
+ * the part of .text from the program's entry point on; PLT: .plt, .plt.got, .plt.sec; SEGMENT: a PT_LOAD segment with
+ * execute permission. Ascending by (kind, low). */
 struct object_range {
     uint64_t low, high;
     uint8_t kind;

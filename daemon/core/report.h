@@ -67,6 +67,8 @@ struct report_function {
     const char *file;                     /* "" if unknown */
     uint64_t ticks_total;                 /* whole ticks of its bins where one rate is used, rounded; else 0 */
     double self, children, percent;       /* percent of the report's total */
+    double self_least, self_most;         /* without and with all ticks of the bins that it shares with others */
+    bool self_estimated;                  /* self may be wrong by more than a tenth, or is 0 and may be more */
     uint64_t calls;                       /* from others, inside and outside its cycle */
     uint64_t calls_outside, calls_inside; /* of its cycle; equal to calls and 0 when it is in none */
     uint64_t self_calls;                  /* direct recursion */
@@ -120,6 +122,7 @@ struct report {
     uint32_t unnamed_builds; /* builds with entries, but without symbols */
     bool static_arcs;
     bool saturated;
+    bool estimated;        /* the self time of an entry is */
     const char *dimension; /* of the samples: "seconds" */
     bool in_seconds;       /* it is time: "seconds" of a CPU, or "wall", waiting included */
     uint32_t other_dimension_count;

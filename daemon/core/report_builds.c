@@ -136,14 +136,14 @@ static bool report_builds_entries(struct arena *a, const struct report_request *
     for (uint32_t i = 0; i < b->count; i++) {
         any |= nameless[i] = report_builds_nameless(report_builds_object(r, b, i));
     }
-    size_t room = any ? (size_t)r->profile->arc_count + (r->ever == NULL ? 0 : r->ever->arc_count) : 0;
-    struct sort_item *items = ARENA_ARRAY(a, room * 2, struct sort_item);
-    *addresses = ARENA_ARRAY(a, room, uint64_t);
+    size_t capacity = any ? (size_t)r->profile->arc_count + (r->ever == NULL ? 0 : r->ever->arc_count) : 0;
+    struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
+    *addresses = ARENA_ARRAY(a, capacity, uint64_t);
     if (items == NULL || *addresses == NULL) {
         return false;
     }
     uint32_t n = any ? report_builds_take_entries(r, b, nameless, items) : 0, kept = 0, last = 0;
-    sort_radix(items, items + room, n);
+    sort_radix(items, items + capacity, n);
     /* Now by build; equal builds keep the order of addresses. The address goes where the build was. */
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t), *cursor = ARENA_ARRAY(a, (size_t)b->count + 2, uint32_t);
     if (order == NULL || cursor == NULL) {

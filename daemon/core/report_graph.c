@@ -60,10 +60,12 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
     double *part = ARENA_ARRAY(a, g->scc->count, double);
     uint32_t *touched = ARENA_ARRAY(a, g->scc->count, uint32_t), n = 0;
     g->node_seconds = ARENA_ARRAY(a, g->node_count, double);
+    g->node_given = ARENA_ARRAY(a, g->node_count, double);
+    g->node_sharing = ARENA_ARRAY(a, g->node_count, double);
     g->component_seconds = ARENA_ARRAY(a, g->scc->count, double);
     g->node_ticks = ARENA_ARRAY(a, g->node_count, uint64_t);
-    if (whole == NULL || part == NULL || touched == NULL || g->node_seconds == NULL || g->component_seconds == NULL ||
-        g->node_ticks == NULL) {
+    if (whole == NULL || part == NULL || touched == NULL || g->node_seconds == NULL || g->node_given == NULL ||
+        g->node_sharing == NULL || g->component_seconds == NULL || g->node_ticks == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < t->count; i++) {
@@ -73,7 +75,9 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
         if (t->rate_count == 1) {
             g->node_ticks[node] = row->whole + (row->part < 9e18 ? (uint64_t)llround(row->part) : 0);
         }
-        if (whole[c] == 0 && !(part[c] > 0)) {
+        g->node_given[node] += report_tick_seconds(t, 0, row->given, row->rate);
+        g->node_sharing[node] += report_tick_seconds(t, 0, row->sharing, row->rate);
+        if (report_tick_has_any(row) && whole[c] == 0 && !(part[c] > 0)) {
             touched[n++] = c;
         }
         sum_add(&whole[c], row->whole, &saturated);
@@ -142,6 +146,23 @@ static bool graph_choose_functions(struct arena *a, struct report_graph *g)
     return true;
 }
 
+/* Owners with ticks are entries. Rows without ticks, of owners that nothing else brings into the report, go. */
+static void graph_mark_entries(struct report_ticks *t, uint8_t *seen)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (report_tick_has_any(&t->rows[i])) {
+            seen[t->rows[i].owner] |= REPORT_SEEN | REPORT_ENTRY;
+        }
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (seen[t->rows[i].owner] != 0) {
+            t->rows[n++] = t->rows[i];
+        }
+    }
+    t->count = n;
+}
+
 enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,
                                     struct profd_error *e)
 {
@@ -160,8 +181,8 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     if (status == PROFD_OK) {
         status = report_ticks_collect(a, request, &g->builds, arcs.calls, &g->ticks, e);
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < g->ticks.count; i++) {
-        arcs.seen[g->ticks.rows[i].owner] |= REPORT_SEEN | REPORT_ENTRY;
+    if (status == PROFD_OK) {
+        graph_mark_entries(&g->ticks, arcs.seen);
     }
     if (status == PROFD_OK && !report_uncalled_find(a, &g->builds, arcs.seen, &g->uncalled)) {
         return graph_no_memory(g, e);

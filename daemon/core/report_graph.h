@@ -28,6 +28,8 @@ struct report_graph {
     struct scc *scc;
     struct propagate *flow;
     double *node_seconds; /* self */
+    double *node_given;   /* of them, from bins that others share */
+    double *node_sharing; /* of all bins that it shares with others */
     double *component_seconds;
     uint64_t *node_ticks; /* rounded, where there is one rate */
     double total;

@@ -61,12 +61,12 @@ static bool imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
 
 bool report_imports_make(struct arena *a, const struct report_builds *b, struct report_imports *out)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     for (uint32_t i = 0; i < b->count; i++) {
-        room += b->tables[i]->sorted_count;
+        capacity += b->tables[i]->sorted_count;
     }
-    *out =
-        (struct report_imports){.names = ARENA_ARRAY(a, room, const char *), .owners = ARENA_ARRAY(a, room, uint32_t)};
+    *out = (struct report_imports){.names = ARENA_ARRAY(a, capacity, const char *),
+                                   .owners = ARENA_ARRAY(a, capacity, uint32_t)};
     bool done = out->names != NULL && out->owners != NULL;
     for (uint32_t i = 0; done && i < b->count; i++) {
         done = imports_add_build(a, b->tables[i], b->first[i], out);

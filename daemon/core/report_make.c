@@ -7,6 +7,8 @@
 #include "core/report_rows.h"
 #include "core/sum.h"
 
+#define ESTIMATED 0.1 /* of a self time: what may be wrong without a mark */
+
 static double report_percent(const struct report_graph *g, double seconds)
 {
     return g->total > 0 ? 100 * seconds / g->total : 0;
@@ -43,6 +45,20 @@ static bool report_list_builds(struct arena *a, const struct report_request *req
     return true;
 }
 
+/* The last bits of sums of shares are rounded: a bound is never beyond self for that. */
+static void report_bound_self(const struct report_graph *g, uint32_t node, struct report_function *f)
+{
+    double least = f->self - g->node_given[node];
+    f->self_least = f->self_most = f->self;
+    if (g->node_sharing[node] > 0) {
+        f->self_least = least > 0 ? least : 0;
+        f->self_most = f->self_least + g->node_sharing[node];
+        f->self_most = f->self_most > f->self ? f->self_most : f->self;
+        f->self_estimated =
+            f->self - f->self_least > ESTIMATED * f->self || f->self_most - f->self > ESTIMATED * f->self;
+    }
+}
+
 static bool report_fill_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
 {
     const struct propagate *flow = g->flow;
@@ -57,6 +73,7 @@ static bool report_fill_functions(struct arena *a, const struct report_graph *g,
         f->self = g->node_seconds[node];
         f->children = flow->node_children[node];
         f->percent = report_percent(g, f->self + f->children);
+        report_bound_self(g, node, f);
         f->calls_outside = flow->node_outside[node];
         f->calls_inside = flow->node_inside[node];
         f->calls = f->calls_outside;
@@ -112,6 +129,9 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     }
     r->functions = functions;
     r->function_count = g->function_count;
+    for (uint32_t i = 0; i < g->function_count; i++) {
+        r->estimated |= functions[i].index != 0 && functions[i].self_estimated;
+    }
     r->cycles = cycles;
     r->cycle_count = g->cycle_count;
     r->total = g->total;

@@ -246,8 +246,8 @@ bool report_rows_cycles(struct arena *a, const struct report_graph *g, const str
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < g->cycle_count; i++) {
-        uint32_t room = cycle_most(g, g->cycle_component[i]);
-        most = room > most ? room : most;
+        uint32_t rows = cycle_most(g, g->cycle_component[i]);
+        most = rows > most ? rows : most;
     }
     struct cycle_work w = {.g = g,
                            .functions = functions,

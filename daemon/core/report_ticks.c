@@ -11,7 +11,7 @@ struct ticks_work {
     const struct profile *profile;
     const struct report_builds *builds;
     uint64_t *whole; /* of each owner, for the current rate */
-    double *part;
+    double *part, *given, *sharing;
     struct sort_item *touched; /* owners with ticks at this rate; capacity for all of them twice */
     uint32_t touched_count;
     uint32_t owner_count;
@@ -59,7 +59,7 @@ static int ticks_compare(const void *context, uint32_t x, uint32_t y)
 
 static void ticks_touch(struct ticks_work *w, uint32_t owner)
 {
-    if (w->whole[owner] == 0 && !(w->part[owner] > 0)) {
+    if (w->whole[owner] == 0 && !(w->part[owner] > 0) && !(w->sharing[owner] > 0)) {
         w->touched[w->touched_count++] = (struct sort_item){owner, owner};
     }
 }
@@ -68,15 +68,6 @@ static void ticks_add_whole(struct ticks_work *w, uint32_t owner, uint64_t ticks
 {
     ticks_touch(w, owner);
     sum_add(&w->whole[owner], ticks, &w->saturated);
-}
-
-static void ticks_add_part(struct ticks_work *w, uint32_t owner, double ticks)
-{
-    if (!(ticks > 0)) {
-        return;
-    }
-    ticks_touch(w, owner);
-    w->part[owner] += ticks;
 }
 
 /* Ends of span s, in the histogram's fractions of a byte behind its low. */
@@ -208,6 +199,30 @@ static void ticks_measure(const struct ticks_work *w, const struct ticks_histogr
     shared->remaining = shared->ticks > shared->expected ? shared->ticks - shared->expected : 0;
 }
 
+/* True if more than one owner takes part. */
+static bool ticks_has_several(const struct ticks_histogram *x, const struct ticks_shared *shared)
+{
+    uint32_t owner = UINT32_MAX;
+    for (uint32_t s = shared->first; s <= shared->last; s++) {
+        if (ticks_takes_part(x, shared, s)) {
+            if (owner != UINT32_MAX && x->table->span_owner[s] != owner) {
+                return true;
+            }
+            owner = x->table->span_owner[s];
+        }
+    }
+    return false;
+}
+
+/* Gives a part of a bin that several owners share. */
+static void ticks_give(struct ticks_work *w, uint32_t owner, const struct ticks_shared *shared, double ticks)
+{
+    ticks_touch(w, owner);
+    w->part[owner] += ticks;
+    w->given[owner] += ticks;
+    w->sharing[owner] += shared->ticks;
+}
+
 /* Shares the ticks of a bin; the last owner takes the rest, so that nothing is lost to rounding. */
 static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct ticks_shared *shared, uint64_t ticks)
 {
@@ -220,15 +235,24 @@ static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct 
         final = weight > 0 ? s : final;
         all += weight;
     }
-    for (uint32_t s = shared->first; s < final; s++) {
-        double share = shared->ticks * (ticks_weight(w, x, shared, s) / all);
-        ticks_add_part(w, x->base + x->table->span_owner[s], share);
-        given += share;
-    }
-    if (given > 0) {
-        ticks_add_part(w, x->base + x->table->span_owner[final], shared->ticks - given);
-    } else {
+    if (!ticks_has_several(x, shared)) {
         ticks_add_whole(w, x->base + x->table->span_owner[final], ticks);
+        return;
+    }
+    for (uint32_t s = shared->first; s <= shared->last; s++) {
+        if (s != final && ticks_takes_part(x, shared, s)) {
+            double share = shared->ticks * (ticks_weight(w, x, shared, s) / all);
+            ticks_give(w, x->base + x->table->span_owner[s], shared, share);
+            given += share;
+        }
+    }
+    uint32_t rest = x->base + x->table->span_owner[final];
+    if (given > 0) {
+        ticks_give(w, rest, shared, shared->ticks > given ? shared->ticks - given : 0);
+    } else {
+        ticks_add_whole(w, rest, ticks);
+        w->given[rest] += shared->ticks;
+        w->sharing[rest] += shared->ticks;
     }
 }
 
@@ -269,9 +293,10 @@ static bool ticks_close_rate(struct ticks_work *w, struct arena *a, struct repor
     }
     for (uint32_t i = 0; i < w->touched_count; i++) {
         uint32_t owner = w->touched[i].value;
-        out->rows[out->count++] = (struct report_tick){w->whole[owner], w->part[owner], out->rate_count - 1, owner};
+        out->rows[out->count++] = (struct report_tick){w->whole[owner],   w->part[owner],      w->given[owner],
+                                                       w->sharing[owner], out->rate_count - 1, owner};
         w->whole[owner] = 0;
-        w->part[owner] = 0;
+        w->part[owner] = w->given[owner] = w->sharing[owner] = 0;
     }
     w->touched_count = 0;
     return true;
@@ -321,12 +346,15 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     }
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
+    w.given = ARENA_ARRAY(a, w.owner_count, double);
+    w.sharing = ARENA_ARRAY(a, w.owner_count, double);
     w.touched = ARENA_ARRAY(a, (size_t)w.owner_count * 2, struct sort_item);
     w.before = ARENA_ARRAY(a, (size_t)ticks_most_bins(p) + 1, uint64_t);
     out->rates = ARENA_ARRAY(a, p->histogram_count, uint32_t);
     out->totals = ARENA_ARRAY(a, p->histogram_count, uint64_t);
-    bool done = w.whole != NULL && w.part != NULL && w.touched != NULL && w.before != NULL && out->rates != NULL &&
-                out->totals != NULL && ticks_order(a, &w, out->dimension, &order, &n);
+    bool done = w.whole != NULL && w.part != NULL && w.given != NULL && w.sharing != NULL && w.touched != NULL &&
+                w.before != NULL && out->rates != NULL && out->totals != NULL &&
+                ticks_order(a, &w, out->dimension, &order, &n);
     for (uint32_t i = 0; done && i < n; i++) {
         const struct profile_histogram *h = &p->histograms[order[i]];
         if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate) {

@@ -2,6 +2,7 @@
 #ifndef PROFD_CORE_REPORT_TICKS_H
 #define PROFD_CORE_REPORT_TICKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/arena.h"
@@ -10,10 +11,13 @@
 #include "core/report_dimension.h"
 #include "proto/status.h"
 
-/* Ticks of one owner at one rate: a whole number and what came from shared bins. */
+/* Ticks of one owner at one rate: a whole number and parts of shared bins. A row without ticks is of an owner with
+ * bytes in shared bins only that got none of their ticks. */
 struct report_tick {
     uint64_t whole;
     double part;
+    double given;   /* how many of them are of shared bins */
+    double sharing; /* all ticks of the shared bins in which it takes part */
     uint32_t rate;  /* index into rates */
     uint32_t owner; /* as report_builds numbers them */
 };
@@ -40,11 +44,18 @@ struct report_ticks {
  * such functions get the ticks that the known densities do not account for, by bytes × calls, or by bytes if no
  * function in the bin was called.
  *
+ * A function that takes part in a shared bin may have had none or all of its ticks: given and sharing bound that.
+ *
  * calls: into each owner (report_arcs). Sums do not depend on the order of arrival. O((bins + functions under shared
  * bins) log bins). BAD_QUERY: there are samples, and none of the dimension asked for, which may not lack. */
 enum profd_status report_ticks_collect(struct arena *a, const struct report_request *request,
                                        const struct report_builds *b, const uint64_t *calls, struct report_ticks *out,
                                        struct profd_error *e);
+
+static inline bool report_tick_has_any(const struct report_tick *t)
+{
+    return t->whole > 0 || t->part > 0;
+}
 
 /* Seconds: Σ (whole + part) / rate must be added by ascending rate. */
 static inline double report_tick_seconds(const struct report_ticks *t, uint64_t whole, double part, uint32_t rate)

@@ -141,8 +141,8 @@ static enum profd_status encode_arc_section(const struct rollup *r, size_t skip,
 {
     struct arena *a = arena_new(0);
     struct callees callees;
-    size_t room = 64 + 6 * rollup_column_bound(r->arc_count) + 2 * ROLLUP_RUN_MAX * (size_t)LIMIT_BUILDS;
-    uint8_t *raw = malloc(room);
+    size_t capacity = 64 + 6 * rollup_column_bound(r->arc_count) + 2 * ROLLUP_RUN_MAX * (size_t)LIMIT_BUILDS;
+    uint8_t *raw = malloc(capacity);
     uint64_t *scratch = a != NULL ? ARENA_ARRAY(a, r->arc_count, uint64_t) : NULL;
     enum profd_status status = PROFD_OK;
     if (raw == NULL || scratch == NULL || !callees_find(r, a, &callees)) {
@@ -184,8 +184,9 @@ static uint8_t *encode_histograms(const struct rollup *r, uint64_t *scratch, uin
 static enum profd_status encode_histogram_section(const struct rollup *r, uint8_t **out, size_t *raw_size, size_t *size,
                                                   struct profd_error *e)
 {
-    size_t room = 2 * VARINT_MAX + ROLLUP_HEAD_MAX * (size_t)r->histogram_count + 2 * rollup_column_bound(r->bin_count);
-    uint8_t *raw = malloc(room);
+    size_t capacity =
+        2 * VARINT_MAX + ROLLUP_HEAD_MAX * (size_t)r->histogram_count + 2 * rollup_column_bound(r->bin_count);
+    uint8_t *raw = malloc(capacity);
     uint64_t *scratch = calloc((size_t)r->bin_count + 1, sizeof *scratch);
     enum profd_status status = PROFD_OK;
     if (raw == NULL || scratch == NULL) {

@@ -11,19 +11,19 @@ static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
 {
     struct arena *a = runs->arena;
     struct rollup *r = &run->r;
-    r->histograms = ARENA_ARRAY(a, run->histogram_room, struct rollup_histogram);
-    r->bin_index = ARENA_ARRAY(a, run->bin_room, uint32_t);
-    r->bin_ticks = ARENA_ARRAY(a, run->bin_room, uint64_t);
-    r->from_build = ARENA_ARRAY(a, run->arc_room, uint32_t);
-    r->to_build = ARENA_ARRAY(a, run->arc_room, uint32_t);
-    r->rank = ARENA_ARRAY(a, run->arc_room, uint32_t);
-    r->from = ARENA_ARRAY(a, run->arc_room, uint64_t);
-    r->to = ARENA_ARRAY(a, run->arc_room, uint64_t);
-    r->calls = ARENA_ARRAY(a, run->arc_room, uint64_t);
-    r->commit = ARENA_ARRAY(a, run->arc_room, uint64_t);
+    r->histograms = ARENA_ARRAY(a, run->histogram_capacity, struct rollup_histogram);
+    r->bin_index = ARENA_ARRAY(a, run->bin_capacity, uint32_t);
+    r->bin_ticks = ARENA_ARRAY(a, run->bin_capacity, uint64_t);
+    r->from_build = ARENA_ARRAY(a, run->arc_capacity, uint32_t);
+    r->to_build = ARENA_ARRAY(a, run->arc_capacity, uint32_t);
+    r->rank = ARENA_ARRAY(a, run->arc_capacity, uint32_t);
+    r->from = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
+    r->to = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
+    r->calls = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
+    r->commit = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
     if (runs->spread) {
-        run->s.bins = ARENA_ARRAY(a, (size_t)run->bin_room * ROLLUP_GROUPS, uint64_t);
-        run->s.arcs = ARENA_ARRAY(a, (size_t)run->arc_room * ROLLUP_GROUPS, uint64_t);
+        run->s.bins = ARENA_ARRAY(a, (size_t)run->bin_capacity * ROLLUP_GROUPS, uint64_t);
+        run->s.arcs = ARENA_ARRAY(a, (size_t)run->arc_capacity * ROLLUP_GROUPS, uint64_t);
     }
     return r->histograms != NULL && r->bin_index != NULL && r->bin_ticks != NULL && r->from_build != NULL &&
            r->to_build != NULL && r->rank != NULL && r->from != NULL && r->to != NULL && r->calls != NULL &&
@@ -31,7 +31,7 @@ static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
 }
 
 /* Capacity with an eighth in reserve, so that a sum that grows a little can reuse its arrays. */
-static uint32_t run_room(uint32_t rows)
+static uint32_t run_capacity(uint32_t rows)
 {
     return rows > UINT32_MAX - rows / 8 - 8 ? rows : rows + rows / 8 + 8;
 }
@@ -40,7 +40,7 @@ struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms
 {
     for (struct rollup_run **at = &runs->spare; *at != NULL; at = &(*at)->next) {
         struct rollup_run *run = *at;
-        if (run->histogram_room < histograms || run->bin_room < bins || run->arc_room < arcs) {
+        if (run->histogram_capacity < histograms || run->bin_capacity < bins || run->arc_capacity < arcs) {
             continue;
         }
         *at = run->next;
@@ -52,9 +52,9 @@ struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms
     if (run == NULL) {
         return NULL;
     }
-    run->histogram_room = run_room(histograms);
-    run->bin_room = run_room(bins);
-    run->arc_room = run_room(arcs);
+    run->histogram_capacity = run_capacity(histograms);
+    run->bin_capacity = run_capacity(bins);
+    run->arc_capacity = run_capacity(arcs);
     return run_take_arrays(runs, run) ? run : NULL;
 }
 
@@ -75,17 +75,18 @@ static bool plan_reserve(struct rollup_runs *runs, uint64_t rows)
     if (rows >= NONE) {
         return false;
     }
-    if (rows <= runs->plan_room) {
+    if (rows <= runs->plan_capacity) {
         return true;
     }
-    size_t room = (size_t)rows + (size_t)rows / 4 + 64;
-    uint32_t *left = ARENA_ARRAY(runs->arena, room, uint32_t), *right = ARENA_ARRAY(runs->arena, room, uint32_t);
+    size_t capacity = (size_t)rows + (size_t)rows / 4 + 64;
+    uint32_t *left = ARENA_ARRAY(runs->arena, capacity, uint32_t),
+             *right = ARENA_ARRAY(runs->arena, capacity, uint32_t);
     if (left == NULL || right == NULL) {
         return false;
     }
     runs->left = left;
     runs->right = right;
-    runs->plan_room = room;
+    runs->plan_capacity = capacity;
     return true;
 }
 

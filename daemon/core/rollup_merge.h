@@ -14,8 +14,8 @@
 struct rollup_run {
     struct rollup r;
     struct rollup_spread s;
-    uint32_t histogram_room, bin_room, arc_room; /* how many rows the arrays hold */
-    struct rollup_run *next;                     /* of those given back */
+    uint32_t histogram_capacity, bin_capacity, arc_capacity; /* how many rows the arrays hold */
+    struct rollup_run *next;                                 /* of those given back */
 };
 
 struct rollup_runs {
@@ -23,9 +23,9 @@ struct rollup_runs {
     bool spread; /* runs have one */
     struct rollup_run *spare;
     uint32_t *left, *right; /* the plan of a merge */
-    size_t plan_room;
-    struct sort_item *items; /* for sorting an upload: twice item_room of them */
-    size_t item_room;
+    size_t plan_capacity;
+    struct sort_item *items; /* for sorting an upload: twice item_capacity of them */
+    size_t item_capacity;
 };
 
 /* Ensures capacity for sorting n rows. False if memory is exhausted. */

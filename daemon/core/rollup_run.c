@@ -96,16 +96,16 @@ static void fill_arcs(const struct counts *c, const struct sort_item *items, uin
 
 bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
 {
-    if (n <= runs->item_room) {
+    if (n <= runs->item_capacity) {
         return true;
     }
-    size_t room = (size_t)n + n / 4;
-    struct sort_item *items = ARENA_ARRAY(runs->arena, 2 * room, struct sort_item);
+    size_t capacity = (size_t)n + n / 4;
+    struct sort_item *items = ARENA_ARRAY(runs->arena, 2 * capacity, struct sort_item);
     if (items == NULL) {
         return false;
     }
     runs->items = items;
-    runs->item_room = room;
+    runs->item_capacity = capacity;
     return true;
 }
 

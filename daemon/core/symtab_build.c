@@ -70,9 +70,9 @@ static bool symtab_add_entries(struct symtab *t, struct arena *a, const struct s
                                uint64_t plt)
 {
     const struct object *o = t->object;
-    uint32_t n = 0, room = r->entry_count + o->range_count;
-    uint64_t *starts = ARENA_ARRAY(a, room, uint64_t), low, high;
-    uint32_t *order = ARENA_ARRAY(a, (size_t)room * 2, uint32_t);
+    uint32_t n = 0, capacity = r->entry_count + o->range_count;
+    uint64_t *starts = ARENA_ARRAY(a, capacity, uint64_t), low, high;
+    uint32_t *order = ARENA_ARRAY(a, (size_t)capacity * 2, uint32_t);
     if (starts == NULL || order == NULL) {
         return false;
     }
@@ -91,7 +91,7 @@ static bool symtab_add_entries(struct symtab *t, struct arena *a, const struct s
     for (uint32_t i = 0; i < n; i++) {
         order[i] = i;
     }
-    sort_merge(order, order + room, n, symtab_compare_addresses, starts);
+    sort_merge(order, order + capacity, n, symtab_compare_addresses, starts);
     for (uint32_t i = 0; i < n; i++) {
         if (has_plt && plt <= starts[order[i]]) {
             symtab_add(t, plt, 0, SYMTAB_PLT);
@@ -115,8 +115,8 @@ static bool symtab_add_owners(struct symtab *t, struct arena *a, const struct sy
         return false;
     }
     t->named = t->sorted_count > 0;
-    size_t room = t->named ? t->sorted_count : (size_t)r->entry_count + o->range_count;
-    t->owners = ARENA_ARRAY(a, room + 2, struct symtab_owner);
+    size_t capacity = t->named ? t->sorted_count : (size_t)r->entry_count + o->range_count;
+    t->owners = ARENA_ARRAY(a, capacity + 2, struct symtab_owner);
     if (t->owners == NULL) {
         return false;
     }
@@ -199,10 +199,10 @@ static uint32_t symtab_claim_plt(const struct symtab *t, struct symtab_claim *cl
 static bool symtab_claim(struct symtab *t, struct arena *a)
 {
     const struct object *o = t->object;
-    size_t room = (size_t)t->owner_count + o->range_count + o->plt_count;
-    struct symtab_claim *claims = ARENA_ARRAY(a, room, struct symtab_claim);
-    struct symtab_claim *ordered = ARENA_ARRAY(a, room, struct symtab_claim);
-    struct sort_item *items = ARENA_ARRAY(a, room * 2, struct sort_item);
+    size_t capacity = (size_t)t->owner_count + o->range_count + o->plt_count;
+    struct symtab_claim *claims = ARENA_ARRAY(a, capacity, struct symtab_claim);
+    struct symtab_claim *ordered = ARENA_ARRAY(a, capacity, struct symtab_claim);
+    struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
     if (claims == NULL || ordered == NULL || items == NULL) {
         return false;
     }
@@ -211,7 +211,7 @@ static bool symtab_claim(struct symtab *t, struct arena *a)
     for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct sort_item){claims[i].low, i};
     }
-    sort_radix(items, items + room, n);
+    sort_radix(items, items + capacity, n);
     for (uint32_t i = 0; i < n; i++) {
         ordered[i] = claims[items[i].value];
     }

@@ -255,7 +255,7 @@ enum profd_status broker_read_object(struct broker *b, int executable, int debug
     reply.sentence[sizeof reply.sentence - 1] = '\0';
     enum profd_status status = PROFD_OK;
     if (reply.magic != BROKER_MAGIC || !profd_status_known(reply.status) || (reply.status == PROFD_OK && got[0] < 0)) {
-        status = profd_error_set(e, PROFD_INTERNAL, "the broker's answer makes no sense");
+        status = profd_error_set(e, PROFD_INTERNAL, "the broker's answer is malformed");
     } else if (reply.status != PROFD_OK) {
         status = profd_error_set(e, (enum profd_status)reply.status, "%s", reply.sentence);
     } else {

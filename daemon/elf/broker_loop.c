@@ -247,7 +247,7 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         struct worker_job job = {.options = {.static_arcs = true, .demangle = true, .lines = true}, .limits = *limits};
         int answer = -1;
         if (got < 0 || request.magic != BROKER_MAGIC || fds[0] < 0) {
-            profd_error_set(&e, PROFD_INTERNAL, "the broker did not understand the request");
+            profd_error_set(&e, PROFD_INTERNAL, "the broker received a malformed request");
         } else {
             job.has_debug = request.descriptors == 2 && fds[1] >= 0;
             lower_limits(&job.limits, request.memory);

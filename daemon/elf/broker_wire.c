@@ -10,7 +10,7 @@
 /* Aligned as the kernel wants it. */
 union control {
     struct cmsghdr header;
-    char room[CMSG_SPACE(BROKER_FDS * sizeof(int))];
+    char bytes[CMSG_SPACE(BROKER_FDS * sizeof(int))];
 };
 
 int broker_send(int socket, const void *packet, size_t size, const int *fds, unsigned n)
@@ -25,7 +25,7 @@ int broker_send(int socket, const void *packet, size_t size, const int *fds, uns
     memset(&control, 0, sizeof control);
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     if (n != 0) {
-        m.msg_control = control.room;
+        m.msg_control = control.bytes;
         m.msg_controllen = CMSG_SPACE(n * sizeof(int));
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_SOCKET;
@@ -56,7 +56,7 @@ int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS])
     struct iovec part = {packet, size};
     union control control;
     struct msghdr m = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     for (int i = 0; i < BROKER_FDS; i++) {
         fds[i] = -1;
     }

@@ -149,14 +149,14 @@ static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct
 {
     uint64_t next = b->from + x->length;
     const uint8_t *operand = p + x->at + 1;
-    unsigned room = x->length - x->at - 1u;
+    unsigned left = x->length - x->at - 1u;
     b->through_word = false;
     b->call = x->opcode == 0xe8;
-    if ((x->opcode == 0xe8 || x->opcode == 0xe9) && room == 4) {
+    if ((x->opcode == 0xe8 || x->opcode == 0xe9) && left == 4) {
         b->to = next + offset32(f, operand);
     } else if (x->opcode == 0xeb || (x->opcode & 0xf0) == 0x70) {
         b->to = next + offset8(operand);
-    } else if (x->opcode == 0x0f && (x->second & 0xf0) == 0x80 && room == 5) {
+    } else if (x->opcode == 0x0f && (x->second & 0xf0) == 0x80 && left == 5) {
         b->to = next + offset32(f, operand + 1);
     } else if (x->opcode == 0xff && f->bits == 64 && (x->second == 0x15 || x->second == 0x25)) {
         b->call = x->second == 0x15;

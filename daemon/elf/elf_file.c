@@ -28,7 +28,9 @@ static const char *kind_name(mode_t mode)
     return "no file";
 }
 
-enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e)
+/* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
+ * above LIMIT_OBJECT_BYTES. Reads nothing, so that no pipe or device can make it wait. */
+static enum profd_status file_check(int fd, uint64_t *size, struct profd_error *e)
 {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0) {
@@ -309,6 +311,7 @@ static enum profd_status read_headers(struct elf_file *f, struct arena *a, struc
     f->big_endian = h.e_ident[EI_DATA] == ELFDATA2MSB;
     f->type = h.e_type;
     f->machine = h.e_machine;
+    f->entry = h.e_entry;
     if (f->type != ET_EXEC && f->type != ET_DYN) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "an ELF file must be an executable (2) or a shared object (3); this one has type %u",
@@ -320,8 +323,8 @@ static enum profd_status read_headers(struct elf_file *f, struct arena *a, struc
 
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e)
 {
-    uint64_t size;
-    enum profd_status status = elf_file_check(fd, &size, e);
+    uint64_t size = 0;
+    enum profd_status status = file_check(fd, &size, e);
     if (status != PROFD_OK) {
         return status;
     }

@@ -22,15 +22,12 @@ struct elf_file {
     uint8_t bits;
     bool big_endian;
     uint16_t type, machine;
+    uint64_t entry; /* where the program begins; 0: nowhere */
     uint32_t section_count, segment_count;
     GElf_Shdr *sections; /* a section is named by its address here */
     GElf_Phdr *segments;
     size_t names; /* section of section names; SHN_UNDEF: none */
 };
-
-/* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
- * above LIMIT_OBJECT_BYTES. Reads nothing, so that no pipe or device can make it wait. */
-enum profd_status elf_file_check(int fd, uint64_t *size, struct profd_error *e);
 
 /* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or
  * shared object with both tables inside the file; LIMIT above LIMIT_SECTIONS. elf_file_close ends it; the memory is the

@@ -28,7 +28,7 @@ struct search {
     bool keep;     /* all rows */
     bool as_gprof; /* for gprof's own listings: BFD's reading where it differs from DWARF's */
     struct object_line *rows;
-    uint32_t row_count, row_room;
+    uint32_t row_count, row_capacity;
     bool no_memory;
     uint32_t damaged; /* tables that could not be read */
 };
@@ -94,15 +94,15 @@ static void keep_row(struct search *s, const struct line_row *row)
     if (file == 0 || s->no_memory) {
         return;
     }
-    if (s->row_count == s->row_room) {
-        uint32_t room = s->row_room < UINT32_MAX / 4 ? s->row_room * 2 + 1024 : 0;
-        struct object_line *more = room == 0 ? NULL : realloc(s->rows, room * sizeof *more);
+    if (s->row_count == s->row_capacity) {
+        uint32_t capacity = s->row_capacity < UINT32_MAX / 4 ? s->row_capacity * 2 + 1024 : 0;
+        struct object_line *more = capacity == 0 ? NULL : realloc(s->rows, capacity * sizeof *more);
         s->no_memory = more == NULL;
         if (more == NULL) {
             return;
         }
         s->rows = more;
-        s->row_room = room;
+        s->row_capacity = capacity;
     }
     s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line, 0};
 }

@@ -26,7 +26,7 @@ struct line_span {
 struct line_spans {
     struct line_copy *copies; /* malloc'd, in the order of the entries */
     struct line_span *spans;  /* malloc'd, ascending by low */
-    uint32_t copy_count, copy_room, span_count, span_room;
+    uint32_t copy_count, copy_capacity, span_count, span_capacity;
     bool damaged; /* something was left out */
 };
 

@@ -15,7 +15,7 @@ struct reading {
     bool no_memory;
 };
 
-static bool span_room(struct reading *r)
+static bool span_capacity(struct reading *r)
 {
     struct line_spans *s = r->out;
     /* A valid range takes more bytes; damaged entries may reference one list repeatedly. */
@@ -24,17 +24,17 @@ static bool span_room(struct reading *r)
         s->damaged = true;
         return false;
     }
-    if (s->span_count < s->span_room) {
+    if (s->span_count < s->span_capacity) {
         return true;
     }
-    uint32_t room = s->span_room * 2 + 256;
-    struct line_span *more = realloc(s->spans, room * sizeof *more);
+    uint32_t capacity = s->span_capacity * 2 + 256;
+    struct line_span *more = realloc(s->spans, capacity * sizeof *more);
     r->no_memory = more == NULL;
     if (more == NULL) {
         return false;
     }
     s->spans = more;
-    s->span_room = room;
+    s->span_capacity = capacity;
     return true;
 }
 
@@ -67,7 +67,7 @@ static bool span_add(void *context, uint64_t low, uint64_t high)
             return true;
         }
     }
-    if (!span_room(r)) {
+    if (!span_capacity(r)) {
         return false;
     }
     s->spans[s->span_count++] = (struct line_span){low, high, s->copy_count};
@@ -120,15 +120,15 @@ static bool copy_keep(struct reading *r)
     if (s->span_count == r->first) {
         return true;
     }
-    if (s->copy_count == s->copy_room) {
-        uint32_t room = s->copy_room * 2 + 256;
-        struct line_copy *more = realloc(s->copies, room * sizeof *more);
+    if (s->copy_count == s->copy_capacity) {
+        uint32_t capacity = s->copy_capacity * 2 + 256;
+        struct line_copy *more = realloc(s->copies, capacity * sizeof *more);
         r->no_memory = more == NULL;
         if (more == NULL) {
             return false;
         }
         s->copies = more;
-        s->copy_room = room;
+        s->copy_capacity = capacity;
     }
     s->copies[s->copy_count++] = r->copy;
     return true;

@@ -9,16 +9,16 @@ enum { LNCT_PATH = 1, LNCT_DIRECTORY = 2 };
 
 #define FORMATS_MAX 16
 
-static bool add_name(struct line_name **list, uint32_t *count, uint32_t *room, const struct line_name *name)
+static bool add_name(struct line_name **list, uint32_t *count, uint32_t *capacity, const struct line_name *name)
 {
-    if (*count == *room) {
-        uint32_t more = *room == 0 ? 64 : *room * 2;
+    if (*count == *capacity) {
+        uint32_t more = *capacity == 0 ? 64 : *capacity * 2;
         struct line_name *grown = more <= 1u << 24 ? realloc(*list, more * sizeof *grown) : NULL;
         if (grown == NULL) {
             return false;
         }
         *list = grown;
-        *room = more;
+        *capacity = more;
     }
     (*list)[(*count)++] = *name;
     return true;
@@ -38,14 +38,14 @@ static void skip_string(struct line_cursor *c)
 static bool read_old_names(struct line_table *t, struct line_cursor *c)
 {
     struct line_name none = {.text = {NULL, t->size}};
-    if (!add_name(&t->directories, &t->directory_count, &t->directory_room,
+    if (!add_name(&t->directories, &t->directory_count, &t->directory_capacity,
                   &none)) { /* 0: the compilation's, not said here */
         return false;
     }
     while (line_has(c, 1) && c->bytes[c->at] != 0) {
         struct line_name n = {.text = {NULL, c->at}};
         skip_string(c);
-        if (c->failed || !add_name(&t->directories, &t->directory_count, &t->directory_room, &n)) {
+        if (c->failed || !add_name(&t->directories, &t->directory_count, &t->directory_capacity, &n)) {
             return false;
         }
     }
@@ -56,7 +56,7 @@ static bool read_old_names(struct line_table *t, struct line_cursor *c)
         n.directory = line_leb(c, false);
         line_leb(c, false);
         line_leb(c, false);
-        if (c->failed || !add_name(&t->files, &t->file_count, &t->file_room, &n)) {
+        if (c->failed || !add_name(&t->files, &t->file_count, &t->file_capacity, &n)) {
             return false;
         }
     }
@@ -97,7 +97,7 @@ static uint64_t read_form(const struct line_table *t, struct line_cursor *c, uin
 
 /* DWARF 5: a list, preceded by the description of its columns. */
 static bool read_new_names(struct line_table *t, struct line_cursor *c, struct line_name **list, uint32_t *count,
-                           uint32_t *room)
+                           uint32_t *capacity)
 {
     uint64_t kinds[FORMATS_MAX], forms[FORMATS_MAX];
     unsigned columns = line_u8(c);
@@ -122,7 +122,7 @@ static bool read_new_names(struct line_table *t, struct line_cursor *c, struct l
             }
         }
         /* Rows without bytes could be claimed by the billion. */
-        if (c->failed || c->at == before || !add_name(list, count, room, &n)) {
+        if (c->failed || c->at == before || !add_name(list, count, capacity, &n)) {
             return false;
         }
     }
@@ -164,8 +164,8 @@ bool line_table_open(struct line_table *t, const uint8_t *bytes, uint64_t size, 
     if (t->version < 5) {
         return read_old_names(t, &c);
     }
-    return read_new_names(t, &c, &t->directories, &t->directory_count, &t->directory_room) &&
-           read_new_names(t, &c, &t->files, &t->file_count, &t->file_room);
+    return read_new_names(t, &c, &t->directories, &t->directory_count, &t->directory_capacity) &&
+           read_new_names(t, &c, &t->files, &t->file_count, &t->file_capacity);
 }
 
 void line_table_done(struct line_table *t)

@@ -31,7 +31,7 @@ struct line_table {
     const uint8_t *operand_counts;
     const GElf_Shdr *line_strings, *strings; /* .debug_line_str and .debug_str, NULL if there are none */
     struct line_name *directories, *files;   /* malloc'd, kept from table to table */
-    uint32_t directory_count, file_count, directory_room, file_room;
+    uint32_t directory_count, file_count, directory_capacity, file_capacity;
 };
 
 /* A stretch of addresses that came from one line. */

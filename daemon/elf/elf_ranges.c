@@ -33,10 +33,22 @@ static void add_range(struct object *o, uint64_t low, uint64_t size, enum object
     o->ranges[o->range_count++] = (struct object_range){low, high, (uint8_t)kind};
 }
 
+/* Without names a function is known by the calls into it, and nothing calls the code where the program begins: without
+ * this it would be part of the function before it. */
+static void add_entry(struct object *o, uint64_t entry)
+{
+    for (uint32_t i = 0; !o->has_names && i < o->range_count; i++) {
+        if (o->ranges[i].kind == OBJECT_RANGE_TEXT && entry > o->ranges[i].low && entry < o->ranges[i].high) {
+            add_range(o, entry, o->ranges[i].high - entry, OBJECT_RANGE_EXECUTABLE);
+            return;
+        }
+    }
+}
+
 enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f, struct profd_error *e)
 {
     struct object *o = b->object;
-    o->ranges = ARENA_ARRAY(b->out, (size_t)f->section_count + f->segment_count + 1, struct object_range);
+    o->ranges = ARENA_ARRAY(b->out, (size_t)f->section_count + f->segment_count + 2, struct object_range);
     if (o->ranges == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " sections", f->section_count);
     }
@@ -52,6 +64,7 @@ enum profd_status elf_ranges_read(struct elf_build *b, const struct elf_file *f,
                   : elf_ranges_is_plt(f, s) ? OBJECT_RANGE_PLT
                                             : OBJECT_RANGE_EXECUTABLE);
     }
+    add_entry(o, f->entry);
     for (uint32_t i = 0; i < f->segment_count; i++) {
         if (f->segments[i].p_type == PT_LOAD && f->segments[i].p_flags & PF_X) {
             add_range(o, f->segments[i].p_vaddr, f->segments[i].p_memsz, OBJECT_RANGE_SEGMENT);

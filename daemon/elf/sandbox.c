@@ -1,7 +1,9 @@
 #include "elf/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -93,6 +95,29 @@ void sandbox_lower(const struct sandbox_limits *limits)
     }
 }
 
+/* The system calls of a worker. */
+static enum profd_status install_filter(int output, struct profd_error *e)
+{
+    static const long free_calls[] = {SYS_read,         SYS_pread64,        SYS_fstat,   SYS_munmap, SYS_mremap,
+                                      SYS_brk,          SYS_futex,          SYS_sysinfo, SYS_exit,   SYS_exit_group,
+                                      SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_gettid,  SYS_getpid, SYS_madvise,
+                                      SYS_close,        SYS_clock_gettime};
+    const uint32_t out[] = {(uint32_t)output}, self[] = {(uint32_t)getpid()}, mine[] = {0};
+    const uint32_t asks[] = {F_GETFD, F_GETFL, F_GET_SEALS};
+    struct sandbox_filter f;
+    sandbox_filter_begin(&f);
+    for (size_t i = 0; i < sizeof free_calls / sizeof *free_calls; i++) {
+        sandbox_filter_allow(&f, free_calls[i]);
+    }
+    sandbox_filter_allow_memory(&f);
+    sandbox_filter_allow_with(&f, SYS_write, 0, out, 1);
+    sandbox_filter_allow_with(&f, SYS_pwrite64, 0, out, 1);
+    sandbox_filter_allow_with(&f, SYS_fcntl, 1, asks, 3);
+    sandbox_filter_allow_with(&f, SYS_tgkill, 0, self, 1); /* abort() */
+    sandbox_filter_allow_with(&f, SYS_prlimit64, 0, mine, 1);
+    return sandbox_filter_install(&f, SECCOMP_RET_KILL_PROCESS, e);
+}
+
 enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
                                 struct profd_error *e)
 {
@@ -115,5 +140,5 @@ enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned de
     if (status == PROFD_OK) {
         status = set_limits(limits, e);
     }
-    return status == PROFD_OK ? sandbox_filter_install(output, e) : status;
+    return status == PROFD_OK ? install_filter(output, e) : status;
 }

@@ -13,30 +13,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PROGRAM_MAX 160
-
 /* Our own ELF header, by the linker: says which machine's system call numbers these are. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
-struct program {
-    struct sock_filter code[PROGRAM_MAX];
-    unsigned short count;
-};
-
-static void add(struct program *p, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
+static void add(struct sandbox_filter *p, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
 {
-    if (p->count < PROGRAM_MAX) {
+    if (p->count < SANDBOX_FILTER_STEPS) {
         p->code[p->count] = (struct sock_filter){code, yes, no, value};
     }
     p->count++;
 }
 
-static void load(struct program *p, size_t offset)
+static void load(struct sandbox_filter *p, size_t offset)
 {
     add(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void verdict(struct program *p, uint32_t what)
+static void verdict(struct sandbox_filter *p, uint32_t what)
 {
     add(p, BPF_RET | BPF_K, what, 0, 0);
 }
@@ -47,15 +40,15 @@ static size_t argument(size_t number, size_t half)
     return offsetof(struct seccomp_data, args) + 8 * number + 4 * half;
 }
 
-static void allow(struct program *p, long call)
+void sandbox_filter_allow(struct sandbox_filter *p, long call)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-/* Allows the call if the argument, an int for the kernel, has one of the values; what follows sees the call's number
- * again. */
-static void allow_with(struct program *p, long call, unsigned number, const uint32_t *values, uint8_t count)
+/* What follows sees the call's number again. */
+void sandbox_filter_allow_with(struct sandbox_filter *p, long call, unsigned number, const uint32_t *values,
+                               uint8_t count)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(count + 3));
     load(p, argument(number, 0));
@@ -67,7 +60,7 @@ static void allow_with(struct program *p, long call, unsigned number, const uint
 }
 
 /* mmap: private, anonymous, never executable, no file. */
-static void allow_memory(struct program *p)
+static void allow_mapping(struct sandbox_filter *p)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 8);
     load(p, argument(2, 0));
@@ -81,7 +74,7 @@ static void allow_memory(struct program *p)
 }
 
 /* mprotect: the allocator needs it when its first heap is full; never to create code. */
-static void allow_protection(struct program *p)
+static void allow_protection(struct sandbox_filter *p)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);
     load(p, argument(2, 0));
@@ -90,40 +83,30 @@ static void allow_protection(struct program *p)
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-static void build(struct program *p, int output)
+void sandbox_filter_allow_memory(struct sandbox_filter *p)
 {
-    static const long free_calls[] = {SYS_read,         SYS_pread64,        SYS_fstat,   SYS_munmap, SYS_mremap,
-                                      SYS_brk,          SYS_futex,          SYS_sysinfo, SYS_exit,   SYS_exit_group,
-                                      SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_gettid,  SYS_getpid, SYS_madvise,
-                                      SYS_close,        SYS_clock_gettime};
+    allow_mapping(p);
+    allow_protection(p);
+}
+
+void sandbox_filter_begin(struct sandbox_filter *p)
+{
     uint32_t arch = (uint32_t)__ehdr_start.e_machine | __AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE;
+    p->count = 0;
     load(p, offsetof(struct seccomp_data, arch));
     add(p, BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0);
     verdict(p, SECCOMP_RET_KILL_PROCESS);
     load(p, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < sizeof free_calls / sizeof *free_calls; i++) {
-        allow(p, free_calls[i]);
-    }
-    allow_memory(p);
-    allow_protection(p);
-    const uint32_t out[] = {(uint32_t)output}, self[] = {(uint32_t)getpid()}, mine[] = {0};
-    const uint32_t asks[] = {F_GETFD, F_GETFL, F_GET_SEALS};
-    allow_with(p, SYS_write, 0, out, 1);
-    allow_with(p, SYS_pwrite64, 0, out, 1);
-    allow_with(p, SYS_fcntl, 1, asks, 3);
-    allow_with(p, SYS_tgkill, 0, self, 1); /* abort() */
-    allow_with(p, SYS_prlimit64, 0, mine, 1);
-    verdict(p, SECCOMP_RET_KILL_PROCESS);
 }
 
-enum profd_status sandbox_filter_install(int output, struct profd_error *e)
+enum profd_status sandbox_filter_install(struct sandbox_filter *p, uint32_t otherwise, struct profd_error *e)
 {
-    struct program p = {.count = 0};
-    build(&p, output);
-    if (p.count > PROGRAM_MAX) {
-        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", p.count, PROGRAM_MAX);
+    verdict(p, otherwise);
+    if (p->count > SANDBOX_FILTER_STEPS) {
+        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's program has %u steps, above %d", p->count,
+                               SANDBOX_FILTER_STEPS);
     }
-    struct sock_fprog program = {p.count, p.code};
+    struct sock_fprog program = {p->count, p->code};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the kernel refused the sandbox's seccomp program: %s",
                                strerror(errno));

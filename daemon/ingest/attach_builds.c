@@ -47,7 +47,7 @@ static enum profd_status modules_read(const struct attach_image *image, struct n
         if (!attach_module_get(image, id, &n->module, &bad)) {
             if (bad) {
                 return profd_error_set(e, PROFD_MALFORMED,
-                                       "shared counts, module %u: its range, build-id or name can't be", id);
+                                       "shared counts, module %u: its range, build-id or name is impossible", id);
             }
             continue;
         }

@@ -12,7 +12,7 @@ struct walk {
     struct attach_builds *builds;
     const struct attach_places *before;
     uint32_t table, entry; /* of before: all places up to here are in d->places */
-    uint32_t table_room, room;
+    uint32_t table_capacity, capacity;
     uint32_t news;
     struct attach_difference *d;
 };
@@ -26,33 +26,33 @@ static bool extend(void **array, size_t n, size_t size)
     return grown != NULL;
 }
 
-static enum profd_status places_room(struct walk *w, struct profd_error *e)
+static enum profd_status places_reserve(struct walk *w, struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
     if (p->count == LIMIT_ATTACH_SLOTS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "shared counts have more than %u slots that count",
                                LIMIT_ATTACH_SLOTS);
     }
-    if (p->count == w->room) {
-        uint32_t room = w->room ? 2 * w->room : w->before->count + PLACES_FIRST;
+    if (p->count == w->capacity) {
+        uint32_t capacity = w->capacity ? 2 * w->capacity : w->before->count + PLACES_FIRST;
         void *slots = p->slots, *counts = p->counts;
-        bool ok = extend(&slots, room, sizeof *p->slots);
+        bool ok = extend(&slots, capacity, sizeof *p->slots);
         p->slots = slots;
-        ok = ok && extend(&counts, room, sizeof *p->counts);
+        ok = ok && extend(&counts, capacity, sizeof *p->counts);
         p->counts = counts;
         if (!ok) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", room);
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u slots of a snapshot", capacity);
         }
-        w->room = room;
+        w->capacity = capacity;
     }
-    if (p->table_count == w->table_room) {
-        uint32_t room = w->table_room ? 2 * w->table_room : w->before->table_count + 16;
+    if (p->table_count == w->table_capacity) {
+        uint32_t capacity = w->table_capacity ? 2 * w->table_capacity : w->before->table_count + 16;
         void *tables = p->tables;
-        if (!extend(&tables, room, sizeof *p->tables)) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u tables of a snapshot", room);
+        if (!extend(&tables, capacity, sizeof *p->tables)) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u tables of a snapshot", capacity);
         }
         p->tables = tables;
-        w->table_room = room;
+        w->table_capacity = capacity;
     }
     return PROFD_OK;
 }
@@ -60,7 +60,7 @@ static enum profd_status places_room(struct walk *w, struct profd_error *e)
 static enum profd_status places_put(struct walk *w, uint32_t page, uint32_t slot, uint64_t count, struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
-    enum profd_status status = places_room(w, e);
+    enum profd_status status = places_reserve(w, e);
     if (status != PROFD_OK) {
         return status;
     }

@@ -67,7 +67,7 @@ enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t
         }
         if (got < 0) {
             return profd_error_set(e, errno == EBADF ? PROFD_REFUSED : PROFD_IO,
-                                   "shared counts can't be read at %llu: %s", (unsigned long long)(at + done),
+                                   "shared counts cannot be read at %llu: %s", (unsigned long long)(at + done),
                                    strerror(errno));
         }
         if (got == 0) {

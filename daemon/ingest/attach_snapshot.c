@@ -77,7 +77,7 @@ static uint8_t *put_places(const struct attach_places *s, uint8_t *p)
     return p;
 }
 
-static size_t raw_room(const struct attach_snapshot *s)
+static size_t raw_bound(const struct attach_snapshot *s)
 {
     size_t n = HEAD_MAX + 4 * VARINT_MAX + strlen(s->build_id) + strlen(s->name) + 2;
     for (size_t i = 0; i < s->label_count; i++) {
@@ -88,14 +88,14 @@ static size_t raw_room(const struct attach_snapshot *s)
 
 static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_t *size, struct profd_error *e)
 {
-    size_t room = 1 + VARINT_MAX + deflate_bound(n), packed = 0;
-    uint8_t *block = malloc(room), *fitted = NULL;
+    size_t capacity = 1 + VARINT_MAX + deflate_bound(n), packed = 0;
+    uint8_t *block = malloc(capacity), *fitted = NULL;
     if (!block) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %zu bytes", n);
     }
     block[0] = FORMAT;
     uint8_t *p = varint_put(block + 1, n);
-    enum profd_status status = deflate_pack_checked(raw, n, p, room - (size_t)(p - block), &packed, e);
+    enum profd_status status = deflate_pack_checked(raw, n, p, capacity - (size_t)(p - block), &packed, e);
     packed += (size_t)(p - block);
     if (status == PROFD_OK) {
         fitted = malloc(packed); /* it is kept for long */
@@ -118,7 +118,7 @@ enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_
         return profd_error_set(e, PROFD_TOO_LARGE, "a snapshot of %u slots; at most %u are kept", s->places.count,
                                LIMIT_ATTACH_SLOTS);
     }
-    uint8_t *raw = malloc(raw_room(s));
+    uint8_t *raw = malloc(raw_bound(s));
     if (!raw) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %u slots", s->places.count);
     }
@@ -256,7 +256,7 @@ static enum profd_status get_all(struct memory *m, struct attach_snapshot *s, st
         get_columns(&r, p);
     }
     return r.bad ? profd_error_set(e, PROFD_DAMAGED,
-                                   "a snapshot of shared counts can't be read: wrong at byte %zu of %zu",
+                                   "a snapshot of shared counts cannot be read: wrong at byte %zu of %zu",
                                    (size_t)(r.at - m->block), m->raw)
                  : PROFD_OK;
 }

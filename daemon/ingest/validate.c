@@ -47,7 +47,7 @@ static enum profd_status validate_process(const struct message_upload *m, struct
 {
     uint64_t hash = mix_bytes(UINT64_C(0xcbf29ce484222325), u->host, strlen(u->host));
     if (m->process.size > LIMIT_PROCESS) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a process is told apart by at most %u bytes, not %zu",
+        return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process may have at most %u bytes, not %zu",
                                LIMIT_PROCESS, m->process.size);
     }
     hash = mix_bytes(hash, &u->uid, sizeof u->uid);
@@ -106,10 +106,12 @@ static enum profd_status validate_builds(const struct message_upload *m, struct 
 {
     if (m->build_count == 0 || m->build_count > LIMIT_BUILDS) {
         return profd_error_set(e, m->build_count == 0 ? PROFD_REFUSED : PROFD_TOO_LARGE,
-                               "an upload must have 1 to %u builds, this one has %zu", LIMIT_BUILDS, m->build_count);
+                               "an upload must have 1 to %u builds; this one has %zu", LIMIT_BUILDS, m->build_count);
     }
     if (m->program >= m->build_count) {
-        return profd_error_set(e, PROFD_REFUSED, "the program is build number %" PRIu32 ", but there are only %zu",
+        return profd_error_set(e, PROFD_REFUSED,
+                               "the program is build %" PRIu32
+                               " of the upload; the builds are numbered from 0, and there are %zu",
                                m->program, m->build_count);
     }
     struct store_build *builds = ARENA_ARRAY(a, m->build_count, struct store_build);
@@ -227,10 +229,6 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
         return profd_error_set(e, PROFD_REFUSED,
                                "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",
                                m->inexact, (unsigned)INEXACT_SENT);
-    }
-    if (m->processes_started > 1) {
-        return profd_error_set(e, PROFD_REFUSED, "one process cannot have started %" PRIu32 " processes",
-                               m->processes_started);
     }
     judge_window(m, u);
     return PROFD_OK;

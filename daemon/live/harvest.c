@@ -188,9 +188,9 @@ static enum profd_status harvest_find_former(struct store *store, struct live_pr
     enum profd_status status = store_each_namesake(store, a->instance, harvest_on_namesake, &n, e);
 
     if (!status && n.maybe) {
-        return profd_error_set(e, PROFD_CONFLICT,
-                               "user %u has a process with this instance, and that it is this one cannot be proved",
-                               n.uid);
+        return profd_error_set(
+            e, PROFD_CONFLICT,
+            "user %u has a process with this instance; it cannot be verified that this is the same process", n.uid);
     }
     if (!status && n.same) {
         attach_set_user(a->process, n.uid);

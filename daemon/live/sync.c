@@ -92,7 +92,7 @@ enum profd_status live_sync(struct live *l, struct live_sync *sync, struct profd
     struct live_user *u;
 
     if (l->syncs >= SYNCS_MAX) {
-        return profd_error_set(e, PROFD_BUSY, "%zu wait, at most %u may", l->syncs, SYNCS_MAX);
+        return profd_error_set(e, PROFD_BUSY, "%zu SYNC requests wait; the limit is %u", l->syncs, SYNCS_MAX);
     }
     u = table_open_user(l, sync->uid);
     if (!u) {

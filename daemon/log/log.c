@@ -29,10 +29,11 @@ struct log_window {
 
 static struct {
     enum log_level level;
+    const char *program;
     bool journal;
     struct log_window windows[CATEGORIES];
     unsigned long long suppressed;
-} log_state = {.level = LOG_LEVEL_NOTICE};
+} log_state = {.level = LOG_LEVEL_NOTICE, .program = "profd"};
 
 bool log_find_level(const char *name, enum log_level *level)
 {
@@ -63,6 +64,11 @@ void log_open(enum log_level level)
 {
     log_state.level = level;
     log_state.journal = log_goes_to_journal();
+}
+
+void log_set_program(const char *name)
+{
+    log_state.program = name;
 }
 
 static int64_t log_now(void)
@@ -102,7 +108,8 @@ static void log_emit(enum log_level level, const char *text)
     if (log_state.journal) {
         n = (size_t)snprintf(line, sizeof line, "<%c>", log_levels[level].priority);
     } else {
-        n = (size_t)snprintf(line, sizeof line, "profd: %s%s", level <= LOG_LEVEL_WARNING ? log_levels[level].name : "",
+        n = (size_t)snprintf(line, sizeof line, "%s: %s%s", log_state.program,
+                             level <= LOG_LEVEL_WARNING ? log_levels[level].name : "",
                              level <= LOG_LEVEL_WARNING ? ": " : "");
     }
     n = log_escape(line, n, sizeof line - 1, text);

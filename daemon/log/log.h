@@ -14,6 +14,9 @@ bool log_find_level(const char *name, enum log_level *level);
  * priority prefix. */
 void log_open(enum log_level level);
 
+/* Lines begin with this name, a static string, from now on: "profd" if it is not called. */
+void log_set_program(const char *name);
+
 /* category: a short static string, the key of the rate limit; NULL is not limited. */
 void log_write(enum log_level level, const char *category, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

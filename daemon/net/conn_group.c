@@ -224,7 +224,7 @@ static struct conn *conn_group_choose(struct conn_group *g, uint32_t uid, size_t
  * a user with at least as many connections, so that no user can displace a user with fewer. A user at its own limit
  * displaces none that is postponed: that one was first. At most TRIES connections are read for it; if all of them have
  * sent requests, the next one of another user goes although it may have sent one, too. */
-static void conn_group_make_room(struct conn_group *g, uint32_t uid, size_t own)
+static void conn_group_evict(struct conn_group *g, uint32_t uid, size_t own)
 {
     const bool all = g->counts.connections >= conn_group_most(g);
     struct conn *c;
@@ -252,7 +252,7 @@ void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
     struct conn *c;
     uint32_t index;
 
-    conn_group_make_room(g, peer->uid, tally ? tally->connections : 0);
+    conn_group_evict(g, peer->uid, tally ? tally->connections : 0);
     tally = tally_open(&g->tally, peer->uid); /* the entry goes with the last connection of its user */
     refusal = conn_group_judge(g, peer, tally, &e);
     c = refusal ? NULL : calloc(1, sizeof *c);

@@ -103,13 +103,13 @@ void conn_read_held(struct conn *c)
     }
 }
 
-static ssize_t conn_receive(struct conn *c, uint8_t *into, size_t room)
+static ssize_t conn_receive(struct conn *c, uint8_t *into, size_t most)
 {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(CLOSER_FDS_MAX * sizeof(int))];
     } control;
-    struct iovec io = {.iov_base = into, .iov_len = room};
+    struct iovec io = {.iov_base = into, .iov_len = most};
     struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
     enum profd_status status = PROFD_OK;
     struct profd_error e;
@@ -134,23 +134,23 @@ static ssize_t conn_receive(struct conn *c, uint8_t *into, size_t room)
 void conn_read(struct conn *c)
 {
     uint8_t *scratch = c->group->scratch, *into = scratch;
-    size_t room = CONN_SCRATCH, used;
+    size_t most = CONN_SCRATCH, used;
     ssize_t n;
 
     /* A large body is read straight to its place. */
     const bool straight = c->body_ready && c->body.size - c->body_got >= CONN_SCRATCH;
     if (straight) {
         into = c->body.data + c->body_got;
-        room = c->body.size - c->body_got;
-        if (room > 4 * (size_t)CONN_SCRATCH) {
-            room = 4 * (size_t)CONN_SCRATCH;
+        most = c->body.size - c->body_got;
+        if (most > 4 * (size_t)CONN_SCRATCH) {
+            most = 4 * (size_t)CONN_SCRATCH;
         }
     }
     if (conn_fds_crowd(c)) {
         return;
     }
     c->asked = false;
-    n = conn_receive(c, into, room);
+    n = conn_receive(c, into, most);
     if (n < 0) {
         return;
     }

@@ -102,7 +102,7 @@ void http_check(const struct http_server_config *config, const struct http_head 
     } else if (!from_origin && !check_origin(head, data)) {
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
     } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight) {
-        check_refuse(out, 405, "only GET and HEAD are answered here", data, none);
+        check_refuse(out, 405, "only GET and HEAD are supported", data, none);
     } else if (head->body != 0) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
     } else if (!known && !preflight && !check_public(config, head, data)) {

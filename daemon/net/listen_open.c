@@ -90,10 +90,11 @@ static enum profd_status listen_clear_path(const struct sockaddr_un *a, struct p
         return profd_error_set(e, PROFD_BUSY, "another daemon answers on %s", a->sun_path);
     }
     if (failed != ECONNREFUSED && failed != ENOENT) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "%s cannot be tried: %s", a->sun_path, strerror(failed));
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot connect to the existing socket %s: %s", a->sun_path,
+                               strerror(failed));
     }
     if (unlink(a->sun_path) && errno != ENOENT) {
-        return profd_error_set(e, PROFD_CANT_CREATE, "the dead socket %s cannot be removed: %s", a->sun_path,
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot remove the stale socket %s: %s", a->sun_path,
                                strerror(errno));
     }
     return PROFD_OK;
@@ -108,7 +109,7 @@ static enum profd_status listen_bind_unix(int fd, const struct sockaddr_un *a, m
 
     umask(before);
     if (failed == EADDRINUSE) {
-        return profd_error_set(e, PROFD_BUSY, "another daemon just took %s", a->sun_path);
+        return profd_error_set(e, PROFD_BUSY, "another daemon has created %s meanwhile", a->sun_path);
     }
     if (failed) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the socket %s: %s", a->sun_path, strerror(failed));

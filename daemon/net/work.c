@@ -118,14 +118,14 @@ static void *work_preparer_main(void *argument)
 
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
-        const size_t room = w->config.batch_max - w->ready;
+        const size_t left = w->config.batch_max - w->ready;
         size_t n;
 
         if (!work_may_prepare(w)) {
             pthread_cond_wait(&w->spare, &w->lock);
             continue;
         }
-        n = work_prepare_some(w, t->batch, room < WORK_CHUNK ? room : WORK_CHUNK,
+        n = work_prepare_some(w, t->batch, left < WORK_CHUNK ? left : WORK_CHUNK,
                               w->ready ? w->config.batch_weight - w->ready_weight : w->config.batch_weight, !w->ready);
         work_append_ready(w, t->batch, n);
         if (!w->threads[0].running) {

@@ -45,11 +45,11 @@ static enum profd_status parse_by(const struct params *p, struct groups_request 
  * backslashes. */
 static const char *make_cursor(const struct group_row *row, size_t labels, struct arena *a)
 {
-    size_t room = 64;
+    size_t size = 64;
     for (size_t i = 0; i < labels; i++) {
-        room += 1 + 2 * strlen(row->values[i]);
+        size += 1 + 2 * strlen(row->values[i]);
     }
-    char *cursor = arena_take(a, room), *p = cursor;
+    char *cursor = arena_take(a, size), *p = cursor;
     if (cursor == NULL) {
         return NULL;
     }

@@ -98,7 +98,8 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
         }
     }
     if (geometry > count) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has %" PRIu32, geometry, count);
+        return profd_error_set(e, PROFD_BAD_QUERY, "geometry=%" PRIu32 ": this sum has geometries 1 to %" PRIu32,
+                               geometry, count);
     }
     if (geometry > 0) {
         list[0] = list[geometry - 1];
@@ -185,8 +186,12 @@ static bool take_arcs(const struct profile *p, uint32_t build, struct arena *a, 
     return true;
 }
 
-enum profd_status listing_make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
-                                      struct counts *out, struct profd_error *e)
+/* Histograms and arcs of the profile's build in order of first arrival, without ends in other builds. Several
+ * histograms of one rate, unit and bin size over disjoint ranges are listed together, as gprof accepts them; otherwise
+ * CONFLICT naming the rule and two that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if
+ * that does not exist. Arrays live in the arena. O(n log n). */
+static enum profd_status make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
+                                     struct counts *out, struct profd_error *e)
 {
     struct counts c = {0};
     enum profd_status status = take_histograms(profile, build, geometry, a, &c, e);
@@ -217,7 +222,7 @@ enum profd_status listing_load(struct job *job, struct work *w, struct counts *o
     if (target == p->build_count) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
     }
-    status = listing_make_counts(p, target, w->options.geometry, job->arena, out, e);
+    status = make_counts(p, target, w->options.geometry, job->arena, out, e);
     if (status == PROFD_OK) {
         *object = w->objects[target];
     }

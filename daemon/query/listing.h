@@ -12,13 +12,6 @@
 #include "query/job.h"
 #include "query/work.h"
 
-/* Histograms and arcs of the profile's build in order of first arrival, without ends in other builds. Several
- * histograms of one rate, unit and bin size over disjoint ranges are listed together, as gprof accepts them; otherwise
- * CONFLICT naming the rule and two that break it, unless geometry (1…, by range and rate) selects one; BAD_QUERY if
- * that does not exist. Arrays live in the arena. O(n log n). */
-enum profd_status listing_make_counts(const struct profile *profile, uint32_t build, uint32_t geometry, struct arena *a,
-                                      struct counts *out, struct profd_error *e);
-
 /* Loads what the options select and makes the counts of the build that was asked for. *object: what is known of its
  * executable, NULL if nothing. NOT_FOUND without an upload in the window. */
 enum profd_status listing_load(struct job *job, struct work *w, struct counts *out, const struct object **object,

@@ -88,7 +88,8 @@ static enum profd_status options_parse_match(const char *text, struct arena *a, 
     return status;
 }
 
-const char *options_format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a)
+/* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. NULL when out of memory. */
+static const char *format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a)
 {
     static const char *const OPERATORS[] = {"=", "!=", "=~", "!~"}; /* in the order of enum store_match */
     size_t size = 1;
@@ -309,7 +310,7 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
         status = parse_uid(p, &o, e);
     }
     if (status == PROFD_OK && o.matcher_count > 0) {
-        o.match = options_format_matchers(o.matchers, o.matcher_count, a);
+        o.match = format_matchers(o.matchers, o.matcher_count, a);
         status = o.match != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
     }
     if (status == PROFD_OK) {

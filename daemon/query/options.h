@@ -56,7 +56,4 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
 enum profd_status options_parse_matchers(const struct params *p, struct arena *a,
                                          struct store_matcher out[LIMIT_MATCHERS], size_t *count,
                                          struct profd_error *e);
-/* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. NULL when out of memory. */
-const char *options_format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a);
-
 #endif

@@ -132,7 +132,8 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
     enum profd_status status;
 
     if (!r->processes) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "there is nothing at %.100s: write it without escapes", r->target);
+        return profd_error_set(e, PROFD_NOT_FOUND, "there is no resource at %.100s; write it without escapes",
+                               r->target);
     }
     status = processes_parse(&q, e);
     if (status) {

@@ -151,6 +151,9 @@ static enum profd_status build_report(struct subreport *p, struct work *w, struc
     if (status == PROFD_OK) {
         status = report_build(p->job.arena, &request, &w->report, e);
     }
+    if (status == PROFD_OK) {
+        w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
+    }
     return status == PROFD_OK ? go_through(p, w->report->function_count, e) : status;
 }
 

@@ -263,6 +263,9 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
     if (status == PROFD_OK) {
         status = report_build(job->arena, &request, &w->report, e);
     }
+    if (status == PROFD_OK) {
+        w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
+    }
     if (status == PROFD_OK && w->options.empty_is_error && focus != NULL && !render_find_focus(w->report, focus)) {
         status =
             profd_error_set(e, PROFD_NOTHING,

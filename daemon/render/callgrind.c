@@ -113,11 +113,12 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
                       command != NULL ? command : "");
     const uint32_t inexact = in->provenance->inexact;
     const char *reasons = reasons_list(in, a);
-    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\npositions: line\n", in->build_id,
+    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: line\n",
+                      in->build_id,
                       (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, not counted\n"
                       : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
                                                        : "",
-                      reasons != NULL ? reasons : "lost");
+                      reasons != NULL ? reasons : "lost", (unsigned long long)in->provenance->processes);
     add_event(out, r);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {

@@ -62,7 +62,7 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
     }
     buffer_add_text(
         out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
-             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls\r\n");
+             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most\r\n");
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (s.entries[i] & REPORT_CYCLE) {
             continue;
@@ -91,6 +91,12 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
         add_count(out, f->calls_inside);
         add_count(out, f->cycle);
         add_count(out, f->calls + f->self_calls); /* no overflow: both are at most 2^63-1 */
+        if (f->self_estimated) {
+            add_number(out, f->self_least);
+            add_number(out, f->self_most);
+        } else {
+            buffer_add_text(out, ",,");
+        }
         buffer_add_text(out, "\r\n");
     }
     return status;

@@ -75,6 +75,26 @@ static void add_seconds(struct buffer *out, const struct report *r, const uint32
     }
 }
 
+/* Of estimated self times; null for the others. */
+static void add_bounds(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
+{
+    static const char *const KEYS[] = {",\"self_least\":[", ",\"self_most\":["};
+    for (unsigned which = 0; which < 2; which++) {
+        uint32_t rest;
+        begin(out, KEYS[which], &rest, n);
+        for (uint32_t i = 0; i < n; i++) {
+            const struct report_function *f = &r->functions[list[i]];
+            if (f->self_estimated) {
+                buffer_add_shortest(out, which == 0 ? f->self_least : f->self_most);
+            } else {
+                JSON_ADD(out, "null");
+            }
+            next(out, &rest);
+        }
+        JSON_ADD(out, "]");
+    }
+}
+
 /* Counts beyond 2^53 are strings here: a column has one value for each row. */
 static void add_count(struct buffer *out, uint64_t value)
 {
@@ -115,6 +135,9 @@ void json_add_columns(struct buffer *out, const struct report *r, const char *co
         add_short_names(out, r, shorts, list, n);
     }
     add_seconds(out, r, list, n);
+    if (r->estimated) {
+        add_bounds(out, r, list, n);
+    }
     begin(out, ",\"calls\":[", &rest, n);
     for (uint32_t i = 0; i < n; i++) {
         add_count(out, r->functions[list[i]].calls);

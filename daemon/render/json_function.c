@@ -66,7 +66,8 @@ const char *json_find_build(const struct report *report, uint32_t build)
     return build < report->build_count ? report->builds[build] : "";
 }
 
-void json_add_name(struct buffer *out, const struct json_names *names, uint32_t position)
+/* The name of one function, in quotes, and its short_name. */
+static void add_name(struct buffer *out, const struct json_names *names, uint32_t position)
 {
     buffer_add(out, names->text.data + names->start[position], names->start[position + 1] - names->start[position]);
 }
@@ -185,7 +186,7 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     JSON_ADD(out, "{\"index\":");
     buffer_add_u64(out, f->index, 0);
     JSON_ADD(out, ",\"name\":");
-    json_add_name(out, names, position);
+    add_name(out, names, position);
     json_add_text(out, "raw_name", f->raw);
     json_add_text(out, "build_id", json_find_build(report, f->build));
     json_add_address(out, "address", f->address);
@@ -194,6 +195,10 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     json_add_text(out, "file", f->file == NULL ? "" : f->file);
     json_add_count(out, "ticks", f->ticks_total);
     json_add_number(out, "self", f->self);
+    if (f->self_estimated) {
+        json_add_number(out, "self_least", f->self_least);
+        json_add_number(out, "self_most", f->self_most);
+    }
     json_add_number(out, "children", f->children);
     json_add_number(out, "total", f->self + f->children);
     json_add_number(out, "percent", f->percent);

@@ -21,9 +21,6 @@ enum profd_status json_names_make(const struct report *report, bool is_short, st
                                   struct profd_error *e);
 void json_names_done(struct json_names *names);
 
-/* The name of one function, in quotes, and its short_name. */
-void json_add_name(struct buffer *out, const struct json_names *names, uint32_t position);
-
 /* One object: the function with the heaviest `rows` of its callers and of its callees, 0: all. What a list leaves out
  * is said in KEY_left_out behind it: rows, and their calls and seconds. */
 void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,

@@ -5,8 +5,8 @@
 
 #include "render/stacks_flow.h"
 
-#define SMALLEST 1e-6               /* of all time: a path with less is not worth a node */
-#define ROOM (2 * STACKS_NODES + 2) /* every node may have a child for what was cut below it */
+#define SMALLEST 1e-6                    /* of all time: a path with less is not worth a node */
+#define NODES_MAX (2 * STACKS_NODES + 2) /* every node may have a child for what was cut below it */
 
 struct growing_node {
     struct stack_node node;
@@ -246,12 +246,12 @@ static void list_nodes(const struct growth *g, uint32_t root, uint32_t *place, s
 enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e)
 {
     struct growth g = {.report = report, .smallest = SMALLEST * report->total};
-    g.nodes = ARENA_ARRAY(a, ROOM, struct growing_node);
-    g.heap = ARENA_ARRAY(a, ROOM, uint32_t);
+    g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
+    g.heap = ARENA_ARRAY(a, NODES_MAX, uint32_t);
     g.cycle_node = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
     g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
-    uint32_t *order = ARENA_ARRAY(a, ROOM, uint32_t);
-    struct stack_node *nodes = ARENA_ARRAY(a, ROOM, struct stack_node);
+    uint32_t *order = ARENA_ARRAY(a, NODES_MAX, uint32_t);
+    struct stack_node *nodes = ARENA_ARRAY(a, NODES_MAX, struct stack_node);
     if (g.nodes == NULL || g.heap == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL ||
         nodes == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/buffer_number.h"
 #include "render/text_internal.h"
 
 struct flat_layout {
@@ -85,6 +86,16 @@ static void flat_add_calls(struct buffer *out, const struct flat_layout *l, cons
     }
 }
 
+/* "~0.46" where it is an estimate: in its column and the blank before it. */
+static void flat_add_self(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
+{
+    char digits[BUFFER_FIXED_MOST];
+    size_t width = (size_t)l->self + 1, size = (size_t)(buffer_put_fixed(digits, f->self, 0, 2) - digits);
+    buffer_add_repeat(out, ' ', width - size - (f->self_estimated ? 1 : 0));
+    buffer_add_text(out, f->self_estimated ? "~" : "");
+    buffer_add(out, digits, size);
+}
+
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
 {
     const struct report_function *f = &t->in->report->functions[position];
@@ -93,8 +104,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
     buffer_add_fixed(out, total > 0 ? 100 * f->self / total : 0, 6, 2);
     buffer_add_char(out, ' ');
     buffer_add_fixed(out, cumulative, l->cumulative, 2);
-    buffer_add_char(out, ' ');
-    buffer_add_fixed(out, f->self, l->self, 2);
+    flat_add_self(out, l, f);
     if (f->calls > 0 || f->self_calls > 0) {
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');

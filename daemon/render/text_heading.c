@@ -189,7 +189,8 @@ static void add_unnamed(struct buffer *out, const struct render_input *in)
     buffer_add_format(out, "Names     missing for %" PRIu32 " of %" PRIu32 " %s: addresses are shown",
                       r->unnamed_builds, r->build_count, noun_for(r->build_count, "build", "builds"));
     if (file != NULL) {
-        buffer_add_text(out, "; send them with `profctl symbols FILE`, for example of ");
+        buffer_add_text(out, "; `profctl symbols FILE` sends them from the executable or, if it is\n          "
+                             "stripped, from its debug file, for example of ");
         name_add_safe(out, file);
     } else if (in->has_names != NULL) {
         buffer_add_text(out, "; they have no file that could be sent");

@@ -144,8 +144,6 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
                                      : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of processes");
 
     if (!status) {
-        log_write(LOG_LEVEL_NOTICE, "administration", "user %u: %s of %zu %s", peer->uid,
-                  request_verb_name(request->verb), n, noun_for(n, "process", "processes"));
         page_init(&page, 200, "application/json; charset=utf-8");
         page.body.limit = PROCESSES_MAX;
         render_processes(rows, n, NULL, &page.body);
@@ -162,7 +160,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
     enum profd_status status;
 
     if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an operator's verb");
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an admin request");
     }
     a->service = s;
     a->conn = conn_get_id(c);
@@ -182,7 +180,7 @@ static enum profd_status admin_start(struct admin_service *s, struct conn *c, ui
         return status;
     }
     a->session_job = session_begin(conn_get_user(c));
-    log_write(LOG_LEVEL_NOTICE, "administration", "user %u asks for %s%s%s", a->uid, request_verb_name(request->verb),
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u requested %s%s%s", a->uid, request_verb_name(request->verb),
               *request->build ? " " : "", request->build);
     return PROFD_OK;
 }
@@ -213,7 +211,7 @@ enum profd_status admin_service_new(const struct admin_config *config, struct ad
     struct admin_service *s = calloc(1, sizeof *s);
 
     if (!s) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for operators' verbs");
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for admin requests");
     }
     s->config = *config;
     *out = s;

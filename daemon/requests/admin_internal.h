@@ -48,7 +48,7 @@ struct admin {
 };
 
 /* admin_answer.c */
-#define ADMIN_GONE "the client has hung up"
+#define ADMIN_GONE "the client has closed the connection"
 
 /* The connection that waits for the answer; NULL if it is closed. */
 struct conn *admin_get_conn(const struct admin *a);

@@ -56,7 +56,8 @@ struct query {
     struct arena *arena; /* of the processes; NULL: none were asked for */
     struct query_request request;
     struct query_answer answer;
-    struct status_store store; /* for status; for metrics its totals */
+    struct store_totals totals; /* for status and metrics */
+    struct store_relay relay;   /* for status */
     struct query_cache_use cache_use;
     enum profd_status totals_status;
     struct profd_error totals_error;
@@ -146,12 +147,9 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         if (q->made) {
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
-            q->totals_status = store_get_totals(store, &q->store.totals, &q->totals_error);
+            q->totals_status = store_get_totals(store, &q->totals, &q->totals_error);
             if (!q->totals_status && q->source == QUERY_STATUS) {
-                q->totals_status = store_get_relay(store, &q->store.relay, &q->totals_error);
-            }
-            if (!q->totals_status && q->source == QUERY_STATUS) {
-                q->totals_status = store_get_centre(store, &q->store.centre, &q->totals_error);
+                q->totals_status = store_get_relay(store, &q->relay, &q->totals_error);
             }
             q->cache_use =
                 query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
@@ -208,15 +206,15 @@ static void query_done(void *context, struct work_item *item)
     if (q->made) {
         page = q->page;
     } else if (q->skipped) { /* the answer has no reader */
-        page_problem(&page, 503, PROFD_STOPPING, "the client has hung up");
+        page_problem(&page, 503, PROFD_STOPPING, "the client has closed the connection");
     } else if (q->source == QUERY_STATUS || q->source == QUERY_METRICS) {
         query_note_failure(s, failed ? PROFD_OK : q->totals_status, &failure);
         if (q->totals_status) {
             page_problem(&page, 500, PROFD_IO, failure.sentence);
         } else if (q->source == QUERY_STATUS) {
-            pages_make_status(s->config.pages, &q->store, &page);
+            pages_make_status(s->config.pages, &q->totals, &q->relay, &page);
         } else {
-            pages_make_metrics(s->config.pages, &q->store.totals, &q->cache_use, &page);
+            pages_make_metrics(s->config.pages, &q->totals, &q->cache_use, &page);
         }
         if (query_code(s, q, &page)) {
             return;

@@ -31,6 +31,7 @@ struct relay_request {
     bool met; /* the centre has said what follows */
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t backup, after, through;
+    uint64_t number;            /* of the database */
     uint64_t again;             /* segments that a restored centre gets again */
     struct store_segment found; /* bytes: owned; id 0: none */
 
@@ -62,14 +63,16 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
     struct store_relay ledger;
     uint64_t sealed;
 
+    r->status = store_get_relay(store, &ledger, &r->error);
+    if (r->status) {
+        return;
+    }
+    r->number = ledger.number;
     if (!r->met) { /* the relay only says why it cannot send anything: what is open goes on growing */
         return;
     }
+    r->through = r->through ? r->through : ledger.newest;
     r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
-    if (!r->status && !r->through) {
-        r->status = store_get_relay(store, &ledger, &r->error);
-        r->through = ledger.newest;
-    }
     if (!r->status) {
         r->status = store_seal_segments(store, r->through, loop_clock(), &sealed, &r->error);
     }
@@ -147,6 +150,7 @@ static void relay_fetch_done(struct writer_job *job)
     out->segment = (struct message_bytes){r->found.bytes, r->found.size};
     out->epoch = (struct message_bytes){r->found.epoch, r->found.id ? sizeof r->found.epoch : 0};
     out->through = r->through;
+    out->number = r->number;
     relay_answer(r, &m);
 }
 

@@ -40,7 +40,8 @@ void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job
     sync_answer_granted(config, c);
 }
 
-void sync_fail_job(const struct sync_config *config, struct conn *c, uint64_t job)
+/* Fails a job of the session, and refuses the SYNCs that waited for it. */
+static void fail_job(const struct sync_config *config, struct conn *c, uint64_t job)
 {
     session_fail(conn_get_user(c), job);
     sync_answer_granted(config, c);
@@ -52,7 +53,7 @@ static void sync_granted(struct live_sync *sync, enum profd_status status)
     struct conn *c = status == PROFD_STOPPING ? NULL : conn_find(w->config->conns, w->conn);
 
     if (c && status) {
-        sync_fail_job(w->config, c, w->job);
+        fail_job(w->config, c, w->job);
     } else if (c) {
         sync_end_job(w->config, c, w->job);
     }
@@ -98,7 +99,7 @@ enum profd_status sync_receive(void *context, struct conn *c, struct conn_frame 
     }
     if (sync_wait_for_live(config, c, job, &why)) {
         log_write(LOG_LEVEL_WARNING, "sync", "a SYNC of user %u was refused: %s", conn_get_peer(c)->uid, why.sentence);
-        sync_fail_job(config, c, job);
+        fail_job(config, c, job);
     }
     return PROFD_OK;
 }
@@ -112,7 +113,8 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
     if (status) {
         return status;
     }
-    log_write(LOG_LEVEL_INFO, "client complaint", "user %u says: %s", conn_get_peer(c)->uid, m.as.nack.sentence);
+    log_write(LOG_LEVEL_INFO, "client complaint", "the client of user %u reports: %s", conn_get_peer(c)->uid,
+              m.as.nack.sentence);
     message_done(&m);
     return PROFD_OK;
 }

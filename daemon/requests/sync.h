@@ -22,7 +22,4 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
 
 /* Ends a job of the connection's session and acknowledges the SYNCs that waited for it. */
 void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job);
-/* The same for a job without which they cannot be: they are refused. */
-void sync_fail_job(const struct sync_config *config, struct conn *c, uint64_t job);
-
 #endif

@@ -219,6 +219,7 @@ enum profd_status memory_get_relay(struct store *base, struct store_relay *out, 
                                 .rejected = r->rejected,
                                 .withdrawn = r->withdrawn,
                                 .newest = r->newest,
+                                .number = s->number,
                                 .met = r->met,
                                 .backup = r->backup};
     outgoing_amount_subtract(&out->accepted, &r->outside);

@@ -27,6 +27,7 @@ struct store_relay {
     uint64_t open_segments, sealed_segments, kept_segments, kept_bytes;
     uint64_t unreadable_segments; /* of the open ones, those that can never be sealed */
     uint64_t newest;              /* id of the segment opened last; 0: none */
+    uint64_t number;              /* last number given to what was accepted: decreases only by a restore */
     int64_t oldest;               /* ns: when the oldest that is not acknowledged was opened; 0: there is none */
     bool met;                     /* a centre has answered: the next two are its */
     uint8_t incarnation[STORE_INCARNATION_SIZE];

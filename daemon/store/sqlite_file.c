@@ -26,7 +26,8 @@ static uint32_t get_u32(const uint8_t *p)
 static enum profd_status judge_header(const char *path, const uint8_t *header, ssize_t n, struct profd_error *e)
 {
     if (n < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0) {
-        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" is not a profd database: it does not begin as one", path);
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "\"%s\" is not a profd database: it has no header of a SQLite database", path);
     }
     uint32_t application = get_u32(header + HEADER_APPLICATION), version = get_u32(header + HEADER_VERSION);
     if (application != SQLITE_APPLICATION_ID) {

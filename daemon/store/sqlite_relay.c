@@ -380,6 +380,7 @@ static enum profd_status get_relay(struct sqlite_store *s, struct store_relay *o
         status = sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
     }
     out->newest = (uint64_t)newest;
+    out->number = (uint64_t)state.number;
     if (!r.active) { /* what was accepted since is not known apart */
         out->accepted = pending;
         outgoing_amount_add(&out->accepted, &r.acknowledged);

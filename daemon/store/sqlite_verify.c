@@ -230,7 +230,7 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     sqlite_verify_equal(v, where, "bytes of single uploads", in_series, said.raw_bytes, in_ledger, sum.raw_bytes);
     sqlite_verify_equal(v, where, "bytes of live processes", in_series, said.live_bytes, in_ledger, sum.live_bytes);
     if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0) {
-        sqlite_verify_tell(v, "%s: what its builds took of time and calls is not what the ledger says", where);
+        sqlite_verify_tell(v, "%s: time and calls of its builds differ from the ledger", where);
     }
     return sqlite_verify_all(v, series, e);
 }

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/rollup.h"
@@ -216,13 +217,6 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
     return status == PROFD_OK ? put_within_shares(s, uploads, n, outcomes, e) : status;
 }
 
-enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
-                                     struct store_receipt *receipts, struct profd_error *e)
-{
-    enum profd_status status = check_writable(s, &e);
-    return status != PROFD_OK || n == 0 ? status : note(s, s->ops->put_segments(s, list, n, receipts, e), true, e);
-}
-
 /* No instance twice. */
 static enum profd_status check_instances(const struct store_harvest *harvests, size_t n, struct profd_error *e)
 {
@@ -234,8 +228,7 @@ static enum profd_status check_instances(const struct store_harvest *harvests, s
         memcpy(key, harvests[i].instance, STORE_INSTANCE_SIZE);
         memcpy(key + STORE_INSTANCE_SIZE, &harvests[i].upload.uid, sizeof(uint32_t));
         if (hashmap_find(&seen, key, sizeof key)) {
-            status =
-                profd_error_set(e, PROFD_INTERNAL, "harvest %zu is of an instance that stands in the list already", i);
+            status = profd_error_set(e, PROFD_INTERNAL, "harvest %zu is of an instance that is in the list already", i);
         } else if (!hashmap_put(&seen, key, sizeof key, "", 1)) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to look at %zu harvests", n);
         }
@@ -384,9 +377,13 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
         }
     }
     if (count == 0) {
+        char owner[32] = "";
+        if (!scope->all) {
+            (void)snprintf(owner, sizeof owner, " for user %u", scope->uid);
+        }
         return profd_error_set(e, PROFD_NOT_FOUND,
-                               "no profile of build \"%s\" is stored; `profctl builds --all` lists the stored builds",
-                               text);
+                               "no profile of build \"%s\" is stored%s; `profctl builds --all` lists the stored builds",
+                               text, owner);
     }
     if (count > 1) {
         return profd_error_set(e, PROFD_AMBIGUOUS, "\"%s\" begins several build-ids, among them %s and %s", text,

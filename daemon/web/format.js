@@ -37,6 +37,10 @@ export function seconds(value) {
 /** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. */
 export const amounts = (dimension) => (["seconds", "wall", undefined].includes(dimension) ? seconds : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : ""));
 
+/** A self time: "~" where it is an estimate, because functions share bins of a histogram, and what it may be instead. */
+export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
+export const selfRange = (amount, least, most) => (Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "");
+
 export const percent = (value) => (Number.isFinite(value) ? `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)} %` : "");
 export const signed = (text, value) => (value > 0 ? `+${text}` : text);
 

@@ -70,7 +70,7 @@ function early(pane, state, flat) {
   const amount = format.amounts(flat.report.totals.dimension);
   const mark = sampled(flat.report) ? "~" : "";
   const calls = mark + format.count(i < 0 ? 0 : c.calls[i]) + (Number(c.self_calls[i]) ? ` + ${format.count(c.self_calls[i])} recursive` : "");
-  const facts = i < 0 ? [] : [["Self", amount(c.self[i])], ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i])})`], ["Calls", calls]];
+  const facts = i < 0 ? [] : [["Self", format.self(amount, c.self[i], c.self_least?.[i])], ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i])})`], ["Calls", calls]];
   replace(pane, heading(i < 0 ? state.fn : c.name[i], state), facts.length ? list(facts) : null, el("p", { role: "status" }, "Loading…"));
 }
 
@@ -93,7 +93,7 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
   const look = { amount: format.amounts(dimension), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension, all: () => functionPane(pane, state, flat, signal, 0) };
   const calls = look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
   const facts = [
-    ["Self", `${look.amount(f.self)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)})`],
+    ["Self", `${format.self(look.amount, f.self, f.self_least)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)}${Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : ""})`],
     ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],
     ["Calls", calls],
     ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "no calls in this time range"],

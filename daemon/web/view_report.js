@@ -16,7 +16,7 @@ export async function load(build, params, signal) {
 }
 
 /** The share of the whole as a bar behind the number. */
-const bar = (text, share) => el("span", { class: "share", style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
+const bar = (text, share, title) => el("span", { class: "share", title: title || undefined, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 
 function columnsOf(flat, now) {
   const c = flat.columns;
@@ -34,7 +34,7 @@ function columnsOf(flat, now) {
         c.cycle[i] ? el("span", { class: "chip", title: `member of cycle ${c.cycle[i]}` }, `cycle ${c.cycle[i]}`) : null,
       ],
     },
-    { key: "self", title: "Self", hint: "time in the function itself", numeric: true, value: (i) => c.self[i], cell: (i) => bar(amount(c.self[i]), (100 * c.self[i]) / total) },
+    { key: "self", title: "Self", hint: "time in the function itself", numeric: true, value: (i) => c.self[i], cell: (i) => bar(format.self(amount, c.self[i], c.self_least?.[i]), (100 * c.self[i]) / total, format.selfRange(amount, c.self_least?.[i], c.self_most?.[i])) },
     { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => format.percent((100 * c.self[i]) / total) },
     { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },

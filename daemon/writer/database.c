@@ -141,7 +141,7 @@ static enum profd_status database_note_lost(const char *state_dir, const char *s
         log_write(LOG_LEVEL_ERROR, NULL, "%s; restore a backup or put the file back, see profd(8)", sentence);
     }
     if (status && !log) { /* a full disk: the log has said it */
-        log_write(LOG_LEVEL_WARNING, NULL, "this cannot be noted in %s: %s", state_dir, e->sentence);
+        log_write(LOG_LEVEL_WARNING, NULL, "cannot record this in %s: %s", state_dir, e->sentence);
         return PROFD_OK;
     }
     return status;

@@ -167,7 +167,7 @@ void upkeep_job_hurry(struct upkeep_job *u)
     upkeep_job_put(u);
 }
 
-void upkeep_job_make_room(struct upkeep_job *u)
+void upkeep_job_free_space(struct upkeep_job *u)
 {
     if (loop_now() - u->hurried < HURRY_MS) {
         return;

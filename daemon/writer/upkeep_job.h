@@ -30,7 +30,7 @@ enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struc
 /* After a delete: starts the next slice soon, to reclaim the space. */
 void upkeep_job_hurry(struct upkeep_job *u);
 /* An upload was refused for lack of space that retention could free: starts the next slice soon, whatever waits. */
-void upkeep_job_make_room(struct upkeep_job *u);
+void upkeep_job_free_space(struct upkeep_job *u);
 /* Puts no further slice. */
 void upkeep_job_stop(struct upkeep_job *u);
 /* After the writer. Accepts NULL. */

@@ -78,7 +78,7 @@ void verifier_note(struct verifier *v, struct verification *round)
         const char *end = memchr(line, '\n', sentences->size - round->logged);
         const size_t n = end ? (size_t)(end - line) : sentences->size - round->logged;
 
-        log_write(LOG_LEVEL_ERROR, "verification", "what is stored does not add up: %.*s", (int)n, line);
+        log_write(LOG_LEVEL_ERROR, "verification", "verification found a difference: %.*s", (int)n, line);
         round->logged += n + 1;
     }
     v->counts.mismatches += round->verify.mismatches - round->counted;

@@ -15,8 +15,8 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed);
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t room) __attribute__((weak));
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t capacity) __attribute__((weak));
 
 #define WORDS_MAX 24
 
@@ -72,14 +72,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 
 /* Bytes as a file whose path is put into path. */
-static int file_of(const uint8_t *data, size_t size, char *path, size_t room)
+static int file_of(const uint8_t *data, size_t size, char *path, size_t capacity)
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
         abort();
     }
-    snprintf(path, room, "/proc/self/fd/%d", fd);
+    snprintf(path, capacity, "/proc/self/fd/%d", fd);
     return fd;
 }
 
@@ -144,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /* Adds an option that there is. */
-static size_t options_grow(uint8_t *text, size_t size, size_t room, unsigned seed)
+static size_t options_grow(uint8_t *text, size_t size, size_t capacity, unsigned seed)
 {
     static const char *const options[] = {"-b",
                                           "-z",
@@ -193,7 +193,7 @@ static size_t options_grow(uint8_t *text, size_t size, size_t room, unsigned see
                                           "--"};
     const char *option = options[seed % (sizeof options / sizeof *options)];
     size_t n = strlen(option);
-    if (n + 1 > room - size) {
+    if (n + 1 > capacity - size) {
         return size;
     }
     memcpy(text + size, option, n);
@@ -201,19 +201,19 @@ static size_t options_grow(uint8_t *text, size_t size, size_t room, unsigned see
     return size + n + 1;
 }
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed)
 {
     struct parts p;
     parts_find(data, size, &p);
     unsigned chosen = seed % 8 == 0 ? 0 : seed % 8 < 5 ? 1 : 2;
-    uint8_t *copy = malloc(room + 256);
-    if (copy == NULL || LLVMFuzzerMutate == NULL || room < 300) {
+    uint8_t *copy = malloc(capacity + 256);
+    if (copy == NULL || LLVMFuzzerMutate == NULL || capacity < 300) {
         free(copy);
         return size;
     }
     size_t at = 0;
     for (unsigned i = 0; i < 3; i++) {
-        size_t head = i == 0 ? 1 : i == 1 ? 3 : 0, most = room - at - head - (i == 0 ? 3 : 0), n = p.size[i];
+        size_t head = i == 0 ? 1 : i == 1 ? 3 : 0, most = capacity - at - head - (i == 0 ? 3 : 0), n = p.size[i];
         most = i == 0 && most > 255 ? 255 : most;
         n = n < most ? n : most;
         memcpy(copy + at + head, p.part[i], n);

@@ -57,12 +57,12 @@ static void decode(const uint8_t *data, size_t size)
 /* Packed as a snapshot is: no input would guess the checksum. */
 static void decode_packed(const uint8_t *raw, size_t size)
 {
-    size_t room = 1 + VARINT_MAX + deflate_bound(size), packed;
-    uint8_t *bytes = malloc(room);
+    size_t capacity = 1 + VARINT_MAX + deflate_bound(size), packed;
+    uint8_t *bytes = malloc(capacity);
     require(bytes != NULL);
     bytes[0] = 1;
     uint8_t *at = varint_put(bytes + 1, size);
-    require(deflate_pack_checked(raw, size, at, room - (size_t)(at - bytes), &packed, NULL) == PROFD_OK);
+    require(deflate_pack_checked(raw, size, at, capacity - (size_t)(at - bytes), &packed, NULL) == PROFD_OK);
     decode(bytes, (size_t)(at - bytes) + packed);
     free(bytes);
 }

@@ -13,7 +13,7 @@ TICKS = 200
 with Tap() as tap, Daemon() as daemon:
     programs = bins.programs(daemon.folder)
     results = {name: bins.measure(daemon, daemon.folder, name, *programs[name], TICKS)
-               for name in ("fib -O0", "calc -O2")}
+               for name in ("fib -O0", "calc -O2", "calc -Os")}
     for name, r in results.items():
         error = bins.distance(r.ours, r.exact)
         tap.point(r.ticks > 0 and abs(sum(r.ours.values()) - r.ticks) < 1e-6,
@@ -21,6 +21,12 @@ with Tap() as tap, Daemon() as daemon:
         # A tick of a shared bin that goes to the wrong function is missing there and too many here.
         tap.point(error <= 2 * r.shared + 1e-6, f"{name}: only ticks of shared bins can be wrong: error {error:.1f}, "
                                                 f"in shared bins {r.shared}", r)
+        tap.point(not bins.unmarked(r), f"{name}: what is wrong by more than a tenth is marked, with bounds that hold",
+                  bins.unmarked(r))
+        tap.point(("shared-bins" in r.reasons) == bool(r.marked) == ("~" in r.text.split("Flat profile:")[-1]),
+                  f"{name}: {len(r.marked)} self times are marked, and the reasons say it", r.text)
+    tap.point(bool(results["calc -Os"].shared) <= bool(results["calc -Os"].marked) and not results["calc -O2"].marked,
+              "functions at any address share bins, aligned ones do not", results["calc -Os"].text)
     r = results["fib -O0"]
     tap.point(r.ours["frame_dummy"] == 0, "fib: a symbol of size 0 gets no tick of the function behind it", r)
     tap.point(r.ours["fib"] >= r.exact["fib"] - r.shared, f"fib has {r.ours['fib']:.1f} ticks, {r.exact['fib']:.0f} by "

@@ -376,8 +376,9 @@ def descriptors(tap):
         for s in crowd:
             s.settimeout(LONG)
             s.connect(d.socket)
-        told = crowd[150].recv(1000)
-        tap.point(b"connections are in use" in told or b"descriptors" in told, "one too many is told why", told)
+        told = [s.recv(1000) for s in crowd]  # a slow machine ends the first for want of a HELLO, and serves later ones
+        tap.point(any(b"connections are in use" in t or b"descriptors" in t for t in told), "one too many is told why",
+                  told)
         lines = len(d.logged().splitlines())
         tap.point(lines < 60, f"the log stays short ({lines} lines)")
         for s in crowd:

@@ -91,6 +91,30 @@ def readable_copy(program, folder):
     return shutil.copy(program, os.path.join(folder, os.path.basename(program)))
 
 
+def as_user(uid, act, prepare=None):
+    """What act() returns in a child process of that user; prepare() runs before, as root. What act needs must be
+    imported and open: the user may not be able to read the clone."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if prepare:
+                prepare()
+            os.setgroups([])
+            os.setgid(uid)
+            os.setuid(uid)
+            out = act()
+        except BaseException as e:  # a child must never run the rest of the test
+            out = f"failed: {e!r}"
+        os.write(theirs, json.dumps(out).encode())
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as f:
+        out = json.loads(f.read())
+    os.waitpid(pid, 0)
+    return out
+
+
 class Other:
     """A child process that runs attack(say) and then waits to be killed; a child of root runs as nobody. say() sends a
     line to us. What it needs must be imported and open: it may not be able to read the clone."""

@@ -230,6 +230,8 @@ def round_trips(tap, folder):
         for form in ("callgrind", "pprof"):
             exports[form] = os.path.join(folder, f"export.{form}")
             assert d.ctl("report", exe, "-f", form, "-o", exports[form]).returncode == 0
+        tap.point(before["provenance"]["processes_started"] == 2, "two uploads are of two processes",
+                  before["provenance"])
     exports["gzip"] = write(folder, "export.pb.gz", gzip.compress(open(exports["pprof"], "rb").read()))
     if PPROF:
         exports["the pprof tool's"] = os.path.join(folder, "tool.pb.gz")
@@ -250,6 +252,8 @@ def round_trips(tap, folder):
                       and after["provenance"]["inexact_reasons"] == before["provenance"]["inexact_reasons"],
                       f"{form}: totals, exact calls, and the reasons why the rest is not exact",
                       (before["totals"], after["totals"], after["provenance"]))
+            tap.point(after["provenance"]["processes_started"] == 2, f"{form}: an export states how many processes it "
+                      f"is of", after["provenance"])
 
 
 def other_dimensions(tap, folder):

@@ -11,7 +11,7 @@ import threading
 import time
 
 import harness
-from harness import PROFD, Tap, symbols, until
+from harness import PROFD, Tap, as_user, symbols, until
 from wire import Wire, counts, field, sender_number, upload
 
 ACCEPTED = 6, 29  # REFUSED, INTERNAL
@@ -125,29 +125,6 @@ def truncated_while_read(tap, d):
     tap.point(state == OPEN, "and uploads are stored", state)
 
 
-def as_user(uid, act, prepare=None):
-    """What act() returns in a child process of that user; prepare() runs before, as root."""
-    ours, theirs = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            if prepare:
-                prepare()
-            os.setgroups([])
-            os.setgid(uid)
-            os.setuid(uid)
-            out = act()
-        except BaseException as e:  # a child must never run the rest of the test
-            out = f"failed: {e!r}"
-        os.write(theirs, json.dumps(out).encode())
-        os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours) as f:
-        out = json.loads(f.read())
-    os.waitpid(pid, 0)
-    return out
-
-
 def compiled(path, build_id, name):
     """A program of one function of that name with a build-id of our choice."""
     code = f"int {name}(int i) {{ return i + 1; }}\nint main(int c, char **v) {{ (void)v; return {name}(c); }}\n"
@@ -235,23 +212,24 @@ def slow_neighbours(tap, d):
         thread.start()
         return thread
 
-    for n in range(50):  # until one reading was in the middle of it
+    for n in range(50):  # until a reading was stopped before its last word: then it does not answer
         huge = elf(os.path.join(d.folder, f"huge{n}"), (200 << 20) + n * 4096)
         answers.clear()
         slow = ask("slow", 60201, huge)
         while slow.is_alive() and not stopped:
             stopped = [pid for pid in readers(d) if freeze(pid)]
             time.sleep(0.001)
-        slow.join(1 if stopped else None)  # one that is stopped behind its last word has answered
-        if slow.is_alive():
+        others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)] if stopped else []
+        quick = [ask(f"quick {n}", 60203 + n % 2, small) for n in range(4)]
+        for thread in quick:
+            thread.join()
+        if stopped and "slow" not in dict(answers):
             break
         for pid in set(stopped) & set(readers(d)):
             os.kill(pid, signal.SIGKILL)
+        for thread in [slow, *others]:
+            thread.join()
         stopped = []
-    others = [ask("slow again", 60201, huge), ask("as huge", 60202, huge)]
-    quick = [ask(f"quick {n}", 60203 + n % 2, small) for n in range(4)]
-    for thread in quick:
-        thread.join()
     tap.point(stopped and len(answers) == 4 and all(a[0].startswith("quick") and a[1] == "ACK" for a in answers),
               "executables of two users are read while a huge one of another user is not finished", (stopped, answers))
     tap.point(readers(d) == stopped, "no second one of that user, and none for which there is no memory beside it",

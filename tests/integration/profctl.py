@@ -131,7 +131,7 @@ def test_many(tap, d, exe, gmon):
 def test_partial_refusal(tap, d, exe, gmon, other_gmon):
     before = uploads(d, exe)
     done = d.ctl("upload", "-e", exe, gmon, other_gmon, gmon)
-    says(tap, done, 65, [other_gmon, "not the executable that was profiled"],
+    says(tap, done, 65, [other_gmon, "not the executable that was profiled; name the executable that ran with -e"],
          "a wrong file among good ones is named, status 65")
     alone = d.ctl("upload", "-e", exe, os.path.join(d.folder, "there is no such file"))
     tap.point(alone.stdout == "Nothing stored: 1 file refused.\n" and alone.returncode != 0,
@@ -197,6 +197,7 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("report", exe, "--frobnicate"), 64, ["--frobnicate"], "an unknown option")
     says(tap, d.ctl("report", "--limit"), 64, ["--limit"], "an option without its value")
     says(tap, d.ctl("frobnicate"), 64, ["frobnicate"], "an unknown verb")
+    tap.point(d.ctl("help", "--help").stdout == d.ctl("help").stdout != "", "help --help prints the verbs")
     says(tap, run(PROFCTL), 64, ["verb"], "no verb")
     says(tap, d.ctl("builds", "--socket", "x" * 108), 64, ["108 bytes", "107"], "a socket path that is too long")
     says(tap, d.ctl("builds", "--server", "ftp://x"), 64, ["ftp://x"], "an address that is none")
@@ -428,6 +429,40 @@ def test_names(tap, d, folder):
          "two builds of one name: build-ids, versions and times")
     says(tap, d.ctl("report", "kv-serve"), 66, ["kv-serve", "profctl builds"], "part of a name is none")
     tap.point(d.ctl("report", build_id(exes[0])[:12]).returncode == 0, "and the advice works")
+    hexadecimal = compile_c(folder, "cafe", "-pg -O0 -Wl,--build-id=0xbeef" + "b" * 36)
+    other = compile_c(folder, "other", "-pg -O1 -Wl,--build-id=0xcafe" + "c" * 36)
+    for exe in (hexadecimal, other):
+        assert d.ctl("upload", "-e", exe, profile(exe)).returncode == 0
+    found = {a: json.loads(d.ctl("report", a, "--json").stdout)["build_id"] for a in ("cafe", "cafec", "beef")}
+    tap.point(found == {"cafe": build_id(hexadecimal), "cafec": build_id(other), "beef": build_id(hexadecimal)},
+              "a program's name goes before the beginning of a build-id", found)
+    says(tap, d.ctl("report", "dead"), 66, ["\"dead\"", "program", "build-id"],
+         "what is neither: the sentence says both")
+
+
+def test_without_names(tap, d, folder):
+    """Nothing calls _start: without names it is not a part of main, and they are in no cycle. The advice on names
+    works."""
+    exe = compile_c(folder, "bare", "-O2 -g", "static volatile int n;\n__attribute__((noinline)) void leaf(int i) "
+                    "{ n += i; }\nint main(void) { for (int i = 0; i < 100000000; i++) leaf(i); return 0; }\n")
+    debug = exe + ".debug"
+    start = int(next(s for s in run("nm", exe).stdout.splitlines() if s.endswith(" _start")).split()[0], 16)
+    main = int(next(s for s in run("nm", exe).stdout.splitlines() if s.endswith(" main")).split()[0], 16)
+    assert main < start, "gcc puts main in front of _start"
+    assert run("objcopy", "--only-keep-debug", exe, debug).returncode == 0 and run("strip", exe).returncode == 0
+    for _ in range(50):
+        assert d.ctl("run", "--rate", 997, "--", exe, cwd=folder).returncode == 0
+        data = json.loads(d.ctl("report", exe, "--json").stdout)
+        names = {f["name"] for f in data["functions"]}
+        if {hex(start), hex(main)} <= names:
+            break
+    tap.point({hex(start), hex(main)} <= names and not data["cycles"], "stripped: _start is not main", (data, start))
+    done = d.ctl("symbols", exe)
+    says(tap, done, 0, [exe, "no function names", "-dbgsym", "debuginfod-find debuginfo " + build_id(exe)],
+         "symbols says where names can come from")
+    tap.point(d.ctl("symbols", debug).returncode == 0 and {"main", "_start"} <= {
+        f["name"] for f in json.loads(d.ctl("report", exe, "--json").stdout)["functions"]},
+              "a debug file gives the names of its stripped executable", d.ctl("report", exe))
 
 
 def test_executable_not_stored(tap, folder):
@@ -486,6 +521,7 @@ with Tap() as tap, Daemon() as d:
     test_set_user_id(tap, d, folder)
     test_other_user(tap, d, exe, gmon)
     test_names(tap, d, folder)
+    test_without_names(tap, d, folder)
     test_executable_not_stored(tap, folder)
     test_http(tap, exe)
     test_library(tap, d, folder, exe, gmon)

@@ -302,7 +302,8 @@ def mismatch(tap):
         found = json.loads(as_json.stdout)
         tap.point(as_json.returncode == 65 and found["mismatches"] == len(found["rows"]) > 0
                   and found["rows"][0]["mismatch"], "also as JSON", as_json.stdout)
-        tap.point(metric(d, "ledger_mismatch_total") >= 2 and "does not add up" in d.logged(), "metric and log say so",
+        tap.point(metric(d, "ledger_mismatch_total") >= 2
+                  and "verification found a difference" in d.logged(), "metric and log say so",
                   d.logged())
         tap.point("DAMAGED" in d.ctl("status").stdout, "and status")
         with Wire(d.socket) as w:

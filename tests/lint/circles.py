@@ -1,19 +1,15 @@
 """Circles between files, by calls and by includes, and between directories, by both together. A call is any reference
-of one file to a function or an object of another, so tables of functions count. Those that are there already stand in
-the file `circles` beside this one, which may only shrink: structure.py --shrink removes what is no longer needed."""
+of one file to a function or an object of another, so tables of functions count."""
 import os
 import re
 from tree import point
-
-ALLOWED = "tests/lint/circles"
-
 
 KINDS = ("calls", "includes", "directories")
 
 
 def module(path):
-    """x.c and x.h are one, and x_internal.h is a part of x; x_part.c is another."""
-    return re.sub(r"(_internal)?\.[ch]$", "", path)
+    """x.c, x.h and x_MACHINE.S are one, and x_internal.h is a part of x; x_part.c is another."""
+    return re.sub(r"(_internal)?\.[ch]$|_(x86_64|aarch64)\.S$", "", path)
 
 
 def all_edges(tree, symbols):
@@ -74,58 +70,13 @@ def components(edges):
     return sorted(found, key=lambda c: (-len(c), sorted(c)))
 
 
-def read_allowed():
-    """{kind: [set of names]} of the file of allowances: a line `circle of KIND`, then one name a line."""
-    allowed = {kind: [] for kind in KINDS}
-    if os.path.exists(ALLOWED):
-        with open(ALLOWED, encoding="utf-8") as f:
-            for line in f:
-                line = line.split("#")[0].strip()
-                if line.startswith("circle of "):
-                    allowed[line.split()[2]].append(set())
-                    into = allowed[line.split()[2]][-1]
-                elif line:
-                    into.add(line)
-    return allowed
-
-
-def write_allowed(kinds):
-    with open(ALLOWED, "w", encoding="utf-8") as f:
-        f.write("# Circles that are still there. May only shrink: structure.py --shrink removes what is gone.\n")
-        for kind, circles in kinds.items():
-            for circle in circles:
-                f.write(f"\ncircle of {kind}\n" + "".join(f"    {name}\n" for name in sorted(circle)))
-
-
-def compare(kind, found, allowed, edges):
-    """What the circles have beyond the allowance, or the allowance beyond the circles."""
-    bad = []
-    for circle in found:
-        home = max(allowed, key=lambda a: len(a & circle), default=set())
-        extra = sorted(circle - home)
-        if extra:
-            bad.append(f"circle of {len(circle)}, of which {len(home & circle)} are allowed; new: {' '.join(extra)}")
-            for (a, b), why in sorted(edges.items()):
-                if a in circle and b in circle and (a in extra or b in extra):
-                    bad.append(f"    {why}")
-    if not bad and sorted(map(sorted, allowed)) != sorted(map(sorted, found)):
-        gone = sorted(set().union(*allowed) - set().union(*found))
-        bad.append("the allowance is larger than needed, run tests/lint/structure.py --shrink" +
-                   (f": no longer in a circle of {kind}: {' '.join(gone)}" if gone else ""))
-    return bad
-
-
-def check_circles(tree, symbols, shrink=False):
-    edges, allowed, kept = all_edges(tree, symbols), read_allowed(), {}
+def check_circles(tree, symbols):
+    edges = all_edges(tree, symbols)
     for kind in KINDS:
-        found = components(edges[kind])
-        kept[kind] = [c for c in found if any(c <= home for home in allowed[kind])]
-        if not shrink:
-            bad = compare(kind, found, allowed[kind], edges[kind])
-            if kind != "includes":  # which are read from the sources
-                bad = symbols.judged(bad)
-            known = found if kind == "includes" or not symbols.missing else []
-            but = f" but {len(known)}, the largest of {len(known[0])}" if known else ""
-            point(not bad, f"{kind}: no circles{but}", bad)
-    if shrink:
-        write_allowed(kept)
+        bad = []
+        for circle in components(edges[kind]):
+            bad.append(f"circle of {len(circle)}: {' '.join(sorted(circle))}")
+            bad += [f"    {why}" for (a, b), why in sorted(edges[kind].items()) if a in circle and b in circle]
+        if kind != "includes":  # which are read from the sources
+            bad = symbols.judged(bad)
+        point(not bad, f"{kind}: no circles", bad)

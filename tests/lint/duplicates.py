@@ -1,11 +1,8 @@
-"""Places of the product that share six lines or more: the same code, whatever its white space and comments. Those that
-are there already stand in the file `twice` beside this one, which may only shrink."""
-import os
+"""Places of the product that share six lines or more: the same code, whatever its white space and comments."""
 import re
 from tree import point, strip
 
 LEAST = 6
-TWICE = "tests/lint/twice"
 
 
 def lines_of(tree, path):
@@ -39,43 +36,6 @@ def duplicates(tree):
     return sorted(found, reverse=True)
 
 
-def read_twice():
-    """{(path, path): (lines, reason)}: a line `LINES PATH PATH  reason`."""
-    known = {}
-    if os.path.exists(TWICE):
-        with open(TWICE, encoding="utf-8") as f:
-            for line in f:
-                if line.strip() and not line.startswith("#"):
-                    lines, a, b, *reason = line.split()
-                    known[a, b] = (int(lines), " ".join(reason))
-    return known
-
-
-def write_twice(known, shared):
-    with open(TWICE, encoding="utf-8") as f:
-        head = [line for line in f if line.startswith("#")]
-    with open(TWICE, "w", encoding="utf-8") as f:
-        f.writelines(head)
-        for (a, b), (lines, reason) in sorted(known.items()):
-            if (a, b) in shared:
-                f.write(f"{min(lines, shared[a, b])} {a} {b}  {reason}".rstrip() + "\n")
-
-
-def check_duplicates(tree, shrink=False):
-    """Counts the lines that two files share in runs of six or more; moving code within a file changes nothing."""
-    shared, where, known, bad = {}, {}, read_twice(), []
-    for lines, f, i, g, k in duplicates(tree):
-        pair = tuple(sorted((f, g)))
-        shared[pair] = shared.get(pair, 0) + lines
-        where.setdefault(pair, []).append(f"{f}:{i} and {g}:{k} share {lines} lines")
-    if shrink:
-        write_twice(known, shared)
-        return
-    for pair, lines in sorted(shared.items()):
-        if lines > known.get(pair, (0, ""))[0]:
-            bad += where[pair]
-    for pair, (lines, _) in sorted(known.items()):
-        if lines > shared.get(pair, 0):
-            bad.append(f"{TWICE}: {pair[0]} and {pair[1]} share {shared.get(pair, 0)} lines, not {lines}: "
-                       "run structure.py --shrink")
-    point(not bad, f"no two places of the product share {LEAST} lines or more, but {len(known)} known", bad)
+def check_duplicates(tree):
+    bad = [f"{f}:{i} and {g}:{k} share {lines} lines" for lines, f, i, g, k in duplicates(tree)]
+    point(not bad, f"no two places of the product share {LEAST} lines or more", bad)

@@ -5,6 +5,8 @@ import subprocess
 from tree import point
 
 CONFIG = "daemon/config/config.h"
+PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.8",
+            "OF_GATE": "daemon/gate/profd-gate.8"}
 VERBS = r"client/profctl/[a-z_]+\.c$"
 COMMON = "client/profctl/profctl_parse.c"
 GPROF = "client/gprof/gprof_options.c"
@@ -76,16 +78,19 @@ def both_ways(what, have, said, bad):
 
 
 def check_daemon(tree, bad):
-    config = re.findall(r'\bX\(\w+,\s*"([\w-]+)",\s*(\w+),', tree.text(CONFIG).replace("\\\n", ""))
+    config = re.findall(r'\bX\(\w+,\s*"([\w-]+)",\s*(\w+),\s*([A-Z_| ]+),', tree.text(CONFIG).replace("\\\n", ""))
     if not config:
-        bad.append(f"{CONFIG}: no rows X(field, \"name\", kind, …) were found")
-    page = Page(tree, "daemon/profd.8")
-    said = set().union(*(options_of(e) for _, s, _, e in page.entries if s == "DESCRIPTION"))
-    both_ways("profd(8)", {"--" + name for name, _ in config}, said, bad)
+        bad.append(f"{CONFIG}: no rows X(field, \"name\", kind, programs, …) were found")
+    for program, path in PROGRAMS.items():
+        if path not in tree.all:
+            continue
+        said = set().union(*(options_of(e) for _, s, _, e in Page(tree, path).entries if s == "DESCRIPTION"))
+        have = {"--" + name for name, _, of in config if "OF_ALL" in of or program in of}
+        both_ways(re.sub(r".*/(.*)\.(\d)", r"\1(\2)", path), have, said, bad)
     page = Page(tree, "daemon/profd.conf.5")
     said = {word for _, s, _, e in page.entries if s == "DESCRIPTION"
             for word in re.findall(r"[\w-]+", e.removeprefix("Cm "))}
-    both_ways("profd.conf(5)", {name for name, kind in config if not kind.startswith("ONLY_")}, said, bad)
+    both_ways("profd.conf(5)", {name for name, kind, _ in config if not kind.startswith("ONLY_")}, said, bad)
 
 
 def check_verbs(tree, bad):

@@ -1,6 +1,5 @@
 """Words that comments, messages, manual pages and names must not use: metaphors, riddles, and terms that were replaced.
-The file `words` beside this one has them, each with the number of places where it still stands, which may only shrink:
-structure.py --shrink lowers the numbers."""
+The file `words` beside this one has them."""
 import re
 from tree import point
 
@@ -11,13 +10,9 @@ PROSE = re.compile(r"(daemon|client|proto|schema|systemd)/.*\.([1-8]|js|css|html
 
 class Word:
     def __init__(self, line):
-        kind, count, pattern, instead = re.split(r"\s{2,}", line.strip(), maxsplit=3)
-        self.kind, self.allowed, self.pattern, self.instead = kind, int(count), pattern, instead
-        self.regex = re.compile(pattern if kind == "name" else rf"\b(?:{pattern})\b", re.I)
+        self.kind, self.pattern, self.instead = re.split(r"\s{2,}", line.strip(), maxsplit=2)
+        self.regex = re.compile(self.pattern if self.kind == "name" else rf"\b(?:{self.pattern})\b", re.I)
         self.found = []
-
-    def __str__(self):
-        return f"{self.kind:5}  {self.allowed:3}  {self.pattern}  {self.instead}"
 
 
 def prose_of(tree, path):
@@ -37,8 +32,7 @@ def prose_of(tree, path):
 
 def read_words():
     with open(WORDS, encoding="utf-8") as f:
-        lines = f.read().splitlines()
-    return [Word(line) if line and not line.startswith("#") else line for line in lines]
+        return [Word(line) for line in f if not line.startswith("#")]
 
 
 def find(tree, words):
@@ -57,22 +51,11 @@ def find(tree, words):
                     w.found += [f"{f}: {name}" for name in sorted(names) if w.regex.search(name)]
 
 
-def check_prose(tree, shrink=False):
-    lines = read_words()
-    words = [w for w in lines if isinstance(w, Word)]
+def check_prose(tree):
+    words, bad = read_words(), []
     find(tree, words)
-    if shrink:
-        for w in words:
-            w.allowed = min(w.allowed, len(w.found))
-        with open(WORDS, "w", encoding="utf-8") as f:
-            f.writelines(f"{line}\n" for line in lines)
-        return
-    bad = []
     for w in words:
-        if len(w.found) > w.allowed:
-            bad.append(f"{w.pattern}: {len(w.found)} times, {w.allowed} allowed. Instead: {w.instead}")
+        if w.found:
+            bad.append(f"{w.pattern}: {len(w.found)} times. Instead: {w.instead}")
             bad += [f"    {place}" for place in w.found[:6]]
-        elif len(w.found) < w.allowed:
-            bad.append(f"{w.pattern}: {w.allowed} allowed, {len(w.found)} left: run tests/lint/structure.py --shrink")
-    left = sum(len(w.found) for w in words)
-    point(not bad, f"no banned words in comments, messages, manual pages and names, but {left} of before", bad)
+    point(not bad, "no banned words in comments, messages, manual pages and names", bad)

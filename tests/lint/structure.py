@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Structure and style of the tree. Prints TAP.
 
-structure.py [--build DIR] [--root DIR]     checks; the objects of --build (build/plain) say who calls whom
-structure.py --shrink                       removes from the files of allowances what is no longer needed"""
+structure.py [--build DIR] [--root DIR]     the objects of --build (build/plain) say who calls whom"""
 import argparse
 import os
 import re
@@ -102,16 +101,10 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--build", default=os.environ.get("PROFD_BUILD", "build/plain"))
     arguments.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-    arguments.add_argument("--shrink", action="store_true")
     given = arguments.parse_args()
     os.chdir(given.root)
     tree = Tree()
     symbols = Symbols(tree, given.build)
-    if given.shrink:
-        check_circles(tree, symbols, shrink=True)
-        check_prose(tree, shrink=True)
-        check_duplicates(tree, shrink=True)
-        return 0
     extra = {f.split("/")[0] for f in tree.all} - TOP
     extra = {e for e in extra if not e.startswith(".")}
     point(not extra, "the top level is closed", sorted(extra))

@@ -1,8 +1,14 @@
-"""Who calls whom, from the symbol tables of the object files: an undefined symbol is a reference, whether a call or an
-address in a table. Functions inside one file do not matter here, so inlining hides nothing."""
+"""Who calls whom, from the symbol tables of the object files, those of assembly included: an undefined symbol is a
+reference, whether a call or an address in a table. Functions inside one file do not matter here, so inlining hides
+nothing."""
 import os
 import re
 import subprocess
+
+
+def is_compiled(path):
+    """C, and the assembly of this machine: x_MACHINE.S."""
+    return path.endswith((".c", f"_{os.uname().machine}.S"))
 
 
 class Symbols:
@@ -12,7 +18,7 @@ class Symbols:
         self.defined, self.used, self.missing = {}, {}, []
         objects = {}
         for f in tree.all:
-            if f.endswith(".c") and re.match(r"(daemon|client|proto|tests)/", f):
+            if is_compiled(f) and re.match(r"(daemon|client|proto|tests)/", f):
                 path = f"{build}/{f[:-2]}.o"
                 if f.startswith("client/collect/"):
                     path = f"{build}/collect/{f[len('client/collect/'):-2]}.o"

@@ -127,6 +127,13 @@ def self_ticks(report):
     return out
 
 
+def marked(report):
+    """{name: (least, most)} in ticks of the functions with an estimated self time."""
+    (rate,) = report["totals"]["rates"]
+    return {f["name"]: (f["self_least"] * rate, f["self_most"] * rate) for f in report["functions"]
+            if "self_least" in f}
+
+
 def gprof_ticks(exe, path):
     out = collections.Counter()
     done = run("gprof", "-b", "-p", "-z", exe, path, env=dict(os.environ, LC_ALL="C"))
@@ -140,7 +147,7 @@ def distance(a, b):
     return sum(abs(a[name] - b[name]) for name in set(a) | set(b))
 
 
-Result = collections.namedtuple("Result", "ticks shared exact ours gprof")
+Result = collections.namedtuple("Result", "ticks shared exact ours gprof marked reasons text")
 
 
 def shared_ticks(exe, histogram):
@@ -176,9 +183,11 @@ def measure(daemon, folder, name, exe, runs, ticks):
     histogram.write(binned, arcs)
     done = daemon.ctl("upload", "-e", exe, "-l", f"of={label}", "-l", "kind=bins", binned)
     assert done.returncode == 0, done.stderr
-    exact, ours = (self_ticks(daemon.json("report", exe, "--json", "-l", f"of={label}", "-l", f"kind={kind}"))
+    exact, ours = (daemon.json("report", exe, "--json", "-l", f"of={label}", "-l", f"kind={kind}")
                    for kind in ("exact", "bins"))
-    return Result(sum(histogram.bins.values()), shared_ticks(exe, histogram), exact, ours, gprof_ticks(exe, binned))
+    text = daemon.ctl("report", exe, "--flat", "-l", f"of={label}", "-l", "kind=bins").stdout
+    return Result(sum(histogram.bins.values()), shared_ticks(exe, histogram), self_ticks(exact), self_ticks(ours),
+                  gprof_ticks(exe, binned), marked(ours), ours["provenance"]["inexact_reasons"], text)
 
 
 def native(daemon, folder, exe, arguments, ticks):
@@ -197,7 +206,19 @@ def native(daemon, folder, exe, arguments, ticks):
 
 def worst(result):
     name = max(set(result.ours) | set(result.exact), key=lambda n: abs(result.ours[n] - result.exact[n]), default="")
-    return f"{name}: {result.ours[name]:.1f}, exact {result.exact[name]:.0f}"
+    bounds_of = result.marked.get(name)
+    return f"{name}: {result.ours[name]:.1f}, exact {result.exact[name]:.0f}" + (
+        f", marked: {bounds_of[0]:.0f} to {bounds_of[1]:.0f}" if bounds_of else "")
+
+
+def unmarked(result):
+    """The functions whose self time is wrong by more than a tenth without a mark, or not within the bounds of it."""
+    out = []
+    for name in set(result.ours) | set(result.exact):
+        least, most = result.marked.get(name, (result.ours[name] * 0.9, result.ours[name] * 1.1))
+        if not least - 1e-6 <= result.exact[name] <= most + 1e-6:
+            out.append((name, result.ours[name], result.exact[name], least, most))
+    return sorted(out)
 
 
 def main():

@@ -47,7 +47,7 @@ OPTIONS = """-b | | -b -z | -b -p | -b -P | -b -q | -b -Q | -b -B | -b -P -Q | -
 -b -s -p -q -z --inline-file-names | -b -s -C -p{c} | -b -s -T -q | --line -q -z --no-demangle | -b -A | -b -x
 -b -t 5 -A | -b -m 2 -A | -b -y -A | -b -I / -A | -b -r | -b -R /dev/null | -b -S /dev/null | -b -O bsd | -g"""
 OPTION_SETS = [o.split() for o in re.split(r"[|\n]", OPTIONS)]
-REFUSED = re.compile(rb"option (\S+) of gprof is not done here yet")
+REFUSED = re.compile(rb"option (\S+) of gprof is not supported")
 ENVIRONMENT = dict(os.environ, LC_ALL="C")
 GPROF, OURS = ["gprof"], [PROFCTL, "gprof"]
 

@@ -18,16 +18,16 @@ static QUIET double cpu(void)
 
 static QUIET char *document(void)
 {
-    size_t room = 1 << 20, n = 0;
-    char *text = malloc(room);
-    n += (size_t)snprintf(text, room, "[");
+    size_t capacity = 1 << 20, n = 0;
+    char *text = malloc(capacity);
+    n += (size_t)snprintf(text, capacity, "[");
     for (int i = 0; i < 300; i++) {
-        n += (size_t)snprintf(text + n, room - n,
+        n += (size_t)snprintf(text + n, capacity - n,
                               "%s{\"id\": %d, \"name\": \"entry \\u00e9 %d\", \"ratio\": %d.25, \"tags\": [\"a\", "
                               "\"b%d\", null, true, false], \"in\": {\"x\": [%d, %d, [], {}]}}",
                               i ? ", " : "", i, i * 7, i, i, i, -i);
     }
-    snprintf(text + n, room - n, "]");
+    snprintf(text + n, capacity - n, "]");
     return text;
 }
 

@@ -38,8 +38,8 @@ APART void inner(void)
 /* Its frame is as large as its argument says: its unwind information goes by the frame pointer, always. */
 APART void varies(unsigned n)
 {
-    char *room = alloca(n);
-    __asm__ volatile("" : : "r"(room) : "memory");
+    char *bytes = alloca(n);
+    __asm__ volatile("" : : "r"(bytes) : "memory");
     inner();
     __asm__ volatile("");
 }

@@ -12,7 +12,7 @@ static unsigned pick(unsigned n)
 }
 
 /* Arcs and histograms of which a small room makes many alike. */
-static void make_counts(struct counts *c, unsigned arcs, unsigned histograms, unsigned room)
+static void make_counts(struct counts *c, unsigned arcs, unsigned histograms, unsigned capacity)
 {
     struct profd_error e;
     uint32_t n = 0;
@@ -20,8 +20,8 @@ static void make_counts(struct counts *c, unsigned arcs, unsigned histograms, un
     for (uint32_t i = 0; i < arcs; i++) {
         c->from_build[i] = pick(3) ? pick(2) : COUNTS_NOWHERE;
         c->to_build[i] = pick(2);
-        c->from[i] = pick(room);
-        c->to[i] = pick(room);
+        c->from[i] = pick(capacity);
+        c->to[i] = pick(capacity);
         c->calls[i] = pick(20) ? pick(1000) : INT64_MAX - pick(2000);
     }
     for (uint32_t i = 0; i < histograms; i++) {
@@ -136,9 +136,9 @@ Test(core_counts_merge, gains_exactly_what_came)
         size_t size;
         bool saturated = false, full = false;
         srand(seed);
-        unsigned room = 1 + pick(seed % 50 == 0 ? 1000 : 12), most = seed % 50 == 0 ? 1500 : 40;
-        make_counts(&old, pick(most), pick(5), room);
-        make_counts(&more, pick(most), pick(5), room);
+        unsigned capacity = 1 + pick(seed % 50 == 0 ? 1000 : 12), most = seed % 50 == 0 ? 1500 : 40;
+        make_counts(&old, pick(most), pick(5), capacity);
+        make_counts(&more, pick(most), pick(5), capacity);
         cr_assert_eq(counts_merge(a, &old, &more, &sum, &saturated, &e), PROFD_OK, "%s", e.sentence);
         check_arcs(&old, &more, &sum, &full);
         check_bins(&old, &more, &sum);

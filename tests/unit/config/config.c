@@ -40,7 +40,8 @@ static void write_file(const char *text, unsigned mode)
 }
 
 /* config_load with these options; a NULL ends them. */
-static enum profd_status load(struct config *config, struct profd_error *e, const char *const options[])
+static enum profd_status load(enum config_program program, struct config *config, struct profd_error *e,
+                              const char *const options[])
 {
     char *argv[16] = {strdup("profd")};
     int argc = 1;
@@ -49,13 +50,14 @@ static enum profd_status load(struct config *config, struct profd_error *e, cons
     for (; options[argc - 1]; argc++) {
         argv[argc] = strdup(options[argc - 1]);
     }
-    status = config_load(argc, argv, config, e);
+    status = config_load(program, argc, argv, config, e);
     while (argc--) {
         free(argv[argc]);
     }
     return status;
 }
-#define LOAD(config, e, ...) load((config), (e), (const char *const[]){__VA_ARGS__, NULL})
+#define LOAD_OF(program, config, e, ...) load((program), (config), (e), (const char *const[]){__VA_ARGS__, NULL})
+#define LOAD(config, e, ...) LOAD_OF(OF_PROFD, config, e, __VA_ARGS__)
 
 TestSuite(config, .init = setup, .fini = teardown);
 
@@ -379,7 +381,7 @@ Test(config, the_policy_has_defaults_and_sense)
     cr_assert_eq(config.keep_age, 500 * 24 * HOUR);
     config_done(&config);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        cr_assert_eq(load(&config, &e, refused[i].options), PROFD_CONFIG, "case %zu", i);
+        cr_assert_eq(load(OF_PROFD, &config, &e, refused[i].options), PROFD_CONFIG, "case %zu", i);
         for (int k = 0; k < 2; k++) {
             cr_assert_not_null(strstr(e.sentence, refused[i].words[k]), "%s", e.sentence);
         }
@@ -401,4 +403,41 @@ Test(config, a_restore_needs_no_socket)
     write_file("restore = /y.db\n", 0600);
     cr_assert_eq(LOAD(&config, &e, "--config", file), PROFD_CONFIG);
     cr_assert_not_null(strstr(e.sentence, "unknown key \"restore\""), "%s", e.sentence);
+}
+
+Test(config, the_programs_of_the_network_read_the_same_file)
+{
+    static const char *const wrong[][3] = {{"--relay-interval", "0s", "not 1s to 1d"},
+                                           {"--relay-proxy", "proxy:3128", "not http://HOST:PORT"},
+                                           {"--relay", "http://centre:1", "not tls://HOST:PORT"}};
+    struct profd_error e;
+    struct config config;
+
+    write_file("relay = tls://centre:7655\nraw-age = 1h\ngate-key = /k\nrelay-proxy = http://[::1]:3128\n", 0600);
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay-key", "/r"), PROFD_OK, "%s", e.sentence);
+    cr_assert_str_eq(config.relay, "tls://centre:7655");
+    cr_assert_str_eq(config.key, "/r");
+    cr_assert_str_eq(config.certificate, SYSCONFDIR "/profd/relay.crt");
+    cr_assert_str_eq(config.proxy, "[::1]:3128");
+    cr_assert_eq(config.relay_interval, INT64_C(60000000000));
+    config_done(&config);
+    cr_assert_eq(LOAD_OF(OF_GATE, &config, &e, "--config", file, "--gate-listen", "[::1]:0"), PROFD_OK);
+    cr_assert_str_eq(config.key, "/k");
+    cr_assert_str_eq(config.gate_listen, "[::1]:0");
+    cr_assert_null(config.revoked);
+    config_done(&config);
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--raw-age", "1h"), PROFD_USAGE);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--relay-key", "/r"), PROFD_USAGE);
+    write_file("", 0600);
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_CONFIG);
+    cr_assert_not_null(strstr(e.sentence, "tls://HOST:PORT"), "%s", e.sentence);
+    write_file("relay-interval = 2s\n", 0600);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const bool url = !strcmp(wrong[i][0], "--relay");
+
+        cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, wrong[i][0], wrong[i][1], url ? NULL : "--relay",
+                             "tls://centre:1"),
+                     PROFD_CONFIG);
+        cr_assert_not_null(strstr(e.sentence, wrong[i][2]), "%s", e.sentence);
+    }
 }

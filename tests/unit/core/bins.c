@@ -29,6 +29,15 @@ static struct report *report(struct arena *a)
     return r;
 }
 
+/* What a function's self time may be, and whether its mark says so. */
+static void bounds(const struct report *r, const char *name, double least, double most, bool estimated)
+{
+    const struct report_function *f = report_named(r, name);
+    cr_assert_float_eq(f->self_least, least, 1e-12, "%s: at least %f", name, f->self_least);
+    cr_assert_float_eq(f->self_most, most, 1e-12, "%s: at most %f", name, f->self_most);
+    cr_assert_eq(f->self_estimated, estimated, "%s", name);
+}
+
 static double self(const struct report *r, const char *name)
 {
     const struct report_function *f = report_named(r, name);
@@ -63,6 +72,7 @@ Test(bins, of_glibc_behind_a_symbol_of_size_0, .init = setup)
     struct report *r = report(a);
     cr_assert_float_eq(self(r, "fib"), 0.20, 1e-12);
     cr_assert_null(report_named(r, "frame_dummy"));
+    bounds(r, "fib", 0.20, 0.20, false);
     arena_free(a);
 }
 
@@ -88,6 +98,34 @@ Test(bins, by_density, .init = setup)
     struct report *r = report(a);
     cr_assert_float_eq(self(r, "f"), 1.80, 1e-12);
     cr_assert_float_eq(self(r, "g"), 0.20, 1e-12);
+    bounds(r, "f", 0.90, 1.90, true);
+    bounds(r, "g", 0.10, 1.10, true);
+    cr_assert(r->estimated);
+    arena_free(a);
+}
+
+/* A twentieth of its time may be another's: no reason for a mark. */
+Test(bins, of_few_shared_ticks, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    two(95, 5, 95);
+    struct report *r = report(a);
+    bounds(r, "f", 0.95, 1.00, false);
+    bounds(r, "g", 0.95, 1.00, false);
+    cr_assert(!r->estimated);
+    arena_free(a);
+}
+
+/* g was called and got no tick of the bin that it shares with f. */
+Test(bins, of_one_without_ticks, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    two(2000, 100, 0);
+    upload_arc(&upload, 0, 0x1004, 0, 0x100c, 30);
+    struct report *r = report(a);
+    bounds(r, "f", 20, 21, false);
+    bounds(r, "g", 0, 1, true);
+    cr_assert(r->estimated);
     arena_free(a);
 }
 
@@ -99,6 +137,7 @@ Test(bins, all_to_the_one_that_runs, .init = setup)
     cr_assert_null(report_named(r, "f"));
     cr_assert_float_eq(self(r, "g"), 1.10, 1e-12);
     cr_assert_eq(report_named(r, "g")->ticks_total, 110);
+    bounds(r, "g", 0.10, 1.10, true);
     arena_free(a);
 }
 

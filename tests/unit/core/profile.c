@@ -170,7 +170,7 @@ static int compare_tens(const void *context, uint32_t a, uint32_t b)
 Test(sort, is_stable_and_sorts)
 {
     static struct sort_item items[2000], scratch[2000];
-    static uint32_t list[2000], room[2000];
+    static uint32_t list[2000], spare[2000];
     srand(5);
     for (int round = 0; round < 400; round++) {
         size_t n = (size_t)rand() % (round < 200 ? 60 : 2000);
@@ -189,7 +189,7 @@ Test(sort, is_stable_and_sorts)
         for (size_t i = 0; i < n; i++) {
             before += list[i] * (uint64_t)list[i];
         }
-        sort_merge(list, room, n, compare_tens, NULL);
+        sort_merge(list, spare, n, compare_tens, NULL);
         for (size_t i = 0; i < n; i++) {
             after += list[i] * (uint64_t)list[i];
             cr_assert(i == 0 || list[i - 1] / 10 <= list[i] / 10);

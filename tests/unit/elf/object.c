@@ -186,6 +186,24 @@ Test(elf_object, stripped_falls_back_to_dynamic_symbols)
                  1);
 }
 
+/* Nothing calls _start: where names are gone, its beginning is known from the header only. */
+Test(elf_object, where_a_stripped_program_begins)
+{
+    build("-O2", "a");
+    const struct object *a = tools_read("a", NULL);
+    uint64_t start = tools_symbol(a, "_start")->address;
+    tools_run("strip -o b a");
+    const struct object *each[] = {a, tools_read("b", NULL)};
+    cr_assert(each[0]->has_names && !each[1]->has_names);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned found = 0;
+        for (uint32_t k = 0; k < each[i]->range_count; k++) {
+            found += each[i]->ranges[k].kind == OBJECT_RANGE_EXECUTABLE && each[i]->ranges[k].low == start;
+        }
+        cr_expect_eq(found, i, "%u ranges begin at _start", found);
+    }
+}
+
 Test(elf_object, debug_file_names_a_stripped_one)
 {
     build("-Wl,--build-id=sha1", "a");

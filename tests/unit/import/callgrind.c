@@ -88,7 +88,7 @@ Test(callgrind, names_costs_and_calls)
     cr_assert(is(p->dimension, "instructions"));
     cr_assert_eq(p->abbreviation, 'I');
     cr_assert_eq(p->rate, 1);
-    cr_assert(!p->sampled && !p->continues);
+    cr_assert(!p->sampled && p->processes == 1);
     cr_assert_eq(p->frame_count, 2);
 }
 
@@ -191,17 +191,20 @@ Test(callgrind, parts_add_up_and_jumps_count_nothing)
     cr_assert_eq(calls_of(p, "f", "g"), 5);
     static const struct {
         const char *heads[2];
-        bool continues;
-    } processes[] = {{{"part: 1\n", "part: 2\n"}, false},
-                     {{"part: 2\n", "part: 3\n"}, true},
-                     {{"part: 1\nthread: 2\n", "part: 2\nthread: 2\n"}, true},
-                     {{"part: 1\nthread: 1\n", "part: 1\nthread: 2\n"}, false},
-                     {{"", "part: 2\n"}, false}};
+        uint32_t count;
+    } processes[] = {{{"part: 1\n", "part: 2\n"}, 1},
+                     {{"part: 2\n", "part: 3\n"}, 0},
+                     {{"part: 1\nthread: 2\n", "part: 2\nthread: 2\n"}, 0},
+                     {{"part: 1\nthread: 1\n", "part: 1\nthread: 2\n"}, 1},
+                     {{"", "part: 2\n"}, 1},
+                     {{"pid: 7\npart: 1\n", "pid: 7\npart: 2\n"}, 1},
+                     {{"pid: 7\npart: 1\n", "pid: 8\npart: 1\n"}, 2},
+                     {{"desc: Processes: 6\n", ""}, 6}};
     for (size_t i = 0; i < sizeof processes / sizeof processes[0]; i++) {
         char text[256];
         snprintf(text, sizeof text, "version: 1\n%sevents: Ir\nob=p\nfn=f\n1 1\n%sevents: Ir\nfn=f\n1 1\n",
                  processes[i].heads[0], processes[i].heads[1]);
-        cr_assert_eq(parsed(text)->continues, processes[i].continues, "case %zu", i);
+        cr_assert_eq(parsed(text)->processes, processes[i].count, "case %zu", i);
     }
 }
 

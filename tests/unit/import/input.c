@@ -111,10 +111,10 @@ Test(input, peeked_bytes_are_still_there, .fini = leave)
     free(bytes);
 }
 
-static size_t compress(const void *in, size_t n, uint8_t *out, size_t room)
+static size_t compress(const void *in, size_t n, uint8_t *out, size_t capacity)
 {
     struct libdeflate_compressor *c = libdeflate_alloc_compressor(6);
-    size_t size = libdeflate_gzip_compress(c, in, n, out, room);
+    size_t size = libdeflate_gzip_compress(c, in, n, out, capacity);
     libdeflate_free_compressor(c);
     return size;
 }

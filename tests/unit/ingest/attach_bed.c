@@ -147,9 +147,9 @@ static void row_add(struct ledger *l, char kind, const char *from_id, uint64_t f
             return;
         }
     }
-    if (l->count == l->room) {
-        l->room = l->room ? 2 * l->room : 64;
-        l->rows = realloc(l->rows, l->room * sizeof *l->rows);
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity ? 2 * l->capacity : 64;
+        l->rows = realloc(l->rows, l->capacity * sizeof *l->rows);
         cr_assert(l->rows);
     }
     struct ledger_row *r = &l->rows[l->count++];

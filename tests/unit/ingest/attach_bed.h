@@ -56,7 +56,7 @@ struct ledger {
         char from_id[132], to_id[132];
         uint64_t from, to, n;
     } * rows;
-    size_t count, room;
+    size_t count, capacity;
 };
 /* Commits: what the store does with a harvest. False: the generation is another one. */
 bool ledger_put(struct ledger *l, const struct store_harvest *put);

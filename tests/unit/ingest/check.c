@@ -68,9 +68,9 @@ Test(ingest_check, checked_and_unchecked_in_one_batch)
 
     for (uint32_t i = 0; i < 6; i++) {
         b.m->sequence = i + 1;
-        b.m->processes_started = i == 4 ? 9 : 0; /* refused when it is checked ahead; 5 when it is not */
+        b.m->inexact = i == 4 ? 1u << 31 : 0; /* refused when it is checked ahead; 5 when it is not */
         if (i == 5) {
-            b.m->processes_started = 9;
+            b.m->inexact = 1u << 31;
         }
         payloads[i] = bed_item(&b, &items[i]);
         each[i] = &items[i];
@@ -167,10 +167,10 @@ Test(ingest_check, a_refused_upload_names_nothing)
 {
     for (uint32_t i = 0; i < 3 * LIMIT_BUILDS_PER_HOUR_PER_UID / MANY; i++) {
         name_builds(1 + i * MANY);
-        b.m->processes_started = 2;
+        b.m->inexact = 1u << 31;
         cr_assert_eq(send(0, NOON, false).status, PROFD_REFUSED);
     }
-    b.m->processes_started = 0;
+    b.m->inexact = 0;
     cr_assert_eq(send(0, NOON, false).status, PROFD_OK);
 }
 

@@ -95,14 +95,14 @@ static void run_for(unsigned ms)
     loop_run(bed.loop);
 }
 
-static int join_as(uint32_t uid, int room)
+static int join_as(uint32_t uid, int size)
 {
     const struct peer peer = {.uid = uid};
     int pair[2];
 
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    if (room) {
-        cr_assert_eq(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    if (size) {
+        cr_assert_eq(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size), 0);
     }
     conn_group_accept(bed.group, pair[0], &peer);
     return pair[1];

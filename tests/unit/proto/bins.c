@@ -55,9 +55,9 @@ static void glibc_count(uint64_t span, uint64_t end, struct counts *out)
     snprintf(path, sizeof path, "gmon.%d", (int)getpid());
     FILE *f = fopen(path, "rb");
     cr_assert_not_null(f);
-    size_t room = 1 << 24;
-    uint8_t *bytes = malloc(room);
-    size_t size = fread(bytes, 1, room, f);
+    size_t capacity = 1 << 24;
+    uint8_t *bytes = malloc(capacity);
+    size_t size = fread(bytes, 1, capacity, f);
     fclose(f);
     unlink(path);
     struct gmon_format format = {.big_endian = false, .pointer_size = 8};

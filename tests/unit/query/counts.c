@@ -238,7 +238,7 @@ Test(query_counts, disjoint_histograms_go_together)
     c = counts_get(s, COUNTS "?geometry=1");
     cr_assert(c.histogram_count == 1 && c.histograms[0].low == F_START && c.bin_ticks[0] == 3, "numbered by address");
     counts_done(&c);
-    refused(s, COUNTS "?geometry=3", 400, "this sum has 2");
+    refused(s, COUNTS "?geometry=3", 400, "this sum has geometries 1 to 2");
     struct fleet_answer listing = fleet_ask(s, "/api/v1/builds/4f2a/report?format=gprof");
     cr_assert_eq(listing.http, 200, "%s", listing.body);
     cr_assert_not_null(strstr(listing.body, " 70.00      0.07     0.07"), "%s", listing.body);

@@ -141,6 +141,17 @@ Test(render_collector, the_heading_says_where_the_time_went)
         " s in 1 process\n          1.99 s sampled, all of it in functions\n          1 call lost for lack of memory\n",
         true);
     says("text", "[collector]", false);
+    report.ticks = 0;
+    counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_SAMPLED_NS];
+    says("text", "\nOverhead  100.00% of the CPU time was spent counting\n", true); /* 199 ticks, all inside */
+    counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_SAMPLED_NS] = 290000000;
+    counters.counters[COLLECTOR_CPU_NS] = 290000000;
+    says("text", "\nOverhead  100.00% of the CPU time was spent counting, estimated from few ticks\n", true);
+    usual();
+    counters.counters[COLLECTOR_PROCESSES] = 1;
+    counters.counters[COLLECTOR_CALLS_LOST] = 1;
+    counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
+    report.ticks = cycle_report.ticks;
     says("text", "\nOverhead  below 1.55% of the CPU time was spent counting\n", true); /* no tick of 193 */
     says("text", "exceed 100%", false);
     counters.counters[COLLECTOR_CPU_NS] = 10000000000;

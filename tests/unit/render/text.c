@@ -140,6 +140,28 @@ Test(render_text, heading_says_what_is_missing)
     free(text);
 }
 
+/* "~" takes the blank before the column where the number fills it. */
+Test(render_text, estimated_self_times_are_marked)
+{
+    struct report r = cycle_report;
+    struct report_function f[5];
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_report.functions, sizeof f);
+    for (unsigned i = 0; i < 5; i++) {
+        f[i].self_estimated = strcmp(f[i].name, "b") == 0 || strcmp(f[i].name, "a") == 0;
+        f[i].self = strcmp(f[i].name, "a") == 0 ? 10000.25 : f[i].self;
+    }
+    r.functions = f;
+    r.total = 10002;
+    in.report = &r;
+    in.show.view = RENDER_VIEW_FLAT;
+    char *text = render(&in);
+    contains(text, " 10000.25~10000.25 ");
+    contains(text, "    ~1.02 ");
+    cr_assert_null(strstr(strstr(text, "~1.02") + 1, "~"), "a third mark");
+    free(text);
+}
+
 Test(render_text, of_nothing_it_says_only_that)
 {
     static const struct report empty = {.dimension = "seconds", .in_seconds = true};

@@ -63,7 +63,7 @@ static void write_for_ever(int pipe_end)
 struct tally {
     uint32_t seen[SENDERS];
     uint8_t *times[SENDERS];
-    uint32_t room;
+    uint32_t capacity;
 };
 
 static enum profd_status count_row(void *context, const struct store_row *row, struct profd_error *e)
@@ -71,7 +71,7 @@ static enum profd_status count_row(void *context, const struct store_row *row, s
     (void)e;
     struct tally *t = context;
     cr_assert_lt(row->uid, SENDERS);
-    cr_assert(row->start > 0 && row->start < (int64_t)t->room);
+    cr_assert(row->start > 0 && row->start < (int64_t)t->capacity);
     cr_assert_eq(t->times[row->uid][row->start]++, 0, "upload %u of sender %u is there twice", (unsigned)row->start,
                  row->uid);
     cr_assert_eq(row->counts_size, 4500);
@@ -84,15 +84,15 @@ static uint64_t check_store(void)
     struct store *s;
     struct profd_error e;
     struct store_totals totals;
-    struct tally t = {.room = 1};
+    struct tally t = {.capacity = 1};
     uint64_t sum = 0;
     for (unsigned i = 0; i < SENDERS; i++) {
-        if (acked[i] + 2 * BATCH + 1 > t.room) {
-            t.room = acked[i] + 2 * BATCH + 1;
+        if (acked[i] + 2 * BATCH + 1 > t.capacity) {
+            t.capacity = acked[i] + 2 * BATCH + 1;
         }
     }
     for (unsigned i = 0; i < SENDERS; i++) {
-        t.times[i] = calloc(t.room, 1);
+        t.times[i] = calloc(t.capacity, 1);
     }
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
     struct store_scope all = {.all = true};

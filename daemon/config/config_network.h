@@ -1,0 +1,14 @@
+/* Checks that the configurations of several programs have in common. */
+#ifndef PROFD_DAEMON_CONFIG_NETWORK_H
+#define PROFD_DAEMON_CONFIG_NETWORK_H
+
+#include "config/config.h"
+#include "proto/status.h"
+
+/* CONFIG unless log-level is the name of a level; notice if it was not given. */
+enum profd_status config_check_level(struct config *config, struct profd_error *e);
+
+/* CONFIG unless relay is tls://HOST:PORT, with an IPv6 address in brackets. It must have been given. */
+enum profd_status config_check_relay_url(struct config *config, struct profd_error *e);
+
+#endif

@@ -1,0 +1,108 @@
+#include "gate/frames.h"
+
+#include <string.h>
+
+#include "proto/varint.h"
+
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum { FIELD_HOST = 1, FIELD_ARRIVE_NAME = 2 };
+
+enum profd_status frames_check(const struct frame *f, enum frames_stage stage, struct profd_error *e)
+{
+    const bool hello = f->type == FRAME_HELLO, arrive = f->type == FRAME_ARRIVE;
+    const uint32_t most = hello ? FRAMES_HELLO_MAX : FRAMES_PAYLOAD_MAX;
+
+    if (!hello && !arrive && f->type != FRAME_DELIVER) {
+        return profd_error_set(e, PROFD_FORBIDDEN, "%s does not pass the gate: only HELLO, ARRIVE and DELIVER do",
+                               frame_type_name(f->type));
+    }
+    if (hello != (stage == FRAMES_BEFORE_HELLO)) {
+        return profd_error_set(e, PROFD_PROTOCOL, hello ? "a second HELLO" : "%s before HELLO",
+                               frame_type_name(f->type));
+    }
+    if (!hello && arrive != (stage == FRAMES_BEFORE_ARRIVE)) {
+        return profd_error_set(e, PROFD_PROTOCOL, arrive ? "a second ARRIVE" : "DELIVER before ARRIVE");
+    }
+    if (frame_fds(f)) {
+        return profd_error_set(e, PROFD_PROTOCOL, "descriptors cannot be sent through the gate");
+    }
+    if (f->flags & FRAME_FLAG_COMPRESSED) {
+        return profd_error_set(e, PROFD_FORBIDDEN, "compressed frames do not pass the gate; segments are compressed");
+    }
+    if (!f->length) {
+        return profd_error_set(e, PROFD_MALFORMED, "%s without a payload", frame_type_name(f->type));
+    }
+    if (f->length > most) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the payload of %s has %u bytes, at the gate at most %u",
+                               frame_type_name(f->type), f->length, most);
+    }
+    return PROFD_OK;
+}
+
+/* Skips the value of a field. False if the payload ends in it. */
+static bool frames_skip(unsigned wire, const uint8_t **at, const uint8_t *end)
+{
+    uint64_t size = wire == WIRE_FIXED64 ? 8 : wire == WIRE_FIXED32 ? 4 : 0;
+
+    if (wire == WIRE_VARINT) {
+        return varint_get(at, end, &size);
+    }
+    if (wire == WIRE_BYTES ? !varint_get(at, end, &size) : !size) {
+        return false;
+    }
+    if (size > (uint64_t)(end - *at)) {
+        return false;
+    }
+    *at += size;
+    return true;
+}
+
+enum profd_status frames_check_fields(unsigned type, const uint8_t *payload, size_t n, struct profd_error *e)
+{
+    const uint8_t *at = payload, *end = payload + n;
+
+    while (at < end) {
+        const size_t offset = (size_t)(at - payload);
+        uint64_t key;
+
+        if (!varint_get(&at, end, &key) || !frames_skip(key & 7, &at, end)) {
+            return profd_error_set(e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu",
+                                   frame_type_name(type), offset);
+        }
+        if (key >> 3 == FIELD_HOST || (type == FRAME_ARRIVE && key >> 3 == FIELD_ARRIVE_NAME)) {
+            return profd_error_set(e, PROFD_FORBIDDEN,
+                                   "%s states the host: that is for the gate, which takes it from the certificate",
+                                   frame_type_name(type));
+        }
+    }
+    return PROFD_OK;
+}
+
+/* One field of at most 16383 bytes. */
+static size_t frames_add_bytes(unsigned number, const void *data, size_t n, uint8_t *out)
+{
+    size_t at = 0;
+
+    out[at++] = (uint8_t)(number << 3 | WIRE_BYTES);
+    if (n > 127) {
+        out[at++] = (uint8_t)(n & 127) | 128;
+    }
+    out[at++] = (uint8_t)(n > 127 ? n >> 7 : n);
+    memcpy(out + at, data, n);
+    return at + n;
+}
+
+size_t frames_add(unsigned type, const struct tls_identity *host, uint8_t *out)
+{
+    size_t n = frames_add_bytes(FIELD_HOST, host->host, sizeof host->host, out);
+
+    if (type == FRAME_ARRIVE) {
+        n += frames_add_bytes(FIELD_ARRIVE_NAME, host->name, strlen(host->name), out + n);
+    }
+    return n;
+}
+
+bool frames_may_answer(unsigned type)
+{
+    return type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_NACK;
+}

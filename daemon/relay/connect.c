@@ -1,0 +1,217 @@
+#include "relay/connect.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tls/tls_context.h"
+#include "tls/tls_file.h"
+
+#define CONNECT_MS 10000   /* for one address */
+#define HANDSHAKE_MS 20000 /* of proxy and TLS: a gate with many connections accepts late */
+#define PROXY_HEAD_MAX 8192
+
+enum profd_status connect_parse(const char *text, struct connect_address *out, struct profd_error *e)
+{
+    const char *colon = strrchr(text, ':');
+    const bool brackets = *text == '[';
+    const char *host = text + brackets;
+    const size_t n = (size_t)(colon - host) - brackets;
+
+    if (n >= sizeof out->host || strlen(colon + 1) >= sizeof out->port) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the host of %s has more than %d bytes", text, CONNECT_HOST_MAX - 1);
+    }
+    memcpy(out->host, host, n);
+    out->host[n] = 0;
+    memcpy(out->port, colon + 1, strlen(colon + 1) + 1);
+    return PROFD_OK;
+}
+
+enum profd_status connect_judge_proxy(const char *head, size_t n, struct profd_error *e)
+{
+    const char *end = memchr(head, '\r', n);
+    const size_t line = end ? (size_t)(end - head) : n;
+
+    if (line >= 12 && !memcmp(head, "HTTP/1.", 7) && head[8] == ' ' && head[9] == '2') {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_UNAVAILABLE, "the proxy refuses the connection: %.*s",
+                           (int)(line < 200 ? line : 200), head);
+}
+
+enum profd_status connect_unix(const char *path, struct stream *out, struct profd_error *e)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct ucred peer = {.uid = UINT32_MAX};
+    socklen_t size = sizeof peer;
+    const struct passwd *service;
+    enum profd_status status = PROFD_OK;
+    int fd;
+
+    memcpy(a.sun_path, path, strlen(path) + 1); /* its length was validated with the configuration */
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a)) {
+        status = profd_error_set(e, PROFD_UNAVAILABLE, "profd does not answer on %s: %s", path, strerror(errno));
+    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
+        status = profd_error_set(e, PROFD_IO, "%s: %s", path, strerror(errno));
+    } else if (peer.uid && peer.uid != geteuid() && (!(service = getpwnam("profd")) || service->pw_uid != peer.uid)) {
+        status = profd_error_set(e, PROFD_UNTRUSTED, "%s belongs to user %u, not to root, profd or user %u", path,
+                                 peer.uid, geteuid());
+    }
+    if (status && fd >= 0) {
+        close(fd);
+    }
+    if (!status) {
+        *out = (struct stream){.fd = fd};
+    }
+    return status;
+}
+
+/* One address, within CONNECT_MS. */
+static int connect_address(const struct addrinfo *a, struct profd_error *e)
+{
+    const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+    int failed = fd < 0 || (connect(fd, a->ai_addr, a->ai_addrlen) && errno != EINPROGRESS) ? errno : 0;
+    socklen_t size = sizeof failed;
+
+    if (!failed && stream_wait(fd, POLLOUT, stream_now() + CONNECT_MS, NULL)) {
+        failed = ETIMEDOUT;
+    } else if (!failed && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size)) {
+        failed = errno;
+    }
+    if (!failed) {
+        return fd;
+    }
+    profd_error_set(e, PROFD_UNAVAILABLE, "%s", strerror(failed));
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+static enum profd_status connect_name(const struct connect_address *to, struct stream *out, struct profd_error *e)
+{
+    const struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    const int failed = getaddrinfo(to->host, to->port, &want, &list);
+    unsigned tried = 0;
+    int fd = -1;
+
+    if (failed) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "the name %s cannot be resolved: %s", to->host,
+                               failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
+    }
+    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next, tried++) {
+        fd = connect_address(a, e);
+    }
+    freeaddrinfo(list);
+    if (fd < 0) {
+        return profd_error_wrap(e, PROFD_UNAVAILABLE, "no connection to %s port %s (%u addresses tried)", to->host,
+                                to->port, tried);
+    }
+    *out = (struct stream){.fd = fd};
+    return PROFD_OK;
+}
+
+/* Asks the proxy for a connection to HOST:PORT. Reads byte by byte: what follows the head belongs to TLS. */
+static enum profd_status connect_proxy(struct stream *s, const char *target, int64_t deadline, struct profd_error *e)
+{
+    char head[PROXY_HEAD_MAX];
+    int n = snprintf(head, sizeof head, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
+    enum profd_status status = stream_write(s, head, (size_t)n, deadline, e);
+    size_t got = 0;
+
+    while (!status && (got < 4 || memcmp(head + got - 4, "\r\n\r\n", 4) != 0)) {
+        if (got == sizeof head) {
+            return profd_error_set(e, PROFD_UNAVAILABLE, "the answer of the proxy has more than %u bytes",
+                                   PROXY_HEAD_MAX);
+        }
+        status = stream_read(s, head + got, 1, deadline, e);
+        got += !status;
+    }
+    return status ? profd_error_wrap(e, status, "the proxy") : connect_judge_proxy(head, got, e);
+}
+
+/* The files as they are now. */
+static enum profd_status connect_context(const struct config *c, SSL_CTX **out, struct profd_error *e)
+{
+    struct tls_material m = {{0}, {0}, {0}};
+    const char *const paths[] = {c->certificate, c->key, c->ca};
+    struct tls_text *const texts[] = {&m.certificate, &m.key, &m.ca};
+    enum profd_status status = PROFD_OK;
+
+    for (size_t i = 0; i < 3 && !status; i++) {
+        int fd = -1;
+
+        status = tls_file_open(paths[i], texts[i] == &m.key, &fd, e);
+        if (!status) {
+            status = tls_file_read(fd, paths[i], texts[i], e);
+            close(fd);
+        }
+    }
+    if (!status) {
+        status = tls_context_new(TLS_CLIENT, &m, out, e);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        tls_text_done(texts[i]);
+    }
+    return status;
+}
+
+/* TLS on a connected stream. */
+static enum profd_status connect_tls(SSL_CTX *context, const char *name, struct stream *s, int64_t deadline,
+                                     struct profd_error *e)
+{
+    SSL *ssl = SSL_new(context);
+    enum profd_status status =
+        ssl ? tls_require_name(ssl, name, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a TLS connection");
+
+    if (status) {
+        SSL_free(ssl);
+        return status;
+    }
+    return stream_secure(s, ssl, deadline, e);
+}
+
+enum profd_status connect_centre(const struct config *c, struct stream *out, struct profd_error *e)
+{
+    const char *target = c->relay + strlen("tls://");
+    struct connect_address centre, first;
+    struct stream s = {.fd = -1};
+    SSL_CTX *context = NULL;
+    int64_t deadline;
+    enum profd_status status = connect_parse(target, &centre, e);
+
+    if (!status) {
+        status = connect_parse(c->proxy ? c->proxy : target, &first, e);
+    }
+    if (!status) {
+        status = connect_context(c, &context, e);
+    }
+    if (!status) {
+        status = connect_name(&first, &s, e);
+    }
+    deadline = stream_now() + HANDSHAKE_MS;
+    if (!status && c->proxy) {
+        status = connect_proxy(&s, target, deadline, e);
+    }
+    if (!status) {
+        status = connect_tls(context, centre.host, &s, deadline, e);
+        if (status) {
+            profd_error_wrap(e, status, "%s", target);
+        }
+    }
+    SSL_CTX_free(context);
+    if (status) {
+        stream_close(&s);
+        return status;
+    }
+    *out = s;
+    return PROFD_OK;
+}

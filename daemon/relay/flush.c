@@ -1,0 +1,213 @@
+#include "relay/flush.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "proto/frame.h"
+#include "proto/noun.h"
+#include "proto/segment.h"
+#include "relay/connect.h"
+#include "relay/talk.h"
+
+#define INCARNATION_SIZE 16
+#define ACKNOWLEDGE_MS 120000 /* the centre sums up for a while before it commits */
+
+/* The state of one connection. */
+struct flush_run {
+    const struct config *config;
+    struct talk profd, centre;
+    struct message_fetch fetch; /* the next one */
+    uint8_t incarnation[INCARNATION_SIZE];
+    unsigned waiting; /* segments without an answer */
+    bool last;        /* no more is fetched: there is none, or the centre refused one */
+    enum profd_status refused;
+    struct profd_error refusal; /* if refused */
+    struct flush *out;
+};
+
+static enum profd_status flush_fetch(struct flush_run *f, const struct message_fetch *fetch, struct message *segment,
+                                     struct profd_error *e)
+{
+    const struct message request = {.type = FRAME_FETCH, .as.fetch = *fetch};
+
+    return talk_ask(&f->profd, &request, FRAME_SEGMENT, segment, e);
+}
+
+/* The error of the centre for the status page of profd; *number is that of its database. */
+static enum profd_status flush_report(struct flush_run *f, const char *error, uint64_t *number, struct profd_error *e)
+{
+    struct message segment;
+    enum profd_status status = flush_fetch(f, &(struct message_fetch){.error = error}, &segment, e);
+
+    if (!status) {
+        *number = segment.as.segment.number;
+        message_done(&segment);
+    }
+    return status;
+}
+
+static enum profd_status flush_check_admit(const struct message_admit *m, struct profd_error *e)
+{
+    if (m->incarnation.size != INCARNATION_SIZE) {
+        return profd_error_set(e, PROFD_MALFORMED, "the centre's incarnation has %zu bytes, not %d",
+                               m->incarnation.size, INCARNATION_SIZE);
+    }
+    if (m->segment_version < SEGMENT_VERSION) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION,
+                               "the centre reads segments up to version %u, this host writes version %d: update the "
+                               "centre first",
+                               m->segment_version, SEGMENT_VERSION);
+    }
+    return PROFD_OK;
+}
+
+/* Connects to the centre and presents this host. */
+static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, struct profd_error *e)
+{
+    struct timespec now;
+    struct message arrive = {
+        .type = FRAME_ARRIVE,
+        .as.arrive = {
+            .name = "", .number = number, .segment_oldest = SEGMENT_VERSION, .segment_newest = SEGMENT_VERSION}};
+    struct message admit;
+    enum profd_status status = connect_centre(f->config, &f->centre.stream, e);
+
+    if (!status) {
+        status = talk_greet(&f->centre, e);
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    arrive.as.arrive.clock = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    if (!status) {
+        status = talk_ask(&f->centre, &arrive, FRAME_ADMIT, &admit, e);
+    }
+    if (status) {
+        return status;
+    }
+    status = flush_check_admit(&admit.as.admit, e);
+    if (!status) {
+        memcpy(f->incarnation, admit.as.admit.incarnation.data, sizeof f->incarnation);
+        f->fetch = (struct message_fetch){
+            .incarnation = {f->incarnation, sizeof f->incarnation}, .backup = admit.as.admit.backup, .error = ""};
+        f->out->has_slot = true;
+        f->out->wait_ms = admit.as.admit.wait_ms;
+    }
+    message_done(&admit);
+    return status;
+}
+
+/* Delivers the next segment, if there is one. */
+static enum profd_status flush_deliver(struct flush_run *f, struct profd_error *e)
+{
+    struct message segment, deliver = {.type = FRAME_DELIVER};
+    enum profd_status status = flush_fetch(f, &f->fetch, &segment, e);
+
+    if (status) {
+        return status;
+    }
+    f->fetch.after = segment.as.segment.id;
+    f->fetch.through = segment.as.segment.through;
+    f->last = !segment.as.segment.id;
+    if (!f->last) {
+        deliver.as.deliver.epoch = segment.as.segment.epoch;
+        deliver.as.deliver.sequence = segment.as.segment.sequence;
+        deliver.as.deliver.segment = segment.as.segment.segment;
+        f->waiting++;
+        f->out->delivered++;
+        status = talk_send(&f->centre, &deliver, f->out->delivered, e);
+    }
+    message_done(&segment);
+    return status;
+}
+
+/* Takes one answer of the centre and passes an acknowledgement on to profd. */
+static enum profd_status flush_take_answer(struct flush_run *f, struct profd_error *e)
+{
+    struct message answer, ack;
+    uint32_t tag;
+    enum profd_status status = talk_take(&f->centre, ACKNOWLEDGE_MS, &answer, &tag, e);
+
+    if (status) {
+        return status;
+    }
+    if (answer.type == FRAME_ACKNOWLEDGE) {
+        status = talk_ask(&f->profd, &answer, FRAME_ACK, &ack, e);
+        if (!status) {
+            message_done(&ack);
+            f->out->acknowledged++;
+        }
+    } else if (answer.type == FRAME_NACK) {
+        f->refused = talk_explain_nack(&f->centre, &answer, &f->refusal);
+        f->last = true;
+        status = tag ? PROFD_OK : f->refused; /* tag 0: it concerns the connection */
+        if (status) {
+            *e = f->refusal;
+        } else if (answer.as.nack.retry_after_ms > f->out->wait_ms) {
+            f->out->wait_ms = answer.as.nack.retry_after_ms;
+        }
+    } else {
+        status =
+            profd_error_set(e, PROFD_PROTOCOL, "the centre answered DELIVER with %s", frame_type_name(answer.type));
+    }
+    f->waiting -= !status;
+    message_done(&answer);
+    return status;
+}
+
+/* Up to FLUSH_SEGMENTS: delivers what profd has, which is at most what it may have sealed at a time, then waits for the
+ * answers; a segment that is acknowledged makes place for the next. */
+static enum profd_status flush_exchange(struct flush_run *f, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    unsigned before;
+
+    do {
+        before = f->out->acknowledged;
+        f->last = false;
+        while (!status && !f->last && f->out->delivered < FLUSH_SEGMENTS) {
+            status = flush_deliver(f, e);
+            while (!status && f->waiting && stream_is_readable(&f->centre.stream)) {
+                status = flush_take_answer(f, e);
+            }
+        }
+        while (!status && f->waiting) {
+            status = flush_take_answer(f, e);
+        }
+        f->fetch.after = 0;
+    } while (!status && !f->refused && f->out->acknowledged > before && f->out->delivered < FLUSH_SEGMENTS);
+    return status;
+}
+
+enum profd_status flush_run(const struct config *c, const char *last_error, struct flush *out, struct profd_error *e)
+{
+    struct flush_run f = {.config = c, .profd = talk_of("profd"), .centre = talk_of("the centre"), .out = out};
+    struct profd_error ignored;
+    uint64_t number = 0;
+    enum profd_status status;
+    bool reached;
+
+    *out = (struct flush){0};
+    status = connect_unix(c->socket, &f.profd.stream, e);
+    if (!status) {
+        status = talk_greet(&f.profd, e);
+    }
+    if (!status) {
+        status = flush_report(&f, last_error, &number, e);
+    }
+    reached = !status;
+    if (!status) {
+        status = flush_arrive(&f, number, e);
+    }
+    if (!status) {
+        status = flush_exchange(&f, e);
+    }
+    if (!status && f.refused) {
+        status = f.refused;
+        *e = f.refusal;
+    }
+    if (status && reached) {
+        (void)flush_report(&f, e->sentence, &number, &ignored); /* if profd has gone, there is no one to tell */
+    }
+    stream_close(&f.centre.stream);
+    stream_close(&f.profd.stream);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Frames and messages on a stream. */
+#ifndef PROFD_RELAY_TALK_H
+#define PROFD_RELAY_TALK_H
+
+#include "proto/message.h"
+#include "proto/status.h"
+#include "relay/stream.h"
+
+struct talk {
+    struct stream stream;
+    const char *peer; /* "profd" or "the centre", for sentences */
+};
+
+/* One that is not connected yet. */
+struct talk talk_of(const char *peer);
+
+/* HELLO; the peer must answer with WELCOME. */
+enum profd_status talk_greet(struct talk *t, struct profd_error *e);
+
+/* Sends a message. */
+enum profd_status talk_send(struct talk *t, const struct message *m, uint32_t tag, struct profd_error *e);
+
+/* Takes the next message, which message_done frees. TIMEOUT if none has begun after wait_ms. MALFORMED and the like:
+ * the stream is to be closed. */
+enum profd_status talk_take(struct talk *t, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e);
+
+/* Sends a request and takes its answer, of type expected. A NACK is returned as its status and sentence. */
+enum profd_status talk_ask(struct talk *t, const struct message *request, unsigned expected, struct message *answer,
+                           struct profd_error *e);
+
+/* The status of a NACK, with its sentence. */
+enum profd_status talk_explain_nack(const struct talk *t, const struct message *nack, struct profd_error *e);
+
+#endif

@@ -1,0 +1,34 @@
+/* The TLS of profd: version 1.3, certificates on both sides, over a descriptor (OpenSSL). */
+#ifndef PROFD_TLS_CONTEXT_H
+#define PROFD_TLS_CONTEXT_H
+
+#include <openssl/ssl.h>
+
+#include "proto/status.h"
+#include "tls/tls_file.h"
+
+enum tls_side { TLS_CLIENT, TLS_SERVER };
+
+/* What a side needs: its own certificate with those that issued it, the key of the first of them, and the certificates
+ * that issue those of the other side. PEM. */
+struct tls_material {
+    struct tls_text certificate, key, ca;
+};
+
+/* Loads no configuration file of OpenSSL, and draws the first random numbers, so that a sandbox may follow. */
+void tls_init(void);
+
+/* A context for TLS 1.3 in which the certificate of the other side is required and verified. No session is resumed.
+ * Buffers are released while they are empty. CONFIG says which text is wrong, and how. */
+enum profd_status tls_context_new(enum tls_side side, const struct tls_material *m, SSL_CTX **out,
+                                  struct profd_error *e);
+
+/* Requires that the certificate of the server is for this host, a name or an address. NO_MEMORY. */
+enum profd_status tls_require_name(SSL *ssl, const char *host, struct profd_error *e);
+
+/* Why a call of OpenSSL on this connection failed: sets the sentence and returns UNTRUSTED (a certificate was not
+ * accepted, by this side or by the other), PROTOCOL, or UNAVAILABLE (the connection ended). result: of the call. Clears
+ * OpenSSL's errors. errno is that of the call. */
+enum profd_status tls_explain(const SSL *ssl, int result, struct profd_error *e);
+
+#endif

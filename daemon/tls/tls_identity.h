@@ -1,0 +1,23 @@
+/* Which host a certificate is of. */
+#ifndef PROFD_TLS_IDENTITY_H
+#define PROFD_TLS_IDENTITY_H
+
+#include <openssl/x509.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+
+#define TLS_HOST_SIZE 16
+#define TLS_NAME_SIZE 256
+
+struct tls_identity {
+    uint8_t host[TLS_HOST_SIZE];
+    char name[TLS_NAME_SIZE]; /* printable ASCII */
+};
+
+/* name: the first DNS name of subjectAltName, or the common name; at most 255 bytes. host: the UUID of the first URI
+ * urn:uuid:… of subjectAltName, or the first 16 bytes of the SHA-256 of the name in lower case. UNTRUSTED if there is
+ * neither a name nor a UUID, or if a name holds other characters. */
+enum profd_status tls_identity_read(X509 *certificate, struct tls_identity *out, struct profd_error *e);
+
+#endif

@@ -1,0 +1,447 @@
+"""profd-gate and profd-relay with real certificates: what a host uploads arrives at the centre once, whatever is
+killed; what is no host of the fleet is refused with a sentence, and nothing of it reaches the daemon of the centre."""
+import hashlib
+import os
+import random
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import segment
+from harness import LONG, Daemon, Tap, run, until
+from relay import BUILDS, Sender, body, equation
+from tls_bed import GATE, Authority, Bed, TlsWire
+from wire import Wire, field, header, sender_number, varint
+
+
+class Recorder:
+    """The centre's daemon: counts each key once."""
+
+    def __init__(self, folder):
+        self.path, self.lock = os.path.join(folder, "recorder.sock"), threading.Lock()
+        self.incarnation, self.has, self.arrived, self.kinds, self.copies = b"i" * 16, {}, [], set(), 0
+        self.wait_ms, self.closed, self.silent = 200, 0, False
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            threading.Thread(target=self.serve, args=(self.listener.accept()[0],), daemon=True).start()
+
+    def serve(self, s):
+        w = Wire.__new__(Wire)
+        w.socket, w.buffer = s, b""
+        while (got := w.take()) is not None:
+            kind, tag, _, m = got
+            with self.lock:
+                self.kinds.add(kind)
+                answer = self.answer(kind, m)
+            if answer and not self.silent:
+                try:
+                    w.send(answer[0], answer[1], tag)
+                except OSError:
+                    return
+
+    def answer(self, kind, m):
+        if kind == "HELLO":
+            return "WELCOME", field(1, 1) + field(2, 64 << 20) + field(3, 256) + field(4, "recorder")
+        if kind == "ARRIVE":
+            self.arrived.append((bytes(m[1]), m.get(2, b"").decode(), m.get(4, 0)))
+            return "ADMIT", field(1, self.incarnation) + field(3, self.wait_ms) + field(4, 1)
+        if kind == "DELIVER":
+            s = segment.read(m[4])
+            key = bytes(m[1]), bytes(m[2]), m[3]
+            self.copies += key in self.has
+            if key not in self.has:
+                self.has[key] = len(self.has) + 1, s
+            return "ACKNOWLEDGE", (field(1, m[2]) + field(2, m[3]) + field(3, self.incarnation)
+                                   + field(4, self.has[key][0]))
+        return None
+
+    def calls(self, host=None):
+        """(build, callee) → calls"""
+        out = {}
+        with self.lock:
+            for (of, _, _), (_, s) in self.has.items():
+                if s["kind"] == "counts" and host in (None, of):
+                    for (_, _, build, to), n in s["arcs"].items():
+                        key = s["builds"][build][0], to
+                        out[key] = out.get(key, 0) + n
+        return out
+
+
+def upload(d, sender, n):
+    """n uploads; what they count."""
+    sent = {}
+    with Wire(d.socket) as w:
+        for i in range(1, n + 1):
+            w.send("UPLOAD", body(sender, i, BUILDS[i % 3], i % 7, i))
+            while w.take()[0] != "ACK":
+                pass
+            key = BUILDS[i % 3], 0x1000 + i % 7
+            sent[key] = sent.get(key, 0) + i
+    return sent
+
+
+def ledger(d):
+    return d.json("status", "--json")["store"]["relay"]
+
+
+def settled(d):
+    """True when everything that the host accepted is acknowledged."""
+    relay = ledger(d)
+    return relay["acknowledged"]["uploads"] == relay["accepted"]["uploads"] and relay["open_segments"] == 0
+
+
+def host_daemon(bed):
+    return Daemon("--relay", f"tls://localhost:{bed.port}")
+
+
+def arrives(tap, bed, centre):
+    """The whole way, once; by IPv6, by IPv4, and through a proxy."""
+    number = uuid.uuid4()
+    pair = bed.authority.host("web-1.example", number.int)
+    with host_daemon(bed) as d:
+        sent = upload(d, sender_number(), 30)
+        r = bed.relay(d, "relay-1", pair)
+        done = run(r.program, "--config", r.file, "--once")
+        tap.point(done.returncode == 0 and centre.calls() == sent,
+                  "profd-relay --once: the centre has what was uploaded",
+                  (done, centre.calls(), sent))
+        tap.point(centre.arrived and centre.arrived[-1][:2] == (number.bytes, "web-1.example")
+                  and centre.arrived[-1][2] >= 30, "the gate states identity and name of the certificate",
+                  centre.arrived)
+        tap.point(settled(d) and equation(ledger(d)), "and the host's ledger says that it was acknowledged", ledger(d))
+        proxy = Proxy()
+        for what, host, proxied in (("IPv6", "[::1]", False), ("IPv4", "127.0.0.1", False),
+                                    ("a proxy", "localhost", True)):
+            more = upload(d, sender_number(), 5)
+            r.configure(socket=d.socket, relay=f"tls://{host}:{bed.port}", relay_certificate=pair[0],
+                        relay_key=pair[1], relay_ca=bed.authority.ca,
+                        relay_proxy=f"http://127.0.0.1:{proxy.port}" if proxied else None)
+            done = run(r.program, "--config", r.file, "--once")
+            for key, n in more.items():
+                sent[key] = sent.get(key, 0) + n
+            tap.point(done.returncode == 0 and centre.calls() == sent
+                      and proxy.targets == [f"localhost:{bed.port}"] * proxied, f"by {what}", (done, proxy.targets))
+        proxy.refuses = True
+        done = run(r.program, "--config", r.file, "--once")
+        text = d.ctl("status").stdout
+        tap.point(done.returncode == 69 and "the proxy refuses the connection: HTTP/1.1 407" in done.stderr
+                  and "the proxy refuses" in text, "a proxy that refuses: told, and shown by profctl status",
+                  (done, text))
+
+
+class Proxy:
+    """An HTTP proxy that knows CONNECT."""
+
+    def __init__(self):
+        self.targets, self.refuses = [], False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            s = self.listener.accept()[0]
+            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
+
+    def serve(self, s):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += s.recv(1)
+        method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
+        if self.refuses or method != "CONNECT":
+            s.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+            s.close()
+            return
+        self.targets.append(target)
+        host, _, port = target.rpartition(":")
+        other = socket.create_connection((host, int(port)))
+        s.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        threading.Thread(target=pump, args=(other, s), daemon=True).start()
+        pump(s, other)
+
+
+def pump(a, b):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def refused_hosts(tap, bed, centre):
+    """Certificates that are not accepted: a sentence at both ends, shown by profctl status, and nothing arrives."""
+    foreign = Authority(bed.folder, "foreign")
+    expired = bed.authority.host("old.example", days=-1)
+    stolen, lost = bed.authority.host("stolen.example", serial=0xABCDEF0123), bed.authority.host("lost.example")
+    key = hashlib.sha256(public_key(lost[0])).hexdigest()
+    with open(bed.revoked, "w") as f:
+        f.write(f"# lost and stolen\nserial ABCDEF0123\nkey {key}\n")
+    tap.point(until(lambda: "certificates were read" in bed.gate.logged()), "the list of revoked hosts is read again",
+              bed.gate.logged())
+    before = centre.calls()
+    good = bed.authority.host("good.example")
+    with host_daemon(bed) as d:
+        upload(d, sender_number(), 3)
+        for what, pair, status, sentence in (
+                ("expired", expired, 77, "expired"),
+                ("revoked by its serial number", stolen, 77, "the certificate of this host is revoked"),
+                ("revoked by its key", lost, 77, "the certificate of this host is revoked"),
+                ("of a foreign CA", foreign.host("web-1.example"), 77, "issuer"),
+                ("that is not that of the key", (good[0], expired[1]), 78, "is not that of the certificate")):
+            r = bed.relay(d, "refused", pair)
+            done = run(r.program, "--config", r.file, "--once")
+            text = d.ctl("status").stdout
+            tap.point(done.returncode == status and sentence in done.stderr and sentence in text,
+                      f"a certificate {what}: {done.stderr.strip()[-90:]}", (done, text))
+        os.chmod(good[1], 0o640)
+        r = bed.relay(d, "refused", good)
+        done = run(r.program, "--config", r.file, "--once")
+        tap.point(done.returncode == 78 and "mode 0640" in done.stderr, "a key that others may read is not used", done)
+        os.chmod(good[1], 0o600)
+        r = bed.relay(d, "refused", good, relay_ca=foreign.ca)
+        done = run(r.program, "--config", r.file, "--once")
+        tap.point(done.returncode == 77 and "certificate is not accepted" in done.stderr,
+                  "a centre of a foreign CA: nothing is sent", done)
+        r = bed.relay(d, "refused", good, relay=f"tls://127.0.0.2:{bed.port}")
+        done = run(r.program, "--config", r.file, "--once")
+        tap.point(done.returncode == 77 and "IP address mismatch" in done.stderr, "a centre of another name", done)
+        tap.point(centre.calls() == before and ledger(d)["open"]["uploads"] == 3, "nothing was sent, nothing was lost")
+        r = bed.relay(d, "refused", good)
+        done = run(r.program, "--config", r.file, "--once")
+        tap.point(done.returncode == 0 and settled(d), "with a good certificate it is sent", done)
+    for what, context, sentence in (("without a certificate", bed.context(), "a certificate is required"),
+                                    ("with TLS 1.2", old_tls(bed, good), "TLS 1.3 is required")):
+        said = len(bed.gate.logged())
+        try:
+            TlsWire(bed, context=context).take()
+            ended = False
+        except (ssl.SSLError, OSError):
+            ended = True
+        tap.point(ended and until(lambda: sentence in bed.gate.logged()[said:]),
+                  f"a client {what} is refused: {sentence}", bed.gate.logged()[said:])
+
+
+def public_key(certificate):
+    """DER."""
+    pem = subprocess.run(["openssl", "x509", "-in", certificate, "-pubkey", "-noout"], capture_output=True, check=True)
+    return subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=pem.stdout, capture_output=True,
+                          check=True).stdout
+
+
+def old_tls(bed, pair):
+    c = bed.context(pair)
+    c.maximum_version = ssl.TLSVersion.TLSv1_2
+    return c
+
+
+def refused_frames(tap, bed, centre):
+    """A host with a good certificate and bad manners."""
+    pair = bed.authority.host("odd.example")
+    arrive = field(5, 1) + field(6, 1)
+    cut = b"\x22" + varint(18)  # a field of 18 bytes of which none is there: what the gate appends must not fill it
+    cases = [
+        ("ARRIVE before HELLO", False, [("ARRIVE", arrive)], 3, "ARRIVE before HELLO"),
+        ("a second HELLO", True, [("HELLO", field(1, 1) + field(2, 1))], 3, "a second HELLO"),
+        ("DELIVER before ARRIVE", True, [("DELIVER", field(3, 1))], 3, "DELIVER before ARRIVE"),
+        ("ATTACH", True, [("ATTACH", b"")], 12, "ATTACH does not pass the gate"),
+        ("ADMIN", True, [("ADMIN", field(1, "backup"))], 12, "ADMIN does not pass the gate"),
+        ("UPLOAD", True, [("UPLOAD", body(1, 1, BUILDS[0], 1, 1))], 12, "UPLOAD does not pass the gate"),
+        ("QUERY", True, [("QUERY", field(1, "/api/v1/builds"))], 12, "QUERY does not pass the gate"),
+        ("FETCH", True, [("FETCH", b"")], 12, "FETCH does not pass the gate"),
+        ("an unknown type", True, [(99, b"x")], 5, "99"),
+        ("another host's identity in ARRIVE", True, [("ARRIVE", field(1, b"x" * 16))], 12, "states the host"),
+        ("another name in ARRIVE", True, [("ARRIVE", field(2, "other"))], 12, "states the host"),
+        ("another host's identity in DELIVER", True,
+         [("ARRIVE", arrive), ("DELIVER", field(3, 1) + field(1, b"y" * 16))], 12, "states the host"),
+        ("a field that ends behind the frame", True, [("ARRIVE", arrive), ("DELIVER", field(3, 1) + cut)], 1,
+         "not protobuf"),
+        ("an empty DELIVER", True, [("ARRIVE", arrive), ("DELIVER", b"")], 1, "without a payload"),
+    ]
+    for what, hello, frames, status, sentence in cases:
+        with TlsWire(bed, pair, hello=hello) as w:
+            for i, (kind, payload) in enumerate(frames):
+                w.send(kind, payload, tag=7 + i)
+            answers = []
+            while answer := w.take():
+                answers.append(answer)
+            last = answers[-1] if answers else (None,) * 4
+            tap.point(last[0] == "NACK" and last[3].get(1) == status and sentence in last[3][4].decode()
+                      and last[1] == 6 + len(frames), f"{what}: {(last[3] or {}).get(4, b'').decode()}", answers)
+    for what, data, status in (("a length of 2^32-1", struct.pack("<IBBHI", 2**32 - 1, 1, 19, 0, 9), 2),
+                               ("a compressed frame", header("DELIVER", 9, 5, 2) + b"12345", 12),
+                               ("a frame of version 7", header("DELIVER", 9, 5, 0, 7) + b"12345", 4)):
+        with TlsWire(bed, pair) as w:
+            w.send("ARRIVE", arrive)
+            first = w.take()
+            w.raw(data)
+            answer = w.take()
+            tap.point(first[0] == "ADMIT" and answer[0] == "NACK" and answer[3][1] == status and w.ended(),
+                      f"{what}: {answer[3][4].decode()}", answer)
+    tap.point(centre.kinds <= {"HELLO", "ARRIVE", "DELIVER"}, "the daemon got nothing else", centre.kinds)
+    with socket.create_connection(("localhost", bed.port)) as s:
+        s.settimeout(LONG)
+        said = len(bed.gate.logged())
+        s.sendall(b"\x16\x03\x01")
+        tap.point(s.recv(1) == b"" and "the TLS handshake took more than 10 seconds" in bed.gate.logged()[said:],
+                  "a handshake that does not end is ended", bed.gate.logged()[said:])
+
+
+def rotates(tap, bed, centre):
+    """Certificates of both ends are replaced while they run, by a new CA."""
+    pair = bed.authority.host("turn.example")
+    with host_daemon(bed) as d:
+        upload(d, sender_number(), 2)
+        r = bed.relay(d, "rotate", pair).start()
+        tap.point(until(lambda: settled(d)), "a running profd-relay sends", (ledger(d), r.logged()))
+        new, said = Authority(bed.folder, "new"), len(bed.gate.logged())
+        centre_pair = new.issue("centre", ("DNS:localhost", "IP:127.0.0.1", "IP:::1"))
+        for source, target in ((centre_pair[0], bed.keys["gate_certificate"]), (centre_pair[1], bed.keys["gate_key"])):
+            os.replace(source, target)
+        tap.point(until(lambda: "certificates were read" in bed.gate.logged()[said:]), "the gate reads new files",
+                  bed.gate.logged()[said:])
+        upload(d, sender_number(), 2)
+        tap.point(until(lambda: "certificate is not accepted" in d.ctl("status").stdout),
+                  "the relay that trusts the old CA says so", r.logged())
+        old = open(bed.authority.ca).read()
+        with open(bed.authority.ca + ".new", "w") as f:
+            f.write(old + open(new.ca).read())
+        os.replace(bed.authority.ca + ".new", bed.authority.ca)
+        tap.point(until(lambda: settled(d)), "with the new CA in its file it goes on, without a restart",
+                  (ledger(d), r.logged()))
+        said = len(bed.gate.logged())
+        with open(bed.keys["gate_key"], "a+") as f:
+            key = open(bed.keys["gate_key"]).read()
+            f.truncate(0)
+        tap.point(until(lambda: "of before stay in use" in bed.gate.logged()[said:]),
+                  "an empty key file: the certificates of before stay in use, and that is logged",
+                  bed.gate.logged()[said:])
+        upload(d, sender_number(), 2)
+        tap.point(until(lambda: settled(d)), "and the relay still gets through", (ledger(d), r.logged()))
+        with open(bed.keys["gate_key"], "w") as f:
+            f.write(key)
+        r.stop()
+
+
+def killed(tap, bed, centre, seconds, seed):
+    """Relay, gate and the host's daemon are killed at random points."""
+    dice = random.Random(seed)
+    number, start = uuid.uuid4(), centre.copies
+    pair = bed.authority.host("killed.example", number.int)
+    with host_daemon(bed) as d:
+        senders = [Sender(d, random.Random(seed + i)) for i in range(2)]
+        r = bed.relay(d, "killed", pair).start()
+        for s in senders:
+            s.start()
+        kills, end = [0, 0, 0], time.monotonic() + seconds
+        while time.monotonic() < end or min(kills) < 3:
+            time.sleep(dice.random() * 0.3)
+            which = dice.randrange(3)
+            kills[which] += 1
+            if which == 0:
+                r.stop()
+                r.start()
+            elif which == 1:
+                bed.gate.stop()
+                bed.gate.start()
+            else:
+                d.stop(signal.SIGKILL)
+                d.start()
+        for s in senders:
+            s.ended = True
+        for s in senders:
+            s.join(LONG)
+        until(lambda: settled(d))
+        r.stop()
+        want = {}
+        for s in senders:
+            for key, n in s.sent.items():
+                want[key] = want.get(key, 0) + n
+        got = centre.calls(number.bytes)
+        tap.point(got == want and want, f"relay, gate and profd killed {kills} times, seed {seed}: the centre has what "
+                  f"was uploaded, by arc; {centre.copies - start} segments came twice",
+                  {k: (want.get(k), got.get(k)) for k in set(want) | set(got) if want.get(k) != got.get(k)})
+        tap.point(settled(d) and equation(ledger(d)) and d.ctl("verify").returncode == 0, "the host's ledger agrees",
+                  (ledger(d), r.logged()[-2000:]))
+
+
+def starts(tap):
+    """What profd-gate wants before it starts, and a listener that is passed in."""
+    with Bed("/nonexistent/profd.sock") as other:
+        os.chmod(other.keys["gate_key"], 0o644)
+        done = run(GATE, "--config", other.gate.file)
+        tap.point(done.returncode == 78 and "mode 0644" in done.stderr and "0600" in done.stderr,
+                  f"a key that others may read: exit 78, {done.stderr.strip()[-70:]}", done)
+        os.chmod(other.keys["gate_key"], 0o600)
+        for what, keys, sentence in (("without a listener", {"gate_listen": None}, "no socket was passed in"),
+                                     ("with a wrong address", {"gate_listen": "centre:1"}, "not ADDR:PORT"),
+                                     ("without a certificate", {"gate_certificate": "/nonexistent"}, "cannot read"),
+                                     ("with a key for a CA", {"gate_ca": other.keys["gate_key"]},
+                                      "holds no certificate")):
+            other.gate.configure(**{**other.keys, **keys})
+            done = run(GATE, "--config", other.gate.file)
+            tap.point(done.returncode == 78 and sentence in done.stderr, f"{what}: exit 78, {sentence}", done)
+        with open(other.revoked, "w") as f:
+            f.write("serial 12\nkey 77\n")
+        other.gate.configure(**other.keys)
+        done = run(GATE, "--config", other.gate.file)
+        tap.point(done.returncode == 78 and "revoked:2:" in done.stderr, "a wrong line of the list: exit 78, its line",
+                  done)
+        open(other.revoked, "w").close()
+        other.gate.configure(**{**other.keys, "gate_listen": None})
+        with socket.create_server(("127.0.0.1", other.port), backlog=16) as listener:
+            os.set_inheritable(listener.fileno(), True)
+            script = 'exec 3<&"$1"; shift; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=tls; exec "$@"'
+            with open(other.gate.log, "ab") as log:
+                other.gate.process = subprocess.Popen(["bash", "-c", script, "bash", str(listener.fileno()), GATE,
+                                                       "--config", other.gate.file], pass_fds=[listener.fileno()],
+                                                      stderr=log)
+        with TlsWire(other, other.authority.host("early.example")) as w:
+            w.send("ARRIVE", field(5, 1))
+            answer = w.take()
+            tap.point(w.welcome[0] == "WELCOME" and answer[0] == "NACK" and answer[3].get(2) == 1
+                      and "does not answer" in answer[3][4].decode(),
+                      "a listener that is passed in; without a daemon: NACK, come again", (w.welcome, answer))
+        child = int(run("pgrep", "-P", other.gate.process.pid).stdout)
+        status = open(f"/proc/{child}/status").read()
+        files = [os.readlink(f"/proc/{child}/fd/{n}") for n in os.listdir(f"/proc/{child}/fd")]
+        tap.point("Seccomp:\t2" in status and "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status
+                  or b"__asan_init" in open(GATE, "rb").read(),
+                  "the process that meets the network: seccomp, no new privileges, no capabilities", status)
+        tap.point(not [f for f in files if f.startswith(other.folder) and not f.endswith("gate.log")],
+                  "and no descriptor of a file", files)
+        os.kill(child, signal.SIGKILL)
+        tap.point(other.gate.process.wait(LONG) == 70, "if it is killed, the other one ends, too: exit 70",
+                  other.gate.logged())
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    with Tap() as tap, Bed("/unset") as bed:
+        centre = Recorder(bed.folder)
+        bed.keys["socket"] = centre.path
+        bed.gate.configure(**bed.keys)
+        starts(tap)
+        if not tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
+            return
+        arrives(tap, bed, centre)
+        refused_hosts(tap, bed, centre)
+        refused_frames(tap, bed, centre)
+        rotates(tap, bed, centre)
+        killed(tap, bed, centre, seconds, seed)
+
+
+if __name__ == "__main__":
+    main()
