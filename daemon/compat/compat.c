@@ -46,7 +46,7 @@ enum profd_status compat_run_count(struct compat_run *r, const struct counts *co
     return status;
 }
 
-/* What is asked for; what was counted decides if nothing is. */
+/* The styles to print. If none was requested, the counts decide. */
 static unsigned styles_choose(const struct compat_run *r)
 {
     const struct compat_options *o = &r->options;

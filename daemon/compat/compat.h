@@ -9,12 +9,12 @@
 #include "proto/counts.h"
 #include "proto/status.h"
 
-/* Prints the styles asked for, or those that gprof would choose by itself: flat if there is a histogram, graph and
- * index if there are arcs, counts if there is neither. counts: the records of all files in the order read, of one
- * build; rates are not compared, the first holds. Same geometry adds, several disjoint ones are kept; otherwise
- * CONFLICT in gprof's words. REFUSED if the object has no .symtab symbols or no .text, or a style wants what was not
- * counted. TOO_LARGE if the buffer's limit is met; on failure its size is what it was before. compat_run.h has the
- * single steps. O(n (log n + specs) + arcs). */
+/* Prints the requested styles, or those that gprof chooses if none is requested: flat if there is a histogram, graph
+ * and index if there are arcs, counts if there is neither. counts has the records of all files of one build in the
+ * order read; rates are not compared, the first one is used. Histograms of the same geometry are added up, disjoint
+ * ones are kept; otherwise CONFLICT, with gprof's message. REFUSED: the object has no .text or no .symtab symbols, or a
+ * style requires counts that are missing. TOO_LARGE: the limit of the buffer was reached; the buffer then has its
+ * previous size. compat_run.h has the single steps. O(n (log n + specs) + arcs). */
 enum profd_status compat_print(const struct compat_options *options, const struct object *object,
                                const struct counts *counts, struct arena *a, struct buffer *out, struct profd_error *e);
 

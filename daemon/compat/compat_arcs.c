@@ -2,14 +2,14 @@
 
 #include <stdbool.h>
 
-/* A record, or a call from the machine code, between two symbols. */
+/* One record, or one call in the machine code, between two symbols. */
 struct met {
     uint32_t child;
     uint32_t number; /* in order of arrival */
     uint64_t calls;
 };
 
-/* What the steps share. from and to are those of all records in order of arrival, COMPAT_NONE: dropped. */
+/* State of all steps. from and to are the ends of all records in order of arrival; COMPAT_NONE: dropped. */
 struct tally {
     const struct counts *counts;
     const struct compat_symbols *symbols;
@@ -18,13 +18,13 @@ struct tally {
     struct compat_arcs *r;
     uint32_t *from, *to;
     uint32_t met;     /* how many */
-    uint32_t *arc_of; /* the arc that began with each */
-    bool by_parent;   /* parents ascend, as they do in a file of one process */
+    uint32_t *arc_of; /* arc that each record created */
+    bool by_parent;   /* parents ascend, as in the file of one process */
     uint32_t *symbol; /* a number for each symbol */
     struct met *list; /* dealt out by parent */
 };
 
-/* The function that is charged for calls to each symbol: itself, or the nearest function in front of it. */
+/* By symbol: the function that counts the calls to it, which is the symbol itself or the nearest function before it. */
 static void callees_fill(const struct compat_symbols *s, uint32_t *callee)
 {
     uint32_t last = COMPAT_NONE;
@@ -41,7 +41,7 @@ static uint64_t calls_of(const struct tally *t, uint32_t number)
     return number < t->counts->arc_count ? t->counts->calls[number] : 0;
 }
 
-/* The owner of an address that may be the same as before: records come sorted by caller. */
+/* The owner of an address. Tries the previous owner first, because records come sorted by caller. */
 static uint32_t owner_find(const struct compat_symbols *s, uint64_t address, uint32_t before)
 {
     if (before != COMPAT_NONE && before + 1 < s->count && address >= s->address[before] && address <= s->end[before] &&
@@ -84,7 +84,7 @@ static void ends_find(struct tally *t)
     }
 }
 
-/* Records to their parents' lists, in order of arrival. Leaves where the lists begin in child_first. */
+/* Lists the records of each parent in order of arrival. Leaves the beginnings of the lists in child_first. */
 static void records_deal(struct tally *t)
 {
     uint32_t *first = t->r->child_first, symbols = t->symbols->count;
@@ -109,11 +109,11 @@ static void records_deal(struct tally *t)
     }
 }
 
-/* One arc for all records of a pair. list then holds the first record's number of each arc, at the arc's place. */
+/* Makes one arc of all records of a pair. list then holds each arc's first record, at the arc's place. */
 static void pairs_join(struct tally *t)
 {
     struct compat_arcs *r = t->r;
-    uint32_t *arc = t->symbol; /* by child: the arc to it met last */
+    uint32_t *arc = t->symbol; /* by child: the latest arc to it */
     for (uint32_t v = 0; v < t->symbols->count; v++) {
         arc[v] = COMPAT_NONE;
     }
@@ -155,7 +155,7 @@ static void parent_add(struct tally *t, uint32_t arc, uint32_t parent, uint32_t 
     t->r->parent_calls[to] = t->r->calls[arc];
 }
 
-/* Arcs to their children's lists, in order of arrival. */
+/* Lists the arcs of each child in order of arrival. */
 static void parents_deal(struct tally *t)
 {
     struct compat_arcs *r = t->r;
@@ -179,7 +179,7 @@ static void parents_deal(struct tally *t)
         }
         return;
     }
-    /* Each record is asked for the arc that began with it. */
+    /* Uses for each record the arc that it created. */
     for (uint32_t i = 0; i < t->met; i++) {
         t->arc_of[i] = COMPAT_NONE;
     }

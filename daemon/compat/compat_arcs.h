@@ -21,16 +21,16 @@ struct compat_arcs {
     uint32_t *parent_first; /* arcs into s, likewise */
     uint32_t *parent;
     uint64_t *parent_calls;
-    uint32_t *recorded; /* by symbol: its arcs out before this place were counted; the others are known from the machine
+    uint32_t *recorded; /* by symbol: its arcs before this place were counted, the others are known from the machine
                            code only */
-    uint64_t *total;    /* by symbol: calls into it, self calls included */
+    uint64_t *total;    /* by symbol: calls to it, including its own */
 };
 
-/* Finds both ends of every record that the filter (may be NULL) lets pass, and adds up; then come the machine code's
- * calls (may be NULL), with count 0. Records with an end that no symbol owns are dropped; a call to a symbol that is no
- * function goes to the nearest function in front of it. Sums wrap at 2^64, as gprof's do. NO_MEMORY; LIMIT from 2^32 −
- * 1 records. O(symbols + records × arc rules): nothing is hashed or compared, arcs are dealt out by one end after the
- * other. */
+/* Finds both ends of every record that the filter (may be NULL) passes, and adds up the records of each pair; then adds
+ * the calls of the machine code (may be NULL) with count 0. A record is dropped if no symbol owns one of its ends. A
+ * call to a symbol that is not a function goes to the nearest function before it. Sums wrap at 2^64, as in gprof.
+ * NO_MEMORY; LIMIT from 2^32 − 1 records. O(symbols + records × arc rules): arcs are sorted by radix, first by one end,
+ * then by the other. */
 enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_symbols *s,
                                     const struct compat_filter *f, const struct compat_calls *calls, struct arena *a,
                                     struct compat_arcs *out, struct profd_error *e);

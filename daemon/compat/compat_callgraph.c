@@ -47,7 +47,7 @@ static char *put_left(char *p, uint64_t value)
     return end;
 }
 
-/* Calls from others, and "+" with the calls from itself where there are any. */
+/* Calls from others, followed by "+" and its own calls if it has any. */
 static char *put_calls(char *p, uint64_t from_others, uint64_t from_itself)
 {
     p = buffer_put_u64(p, from_others, 7);
@@ -72,7 +72,7 @@ static char *row_open(const struct listing *l, uint32_t symbol)
     return buffer_open(l->out, ROW_MOST + compat_label_size(&l->labels, symbol));
 }
 
-/* total: the calls that an arc's are a part of. */
+/* total: the calls of which the arc's calls are a part. */
 static void row_print(const struct listing *l, const struct compat_row *row, uint64_t total)
 {
     char *p = row_open(l, row->other);
@@ -122,13 +122,13 @@ static void children_print(struct listing *l, uint32_t v)
     }
 }
 
-/* Index, percent and times, as functions and cycles have them. */
+/* Index, percent and times of a function or a cycle. */
 static char *put_primary(char *p, const struct listing *l, uint32_t number)
 {
     const struct compat_node *node = &l->run->graph.node[number];
     char index[COMPAT_LABEL_INDEX];
     size_t n = compat_label_index(index, node->index, true);
-    n = n < 6 ? n : 6; /* gprof cuts here: an index from 10000 loses its bracket */
+    n = n < 6 ? n : 6; /* as in gprof, an index from 10000 on loses its bracket */
     memcpy(p, index, n);
     p = put_blanks(p + n, 6 - n + 1);
     p = buffer_put_fixed(p, 100 * (compat_node_share(node) + node->child_share) / l->print_time, 5, 1);

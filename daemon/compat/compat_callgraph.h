@@ -7,7 +7,8 @@
 #include "core/buffer.h"
 #include "proto/status.h"
 
-/* Appends the listing. NO_MEMORY or OK; the buffer fails by itself. O(symbols + arcs log arcs). */
+/* Appends the listing. NO_MEMORY; reaching the limit of the buffer is recorded in the buffer. O(symbols + arcs log
+ * arcs). */
 enum profd_status compat_callgraph_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                          struct profd_error *e);
 

@@ -44,7 +44,7 @@ static void call_add(struct scan *c, uint32_t parent, uint32_t child)
     c->calls.child[c->calls.count++] = child;
 }
 
-/* gprof asks for the low 32 bits of the address only. */
+/* gprof looks up the low 32 bits of the address only. */
 static bool hist_covers(const struct compat_hist *h, uint32_t address)
 {
     for (uint32_t i = 0; i < h->range_count; i++) {
@@ -71,7 +71,7 @@ static uint32_t word_get(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Code of parent at [low, high), inside .text. */
+/* Scans the code of parent at [low, high), inside .text. */
 static void code_scan_x86(struct scan *c, uint32_t parent, uint64_t low, uint64_t high)
 {
     const struct object *o = c->object;
@@ -87,7 +87,7 @@ static void code_scan_x86(struct scan *c, uint32_t parent, uint64_t low, uint64_
 static void code_scan_arm64(struct scan *c, uint32_t parent, uint64_t low, uint64_t high)
 {
     const struct object *o = c->object;
-    /* From the symbol on, whether words begin there or not. */
+    /* Starts at the symbol, even if it is not aligned to words. */
     for (uint64_t pc = low; pc < high; pc += 4) {
         if (o->text_size - (pc - o->text_address) < 4) {
             return;
@@ -101,7 +101,7 @@ static void code_scan_arm64(struct scan *c, uint32_t parent, uint64_t low, uint6
     }
 }
 
-/* Of several histograms that cover parts of a symbol the first counts. */
+/* If several histograms cover parts of a symbol, the first one is used. */
 static void symbol_scan(struct scan *c, uint32_t v)
 {
     const struct compat_hist_range *in = NULL;

@@ -1,11 +1,11 @@
 #include "compat/compat_cycles.h"
 
-/* The newest arc is followed first. A walk keeps the path in stack; heads are those on the path that no cycle has
- * swallowed yet, in the same order. Each head leads a list of members through next. */
+/* Follows the newest arc of a symbol first. stack is the path of the walk. heads are the symbols on the path that are
+ * not part of a cycle's list yet, in the same order. Each head starts a list of members, linked by next. */
 struct walk {
     const struct compat_arcs *arcs;
-    uint32_t *entered; /* rank of the visit, 0: not yet */
-    uint32_t *cursor;  /* the place behind the next arc */
+    uint32_t *entered; /* rank of the visit; 0: not visited */
+    uint32_t *cursor;  /* place after the next arc */
     uint32_t *next, *tail;
     uint32_t *top;  /* rank of the component, callees first; 0: not finished */
     uint32_t *lead; /* head of the finished component */
@@ -23,7 +23,7 @@ static void walk_enter(struct walk *w, uint32_t v)
     w->heads[w->head_count++] = v;
 }
 
-/* An arc leads back to v: all heads above v's join its list, in the order of the path. */
+/* An arc leads back to v: appends all heads above v's head to its list, in the order of the path. */
 static void walk_collapse(struct walk *w, uint32_t v)
 {
     uint32_t keep = w->head_count - 1;
@@ -70,7 +70,7 @@ static void walk_from(struct walk *w, uint32_t root)
     }
 }
 
-/* Numbers the cycles in table order of their heads and lists their members. */
+/* Numbers the cycles in the table order of their heads, and lists their members. */
 static void cycles_number(const struct walk *w, uint32_t symbols, struct compat_cycles *r)
 {
     uint32_t at = 0;
@@ -87,7 +87,8 @@ static void cycles_number(const struct walk *w, uint32_t symbols, struct compat_
     r->member_first[r->count] = at;
 }
 
-/* All symbols by component, inside one in table order; place has a slot more than there are components. */
+/* Lists all symbols by component, inside a component in table order; place has one slot more than there are components.
+ */
 static void order_fill(const struct walk *w, uint32_t symbols, uint32_t *place, uint32_t *order)
 {
     for (uint32_t i = 0; i <= w->components; i++) {

@@ -10,13 +10,13 @@
 #include "proto/status.h"
 
 struct compat_cycles {
-    uint32_t count;                   /* of components with two or more members; numbered from 1 */
+    uint32_t count;                   /* number of components with two or more members; cycles are numbered from 1 */
     uint32_t *number;                 /* by symbol, 0 if in none */
     uint32_t *member_first, *members; /* cycle n: members[member_first[n − 1] … member_first[n]) */
-    uint32_t *order;                  /* all symbols, callees before callers; members of a cycle stand together */
+    uint32_t *order;                  /* all symbols, callees before callers; members of a cycle are adjacent */
 };
 
-/* Depth-first over all arcs (those of count 0 too), iterative. O(symbols + arcs). */
+/* Depth-first search over all arcs, including those of count 0; iterative. O(symbols + arcs). */
 enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t symbols, struct arena *a,
                                      struct compat_cycles *out, struct profd_error *e);
 

@@ -5,7 +5,8 @@
 
 #include "compat/compat_sort.h"
 
-/* By file and line where both have one, else by address: three symbols may stand in a circle. */
+/* Compares by file and line if both symbols have them, otherwise by address, as gprof does. This is no order: three
+ * symbols can be each before the next. */
 static int place_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct compat_symbols *s = &((const struct compat_run *)context)->symbols;

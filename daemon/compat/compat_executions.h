@@ -7,7 +7,7 @@
 #include "core/buffer.h"
 #include "proto/status.h"
 
-/* Appends a line for each function that was called, of all with -z. NO_MEMORY or OK. O(symbols log symbols). */
+/* Appends a line for each function that was called; with -z, for every function. NO_MEMORY. O(symbols log symbols). */
 enum profd_status compat_executions_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                           struct profd_error *e);
 

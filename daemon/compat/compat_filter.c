@@ -6,7 +6,7 @@ static const char *const profiler_names[] = {"_gprof_mcount",     "mcount",    "
                                              "__mcount_internal", "__mcleanup"};
 #define PROFILER_NAMES (sizeof profiler_names / sizeof *profiler_names)
 
-/* The ranges of one side of a spec, and of the other side if it has one. */
+/* The ranges of one side of a spec, and of its other side if it has one. */
 struct matched {
     enum compat_purpose purpose;
     bool exclude;
@@ -38,8 +38,8 @@ static enum profd_status spec_match(const struct compat_spec *spec, const struct
     return status;
 }
 
-/* The table of one purpose: ranges ascending by address, one for each first symbol, that of the spec that stands first
- * in m. owner[i] is the spec of range i. Ranges that own no address are left out. */
+/* Builds the table of one purpose: ranges ascending by address, one for each first symbol. If several specs begin at a
+ * symbol, the first one in m is used. owner[i] is the spec of range i. Ranges that own no address are left out. */
 struct table {
     struct compat_range *ranges;
     uint32_t *owner;
@@ -85,7 +85,8 @@ static enum profd_status table_fill(const struct matched *m, uint32_t n, enum co
     return PROFD_OK;
 }
 
-/* A symbol is looked up in the last range that begins at or below it: a short range hides the end of a long one. */
+/* Looks up a symbol in the last range that begins at or before it, as gprof does: a short range hides the end of a long
+ * one. */
 static void table_mark(const struct table *t, const struct compat_symbols *s, uint8_t *bits,
                        enum compat_purpose purpose)
 {
@@ -153,7 +154,7 @@ enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t s
     struct matched *m = ARENA_ARRAY(a, (size_t)spec_count + 3 * PROFILER_NAMES, struct matched);
     uint32_t n = 0;
     enum profd_status status = f.included == NULL || f.excluded == NULL || m == NULL ? PROFD_NO_MEMORY : PROFD_OK;
-    /* gprof's list runs backwards, from the names it adds itself to the first option. */
+    /* gprof reads its list from the end: first the names that it adds itself, last the first option. */
     for (unsigned i = 0; i < PROFILER_NAMES && status == PROFD_OK; i++) {
         const struct compat_spec own = {COMPAT_FLAT, true, profiler_names[i]};
         status = spec_match(&own, s, a, &m[n]);

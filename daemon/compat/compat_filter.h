@@ -1,5 +1,5 @@
-/* Which symbols and arcs take part in what. gprof keeps a table of address ranges to include and one to exclude for
- * every purpose; for symbols a bit each says the same. */
+/* Decides which symbols and arcs are used for what. For each purpose, gprof keeps one table of included address ranges
+ * and one of excluded ones; here these are bits of the symbols. */
 #ifndef PROFD_COMPAT_COMPAT_FILTER_H
 #define PROFD_COMPAT_COMPAT_FILTER_H
 
@@ -12,7 +12,7 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* Arcs from symbols in left to those in one of the right ranges. */
+/* Matches arcs from symbols in left to symbols in one of the right ranges. */
 struct compat_arc_rule {
     struct compat_range left;
     const struct compat_range *right;
@@ -30,9 +30,9 @@ struct compat_filter {
     struct compat_arc_rules arcs_included, arcs_excluded;
 };
 
-/* The user's specs, and the profiler's own functions (mcount and its kin), which are excluded from everything. Of
- * several ranges in one table that begin at the same symbol gprof keeps one, the one given last, however long the
- * others are. O(symbols × specs). */
+/* Reads the user's specs, and excludes the profiler's own functions (mcount and similar) from everything. If several
+ * ranges of one table begin at the same symbol, gprof keeps the one given last, whatever its length. O(symbols ×
+ * specs). */
 enum profd_status compat_filter_init(const struct compat_spec *specs, uint32_t spec_count,
                                      const struct compat_symbols *s, struct arena *a, struct compat_filter *out,
                                      struct profd_error *e);
@@ -47,7 +47,7 @@ static inline bool compat_filter_excludes(const struct compat_filter *f, enum co
     return (f->excluded[symbol] >> purpose & 1) != 0;
 }
 
-/* Included by name, or nothing is included by name and it is not excluded. */
+/* True if the symbol is included by name, or if no symbol is included by name and it is not excluded. */
 static inline bool compat_filter_on(const struct compat_filter *f, enum compat_purpose purpose, uint32_t symbol)
 {
     if (compat_filter_includes(f, purpose, symbol)) {
@@ -56,7 +56,7 @@ static inline bool compat_filter_on(const struct compat_filter *f, enum compat_p
     return (f->including >> purpose & 1) == 0 && !compat_filter_excludes(f, purpose, symbol);
 }
 
-/* Is an arc record between these symbols loaded? O(rules). */
+/* True if arc records between these symbols are loaded. O(rules). */
 bool compat_filter_arc(const struct compat_filter *f, const struct compat_symbols *s, uint32_t from, uint32_t to);
 
 #endif

@@ -19,7 +19,8 @@ struct unit {
 static const struct unit units[] = {{'T', 1e-12}, {'G', 1e-9}, {'M', 1e-6}, {'K', 1e-3}, {' ', 1},   {'m', 1e3},
                                     {'u', 1e6},   {'n', 1e9},  {'p', 1e12}, {'f', 1e15}, {'a', 1e18}};
 
-/* The unit in which the dearest call has one to three digits; the first one where there is none. */
+/* The unit in which the most expensive call has one to three digits before the point; the first unit if there is none.
+ */
 static const struct unit *unit_choose(const struct compat_run *r)
 {
     const struct compat_graph *g = &r->graph;
@@ -95,7 +96,7 @@ static void line_print(const struct compat_run *r, uint32_t v, const struct unit
     buffer_add_char(out, '\n');
 }
 
-/* What stands above the headings. Returns the time that is 100 %. */
+/* Prints the lines above the headings. Returns the time that is 100 %. */
 static double title_print(const struct compat_run *r, struct buffer *out)
 {
     double total = r->hist.total, rate = compat_run_rate(r);

@@ -1,6 +1,6 @@
-/* gmon.out files read as gprof reads them: the same files are refused, in the same words. proto/gmon.h is the reader
- * that judges; this one takes what gprof takes: rate 0, no bins, no records at all, and the two BSD formats before
- * "gmon". */
+/* Reads gmon.out files as gprof does, and refuses the same files with the same messages. proto/gmon.h validates; this
+ * reader accepts everything that gprof accepts: rate 0, no bins, no records, and the two BSD formats without the magic
+ * number "gmon". */
 #ifndef PROFD_COMPAT_COMPAT_GMON_H
 #define PROFD_COMPAT_COMPAT_GMON_H
 
@@ -17,11 +17,11 @@ struct compat_gmon {
     const char *program;                             /* in front of complaints */
     unsigned pointer;                                /* bytes, 4 or 8, by the class of the executable; little-endian */
     bool has_histogram, has_arcs, has_block_records; /* such a record was read from any file */
-    bool has_blocks;                                 /* a basic-block record that says something */
+    bool has_blocks;                                 /* a basic-block record that is not empty */
     /* of the last file: */
-    uint32_t version; /* a BSD file leaves it as it was */
+    uint32_t version; /* a BSD file does not change it */
     uint32_t histograms, arcs, blocks;
-    struct counts counts; /* of all files, in the arena; never counts_done */
+    struct counts counts; /* counts of all files, in the arena; never pass them to counts_done */
     uint32_t histogram_capacity, bin_capacity, arc_capacity;
     /* of the first BSD file: */
     bool has_bsd;
@@ -29,12 +29,12 @@ struct compat_gmon {
     uint32_t bsd_bytes, bsd_rate;
 };
 
-/* Nothing read yet. program is borrowed. */
+/* Initialises g. program is borrowed. */
 void compat_gmon_init(struct compat_gmon *g, struct arena *a, const char *program, unsigned pointer);
 
-/* Adds a file's records. MALFORMED or CONFLICT with what gprof says on stderr, line ends included where it ends lines;
- * TOO_LARGE and NO_MEMORY likewise in our words. After a failure g is good for nothing. O(bytes + records ×
- * histograms). */
+/* Adds the records of a file. MALFORMED or CONFLICT: the sentence is what gprof prints on stderr, with line ends if
+ * gprof has them. TOO_LARGE and NO_MEMORY: the sentence is our own. After a failure g must not be used. O(bytes +
+ * records × histograms). */
 enum profd_status compat_gmon_read(struct compat_gmon *g, const char *file, const uint8_t *in, size_t n,
                                    const char **complaint);
 

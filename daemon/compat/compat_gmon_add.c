@@ -1,10 +1,10 @@
-/* What the formats of gmon.out share: capacity for arcs and bins, and their sums. */
+/* Shared by the readers of all formats: capacity for arcs and bins, and their sums. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "compat/compat_gmon_internal.h"
 
-/* A copy of count items with capacity for more; NULL: no memory. */
+/* Copies count items into a block with capacity for more; NULL: no memory. */
 static void *array_grow(struct arena *a, const void *items, size_t size, uint32_t count, uint32_t capacity)
 {
     void *more = arena_take_array(a, capacity, size);
@@ -16,7 +16,7 @@ static void *array_grow(struct arena *a, const void *items, size_t size, uint32_
 
 #define GROW(a, items, count, capacity) (((items) = array_grow(a, items, sizeof *(items), count, capacity)) != NULL)
 
-/* The new capacity for that many more; 0: too many. */
+/* Returns the capacity for more items; 0: too many. */
 static uint32_t capacity_next(uint32_t count, uint64_t more, uint32_t capacity)
 {
     uint64_t want = count + more, next = (uint64_t)capacity * 2;

@@ -4,9 +4,9 @@
 #include "compat/compat_gmon_internal.h"
 
 #define VERSION_44 0x00051879u
-#define RATE_UNKNOWN 100u /* ticks per second of an old header, which does not tell */
+#define RATE_UNKNOWN 100u /* ticks per second: the old header does not state them */
 
-/* low, high, bytes of header and bins, and behind them, since 4.4BSD, a version and a rate. */
+/* low, high, bytes of header and bins; since 4.4BSD followed by a version and a rate */
 struct header {
     uint64_t low, high, bytes, version, rate;
     unsigned size;
@@ -32,13 +32,13 @@ static enum profd_status read_header(struct gmon_file *f, struct header *out)
         if (!gmon_take(f, 4, &h.rate)) {
             return too_short(f);
         }
-        /* gprof compares a signed number with an unsigned one. */
+        /* As in gprof, a signed number is compared with an unsigned one. */
         if (others && (int64_t)rate != (int32_t)h.rate) {
             return gmon_complain(f, PROFD_CONFLICT, "%s: profiling rate incompatible with first gmon file\n", f->name);
         }
         h.size += 20;
     }
-    /* Behind files of the new format, too. */
+    /* Also after files of the new format. */
     if (others && (g->bsd_low != h.low || g->bsd_high != h.high || g->bsd_bytes != h.bytes)) {
         return gmon_complain(f, PROFD_CONFLICT, "%s: incompatible with first gmon file\n", f->name);
     }
@@ -94,7 +94,7 @@ enum profd_status gmon_read_bsd(struct gmon_file *f)
     if (!gmon_reserve_arcs(g, most)) {
         return gmon_too_large(f);
     }
-    /* A tail that is no whole arc is nothing. */
+    /* An incomplete arc at the end is ignored. */
     for (uint64_t i = 0; i < most; i++) {
         uint64_t from = 0, to = 0, calls = 0;
         (void)gmon_take(f, g->pointer, &from);

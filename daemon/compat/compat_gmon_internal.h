@@ -1,4 +1,4 @@
-/* What the readers of the formats share. Private to compat_gmon*.c. */
+/* Shared by the readers of the formats. Private to compat_gmon*.c. */
 #ifndef PROFD_COMPAT_COMPAT_GMON_INSIDE_H
 #define PROFD_COMPAT_COMPAT_GMON_INSIDE_H
 
@@ -13,7 +13,7 @@ struct gmon_file {
     const char **complaint;
 };
 
-/* A little-endian number of width bytes; false, and nothing taken, at the end of the file. */
+/* Reads a little-endian number of width bytes. False at the end of the file; nothing is then read. */
 static inline bool gmon_take(struct gmon_file *f, unsigned width, uint64_t *out)
 {
     if (f->size - f->at < width) {
@@ -28,17 +28,17 @@ static inline bool gmon_take(struct gmon_file *f, unsigned width, uint64_t *out)
     return true;
 }
 
-/* Sets the file's complaint to the text; out of memory there is none. Returns status. */
+/* Sets the error message of the file; it stays empty if memory is exhausted. Returns status. */
 #define gmon_complain(f, status, ...) (*(f)->complaint = arena_format((f)->g->arena, __VA_ARGS__), (status))
 
-/* The complaint that nothing more fits. */
+/* Sets the error message for a file that does not fit into memory. */
 enum profd_status gmon_too_large(const struct gmon_file *f);
 
-/* A record of the new format against those before: gprof's rules. Sets bins to those of the first record of the range.
- */
+/* Compares a record of the new format with earlier ones by gprof's rules. Sets bins to those of the first record of the
+ * range. */
 enum profd_status gmon_judge_histogram(const struct gmon_file *f, struct counts_histogram *h);
 
-/* Adds a histogram with the n bins of two bytes; false when it does not fit. */
+/* Adds a histogram with the n bins of two bytes; false if it does not fit. */
 bool gmon_add_bins(struct compat_gmon *g, struct counts_histogram *h, const uint8_t *bins, uint32_t n);
 
 bool gmon_reserve_arcs(struct compat_gmon *g, uint64_t n);
@@ -52,7 +52,7 @@ static inline void gmon_add_arc(struct compat_gmon *g, uint64_t from, uint64_t t
     c->calls[c->arc_count++] = calls;
 }
 
-/* A file that does not begin with "gmon". */
+/* Reads a file that does not begin with "gmon". */
 enum profd_status gmon_read_bsd(struct gmon_file *f);
 
 #endif

@@ -8,7 +8,7 @@ static double scale_of(const struct counts_histogram *h)
     return (double)((h->high - h->low) / 2) / h->bins;
 }
 
-/* The same words in gprof's three lines. */
+/* The same message in the three lines of gprof. */
 static enum profd_status judge_dimension(const struct gmon_file *f, const struct counts_histogram *first,
                                          const struct counts_histogram *h)
 {

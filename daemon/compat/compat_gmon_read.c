@@ -56,7 +56,7 @@ static enum profd_status read_arc(struct gmon_file *f)
     if (!gmon_take(f, g->pointer, &from) || !gmon_take(f, g->pointer, &to) || !gmon_take(f, 4, &calls)) {
         return too_short(f);
     }
-    /* As many as the rest of the file may hold: most files are arcs from here to their end. */
+    /* Reserves capacity for as many arcs as the rest of the file can hold: most files end with arcs only. */
     if (g->counts.arc_count == g->arc_capacity && !gmon_reserve_arcs(g, 1 + (f->size - f->at) / (2 * g->pointer + 5))) {
         return gmon_too_large(f);
     }
@@ -64,7 +64,8 @@ static enum profd_status read_arc(struct gmon_file *f)
     return PROFD_OK;
 }
 
-/* Skips what a basic-block record says. gprof tells the system's last error where one is cut off; there is none. */
+/* Skips the contents of a basic-block record. If it is cut off, gprof prints the last error of the system; here there
+ * is none. */
 static enum profd_status read_blocks(struct gmon_file *f)
 {
     uint64_t n = 0;
@@ -78,7 +79,7 @@ static enum profd_status read_blocks(struct gmon_file *f)
     }
     if (bytes > f->size - f->at) {
         f->g->has_blocks =
-            f->g->has_blocks || f->size - f->at >= 2 * f->g->pointer; /* gprof warns at the first whole one */
+            f->g->has_blocks || f->size - f->at >= 2 * f->g->pointer; /* gprof warns at the first complete one */
         return gmon_complain(f, PROFD_MALFORMED, "%s: Success\n", f->name);
     }
     f->at += (size_t)bytes;

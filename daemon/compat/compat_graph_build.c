@@ -48,7 +48,7 @@ static void calls_fill(const struct building *b)
     }
 }
 
-/* What v's callers hand down to node, which is v or v's cycle; newest arc first. */
+/* Propagates from v's callers to node, which is v or v's cycle; newest arc first. */
 static void node_inherit(const struct building *b, uint32_t v, uint32_t node)
 {
     struct compat_node *to = &b->node[node];
@@ -79,7 +79,8 @@ static void cycle_inherit(const struct building *b, uint32_t node)
     }
 }
 
-/* The filters overrule what was inherited. A cycle as a whole is not asked: without callers it stays hidden. */
+/* The filters override what was inherited. They are not applied to a cycle as a whole: without callers it stays hidden.
+ */
 static void symbol_decide(const struct building *b, uint32_t v)
 {
     struct compat_node *n = &b->node[v];
@@ -128,7 +129,7 @@ static void cycles_time(const struct building *b)
     }
 }
 
-/* The node that passes time along the arc; NULL if no time flows. */
+/* Returns the node that passes time along the arc; NULL if the arc carries no time. */
 static const struct compat_node *arc_source(const struct compat_node *node, uint32_t parent, uint32_t child,
                                             uint64_t calls)
 {

@@ -8,9 +8,9 @@
 struct group {
     uint64_t low, high;
     uint32_t records; /* how many */
-    uint32_t last;    /* record it was last met in; the others are found by its range */
+    uint32_t last;    /* latest record of the group; its other records are found by its range */
     uint32_t size;    /* bins of the first record */
-    uint64_t bins;    /* non-zero bins of all of them */
+    uint64_t bins;    /* non-zero bins of all its records */
 };
 
 static double record_scale(const struct counts_histogram *h)
@@ -64,7 +64,7 @@ static enum profd_status group_add(struct group *groups, uint32_t *count, const 
     return PROFD_OK;
 }
 
-/* A group's bins: ascending, non-zero. */
+/* Bins of a group: ascending, not zero. */
 struct bins {
     uint64_t count;
     const uint32_t *index;
@@ -154,12 +154,12 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The last symbol has no end in gprof's eyes and gets nothing (rule S8). */
+/* gprof gives the last symbol no end, so it gets no ticks (rule S8). */
 static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct compat_symbols *s,
                            const struct compat_filter *f, struct compat_hist *h)
 {
     uint64_t low = low_pc / 2;
-    uint32_t first = 0; /* symbols before it end below the current bin */
+    uint32_t first = 0; /* symbols before it end before the current bin */
     for (uint64_t i = 0; i < b->count; i++) {
         if (b->ticks[i] == 0) {
             continue;

@@ -5,7 +5,7 @@
 #include "compat/compat_label.h"
 #include "core/buffer_number.h"
 
-/* "<cycle 1>", with a NUL; returns its length. */
+/* Writes "<cycle 1>" and a NUL; returns its length. */
 static size_t cycle_name(char text[24], uint32_t number)
 {
     memcpy(text, "<cycle ", 7);
@@ -29,7 +29,7 @@ static size_t item_print_old(const struct compat_run *r, uint32_t node, struct b
     return 0;
 }
 
-/* gprof counts a column's bytes without the blanks around the index. */
+/* As in gprof, the width of a column does not include the blanks around the index. */
 static size_t item_print(const struct compat_run *r, uint32_t node, size_t column, size_t start, struct buffer *out)
 {
     char text[COMPAT_LABEL_INDEX];

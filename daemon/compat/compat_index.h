@@ -7,8 +7,8 @@
 #include "core/buffer.h"
 #include "proto/status.h"
 
-/* Appends the index in three columns, without the form feed in front. NO_MEMORY or OK; the buffer fails by itself.
- * O(symbols log symbols). */
+/* Appends the index in three columns, without the form feed before it. NO_MEMORY; reaching the limit of the buffer is
+ * recorded in the buffer. O(symbols log symbols). */
 enum profd_status compat_index_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                      struct profd_error *e);
 

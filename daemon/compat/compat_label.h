@@ -1,5 +1,4 @@
-/* What a node is called in the call graph: name, cycle, index. Built once, because most names are printed many times.
- */
+/* Labels of nodes in the call graph: name, cycle, index. Built once, because most are printed many times. */
 #ifndef PROFD_COMPAT_COMPAT_LABEL_H
 #define PROFD_COMPAT_COMPAT_LABEL_H
 
@@ -14,16 +13,16 @@
 
 #define COMPAT_LABEL_INDEX 16
 
-/* Labels of all symbols: "f <cycle 1> [3]", the index in round brackets where the symbol has no entry. */
+/* Labels of all symbols: "f <cycle 1> [3]"; the index is in round brackets if the symbol has no entry. */
 struct compat_labels {
     const char *text;
     size_t *first; /* label v: text[first[v] … first[v + 1]) */
 };
 
-/* "[3]", or "(3)" for what is not shown, into text. Returns its length. */
+/* Writes "[3]" into text, or "(3)" for a node that is not shown. Returns its length. */
 size_t compat_label_index(char text[COMPAT_LABEL_INDEX], uint32_t index, bool shown);
 
-/* Appends one label; without arcs there are no indices. */
+/* Appends one label; if there are no arcs, it has no index. */
 void compat_label_add(const struct compat_run *r, uint32_t symbol, struct buffer *out);
 
 /* O(bytes of names). */

@@ -5,15 +5,15 @@
 
 #include "core/sort.h"
 
-#define SMALL 24u /* up to this many are sorted by insertion */
+#define SMALL 24u /* up to this number, names are sorted by insertion */
 
-/* Names at [begin, end) of the order agree in their first depth bytes, none of which ends them. */
+/* The names at [begin, end) of the order are equal in their first depth bytes, and none ends there. */
 struct stretch {
     uint32_t begin, end;
     size_t depth;
 };
 
-/* The next eight bytes, the first one on top; behind the end of the name there are zeros. */
+/* The next eight bytes as a big-endian number; after the end of the name, zeros. */
 static uint64_t key_of(const char *name)
 {
     uint64_t key = 0;
@@ -37,7 +37,7 @@ static void insert(const char *const *names, struct sort_item *items, size_t n, 
     }
 }
 
-/* Sorts by the next eight bytes and puts the stretches that agree in them on the stack; returns its new height. */
+/* Sorts by the next eight bytes, and pushes the ranges that are equal in them; returns the new height of the stack. */
 static uint32_t stretch_sort(const char *const *names, struct sort_item *items, struct sort_item *scratch,
                              struct stretch s, struct stretch *stack, uint32_t height)
 {
@@ -49,7 +49,7 @@ static uint32_t stretch_sort(const char *const *names, struct sort_item *items, 
         if (i < s.end && items[i].key == items[begin].key) {
             continue;
         }
-        /* A zero in the key: these names end, and are the same. */
+        /* If the key contains a zero, these names end here and are equal. */
         if (i - begin > 1 && (items[begin].key & 255) != 0) {
             if (i - begin <= SMALL) {
                 insert(names, items + begin, i - begin, s.depth + 8);
@@ -67,7 +67,7 @@ enum profd_status compat_names_order(const char *const *names, uint32_t n, struc
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
     struct sort_item *items = ARENA_ARRAY(a, n, struct sort_item), *scratch = ARENA_ARRAY(a, n, struct sort_item);
     struct stretch *stack =
-        ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch); /* stretches that wait do not overlap */
+        ARENA_ARRAY(a, (size_t)n / SMALL + 2, struct stretch); /* ranges on the stack do not overlap */
     if (order == NULL || items == NULL || scratch == NULL || stack == NULL) {
         return PROFD_NO_MEMORY;
     }

@@ -7,9 +7,9 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* The numbers 0 … n − 1 ordered by their names as strcmp does; the same name keeps the order of numbers. Sorts by eight
- * bytes at a time, so that common beginnings cost little. NO_MEMORY. O(bytes of names) and n log n comparisons at most.
- */
+/* Orders the numbers 0 … n − 1 by their names as strcmp does; equal names keep the order of their numbers. Sorts by
+ * eight bytes at a time, so that common prefixes cost little. NO_MEMORY. O(bytes of names) and at most n log n
+ * comparisons. */
 enum profd_status compat_names_order(const char *const *names, uint32_t n, struct arena *a, uint32_t **out);
 
 #endif

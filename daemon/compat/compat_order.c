@@ -5,7 +5,7 @@
 #include "compat/compat_sort.h"
 #include "core/sort.h"
 
-/* What the comparisons see. */
+/* Context of the comparisons. */
 struct view {
     const struct compat_graph *g;
     const struct compat_symbols *symbols;
@@ -21,8 +21,8 @@ static int name_compare(const struct view *w, uint32_t x, uint32_t y)
     return strcmp(w->symbols->raw[x], w->symbols->raw[y]);
 }
 
-/* gprof's comparisons, word for word: with times that are no numbers they contradict themselves, and the result depends
- * on which pairs are compared. */
+/* gprof's comparisons, unchanged: if times are NaN they contradict each other, and the result depends on which pairs
+ * are compared. */
 static int node_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct view *w = context;
@@ -89,7 +89,7 @@ enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat
     if (items == NULL || scratch == NULL) {
         return PROFD_NO_MEMORY;
     }
-    /* The least important key first. */
+    /* Sorts by the least significant key first. */
     for (uint32_t i = 0; i < g->symbols; i++) {
         items[i] = (struct sort_item){~g->node[g->by_name[i]].calls, g->by_name[i]};
     }

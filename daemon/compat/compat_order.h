@@ -9,12 +9,12 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* Fills g->listing, the order of the call graph: by time with callees, and where that is the same cycles first, names
- * with '_' last, then by calls and name. by_name is there. Linear, by radix, but for times that are no numbers.
- * NO_MEMORY. */
+/* Fills g->listing, the order of the call graph: by time with callees; equal ones with cycles first, names with '_'
+ * last, then by calls and name. g->by_name must be set. Linear, by radix, unless times are NaN. NO_MEMORY. */
 enum profd_status compat_order_nodes(struct compat_graph *g, const struct compat_symbols *s, struct arena *a);
 
-/* Orders n symbols, which ascend, as the flat profile does: by own time, calls, name. NO_MEMORY. Linear likewise. */
+/* Sorts n symbols, which ascend, into the order of the flat profile: by own time, calls, name. Linear, unless times are
+ * NaN. NO_MEMORY. */
 enum profd_status compat_order_flat(const struct compat_graph *g, const struct compat_symbols *s, uint32_t *list,
                                     uint32_t n, struct arena *a);
 

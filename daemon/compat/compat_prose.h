@@ -1,13 +1,13 @@
-/* What the columns of the listings mean, in our own words: gprof explains them at the same places. */
+/* Explanations of the listings' columns, in our own text, at the same places as gprof's. */
 #ifndef PROFD_COMPAT_COMPAT_PROSE_H
 #define PROFD_COMPAT_COMPAT_PROSE_H
 
 #include "core/buffer.h"
 
-/* Both begin with an empty line. */
+/* Both texts begin with an empty line. */
 void compat_prose_flat(struct buffer *out);
 void compat_prose_graph(struct buffer *out);
-/* With -T's title: it stands in front of the call graph's page. */
+/* With the title of -T: it is printed before the page of the call graph. */
 void compat_prose_graph_old(struct buffer *out);
 
 #endif

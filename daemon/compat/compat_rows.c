@@ -5,7 +5,7 @@
 #include "compat/compat_sort.h"
 #include "core/sort.h"
 
-#define RUN 16u /* up to this many are sorted by insertion */
+#define RUN 16u /* up to this number, rows are sorted by insertion */
 
 static uint32_t longest_list(const struct compat_arcs *arcs, uint32_t symbols)
 {
@@ -50,7 +50,7 @@ static bool key_less(const struct compat_row_key *x, const struct compat_row_key
     return x->first < y->first || (x->first == y->first && x->second < y->second);
 }
 
-/* What is sorted by ascends with the row; a list has one self arc at most. Times are not negative. */
+/* The sort key ascends with the row; a list has at most one self arc. Times are not negative. */
 static struct compat_row_key key_make(const struct compat_row *row, uint32_t number)
 {
     uint64_t first =
@@ -80,7 +80,7 @@ static void keys_merge(const struct compat_row_key *from, struct compat_row_key 
     }
 }
 
-/* Stable. Returns where the sorted keys are. */
+/* Stable sort. Returns the array that contains the sorted keys. */
 static const struct compat_row_key *keys_sort(struct compat_row_key *keys, struct compat_row_key *scratch, size_t n)
 {
     for (size_t low = 0; low < n; low += RUN) {
@@ -98,7 +98,7 @@ static const struct compat_row_key *keys_sort(struct compat_row_key *keys, struc
     return keys;
 }
 
-/* gprof's comparison, for times that are no numbers. */
+/* gprof's comparison, used if times are NaN. */
 static int row_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct compat_row *a = (const struct compat_row *)context + x, *b = (const struct compat_row *)context + y;

@@ -9,11 +9,11 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* Arcs inside a cycle and self arcs carry no time and stand apart. */
+/* Arcs inside a cycle and self arcs carry no time and are listed separately. */
 enum compat_rank { COMPAT_RANK_SELF, COMPAT_RANK_INSIDE, COMPAT_RANK_OTHER };
 
 struct compat_row {
-    uint32_t other; /* the symbol at the other end */
+    uint32_t other; /* symbol at the other end */
     enum compat_rank rank;
     uint64_t calls;
     struct compat_flow flow;
@@ -24,7 +24,7 @@ struct compat_row_key {
     uint32_t row, spare;
 };
 
-/* Capacity for the longest list. */
+/* Allocates capacity for the longest list. */
 struct compat_rows {
     struct compat_row *rows; /* as the arcs stand */
     struct compat_row_key *keys, *scratch;
@@ -33,9 +33,9 @@ struct compat_rows {
 
 enum profd_status compat_rows_init(struct compat_rows *r, const struct compat_run *run, struct arena *a);
 
-/* The rows of v's callers: self arc, arcs inside the cycle by calls, the others by time and calls, least first; of its
- * callees the same the other way round. Equal ones stand oldest first in both. Row i of the n is rows[list[i]]. O(n log
- * n). */
+/* Lists the rows of v's callers: the self arc, then arcs inside the cycle by calls, then the others by time and calls,
+ * least first. Its callees are listed in the reverse order. Equal rows are oldest first in both. Row i of the n is
+ * rows[list[i]]. O(n log n). */
 uint32_t compat_rows_parents(struct compat_rows *r, const struct compat_run *run, uint32_t v);
 uint32_t compat_rows_children(struct compat_rows *r, const struct compat_run *run, uint32_t v);
 

@@ -1,4 +1,4 @@
-/* All that a listing reads, and the steps that make it: symbols, then counts, then print. */
+/* State of a listing, and the steps that make it: symbols, then counts, then print. */
 #ifndef PROFD_COMPAT_COMPAT_RUN_H
 #define PROFD_COMPAT_COMPAT_RUN_H
 
@@ -21,38 +21,38 @@ struct compat_run {
     const struct object *object;
     struct compat_symbols symbols;
     struct compat_filter filter;
-    bool has_histogram, has_arcs; /* a record was read, perhaps to no avail */
+    bool has_histogram, has_arcs; /* a record was read, even if it has no effect */
     struct compat_hist hist;
     struct compat_arcs arcs;
     struct compat_cycles cycles;
     struct compat_graph graph;
 };
 
-/* Ticks become seconds when printed: x / rate. Without a histogram the rate is 0, and 0/0 is what gprof prints. */
+/* Ticks are converted to seconds when printed: x / rate. Without a histogram the rate is 0, and gprof prints 0/0. */
 static inline double compat_run_rate(const struct compat_run *r)
 {
     return (double)r->hist.rate;
 }
 
-/* Bytes in a bin as gprof prints them: whole units of two bytes, 0 for what is no number, and negative where it
- * overflows. */
+/* Bytes of a bin as gprof prints them: complete units of two bytes, 0 for NaN, and negative on overflow. */
 static inline int64_t compat_run_granularity(const struct compat_run *r)
 {
     return r->hist.scale >= 0.0 && r->hist.scale < 0x1p63 ? (int64_t)((uint64_t)r->hist.scale * 2) : 0;
 }
 
-/* Step 1: reads the symbols and selects those that take part. Borrows options' specs and the object. REFUSED: no .text,
- * or no symbols. O(symbols × (log symbols + specs)). */
+/* Step 1: reads and selects the symbols. Borrows the specs of the options and the object. REFUSED: no .text, or no
+ * symbols. O(symbols × (log symbols + specs)). */
 enum profd_status compat_run_open(struct compat_run *r, const struct compat_options *options,
                                   const struct object *object, struct arena *a, struct profd_error *e);
 
-/* Step 2: counts to symbols, -c's arcs, times. has_histogram and has_arcs are taken from the counts, or set by the
- * caller before. CONFLICT in gprof's words: compat_hist_assign's. */
+/* Step 2: assigns counts to symbols, adds the arcs of -c, and computes times. has_histogram and has_arcs are derived
+ * from the counts, unless the caller has set them before. CONFLICT as compat_hist_assign. */
 enum profd_status compat_run_count(struct compat_run *r, const struct counts *counts, struct arena *a,
                                    struct profd_error *e);
 
-/* Step 3. REFUSED in gprof's words, and nothing printed, if a style wants what was not counted. TOO_LARGE at a buffer's
- * limit; whether a drain took everything is what buffer_flush tells, and what it took stays printed. */
+/* Step 3: prints. REFUSED, with gprof's message: a style requires counts that are missing; nothing was printed.
+ * TOO_LARGE: the limit of the buffer was reached. If the buffer has a drain, buffer_flush tells whether it accepted
+ * everything; what it accepted stays printed. */
 enum profd_status compat_run_print(const struct compat_run *r, struct arena *a, struct buffer *out,
                                    struct profd_error *e);
 

@@ -8,7 +8,7 @@ struct half {
     unsigned done; /* of its own two halves */
 };
 
-/* Merges the adjacent runs [0, middle) and [middle, n). What is left of the second run stays in place. */
+/* Merges the adjacent runs [0, middle) and [middle, n). The remainder of the second run stays in place. */
 static void halves_merge(uint32_t *items, uint32_t *scratch, size_t middle, size_t n, compat_compare *compare,
                          const void *context)
 {

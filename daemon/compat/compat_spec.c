@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Leading decimal digits; what does not fit is the largest. */
+/* Leading decimal digits; the largest number if they do not fit. */
 static uint32_t line_parse(const char *text)
 {
     uint64_t line = 0;

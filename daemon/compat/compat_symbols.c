@@ -63,7 +63,7 @@ static int symbol_compare(const void *context, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* S6: does the newcomer take the place of the one kept so far at its address? */
+/* S6: true if the new symbol replaces the one kept so far at its address. */
 static bool symbol_replaces(const struct choosing *c, const struct object_symbol *newcomer,
                             const struct object_symbol *kept)
 {
@@ -81,7 +81,7 @@ static bool symbol_replaces(const struct choosing *c, const struct object_symbol
     return n[1] != '_' && k[1] == '_';
 }
 
-/* Sorts and leaves one symbol an address. Returns how many are left. */
+/* Sorts the symbols and keeps one for each address. Returns how many are left. */
 static uint32_t symbols_unique(const struct choosing *c, uint32_t *list, uint32_t *scratch, uint32_t n)
 {
     const struct object *o = c->object;
@@ -125,7 +125,8 @@ static enum profd_status symbols_fill(const struct choosing *c, const uint32_t *
         s.flags[i] =
             (uint8_t)((is_function(from) ? COMPAT_SYMBOL_FUNCTION : 0) | (is_static(from) ? COMPAT_SYMBOL_STATIC : 0));
     }
-    /* The table of -l is made from this one, and then leaves out what owns no address: that may be the last. */
+    /* The table of -l is made from this table, and then omits entries that own no address; the last one may be one of
+     * them. */
     if (c->options->lines && n > 0 && s.end[n - 1] < s.address[n - 1]) {
         s.count--;
     }

@@ -2,7 +2,7 @@
 
 #include "compat/compat_symbols.h"
 
-/* An entry to be: the line of a function at an address. */
+/* A future entry: the line of a function at an address. */
 struct entry {
     uint64_t address;
     uint32_t file, line, function;
@@ -20,7 +20,7 @@ static bool entry_same_function(const struct object *o, const struct entry *x, c
            (x->file == y->file || strcmp(object_name(o, x->file), object_name(o, y->file)) == 0);
 }
 
-/* As the entry in front if that is of the same function, else as the symbol that owns the address. */
+/* Like the entry before it if that is of the same function, otherwise like the symbol that owns the address. */
 static uint8_t entry_local(const struct compat_symbols *s, const struct entry *e, const struct entry *front)
 {
     if (front != NULL && entry_same_function(s->object, e, front)) {
@@ -30,7 +30,8 @@ static uint8_t entry_local(const struct compat_symbols *s, const struct entry *e
     return owner == COMPAT_NONE ? 0 : s->flags[owner] & COMPAT_SYMBOL_STATIC;
 }
 
-/* Where the line or its function changes, ascending. What overlaps what stands before it is cut. */
+/* Lists the addresses at which the line or its function changes, ascending. A range that overlaps the previous one is
+ * cut. */
 static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint64_t high, struct entry *list)
 {
     const struct object *o = s->object;
@@ -78,8 +79,8 @@ static void symbol_put(struct compat_symbols *to, const struct compat_symbols *f
     to->flags[i] = from->flags[k];
 }
 
-/* Does a symbol take the place of a line of the same address? Rule S6: a function stands in front of the line, a label
- * in front or behind. */
+/* True if rule S6 keeps the symbol of the table instead of the line at its address. A function counts as the earlier
+ * one of the two. */
 static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struct entry *e)
 {
     if ((s->flags[k] & COMPAT_SYMBOL_STATIC) != e->local) {

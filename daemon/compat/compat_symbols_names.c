@@ -33,7 +33,7 @@ enum profd_status compat_symbols_name(struct compat_symbols *s, const struct com
     return PROFD_OK;
 }
 
-/* Is the path among the first n? */
+/* True if the path is among the first n. */
 static bool path_known(const char *const *paths, uint32_t n, const char *path)
 {
     for (uint32_t i = n; i-- > 0;) {
@@ -44,7 +44,7 @@ static bool path_known(const char *const *paths, uint32_t n, const char *path)
     return false;
 }
 
-/* Paths in the order in which gprof meets them, each once. */
+/* Lists each path once, in the order in which gprof finds them. */
 struct path_list {
     const char **paths;
     uint32_t count, capacity;
@@ -64,7 +64,7 @@ static bool path_meet(struct path_list *list, const char *path, const char *base
     return true;
 }
 
-/* Symbols are met first, then (with -l) lines by address. */
+/* Symbols are searched first, then (with -l) lines by address. */
 enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a,
                                         const char **out)
 {
