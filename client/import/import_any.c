@@ -13,7 +13,7 @@
 
 #define PARSER_MEMORY ((size_t)1 << 30)
 
-/* A text's first lines say what it is: callgrind's all have keys. */
+/* Recognizes text by its first lines: all lines of callgrind begin with a key. */
 static bool looks_like_callgrind(const char *text, size_t n)
 {
     static const char *const keys[] = {"# callgrind format",
@@ -43,7 +43,7 @@ static bool looks_like_callgrind(const char *text, size_t n)
     return false;
 }
 
-/* A beginning without control characters; a character may be cut at its end. */
+/* True if the bytes have no control characters; the last character may be cut. */
 static bool looks_like_text(const uint8_t *bytes, size_t n)
 {
     n = n < 4096 ? n : 4096;
@@ -71,7 +71,7 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
     } else if (n >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
         *out = IMPORT_PPROF;
     } else if (!looks_like_text(bytes, n)) {
-        /* Every field of message Profile that can be the first one has a number below 16 and a wire type. */
+        /* The first field of message Profile has a number below 16 and a known wire type. */
         if ((bytes[0] & 7) > 2 || (bytes[0] & 7) == 1 || bytes[0] >> 3 == 0 || bytes[0] >> 3 > 15) {
             return profd_error_set(e, PROFD_MALFORMED,
                                    "unknown format: neither gmon.out, pprof, callgrind.out nor text of perf script");
@@ -159,8 +159,7 @@ static enum profd_status perf_each(void *context, const char *line, size_t n, ui
     return import_perf_line(context, line, n, number, e);
 }
 
-/* What cannot be placed of one process leaves the others alone; it is the whole file's failure only if it is all there
- * is. */
+/* A process that cannot be placed does not affect the others; the file is refused only if it is the only one. */
 static enum profd_status take_perf(const struct import_request *r, struct import_input *in, struct arena *a,
                                    struct profd_error *e)
 {

@@ -66,8 +66,8 @@ static enum profd_status names_make(struct arena *a, const struct object *o, str
     return PROFD_OK;
 }
 
-/* How many bytes two paths have in common at their ends, where at least the file's name is; 0 if they are of different
- * files. */
+/* Number of equal bytes at the end of two paths, if at least the file names are equal; 0 if they are different files.
+ */
 static size_t same_source(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), common = 0;
@@ -81,7 +81,7 @@ static size_t same_source(const char *a, const char *b)
     return common;
 }
 
-/* The first place in the order with a name that is not below the n bytes of name. */
+/* First place in the order with a name that is not below the n bytes of name. */
 static uint32_t names_begin(const struct binary_names *names, const char *name, size_t n)
 {
     uint32_t low = 0, high = names->count;
@@ -96,7 +96,7 @@ static uint32_t names_begin(const struct binary_names *names, const char *name, 
     return low;
 }
 
-/* Takes one more symbol into the choice of namesakes. */
+/* Considers one more symbol of the same name. */
 static void choose(struct import_function *best, bool *found, const struct object_symbol *s)
 {
     if (*found && s->address != best->address) {
@@ -109,8 +109,8 @@ static void choose(struct import_function *best, bool *found, const struct objec
     *found = true;
 }
 
-/* A name of n bytes exactly as it stands. Of namesakes at several addresses those of the source file count; if that
- * leaves several the one with the lowest address is taken, and ambiguous. */
+/* Finds a name of n bytes without any change. If several addresses have it, those of the source file are considered; if
+ * several remain, the lowest address is used, and it is ambiguous. */
 static bool names_find(const struct binary_names *names, const char *name, size_t n, const char *file,
                        struct import_function *out)
 {
@@ -125,7 +125,7 @@ static bool names_find(const struct binary_names *names, const char *name, size_
         const struct object_symbol *s = &names->object->symbols[known->symbol];
         choose(&all, &found, s);
         size_t common = file && s->file != 0 ? same_source(object_name(names->object, s->file), file) : 0;
-        if (common > nearest) { /* what was found until now is of another folder */
+        if (common > nearest) { /* the symbols found before are of another directory */
             nearest = common;
             of_file = (struct import_function){.address = 0};
             found_file = false;
@@ -222,7 +222,7 @@ bool import_binary_load(const struct import_binary *b, uint64_t offset, uint64_t
     return false;
 }
 
-/* Code of that kind: "[plt]", or what no symbol owns. */
+/* Code of this kind: "[plt]", or code that no symbol owns. */
 static bool find_nameless(const struct import_binary *b, const char *name, struct import_function *out)
 {
     for (uint32_t i = 0; i < b->symtab->span_count; i++) {
@@ -253,8 +253,8 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* profd's own exports put object or source file, and the address, behind the names of namesakes: "f (libx.so)", "f
- * (a.c) [0x1234]". */
+/* Exports of profd append the object or the source file, and the address, to names that are not unique: "f (libx.so)",
+ * "f (a.c) [0x1234]". */
 static bool find_own(const struct import_binary *b, const char *name, size_t n, const char *file,
                      struct import_function *out)
 {
@@ -298,7 +298,7 @@ bool import_binary_find(const struct import_binary *b, const char *name, const c
     if (names_find(&b->names, name, n, file, out) || find_own(b, name, n, file, out)) {
         return true;
     }
-    if (n > 4 && strcmp(name + n - 4, "@plt") == 0) { /* the slot, not the function behind it */
+    if (n > 4 && strcmp(name + n - 4, "@plt") == 0) { /* address of the slot, not of the function that it calls */
         return false;
     }
     cut = strcspn(name, "@");

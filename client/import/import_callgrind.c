@@ -22,8 +22,8 @@ static enum profd_status no_place(struct import_callgrind *c, struct profd_error
     return import_profile_exhausted(c->profile.arena, e);
 }
 
-/* One subposition: absolute, or relative to the last cost line's. Differences may lead below 0 and back: modulo 2^64.
- */
+/* Reads one subposition: absolute, or relative to that of the last cost line. Differences are modulo 2^64, so they may
+ * lead below 0 and back. */
 static bool take_subposition(struct import_scan *s, uint64_t last, uint64_t *out)
 {
     uint64_t difference;
@@ -45,8 +45,8 @@ static bool take_subposition(struct import_scan *s, uint64_t last, uint64_t *out
     return true;
 }
 
-/* Subpositions at the beginning of a line: *instruction is its first, or 0. False if they are not what "positions:"
- * says. */
+/* Reads the subpositions at the beginning of a line; *instruction is the first one, or 0. False if they are not what
+ * "positions:" states. */
 static bool take_place(const struct import_callgrind *c, struct import_scan *s, uint64_t *instruction, uint64_t *line)
 {
     *instruction = 0;
@@ -54,7 +54,7 @@ static bool take_place(const struct import_callgrind *c, struct import_scan *s, 
            (!c->lines || take_subposition(s, c->line, line));
 }
 
-/* The frame of a function, or of an instruction in it. */
+/* Returns the frame of a function, or of an instruction in it. */
 static bool take_frame(struct import_callgrind *c, const char *object, const char *file, const char *function,
                        uint64_t instruction, uint32_t *out)
 {
@@ -85,7 +85,7 @@ static enum profd_status take_call(struct import_callgrind *c, uint64_t instruct
     return PROFD_OK;
 }
 
-/* Costs that are left out are 0. */
+/* Missing costs are 0. */
 static bool take_cost(const struct import_callgrind *c, struct import_scan *s, uint64_t *cost)
 {
     *cost = 0;
@@ -145,7 +145,7 @@ static uint64_t id_hash(const void *context, uint32_t index)
     return id_mix(id->kind, id->number);
 }
 
-/* The id of that number, made on first use with text NULL; NULL when memory is exhausted. */
+/* Returns the id of that number, created on first use with text NULL; NULL if memory is exhausted. */
 static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_names kind, uint64_t number)
 {
     struct arena *a = c->profile.arena;
@@ -170,7 +170,7 @@ static struct callgrind_id *take_id(struct import_callgrind *c, enum callgrind_n
     return &c->ids[c->id_count - 1];
 }
 
-/* "name", "(12) name", or "(12)" for one that was named before. */
+/* Reads "name", "(12) name", or "(12)" for a name that was defined before. */
 static enum profd_status take_name(struct import_callgrind *c, enum callgrind_names kind, struct import_scan *value,
                                    uint64_t number, const char **out, struct profd_error *e)
 {
@@ -179,8 +179,7 @@ static enum profd_status take_name(struct import_callgrind *c, enum callgrind_na
     uint64_t which;
     if (s.at < s.end && *s.at == '(') {
         s.at++;
-        if (import_scan_any_number(&s, &which) && s.at < s.end &&
-            *s.at == ')') { /* otherwise "(below main)" and the like */
+        if (import_scan_any_number(&s, &which) && s.at < s.end && *s.at == ')') { /* for example "(below main)" */
             s.at++;
             import_scan_trim(&s);
             id = take_id(c, kind, which);
@@ -233,7 +232,7 @@ static enum profd_status take_calls(struct import_callgrind *c, struct import_sc
     return PROFD_OK;
 }
 
-/* A line "key=value": where costs belong, and what is called. */
+/* Reads a line "key=value": the position of costs, or the called function. */
 static enum profd_status take_position(struct import_callgrind *c, const struct import_scan *key,
                                        struct import_scan *value, uint64_t number, struct profd_error *e)
 {

@@ -1,7 +1,7 @@
-/* callgrind.out, as callgrind and others write it ("Callgrind Format Specification" of Valgrind's manual): one line
- * after the other. Pure. Call counts are exact. Frames are functions; instructions where the file was made with
- * --dump-instr=yes. The cost of one event becomes ticks: "instructions" for Ir, "seconds" for times (ns, us, ms, s),
- * else a dimension of the event's name. */
+/* Parses callgrind.out ("Callgrind Format Specification" of Valgrind's manual), line by line. Pure. Call counts are
+ * exact. Frames are functions, or instructions if the file was made with --dump-instr=yes. The cost of one event
+ * becomes ticks: "instructions" for Ir, "seconds" for times (ns, us, ms, s), otherwise a dimension with the name of the
+ * event. */
 #ifndef PROFD_CLIENT_IMPORT_CALLGRIND_H
 #define PROFD_CLIENT_IMPORT_CALLGRIND_H
 
@@ -9,19 +9,19 @@
 
 struct import_callgrind;
 
-/* A parser in the arena. event names the cost to take; NULL: the first one. NO_MEMORY. */
+/* Creates a parser in the arena. event is the event to import; NULL: the first one. NO_MEMORY. */
 enum profd_status import_callgrind_new(struct arena *a, const char *event, struct import_callgrind **out,
                                        struct profd_error *e);
 
-/* One line of n bytes without its end; number counts from 1 and stands in the sentence. MALFORMED: not of the format, a
- * number above 64 bits, a cost in front of "events:" or "fn="; REFUSED: a version that is not 1, no such event, parts
- * of different events; LIMIT, NO_MEMORY. Expected O(n). */
+/* Parses one line of n bytes without its end. number is its number from 1, for the sentence. MALFORMED: not of the
+ * format, a number above 64 bits, or a cost before "events:" or "fn=". REFUSED: a version other than 1, no such event,
+ * or parts with different events. LIMIT, NO_MEMORY. Expected O(n). */
 enum profd_status import_callgrind_line(struct import_callgrind *c, const char *line, size_t n, uint64_t number,
                                         struct profd_error *e);
 
-/* The whole profile, which lives as long as the arena. Functions without an object or a name that do nothing but call
- * one other function (slots of a PLT that callgrind did not know) are joined with their callers. MALFORMED if there was
- * no "events:". O(frames + pairs). */
+/* Ends parsing. The profile lives as long as the arena. Functions without an object or a name that only call one other
+ * function (slots of a PLT that callgrind did not recognize) are merged with their callers. MALFORMED: there was no
+ * "events:". O(frames + pairs). */
 enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out,
                                           struct profd_error *e);
 

@@ -3,10 +3,10 @@
 
 #include "core/sum.h"
 
-/* A function of no object: slots of .plt.got and .plt.sec look like this. */
+/* A function without an object: slots of .plt.got and .plt.sec look like this. */
 struct slot {
     const char *name;
-    uint64_t in, out; /* calls of it, and calls that it makes but for the dynamic linker's resolver */
+    uint64_t in, out; /* calls of it, and calls by it except those of the dynamic linker's resolver */
     uint32_t target;  /* frame that it calls, IMPORT_NONE if none */
     bool branches;    /* it calls several functions */
 };
@@ -28,7 +28,7 @@ static uint64_t slot_hash(const void *context, uint32_t index)
     return table_mix((uintptr_t)((const struct slots *)context)->list[index].name, 1);
 }
 
-/* The slot of that name; NULL when memory is exhausted. */
+/* Returns the slot of that name; NULL if memory is exhausted. */
 static struct slot *take_slot(struct slots *s, const char *name)
 {
     struct arena *a = s->profile->arena;
@@ -57,7 +57,7 @@ static bool same_function(const struct import_frame *a, const struct import_fram
     return a->object == b->object && a->name == b->name && a->file == b->file;
 }
 
-/* What each slot calls and how often it is called. False when memory is exhausted. */
+/* Records the callee of each slot and the number of calls. False if memory is exhausted. */
 static bool count_slots(struct slots *s)
 {
     const struct import_profile *p = s->profile;
@@ -84,7 +84,7 @@ static bool count_slots(struct slots *s)
     return true;
 }
 
-/* The slot a frame is, if it hands on as many calls as it gets, all to one function; else NULL. */
+/* Returns the slot that a frame is, if it passes as many calls to one function as it gets; otherwise NULL. */
 static const struct slot *joined_slot(struct slots *s, const struct import_frame *f)
 {
     if (!is_slot(s->profile, f)) {

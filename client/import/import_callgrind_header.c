@@ -1,4 +1,4 @@
-/* Lines "key: value" of callgrind.out. */
+/* Reads the lines "key: value" of callgrind.out. */
 #include "import/import_callgrind_internal.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ static uint64_t pid_hash(const void *context, uint32_t index)
     return table_mix(((const struct import_callgrind *)context)->pids[index], 1);
 }
 
-/* True if no part before was of that process, or if memory is exhausted. */
+/* True if no earlier part was of that process, or if memory is exhausted. */
 static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
 {
     struct arena *a = c->profile.arena;
@@ -62,8 +62,8 @@ static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
     return true;
 }
 
-/* The end of a header. Only the first part of a process counts it; later parts and other threads do not. Of several
- * processes' files joined into one, each counts. */
+/* Ends a header. A process is counted at its first part only, not at later parts and other threads. If files of several
+ * processes were joined, each process is counted. */
 static void close_header(struct import_callgrind *c)
 {
     if (!c->counted) {
@@ -164,7 +164,7 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
     } else if (import_scan_is(key, "cmd")) {
         struct import_scan word = import_scan_word(value);
         text = c->profile.program = import_texts_take(&c->texts, word.at, import_scan_left(&word));
-    } else if (import_scan_is(key, "event")) { /* profd's own exports state the dimension here */
+    } else if (import_scan_is(key, "event")) { /* exports of profd state the dimension here */
         c->waiting |= memmem(value->at, import_scan_left(value), "elapsed time", 12) != NULL;
     } else if (import_scan_is(key, "desc") && import_scan_begins(value, "Calls: sampled")) {
         c->profile.sampled = true;

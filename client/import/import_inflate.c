@@ -1,4 +1,4 @@
-/* gzip, by libdeflate: pprof's files are compressed so. */
+/* Inflates gzip, in which files of pprof are compressed. */
 #include <libdeflate.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ struct inflating {
     size_t size, capacity, max;
 };
 
-/* Doubles the buffer, to at most max bytes; false if it cannot grow. */
+/* Doubles the buffer, up to max bytes; false if it cannot grow. */
 static bool inflating_widen(struct inflating *i)
 {
     size_t capacity = i->capacity == 0 ? INFLATE_BEGIN : i->capacity * 2;
@@ -26,7 +26,7 @@ static bool inflating_widen(struct inflating *i)
     return true;
 }
 
-/* Decompresses one member after the other; a member that does not fit is started again with a larger buffer. */
+/* Decompresses one member after the other. If a member does not fit, it is started again with a larger buffer. */
 static enum profd_status inflating_run(struct inflating *i, const uint8_t *in, size_t n, struct profd_error *e)
 {
     for (size_t fed = 0; fed < n;) {

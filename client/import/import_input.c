@@ -24,7 +24,7 @@ static enum profd_status input_judge(struct import_input *in, bool is_standard, 
     }
     if (S_ISREG(s.st_mode)) {
         in->size = (uint64_t)s.st_size;
-        in->ended = s.st_size == 0; /* what the kernel makes up on reading is no profile */
+        in->ended = s.st_size == 0; /* files that the kernel generates on reading are no profiles */
         in->time = s.st_mtim.tv_sec > 0 ? (uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec : 0;
         return PROFD_OK;
     }
@@ -64,7 +64,7 @@ void import_input_close(struct import_input *in)
     *in = (struct import_input){.fd = -1};
 }
 
-/* Reads on behind what is there, into at least one free byte. */
+/* Appends at least one byte to the unread data, unless the input ends. */
 static enum profd_status input_fill(struct import_input *in, struct profd_error *e)
 {
     for (;;) {
@@ -91,7 +91,7 @@ enum profd_status import_input_peek(struct import_input *in, const uint8_t **byt
     return status;
 }
 
-/* Moves the rest of the data to the front of the buffer, and doubles the buffer if it is full. */
+/* Moves the unread data to the beginning of the buffer; doubles the buffer if it is full. */
 static bool input_widen(struct import_input *in, size_t most)
 {
     if (in->at > 0) {

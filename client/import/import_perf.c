@@ -5,10 +5,10 @@
 
 #include "import/import_perf_text.h"
 
-#define COMM_MAX 15 /* bytes of a process's name that the kernel keeps */
+#define COMM_MAX 15 /* bytes of a process's name that the kernel stores */
 
 struct perf_process {
-    uint64_t number;      /* pid; tid where the text has no pids */
+    uint64_t number;      /* pid; tid if the text has no pids */
     uint64_t first, last; /* time stamps, ns */
     struct import_profile profile;
 };
@@ -19,9 +19,9 @@ struct import_perf {
     struct perf_process *processes;
     uint32_t process_count, process_capacity;
     struct table process_table;
-    const char *wanted, *event; /* event: the one taken; NULL before the first sample */
+    const char *wanted, *event; /* event: the imported one; NULL before the first sample */
     bool is_clock, has_period;
-    uint64_t period; /* of all samples until now; 0 if they differ */
+    uint64_t period; /* period of all samples so far; 0 if they differ */
     bool without_pids, timed;
     uint64_t last;         /* of all time stamps */
     uint64_t other_events; /* samples */
@@ -53,7 +53,7 @@ static uint64_t process_hash(const void *context, uint32_t index)
     return table_mix(((const struct import_perf *)context)->processes[index].number, 3);
 }
 
-/* The process of that number, made on first use. False when memory is exhausted. */
+/* Returns the process of that number, created on first use. False if memory is exhausted. */
 static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
 {
     if (!table_reserve(&f->process_table, f->arena, process_hash, f)) {
@@ -81,7 +81,7 @@ static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
     return true;
 }
 
-/* The first sample of the event that is taken says what its ticks are. */
+/* The first sample of the event determines what its ticks are. */
 static bool choose_event(struct import_perf *f, const struct import_scan *name, bool has_period, uint64_t period)
 {
     f->event = import_texts_take(&f->texts, name->at, import_scan_left(name));
@@ -118,7 +118,7 @@ static void note_time(struct import_perf *f, struct perf_process *p, const struc
     }
 }
 
-/* comm names the program's file, if that is not longer. */
+/* comm is the file name of the program, if it is not longer. */
 static bool is_program(const char *comm, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -126,20 +126,21 @@ static bool is_program(const char *comm, const char *path)
     return n > 0 && (n < COMM_MAX ? strcmp(base, comm) == 0 : strncmp(base, comm, n) == 0);
 }
 
-/* Generated code, by the name perf gives its map. */
+/* True if the map has the name that perf gives to generated code. */
 static bool is_generated(const struct import_scan *object)
 {
     return import_scan_begins(object, "/tmp/perf-") && import_scan_left(object) > 4 &&
            memcmp(object->end - 4, ".map", 4) == 0;
 }
 
-/* One frame of the sample that is being read: the leaf, then its callers. A caller's address is its return address. */
+/* Reads one frame of the current sample: first the leaf, then its callers. The address of a caller is its return
+ * address. */
 static enum profd_status take_place(struct import_perf *f, const struct perf_place *place, uint64_t number,
                                     struct profd_error *e)
 {
     struct import_profile *p = &f->processes[f->process].profile;
     if (import_scan_is(&place->object, "inlined") ||
-        place->address == 0) { /* a part of the next one; the end of a chain */
+        place->address == 0) { /* a part of the next frame, or the end of a chain */
         return PROFD_OK;
     }
     if (place->object.at == place->object.end) {
@@ -167,7 +168,7 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
     struct import_object *o = &p->objects[frame.object];
     o->addressing = IMPORT_MOVED;
     o->outside |= is_generated(&place->object);
-    if (o->outside) { /* what it is called and where it is says nothing */
+    if (o->outside) { /* neither the name nor the address is known */
         frame = (struct import_frame){.object = frame.object, .offset = IMPORT_NO_OFFSET};
     } else if (is_program(f->comm_text, path)) {
         p->program_object = frame.object;
@@ -252,7 +253,7 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
                            number, import_scan_shown(&s), s.at);
 }
 
-/* A clock that ticked evenly counts its ticks, not their nanoseconds. */
+/* If all periods of a clock are equal, its ticks are counted, not their nanoseconds. */
 static void count_ticks(const struct import_perf *f, struct import_profile *p)
 {
     uint64_t rate = f->period > 0 && f->period <= 1000000000u ? (1000000000u + f->period / 2) / f->period : 0;

@@ -56,7 +56,7 @@ static void skip_word(struct import_scan *rest)
     (void)import_scan_word(rest);
 }
 
-/* What stands behind the thread. */
+/* Reads the part after the thread. */
 static bool heading_finish(struct import_scan rest, struct perf_heading *h)
 {
     struct import_scan word = next_word(&rest);
@@ -106,7 +106,7 @@ bool perf_heading_parse(struct import_scan line, struct perf_heading *out)
     return false;
 }
 
-/* The object: what stands in the last pair of brackets that fit. */
+/* The object is the text in the last matching pair of brackets. */
 static bool take_object(struct import_scan *rest, struct import_scan *object)
 {
     size_t depth = 0;

@@ -32,8 +32,7 @@ uint32_t import_place_program(const struct import_profile *p)
             score = points;
         }
     }
-    for (uint32_t i = 0; i < p->frame_count && score <= 50;
-         i++) { /* of several programs (plug-ins) the one that begins */
+    for (uint32_t i = 0; i < p->frame_count && score <= 50; i++) { /* of several programs (plug-ins) the first one */
         const struct import_frame *f = &p->frames[i];
         if (f->object == IMPORT_NONE || !f->name || p->objects[f->object].outside ||
             strstr(import_shelf_base(p->objects[f->object].path), ".so")) {
@@ -55,7 +54,7 @@ static void complain(const struct import_notes *notes, const char *sentence)
     }
 }
 
-/* Adds a build, or finds it: several objects of a profile may be parts of one. */
+/* Finds or adds a build: several objects of a profile may be parts of one build. */
 static enum profd_status add_build(struct place *w, const char *id, const char *name, const struct place_span *span,
                                    uint32_t *build, struct profd_error *e)
 {
@@ -75,7 +74,7 @@ static enum profd_status add_build(struct place *w, const char *id, const char *
     return status;
 }
 
-/* One object gets a build; outside if there is none. */
+/* Assigns a build to an object; outside if there is none. */
 static enum profd_status place_object(struct place *w, struct import_shelf *shelf, uint32_t index, bool is_program,
                                       bool strict, struct profd_error *e)
 {
@@ -118,7 +117,7 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
     return PROFD_OK;
 }
 
-/* A file that has only the names that every program has is not what ran. */
+/* A file that has only names which every program has is not the file that ran. */
 static enum profd_status program_judge(const struct place *w, uint32_t program, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;

@@ -1,4 +1,4 @@
-/* Placed frames become bins and arcs. */
+/* Converts placed frames to bins and arcs. */
 #include "import/import_place_internal.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ static bool add_arc(struct place_arcs *arcs, struct arena *a, const struct profd
     return true;
 }
 
-/* An end outside has address 0: where it was differs from process to process. */
+/* An end outside has address 0: its address differs from process to process. */
 static enum profd_status add_pairs(struct place *w, bool *saturated, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
@@ -96,7 +96,7 @@ static int place_compare(const void *context, uint32_t a, uint32_t b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* One build's bins: order[first … end). */
+/* Bins of one build: order[first … end). */
 static enum profd_status add_histogram(struct place *w, const uint32_t *order, uint32_t first, uint32_t end,
                                        bool *saturated, struct profd_error *e)
 {

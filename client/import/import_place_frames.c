@@ -1,12 +1,13 @@
-/* Frames get places: by their addresses if these can be trusted, otherwise by the names of their functions. */
+/* Assigns frames to addresses of builds: by their addresses if these can be trusted, otherwise by the names of their
+ * functions. */
 #include "import/import_place_internal.h"
 
 #define PAGE 4096u
-#define VOTES 4096u     /* frames of an object that are asked how far it was moved */
+#define VOTES 4096u     /* frames of an object that are used to determine how far it was moved */
 #define CANDIDATES 256u /* answers that are tried */
-#define WIDE 64u        /* pages; a frame that leaves more answers open proposes none */
+#define WIDE 64u        /* pages; a frame that allows more offsets is not used */
 
-/* The object was moved by [low, high] (modulo 2^64), says one frame. */
+/* One frame allows that the object was moved by [low, high] (modulo 2^64). */
 struct vote {
     uint64_t low, high;
 };
@@ -31,7 +32,7 @@ static bool vote_allows(const struct vote *v, uint64_t bias)
     return bias - v->low <= v->high - v->low;
 }
 
-/* The multiple of a page that most frames allow, if more than half of them do and no other is as good. */
+/* Returns the multiple of a page that most frames allow, if more than half of them do and no other is as frequent. */
 static void find_bias(const struct vote *votes, uint32_t n, struct place_object *k)
 {
     uint64_t tried[CANDIDATES];
@@ -70,7 +71,7 @@ static bool place_in_file(const struct import_binary *b, uint64_t address, uint6
 
 /* Frames of a stripped object have no names to look up. Tools then write file offsets or, for objects that cannot be
  * relocated, addresses. They are accepted if nine in ten of them are in code (stack walks contain errors). first is a
- * frame's number plus 1, and next leads to the other frames of the same object. */
+ * frame's number plus 1, and next links the other frames of the same object. */
 static void find_unnamed(const struct place *w, uint32_t first, const uint32_t *next, struct place_object *k)
 {
     uint64_t all = 0, in_file = 0, here = 0, at;
@@ -85,12 +86,13 @@ static void find_unnamed(const struct place *w, uint32_t first, const uint32_t *
     k->bias = 0;
 }
 
-/* How far each object was moved. */
+/* Determines how far each object was moved. */
 static enum profd_status find_biases(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     struct vote *votes = ARENA_ARRAY(w->arena, VOTES, struct vote);
-    uint32_t *next = ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, uint32_t); /* frame of the same object, plus 1 */
+    uint32_t *next =
+        ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, uint32_t); /* next frame of the same object, plus 1 */
     uint32_t *first = ARENA_ARRAY(w->arena, (size_t)p->object_count + 1, uint32_t);
     if (!votes || !next || !first) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to place %u frames", p->frame_count);
@@ -118,7 +120,7 @@ static enum profd_status find_biases(struct place *w, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* By address. False if the address means nothing, or no code. */
+/* Places a frame by its address. False if the address has no meaning, or is not code. */
 static bool place_by_address(const struct import_object *o, const struct place_object *k, const struct import_frame *f,
                              uint64_t *at)
 {

@@ -1,4 +1,4 @@
-/* The inside of import_place. */
+/* State of import_place. Private to import_place*.c. */
 #ifndef PROFD_CLIENT_IMPORT_PLACE_INTERNAL_H
 #define PROFD_CLIENT_IMPORT_PLACE_INTERNAL_H
 
@@ -10,13 +10,13 @@ struct place_object {
     const struct import_binary *binary; /* NULL: not available */
     uint32_t build;                     /* of the upload; PROFD_NOWHERE if outside */
     bool used;                          /* a frame is in it */
-    bool has_bias;                      /* of IMPORT_MOVED: what is to be subtracted from addresses */
+    bool has_bias;                      /* of IMPORT_MOVED: offset to subtract from addresses */
     uint64_t bias;
-    bool in_file; /* of IMPORT_MOVED: addresses are places in the file */
+    bool in_file; /* of IMPORT_MOVED: addresses are offsets in the file */
     uint32_t frames, placed;
 };
 
-/* Where a frame is. entry: the beginning of its function. */
+/* Place of a frame. entry: first address of its function. */
 struct place_frame {
     uint32_t build;
     uint64_t at, entry;
@@ -29,11 +29,11 @@ struct place {
     struct place_object *objects;
     struct place_frame *frames;
     struct profd_upload *upload;
-    struct place_span *spans; /* of the upload's builds: what their histograms cover */
+    struct place_span *spans; /* of the upload's builds: range of their histograms */
     uint32_t build_count;
     bool saturated; /* a sum reached its end */
-    bool lost;      /* a frame of a build found no place */
-    bool outside;   /* ticks of no build were left out */
+    bool lost;      /* a frame of a build could not be placed */
+    bool outside;   /* ticks in no build were left out */
 };
 
 /* Addresses of a build: [low, high). */
@@ -41,10 +41,10 @@ struct place_span {
     uint64_t low, high;
 };
 
-/* Finds the places of all frames. NO_MEMORY. */
+/* Places all frames. NO_MEMORY. */
 enum profd_status place_frames_find(struct place *w, struct profd_error *e);
 
-/* Adds ticks and pairs to the upload. Frames are placed. */
+/* Adds ticks and pairs to the upload. All frames must be placed. */
 enum profd_status place_counts_add(struct place *w, struct profd_error *e);
 
 #endif

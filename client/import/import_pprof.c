@@ -8,7 +8,7 @@
 
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2 };
 
-/* The numbers of a repeated field, which may be packed: one of them, and whether it was there. */
+/* Reads the numbers of a repeated field, packed or not: one of them, and whether it was present. */
 static bool next_number(const struct pprof_field *f, struct pprof_cursor *c, bool *first, uint64_t *out, bool *broken)
 {
     if (f->wire == PPROF_WIRE_NUMBER) {
@@ -77,7 +77,7 @@ static uint32_t find_type(const struct pprof *p, const char *type, const char *u
     return PPROF_TYPES;
 }
 
-/* Values of that unit in a second; 0 if it is no time. */
+/* Number of this unit in a second; 0 if it is not a time. */
 static uint32_t unit_rate(const struct pprof *p, uint64_t unit)
 {
     return pprof_string_is(p, unit, "nanoseconds")    ? 1000000000u
@@ -87,7 +87,7 @@ static uint32_t unit_rate(const struct pprof *p, uint64_t unit)
                                                       : 0;
 }
 
-/* Samples in a second, if they were taken by a clock of whole samples in a second; else 0. */
+/* Samples per second, if the period is that of a clock with a whole number of samples per second; otherwise 0. */
 static uint32_t sample_rate(const struct pprof *p)
 {
     uint32_t unit = unit_rate(p, p->period_type.unit);
@@ -109,7 +109,7 @@ static bool comment_begins(const struct pprof *p, const char *text)
     return false;
 }
 
-/* profd's own exports say of themselves what they are. */
+/* Comments in exports of profd state what the counts are. */
 static void judge_own(struct pprof *p)
 {
     p->calls = find_type(p, "calls", "count");
@@ -128,7 +128,7 @@ static void judge_own(struct pprof *p)
     }
 }
 
-/* Every sample's time is its number of samples times the period. */
+/* True if the time of each sample is its number of samples times the period. */
 static bool samples_say_all(struct pprof *p, uint32_t samples, uint32_t time, const uint8_t *in, size_t n)
 {
     struct pprof_cursor c = {in, in + n, in};
@@ -146,7 +146,7 @@ static bool samples_say_all(struct pprof *p, uint32_t samples, uint32_t time, co
     return unit == period_unit;
 }
 
-/* The dimension of a type that is neither time nor samples of it: by its name. */
+/* The dimension of a type that is neither time nor samples: its name. */
 static void choose_other(struct pprof *p, uint32_t column)
 {
     struct pprof_string name = pprof_string_at(p, p->types[column].type);
@@ -175,7 +175,7 @@ static enum profd_status choose_wanted(struct pprof *p, const char *event, struc
     return PROFD_OK;
 }
 
-/* Which of a sample's values are ticks, and which say how often it was seen; sets dimension and rate. */
+/* Determines which values of a sample are ticks and numbers of samples; sets dimension and rate. */
 static enum profd_status types_choose(struct pprof *p, const char *event, struct profd_error *e)
 {
     bool waiting = pprof_string_is(p, p->period_type.type, "wall");
@@ -216,18 +216,18 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
 /* What one sample adds. */
 struct stack {
     uint64_t ticks, weight, calls;
-    uint32_t callee; /* frame in front of the next one; IMPORT_NONE for the leaf */
+    uint32_t callee; /* previous frame of the stack; IMPORT_NONE at the leaf */
     uint64_t depth;
 };
 
-/* One more frame of a stack, from the leaf up. */
+/* Adds one more frame of a stack, from the leaf up. */
 static bool stack_add(struct pprof *p, struct stack *s, uint32_t frame)
 {
     bool good = true;
     if (s->depth == 0 && s->ticks > 0) {
         import_profile_add_ticks(&p->profile, frame, s->ticks);
     }
-    if (s->depth == 1 && s->calls > 0) { /* profd's own: caller and callee alone */
+    if (s->depth == 1 && s->calls > 0) { /* export of profd: only caller and callee */
         good = import_profile_add_pair(&p->profile, frame, s->callee, s->calls);
     }
     if (s->depth > 0 && !p->own && s->weight > 0) {

@@ -1,4 +1,4 @@
-/* Fields of protobuf messages, one after the other. Pure. */
+/* Reads fields of protobuf messages, one after the other. Pure. */
 #ifndef PROFD_CLIENT_IMPORT_PPROF_FIELD_H
 #define PROFD_CLIENT_IMPORT_PPROF_FIELD_H
 
@@ -8,7 +8,7 @@
 
 #include "proto/varint.h"
 
-/* [at, end) is what is left of a message that lies in a file which begins at file. */
+/* [at, end) is the rest of a message in a file that begins at file. */
 struct pprof_cursor {
     const uint8_t *at, *end, *file;
 };
@@ -22,7 +22,7 @@ struct pprof_field {
     struct pprof_cursor inside; /* of PPROF_WIRE_BYTES */
 };
 
-/* Reads the next field. False at the end, and with *broken where no field is. */
+/* Reads the next field. False at the end, and if the bytes are not a field; then *broken is set. */
 static inline bool pprof_field_next(struct pprof_cursor *c, struct pprof_field *f, bool *broken)
 {
     uint64_t key, size = 0;

@@ -1,4 +1,4 @@
-/* The inside of the parser of profile.proto. */
+/* State of the parser of profile.proto. Private to import_pprof*.c. */
 #ifndef PROFD_CLIENT_IMPORT_PPROF_INTERNAL_H
 #define PROFD_CLIENT_IMPORT_PPROF_INTERNAL_H
 
@@ -6,7 +6,7 @@
 #include "import/import_pprof_field.h"
 #include "proto/pprof.h"
 
-#define PPROF_TYPES 64 /* sample types of one profile */
+#define PPROF_TYPES 64 /* limit of sample types of one profile */
 
 struct pprof_string {
     const char *text;
@@ -27,7 +27,7 @@ struct pprof_location {
     uint32_t frame; /* of the profile */
 };
 
-/* Rows by their ids, which may be any numbers. */
+/* Rows by id; ids may be any numbers. */
 struct pprof_ids {
     struct table table;
     const void *rows; /* each begins with its id */
@@ -50,20 +50,20 @@ struct pprof {
     uint32_t type_count;
     uint64_t period, time, duration, default_type;
     uint32_t sample_count;
-    /* What is taken of each sample: columns of its values; PPROF_TYPES: none. */
+    /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
     uint32_t ticks, weight, calls;
     bool own; /* an export of profd: calls are exact, stacks are derived */
 };
 
 /* Rows of every kind but samples. */
 enum profd_status pprof_tables_read(struct pprof *p, const uint8_t *in, size_t n, struct profd_error *e);
-/* The row of an id, NULL if there is none. */
+/* Returns the row of an id; NULL if there is none. */
 const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id);
 
-/* Mappings become objects, locations frames. */
+/* Converts mappings to objects and locations to frames. */
 enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e);
 
-/* A string that may not exist: "" then. */
+/* Returns the string of that index, or "" if it does not exist. */
 struct pprof_string pprof_string_at(const struct pprof *p, uint64_t index);
 bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text);
 

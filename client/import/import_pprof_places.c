@@ -1,4 +1,4 @@
-/* Mappings become objects, locations frames. */
+/* Converts mappings to objects and locations to frames. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ bool pprof_string_is(const struct pprof *p, uint64_t index, const char *text)
     return s.size == strlen(text) && memcmp(s.text, text, s.size) == 0;
 }
 
-/* Addresses outside of every mapping's memory are link-time already, as some collectors write them; so are all of a
- * mapping that begins at 0, where nothing can be mapped. */
+/* Addresses outside every mapping's memory are link-time addresses, as some collectors write them. So are all addresses
+ * of a mapping that begins at 0, where nothing can be mapped. */
 static enum import_addressing addressing_of(const struct pprof_mapping *m)
 {
     return (m->start == 0 && m->offset == 0) || m->inside == 0 ? IMPORT_LINK_TIME : IMPORT_IN_FILE;
@@ -76,14 +76,14 @@ static enum profd_status add_frame(struct pprof *p, struct pprof_location *l, st
         f.has_address = !in_file || (l->address >= m->start && l->address < m->limit);
         f.address = !f.has_address ? 0 : in_file ? l->address - m->start + m->offset : l->address;
     }
-    if (m && l->address == 0 && p->own) { /* what no symbol owns is a function without an address there */
+    if (m && l->address == 0 && p->own) { /* code that no symbol owns is a function without an address there */
         f.object = (uint32_t)(m - p->mappings);
         f.name = "[gap]";
     }
     return import_profile_take_frame(&p->profile, &f, &l->frame) ? PROFD_OK : import_profile_exhausted(p->arena, e);
 }
 
-/* The first mapping is the program's, by convention; unless it is no file, or a library while others are not. */
+/* By convention the first mapping is the program's, unless it is not a file, or is a library while others are not. */
 static void choose_program(struct pprof *p)
 {
     struct import_profile *q = &p->profile;

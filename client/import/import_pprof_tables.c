@@ -35,7 +35,7 @@ const void *pprof_ids_find(const struct pprof_ids *ids, uint64_t id)
     return NULL;
 }
 
-/* Notes the last row. False when memory is exhausted. */
+/* Records the id of the last row. False if memory is exhausted. */
 static bool ids_add(struct pprof_ids *ids, struct arena *a, const void *rows, size_t size, uint64_t id)
 {
     ids->rows = rows;
@@ -51,8 +51,8 @@ static bool ids_add(struct pprof_ids *ids, struct arena *a, const void *rows, si
     return true;
 }
 
-/* A message of numbers: field i goes to *fields[i], later ones are passed over. what: said of one
- * that is none. */
+/* Reads a message of numbers: field i goes to *fields[i], other fields are skipped. what is the sentence for an invalid
+ * field. */
 static enum profd_status read_numbers(const struct pprof *p, struct pprof_cursor c, uint64_t *const *fields, size_t n,
                                       const char *what, struct profd_error *e)
 {
@@ -132,7 +132,7 @@ static enum profd_status add_string(struct pprof *p, const struct pprof_field *f
     return PROFD_OK;
 }
 
-/* Comments are numbers, packed or not. */
+/* Comments are indices of strings, packed or not. */
 static enum profd_status add_comments(struct pprof *p, const struct pprof_field *f, struct profd_error *e)
 {
     struct pprof_cursor c = f->inside;

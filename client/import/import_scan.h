@@ -1,4 +1,4 @@
-/* Reading words and numbers from one line of text that may hold anything. Pure. */
+/* Reads words and numbers from one line of text with any bytes. Pure. */
 #ifndef PROFD_CLIENT_IMPORT_SCAN_H
 #define PROFD_CLIENT_IMPORT_SCAN_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* [at, end) is what is left. */
+/* [at, end) is the rest of the line. */
 struct import_scan {
     const char *at, *end;
 };
@@ -58,7 +58,7 @@ static inline bool import_scan_skip(struct import_scan *s, const char *word)
     return begins;
 }
 
-/* The next word up to a blank, behind blanks; empty at the end. */
+/* Reads the next word up to a blank, after blanks; empty at the end. */
 static inline struct import_scan import_scan_word(struct import_scan *s)
 {
     import_scan_blanks(s);
@@ -79,8 +79,8 @@ static inline bool import_scan_digit(char c, unsigned base, unsigned *digit)
     return *digit < base;
 }
 
-/* A number in that base at the beginning, at least one digit. False, and nothing read, if there is none or above 64
- * bits. */
+/* Reads a number of that base at the beginning, with at least one digit. False, and nothing is read, if there is none
+ * or it exceeds 64 bits. */
 static inline bool import_scan_number(struct import_scan *s, unsigned base, uint64_t *out)
 {
     const char *at = s->at;
@@ -100,7 +100,7 @@ static inline bool import_scan_number(struct import_scan *s, unsigned base, uint
     return true;
 }
 
-/* The same, hexadecimal behind "0x". */
+/* Likewise, hexadecimal after "0x". */
 static inline bool import_scan_any_number(struct import_scan *s, uint64_t *out)
 {
     if (import_scan_begins(s, "0x")) {
@@ -114,7 +114,7 @@ static inline bool import_scan_any_number(struct import_scan *s, uint64_t *out)
     return import_scan_number(s, 10, out);
 }
 
-/* For sentences: as much as fits into one, for printf's "%.*s". */
+/* Length for printf's "%.*s": as much of the rest as fits into a sentence. */
 static inline int import_scan_shown(const struct import_scan *s)
 {
     size_t n = import_scan_left(s);

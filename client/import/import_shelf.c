@@ -27,7 +27,7 @@ const char *import_shelf_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Opens a file, or takes it as it was opened before. */
+/* Opens a file, or returns it if it was opened before. */
 static enum profd_status shelf_open(struct import_shelf *s, const char *path, const struct import_binary **out,
                                     struct profd_error *e)
 {
@@ -80,7 +80,7 @@ static bool has_id(const struct import_binary *b, const char *id)
     return strcmp(profd_executable_build_id(import_binary_executable(b)), id) == 0;
 }
 
-/* Among those that were given. *out stays as it is if none is meant. */
+/* Searches the given executables. *out is unchanged if none matches. */
 static enum profd_status find_given(struct import_shelf *s, const struct import_profile *p,
                                     const struct import_object *o, bool is_program, const struct import_binary **out,
                                     struct profd_error *e)
