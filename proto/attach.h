@@ -58,7 +58,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
     X(THREADS_UNTIMED, "threads for which no timer could be created")                                                  \
     X(MODULES_LOST, "modules for which there was no row: their addresses are unknown")                                 \
     X(FOREIGN_SIGPROF, "1 if the program installed its own SIGPROF handler: no ticks from then on")                    \
-    X(PAIRS_DROPPED, "sampled pairs for which there was no memory")                                                    \
+    X(PAIRS_DROPPED, "sampled pairs for which there was no memory, ticks during a dlclose() among them")               \
     X(FORKS_UNSEEN, "1 if a child created without fork() counted into this memory")                                    \
     X(PAUSES, "number of times that counting was switched off (by moncontrol or the daemon)")                          \
     X(OVERLAPS,                                                                                                        \

@@ -210,12 +210,20 @@ struct module_place module_find(uintptr_t pc)
     return (struct module_place){(uint16_t)id, (uint32_t)(pc - ranges[id].low)};
 }
 
-bool module_find_unwind(uintptr_t pc, struct unwind_place *out)
+/* The program itself stays, and a static one is unknown to its loader. */
+static bool range_is_loaded(const struct module_range *r)
+{
+    struct dl_find_object found;
+    return r == &ranges[1] || (module_image_find(r->text_low, &found) && (uintptr_t)found.dlfo_map_start == r->low);
+}
+
+bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_place *out)
 {
     uint32_t id = range_find(pc);
-    if (!id || !ranges[id].unwind.table) {
+    if (!id || !ranges[id].unwind.table || (id != *known && !range_is_loaded(&ranges[id]))) {
         return false;
     }
+    *known = id;
     *out = ranges[id].unwind;
     return true;
 }

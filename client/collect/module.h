@@ -19,8 +19,9 @@ struct module_place {
 struct module_place module_find(uintptr_t pc);
 
 /* The unwind information of the object that an address lies in. False: no object that module_find has met has it
- * there, or it has none. */
-bool module_find_unwind(uintptr_t pc, struct unwind_place *out);
+ * there, it has none, or libc has unloaded it by itself. *known: number of the object of the last call, 0 before the
+ * first: the loader is asked where the object is another one. Between unload_read_begin and unload_read_end only. */
+bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_place *out);
 
 /* Resets the table in a fork's child: the new process has no modules yet. */
 void module_reset(void);

@@ -8,6 +8,7 @@
 #include "client/collect/module.h"
 #include "client/collect/rewrite.h"
 #include "client/collect/table.h"
+#include "client/collect/unload.h"
 
 /* A static program may have neither: then nothing is unloaded, which dlclose() is allowed to do. */
 #pragma weak dlsym
@@ -52,9 +53,11 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
     if (dlinfo && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_ld) {
         module_each_gone((uintptr_t)map->l_ld, module_retire);
     }
+    unload_begin();
     rewrite_close_begin();
     int failed = next(handle);
     module_each_gone(0, module_retire);
     rewrite_close_end();
+    unload_end();
     return failed;
 }

@@ -216,7 +216,6 @@ bool rewrite_contains(uintptr_t pc)
 
 void rewrite_close_begin(void)
 {
-    profd_collect_thread.closing++;
     __atomic_fetch_add(&closing, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE)) {
         raw_call(SYS_sched_yield, 0, 0, 0, 0);
@@ -234,7 +233,6 @@ void rewrite_close_end(void)
         tried[o->module] = 0;
         rewrite_object_reset(o);
     }
-    profd_collect_thread.closing--;
     if (__atomic_sub_fetch(&closing, 1, __ATOMIC_ACQ_REL) == 0 && wanted) {
         settle();
     }

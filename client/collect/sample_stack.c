@@ -7,6 +7,7 @@
 #include "client/collect/module.h"
 #include "client/collect/stub.h"
 #include "client/collect/table.h"
+#include "client/collect/unload.h"
 
 #define FRAMES_MAX 64u
 
@@ -64,19 +65,16 @@ static bool is_repeated(const uintptr_t *pcs, unsigned n)
     return false;
 }
 
-void sample_stack_pairs(const void *context, uintptr_t low, uintptr_t high, uint64_t weight)
+static void pairs_count(struct unwind_frame frame, uintptr_t high, uint64_t weight)
 {
     uintptr_t pcs[FRAMES_MAX];
     unsigned n = 1;
-    struct unwind_frame frame = context_read(context);
+    uint32_t known = 0;
     struct unwind_place unwind;
-    if (frame.sp < low || frame.sp >= high) {
-        return;
-    }
     pcs[0] = frame.pc;
     struct module_place callee = module_find(frame.pc);
-    while (n < FRAMES_MAX && callee.module != ATTACH_MODULE_NONE && module_find_unwind(frame.pc - (n > 1), &unwind) &&
-           unwind_step(&unwind, &frame, high, n > 1)) {
+    while (n < FRAMES_MAX && callee.module != ATTACH_MODULE_NONE &&
+           module_find_unwind(frame.pc - (n > 1), &known, &unwind) && unwind_step(&unwind, &frame, high, n > 1)) {
         frame.pc = address_plain(frame.pc);
         struct module_place caller = module_find(frame.pc);
         if (caller.module == ATTACH_MODULE_NONE) {
@@ -89,5 +87,19 @@ void sample_stack_pairs(const void *context, uintptr_t low, uintptr_t high, uint
             pair_count(frame.pc, frame.left, &caller, entry.module == callee.module ? &entry : &callee, weight);
         }
         callee = caller;
+    }
+}
+
+void sample_stack_pairs(const void *context, uintptr_t low, uintptr_t high, uint64_t weight)
+{
+    struct unwind_frame frame = context_read(context);
+    if (frame.sp < low || frame.sp >= high) {
+        return;
+    }
+    if (unload_read_begin()) {
+        pairs_count(frame, high, weight);
+        unload_read_end();
+    } else {
+        collect_counter_add(ATTACH_COUNTER_PAIRS_DROPPED, weight);
     }
 }

@@ -13,6 +13,7 @@
 #include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
 #include "client/collect/table.h"
+#include "client/collect/unload.h"
 
 static void labels_write(void)
 {
@@ -104,6 +105,7 @@ void collect_start_child(void)
     handover_reset();
     table_reset();
     module_reset();
+    unload_reset();
     rewrite_begin_child();
     if (!region_create(collect.header, collect.header->size, &fd)) {
         collect.stage = COLLECT_REFUSED; /* the old mapping is still there, and it is the parent's */

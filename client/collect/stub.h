@@ -65,6 +65,7 @@ struct stub_thread {
     uint32_t begun;                  /* its end will be seen */
     uint32_t passes;                 /* of the key's destructor */
     uint32_t closing;                /* dlclose()s that it is in */
+    uint32_t reading;                /* 1: it reads objects (unload_read_begin) */
 };
 extern _Thread_local struct stub_thread profd_collect_thread __attribute__((tls_model("initial-exec")));
 

@@ -31,6 +31,21 @@ def mode(tap, bed, exe, name, what, *front, counted=True, exact=True):
     return p
 
 
+def closing(tap, bed):
+    """Old words on a stack point into objects that are being unloaded, by the program or by libc itself."""
+    exe = bed.build("closing.c")
+    plugin = bed.build("closing.c", "-shared", "-fPIC", "-DPLUGIN", name="libclosing.so")
+    env = bed.env(PROFD_RATE=1000)
+    bed.run(exe, env=env)
+    tap.point(bed.returncode == 0 and bed.out in ("good\n", "no module\n", "still there\n"),
+              f"ticks meet an object that libc has closed: {bed.out.strip()}", (bed.returncode, bed.err))
+    seen = [p for p in bed.run(exe, plugin, "3", env=env) if p.raw.get("modules") and p.module(1)["name"] == exe]
+    tap.point(bed.returncode == 0 and bed.out == "good\n", "ticks in three threads while another opens and closes an "
+              "object that they meet", (bed.returncode, bed.out, bed.err))
+    tap.point(len(seen) == 1 and not seen[0].failed and sum(seen[0].ticks().values()) > 0, "all ticks are there",
+              seen and seen[0].ticks())
+
+
 def odd_programs(tap, bed):
     exe, fentry = bed.build("odd.c", "-pg"), bed.build("odd.c", "-pg", "-mfentry", name="oddf")
     if os.uname().machine == "x86_64":
@@ -247,6 +262,8 @@ def registers_by_construction(tap):
 def main():
     with Tap() as tap, Bed() as bed:
         registers_by_construction(tap)
+        if os.uname().machine == "x86_64":
+            closing(tap, bed)
         odd_programs(tap, bed)
         strange_children(tap, bed)
         limits(tap, bed)

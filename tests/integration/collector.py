@@ -159,12 +159,13 @@ def sampled(tap, d, exe, fleet, now):
     send(d, [fleet.body(80000, now, encoded([words({"processes": 1, "ends_not_seen": 1})], arc), inexact=128 | 64)])
     report = d.json("report", exe, "--json")
     reasons = report["provenance"]
-    tap.point(reasons["inexact_reasons"] == ["end-not-seen", "sampled"] and not reasons["calls_exact"]
+    tap.point(reasons["inexact_reasons"] == ["end-not-seen", "sampled", "shared-bins"] and not reasons["calls_exact"]
               and not reasons["ticks_exact"]
               and report["collector"]["ends_not_seen"] == 1, "sampled calls and an end not seen are reasons", reasons)
     text = d.ctl("report", exe).stdout
     meaning = "          end-not-seen     a process ended while it could not be read: its last counts are missing\n"
-    tap.point(f"Exact     no: end-not-seen, sampled\n{meaning}~calls    sampled: " in text
+    tap.point(f"Exact     no: end-not-seen, sampled, shared-bins\n{meaning}          shared-bins " in text
+              and "\n~calls    sampled: " in text
               and (" ~calls " in text or " ~calls+self " in text) and " ~called " in text
               and "1 process ended while no daemon could read it" in text, "sampled calls are marked in the text",
               text[:1500])
