@@ -19,6 +19,7 @@
 #include "pages/pages.h"
 #include "proto/limits.h"
 #include "requests/admin.h"
+#include "requests/centre.h"
 #include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
@@ -70,6 +71,7 @@ struct server {
     struct query_service *queries;
     struct admin_service *admin;
     struct relay_service *relay;
+    struct centre_service *centre;
     struct sync_config sync;
     struct endpoints *endpoints;
 

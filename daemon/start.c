@@ -432,6 +432,7 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->object_pending = object_service_pending(s->objects);
     n->batches = writer_batches(s->writer);
     n->relay = *relay_service_get_counts(s->relay);
+    n->centre = *centre_service_get_counts(s->centre);
 }
 
 static enum profd_status server_make_queries(struct server *s, struct profd_error *e)
@@ -442,7 +443,8 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                        .setup = {.http = s->config->http,
                                                  .http_open = s->config->http_open,
                                                  .user_share = s->config->user_share,
-                                                 .relay = s->config->relay}};
+                                                 .relay = s->config->relay,
+                                                 .gate = s->config->gate}};
     struct query_service_config queries = {.loop = s->loop,
                                            .conns = s->conns,
                                            .sync = &s->sync,
@@ -491,7 +493,18 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     const struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
+    const struct centre_config centre = {.active = s->config->gate,
+                                         .interval = s->config->relay_interval,
+                                         .loop = s->loop,
+                                         .conns = s->conns,
+                                         .sync = &s->sync,
+                                         .writer = s->writer,
+                                         .no_space = server_on_no_space,
+                                         .context = s};
     status = relay_service_new(&relay, &s->relay, e);
+    if (!status) {
+        status = centre_service_new(&centre, &s->centre, e);
+    }
     if (!status) {
         status = object_service_start(&objects, &s->objects, e);
     }
@@ -515,7 +528,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                .sync = &s->sync,
                                                .admin = s->admin,
                                                .live = s->live,
-                                               .relay = s->relay};
+                                               .relay = s->relay,
+                                               .centre = s->centre};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,

@@ -53,6 +53,7 @@ void server_stop(struct server *s, int exit_status)
     conn_group_drain(s->conns);
     /* Parsing executables may take longer than the time left, so only the running one may finish. */
     object_service_stop(s->objects);
+    centre_service_stop(s->centre);
     verifier_stop(s->verifier);
     endpoints_stop_http(s->endpoints);
     loop_timer_set(s->stopping_timer, LOOK_MS);
@@ -117,6 +118,7 @@ void server_end(struct server *s)
     conn_group_free(s->conns);
     admin_service_free(s->admin);
     relay_service_free(s->relay);
+    centre_service_free(s->centre);
     upload_service_free(s->uploads);
     object_service_free(s->objects);
     query_service_free(s->queries);

@@ -30,6 +30,10 @@ const char *message_inexact_name(uint32_t bit)
         return "label-left-out";
     case INEXACT_SHARED_BINS:
         return "shared-bins";
+    case INEXACT_SEGMENT_MISSING:
+        return "segment-missing";
+    case INEXACT_RESTORED:
+        return "restored";
     case INEXACT_SAMPLED:
         return "sampled";
     default:
@@ -62,6 +66,10 @@ const char *message_inexact_meaning(uint32_t bit)
         return "counting was paused for some time";
     case INEXACT_NOT_READ:
         return "a live process has not been read since the daemon was started";
+    case INEXACT_SEGMENT_MISSING:
+        return "a host sent counts that could not be read, or does not have them any more: they are missing";
+    case INEXACT_RESTORED:
+        return "a host was restored from a backup: counts of its live processes may be there twice";
     case INEXACT_LABEL_LEFT_OUT:
         return "a label of a process was invalid: the process is not found by that label";
     case INEXACT_SHARED_BINS:

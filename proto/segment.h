@@ -78,4 +78,7 @@ enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t 
 enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s, struct profd_error *e);
 void segment_done(struct segment *s);
 
+/* The bytes of an encoded segment's content as its head states them; 0 if it would be refused for its head. O(1). */
+size_t segment_content_size(const uint8_t *in, size_t n);
+
 #endif

@@ -94,3 +94,10 @@ enum profd_status segment_unpack(const uint8_t *in, size_t n, uint8_t **content,
     *out_size = (size_t)size;
     return PROFD_OK;
 }
+
+size_t segment_content_size(const uint8_t *in, size_t n)
+{
+    const uint8_t *at = in, *end = n == 0 ? in : in + n;
+    uint64_t size = 0;
+    return judge_head(&at, end, &size, NULL) == PROFD_OK ? (size_t)size : 0;
+}

@@ -193,6 +193,27 @@ static void relay_print(const struct state *s)
     json_decref(status);
 }
 
+/* What hosts have sent, if this is a centre. */
+static void centre_print(const struct state *s)
+{
+    json_t *status = json_loads(s->text, 0, NULL);
+    const json_t *c = json_object_get(status, "centre");
+    if (json_is_object(c)) {
+        const int64_t now = (int64_t)time(NULL), last = json_integer_value(json_object_get(c, "last")),
+                      quarantined = json_integer_value(json_object_get(c, "quarantined"));
+        char age[32] = "";
+        show_age(last, now, age, sizeof age);
+        printf("centre   hosts %" JSON_INTEGER_FORMAT ", uploads counted %" PRIu64 ", segments %" JSON_INTEGER_FORMAT
+               "%s%s\n",
+               json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),
+               json_integer_value(json_object_get(c, "segments")), last ? ", the last " : "", last ? age : "");
+        if (quarantined) {
+            printf("CENTRE   segments that could not be read: %" PRId64 "; see the journal\n", quarantined);
+        }
+    }
+    json_decref(status);
+}
+
 static void text_print(const struct profd_conn *conn, const struct totals *t, const struct state *state,
                        const struct spooled *s, const char *directory)
 {
@@ -209,6 +230,7 @@ static void text_print(const struct profd_conn *conn, const struct totals *t, co
         if (state->rows) {
             state_print(state);
             relay_print(state);
+            centre_print(state);
         }
     }
     if (s->count == 0) {

@@ -42,8 +42,8 @@
     X(relay_key, "relay-key", TEXT, OF_RELAY, "FILE", "private key of that certificate (PEM, mode 0600)")              \
     X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE", "certificates that issue the centre's certificate (PEM)")          \
     X(relay_proxy, "relay-proxy", TEXT, OF_RELAY, "URL", "connect through the HTTP proxy at http://HOST:PORT")         \
-    X(relay_interval, "relay-interval", TEXT, OF_RELAY, "TIME",                                                        \
-      "time between connections, unless the centre states one (default 60s)")                                          \
+    X(relay_interval, "relay-interval", TEXT, OF_PROFD | OF_RELAY, "TIME",                                             \
+      "time between connections of a host, unless the centre states one (default 60s)")                                \
     X(relay_once, "once", ONLY_FLAG, OF_RELAY, NULL, "send what there is once, and exit")                              \
     X(gate_certificate, "gate-certificate", TEXT, OF_GATE, "FILE",                                                     \
       "certificate of the centre, and those that issued it (PEM)")                                                     \

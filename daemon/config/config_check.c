@@ -18,8 +18,8 @@
 #define RAW_BYTES_MIN (64u << 10)
 #define KEEP_BYTES_MIN (1u << 20)
 #define RELAY_KEEP_MIN (1u << 20)
-#define HARVEST_MIN INT64_C(1000000000)
-#define HARVEST_MAX INT64_C(3600000000000)
+#define INTERVAL_MIN INT64_C(1000000000)
+#define INTERVAL_MAX INT64_C(3600000000000)
 
 static enum profd_status config_set_default(struct config *config, enum config_option option, const char *first,
                                             const char *second, struct profd_error *e)
@@ -231,19 +231,18 @@ static enum profd_status config_check_policy(struct config *c, struct profd_erro
     return PROFD_OK;
 }
 
-static enum profd_status config_check_harvest(struct config *c, struct profd_error *e)
+static enum profd_status config_check_interval(const char *name, const char *text, int64_t *out, struct profd_error *e)
 {
-    const char *text = config_or(c->values[CONFIG_harvest_interval], "10s");
     int64_t interval;
-    enum profd_status status = config_parse_age("harvest-interval", text, &interval, e);
+    enum profd_status status = config_parse_age(name, text, &interval, e);
 
     if (status) {
         return status;
     }
-    if (interval < HARVEST_MIN || interval > HARVEST_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "harvest-interval is \"%s\", not 1s to 1h", text);
+    if (interval < INTERVAL_MIN || interval > INTERVAL_MAX) {
+        return profd_error_set(e, PROFD_CONFIG, "%s is \"%s\", not 1s to 1h", name, text);
     }
-    c->harvest_interval = interval;
+    *out = interval;
     return PROFD_OK;
 }
 
@@ -260,12 +259,20 @@ static bool config_find_user(const char *name, uint32_t *uid)
     return true;
 }
 
-static void config_check_gate(struct config *c)
+static enum profd_status config_check_gate(struct config *c, struct profd_error *e)
 {
     const char *gate = c->values[CONFIG_gate];
 
     c->gate = gate && !strcmp(gate, "yes");
+    if (c->gate && c->values[CONFIG_relay]) {
+        return profd_error_set(e, PROFD_CONFIG, "gate and relay exclude each other: a centre forwards nothing");
+    }
     c->has_gate_user = c->gate && config_find_user("profd-gate", &c->gate_user);
+    if (!c->gate) { /* then it is profd-relay's */
+        return PROFD_OK;
+    }
+    return config_check_interval("relay-interval", config_or(c->values[CONFIG_relay_interval], "60s"),
+                                 &c->relay_interval, e);
 }
 
 static enum profd_status config_check_relay(struct config *c, struct profd_error *e)
@@ -334,10 +341,13 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         status = config_check_policy(config, e);
     }
     if (!status) {
-        status = config_check_harvest(config, e);
+        status = config_check_interval("harvest-interval", config_or(config->values[CONFIG_harvest_interval], "10s"),
+                                       &config->harvest_interval, e);
     }
     if (!status) {
-        config_check_gate(config);
+        status = config_check_gate(config, e);
+    }
+    if (!status) {
         status = config_check_relay(config, e);
     }
     if (!status) {

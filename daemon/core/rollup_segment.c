@@ -114,17 +114,20 @@ static void take_shares(const uint16_t *groups, uint32_t n, const uint64_t **sha
     }
 }
 
-static void take_histograms(const struct segment_counts *c, uint64_t commit, struct rollup_histogram *out)
+static void take_histograms(const struct segment_counts *c, const struct profile_order *at,
+                            struct rollup_histogram *out)
 {
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        out[i] = (struct rollup_histogram){
-            .geometry = h->geometry, .first = h->first, .used = h->used, .order = {commit, c->histogram_rank[i]}};
+        out[i] = (struct rollup_histogram){.geometry = h->geometry,
+                                           .first = h->first,
+                                           .used = h->used,
+                                           .order = {at->commit, at->rank + c->histogram_rank[i]}};
     }
 }
 
-enum profd_status rollup_from_segment(const struct segment *s, uint64_t commit, struct arena *a, struct rollup *r,
-                                      struct rollup_spread *spread, struct profd_error *e)
+enum profd_status rollup_from_segment(const struct segment *s, const struct profile_order *at, struct arena *a,
+                                      struct rollup *r, struct rollup_spread *spread, struct profd_error *e)
 {
     const struct segment_counts *c = &s->counts;
     struct rollup out = {.histogram_count = c->histogram_count,
@@ -139,20 +142,21 @@ enum profd_status rollup_from_segment(const struct segment *s, uint64_t commit, 
                          .to = c->to,
                          .calls = ARENA_ARRAY(a, c->arc_count, uint64_t),
                          .commit = ARENA_ARRAY(a, c->arc_count, uint64_t),
-                         .rank = c->rank,
+                         .rank = ARENA_ARRAY(a, c->arc_count, uint32_t),
                          .saturated = s->saturated};
     struct rollup_spread shares = {ARENA_ARRAY(a, (size_t)c->bin_count * ROLLUP_GROUPS, uint64_t),
                                    ARENA_ARRAY(a, (size_t)c->arc_count * ROLLUP_GROUPS, uint64_t)};
     if (out.histograms == NULL || out.bin_ticks == NULL || out.calls == NULL || out.commit == NULL ||
-        shares.bins == NULL || shares.arcs == NULL) {
+        out.rank == NULL || shares.bins == NULL || shares.arcs == NULL) {
         return no_memory(e);
     }
     const uint64_t *next = c->shares;
-    take_histograms(c, commit, out.histograms);
+    take_histograms(c, at, out.histograms);
     take_shares(c->groups, c->bin_count, &next, out.bin_ticks, shares.bins);
     take_shares(c->groups + c->bin_count, c->arc_count, &next, out.calls, shares.arcs);
     for (uint32_t i = 0; i < c->arc_count; i++) {
-        out.commit[i] = commit;
+        out.commit[i] = at->commit;
+        out.rank[i] = at->rank + c->rank[i];
     }
     *r = out;
     *spread = shares;

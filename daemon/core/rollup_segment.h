@@ -11,9 +11,9 @@
 enum profd_status rollup_make_segment(const struct rollup *r, const struct rollup_spread *spread, struct arena *a,
                                       struct segment *s, struct profd_error *e);
 
-/* The sum that a segment's rows are, as if they had arrived in their order at this commit. Arrays live in the arena or
- * are those of the segment, which has been checked. NO_MEMORY or OK. O(rows). */
-enum profd_status rollup_from_segment(const struct segment *s, uint64_t commit, struct arena *a, struct rollup *r,
-                                      struct rollup_spread *spread, struct profd_error *e);
+/* The sum that a segment's rows are, as if they had arrived in their order, the first of them at this time. Arrays live
+ * in the arena or are those of the segment, which has been checked. NO_MEMORY or OK. O(rows). */
+enum profd_status rollup_from_segment(const struct segment *s, const struct profile_order *at, struct arena *a,
+                                      struct rollup *r, struct rollup_spread *spread, struct profd_error *e);
 
 #endif

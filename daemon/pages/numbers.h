@@ -37,6 +37,13 @@ struct relay_counts {
     char error[256]; /* that it brought: why the centre could not be reached; "": it could */
 };
 
+/* What hosts have sent since the start. */
+struct centre_counts {
+    uint64_t arrived;                              /* ARRIVE */
+    uint64_t counted, again, put_aside, conflicts; /* segments that were acknowledged */
+    uint64_t refused;                              /* segments that were not */
+};
+
 struct pages_numbers {
     bool stopping;
     const char *failure,
@@ -57,6 +64,7 @@ struct pages_numbers {
     struct conn_counts conns;
     struct http_server_counts http;
     struct relay_counts relay;
+    struct centre_counts centre;
     struct upkeep_counts upkeep;
     struct verifier_counts verified;
     size_t writer_pending, reader_pending, object_pending;

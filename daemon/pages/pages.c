@@ -113,14 +113,13 @@ bool pages_find(struct pages *p, enum query_source source, const struct query_re
     return true;
 }
 
-void pages_make_status(struct pages *p, const struct store_totals *totals, const struct store_relay *relay,
-                       struct page *page)
+void pages_make_status(struct pages *p, const struct status_store *store, struct page *page)
 {
     struct pages_numbers n;
 
     pages_get_numbers(p, &n);
     page_init(page, 200, "application/json; charset=utf-8");
-    status_format(&p->config.setup, &n, totals, relay, &page->body);
+    status_format(&p->config.setup, &n, store, &page->body);
 }
 
 void pages_make_metrics(struct pages *p, const struct store_totals *totals, const struct query_cache_use *cache,

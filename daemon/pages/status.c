@@ -72,9 +72,29 @@ static json_t *status_make_relay(const struct status_setup *setup, const struct 
     return out;
 }
 
-void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct store_totals *t,
-                   const struct store_relay *relay, struct buffer *to)
+/* What hosts have sent. */
+static json_t *status_make_centre(const struct pages_numbers *n, const struct store_centre *c)
 {
+    json_t *out = json_object();
+
+    status_add_number(out, "hosts", c->hosts);
+    status_add_number(out, "series", c->series);
+    status_add_number(out, "segments", c->number);
+    status_add_number(out, "last", (uint64_t)(c->last / 1000000000));
+    json_object_set_new(out, "counted", status_make_amount(&c->counted));
+    json_object_set_new(out, "removed", status_make_amount(&c->removed));
+    status_add_number(out, "quarantined", c->quarantined);
+    status_add_number(out, "quarantine_bytes", c->quarantine_bytes);
+    status_add_number(out, "repeats", n->centre.again);
+    status_add_number(out, "conflicts", n->centre.conflicts);
+    status_add_number(out, "refused", n->centre.refused);
+    return out;
+}
+
+void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct status_store *store,
+                   struct buffer *to)
+{
+    const struct store_totals *t = &store->totals;
     json_t *out = json_pack("{s:s, s:b}", "version", PROFD_VERSION, "writable", !n->failure);
 
     status_add_sentence(out, "write_error", n->failure);
@@ -108,6 +128,7 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_number(out, "verified_uploads", n->verified.uploads);
     status_add_number(out, "verified_mismatches", n->verified.round_mismatches);
     status_add_http(out, setup, n);
-    json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, relay) : json_null());
+    json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, &store->relay) : json_null());
+    json_object_set_new(out, "centre", setup->gate ? status_make_centre(n, &store->centre) : json_null());
     document_write(out, to);
 }

@@ -12,10 +12,18 @@ struct status_setup {
     bool http_open;      /* no token is asked for */
     unsigned user_share; /* percent */
     const char *relay;   /* URL of the centre; NULL: nothing is forwarded */
+    bool gate;           /* this is a centre */
+};
+
+/* What the store says. */
+struct status_store {
+    struct store_totals totals;
+    struct store_relay relay;
+    struct store_centre centre;
 };
 
 /* Appends a JSON object. */
-void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct store_totals *t,
-                   const struct store_relay *relay, struct buffer *to);
+void status_format(const struct status_setup *setup, const struct pages_numbers *n, const struct status_store *store,
+                   struct buffer *to);
 
 #endif

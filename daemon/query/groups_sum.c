@@ -265,8 +265,8 @@ static enum profd_status ask_steps(struct adding *g, struct profd_error *e)
     return status;
 }
 
-/* The groups with processes that have not been read since the restart. If one of these processes has been found
- * meanwhile, its group is unknown, so every group is marked. */
+/* The groups with processes that have not been read since the restart, and with marked hours of hosts. If one of these
+ * processes has been found meanwhile, its group is unknown, so every group is marked. */
 static enum profd_status mark_unread(struct adding *g, const struct store_living *before, struct profd_error *e)
 {
     const struct groups_request *r = g->request;
@@ -276,7 +276,11 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
         ARENA_ARRAY(g->arena, filter.matcher_count + r->label_count + 1, struct store_matcher);
     enum profd_status status =
         matchers != NULL ? store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e) : no_memory(e);
-    if (status != PROFD_OK || before->processes == 0) {
+    uint32_t reasons = 0;
+    if (status == PROFD_OK) {
+        status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+    }
+    if (status != PROFD_OK || (before->processes == 0 && reasons == 0)) {
         return status;
     }
     const bool all = unread.processes < before->processes;
@@ -294,6 +298,11 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
         filter.until = r->step > 0 ? row->time + row->width : r->filter.until;
         status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
         row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
+        filter.since = r->step > 0 ? row->time : r->filter.since;
+        if (status == PROFD_OK) {
+            status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+        }
+        row->inexact |= reasons;
     }
     return status;
 }

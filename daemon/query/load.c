@@ -238,6 +238,22 @@ static enum profd_status find_living(struct loading *l, struct profd_error *e)
     return status;
 }
 
+/* Something of what came from hosts is missing, or may be there twice. */
+static enum profd_status find_marks(struct loading *l, struct profd_error *e)
+{
+    uint32_t reasons = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < l->users.count && !any; i++) {
+        uint32_t uid;
+        memcpy(&uid, l->users.keys[i].bytes, sizeof uid);
+        any = uid == STORE_TENANT;
+    }
+    enum profd_status status =
+        any ? store_get_marks(l->request->store, &l->request->scope, &l->request->filter, &reasons, e) : PROFD_OK;
+    l->provenance.inexact |= reasons;
+    return status;
+}
+
 /* Everything that matches becomes one profile. */
 static enum profd_status load_sum(struct loading *l, struct profile **profile, struct profd_error *e)
 {
@@ -247,6 +263,9 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
         return status;
     }
     status = store_each_upload(request->store, &request->scope, &request->filter, take_row, l, e);
+    if (status == PROFD_OK) {
+        status = find_marks(l, e);
+    }
     if (status == PROFD_OK) {
         status = store_pattern_judge(&request->filter, e);
     }

@@ -5,6 +5,7 @@
 #include "live/live.h"
 #include "proto/frame.h"
 #include "requests/admin.h"
+#include "requests/centre.h"
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/relay.h"
@@ -23,6 +24,8 @@ void handlers_fill(const struct handlers_services *s, struct conn_handler out[HA
         {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, true},
         {FRAME_FETCH, true, 0, 0, relay_receive_fetch, s->relay, true},
         {FRAME_ACKNOWLEDGE, true, 0, 0, relay_receive_acknowledge, s->relay, false},
+        {FRAME_ARRIVE, true, 0, 0, centre_receive_arrive, s->centre, true},
+        {FRAME_DELIVER, true, 0, 0, centre_receive_deliver, s->centre, false},
         {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
     };
 

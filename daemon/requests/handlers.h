@@ -5,6 +5,7 @@
 #include "net/conn.h"
 
 struct admin_service;
+struct centre_service;
 struct live;
 struct object_service;
 struct query_service;
@@ -23,6 +24,7 @@ struct handlers_services {
     struct admin_service *admin;
     struct live *live;
     struct relay_service *relay;
+    struct centre_service *centre;
 };
 
 /* For conn_config. */

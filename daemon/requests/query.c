@@ -56,8 +56,7 @@ struct query {
     struct arena *arena; /* of the processes; NULL: none were asked for */
     struct query_request request;
     struct query_answer answer;
-    struct store_totals totals; /* for status and metrics */
-    struct store_relay relay;   /* for status */
+    struct status_store store; /* for status; for metrics its totals */
     struct query_cache_use cache_use;
     enum profd_status totals_status;
     struct profd_error totals_error;
@@ -147,9 +146,12 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         if (q->made) {
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
-            q->totals_status = store_get_totals(store, &q->totals, &q->totals_error);
+            q->totals_status = store_get_totals(store, &q->store.totals, &q->totals_error);
             if (!q->totals_status && q->source == QUERY_STATUS) {
-                q->totals_status = store_get_relay(store, &q->relay, &q->totals_error);
+                q->totals_status = store_get_relay(store, &q->store.relay, &q->totals_error);
+            }
+            if (!q->totals_status && q->source == QUERY_STATUS) {
+                q->totals_status = store_get_centre(store, &q->store.centre, &q->totals_error);
             }
             q->cache_use =
                 query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
@@ -212,9 +214,9 @@ static void query_done(void *context, struct work_item *item)
         if (q->totals_status) {
             page_problem(&page, 500, PROFD_IO, failure.sentence);
         } else if (q->source == QUERY_STATUS) {
-            pages_make_status(s->config.pages, &q->totals, &q->relay, &page);
+            pages_make_status(s->config.pages, &q->store, &page);
         } else {
-            pages_make_metrics(s->config.pages, &q->totals, &q->cache_use, &page);
+            pages_make_metrics(s->config.pages, &q->store.totals, &q->cache_use, &page);
         }
         if (query_code(s, q, &page)) {
             return;

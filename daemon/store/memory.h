@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/share.h"
+#include "store/memory_arrival.h"
 #include "store/memory_segment.h"
 #include "store/sequence.h"
 #include "store/store_ops.h"
@@ -15,6 +16,9 @@
 /* A copy of an upload; everything is owned. */
 struct memory_upload {
     uint64_t number, series;
+    uint64_t uploads;             /* 1, unless it is a segment's */
+    bool rolled;                  /* counts are core/rollup.h's encoding: a segment's */
+    struct process_groups groups; /* then */
     char host[33];
     uint32_t uid, inexact, program, group;
     uint64_t processes_started;
@@ -96,6 +100,7 @@ struct memory_store {
     uint64_t uploads_total, ticks, calls;
     uint64_t retired_uploads, retired_ticks, retired_calls;
     struct memory_relay relay;
+    struct memory_centre centre;
     struct memory_upload *uploads;
     struct memory_sender **senders;
     struct memory_build *builds;
@@ -153,6 +158,9 @@ bool memory_same_series(const struct memory_upload *a, const struct memory_uploa
 /* A batch is one event: what it touched carries its last number. before: the number before it. */
 void memory_level_epochs(struct memory_store *s, uint64_t before);
 
+/* Compares what was counted of segments with their marks and with what is stored. */
+void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void *context, const char *sentence),
+                            void *context);
 /* Compares what is forwarded with what was accepted. */
 void memory_verify_segments(struct memory_store *s, void (*mismatch)(void *context, const char *sentence),
                             void *context);

@@ -317,15 +317,16 @@ enum profd_status memory_get_range(struct store *base, const struct store_scope 
     *until = filter->until;
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        int64_t slice = u->end - u->end % MEMORY_SLICE;
-        if (!u->live || !memory_matches(u, scope, filter)) {
+        const int64_t width = u->rolled ? SEGMENT_HOUR : MEMORY_SLICE;
+        int64_t slice = u->end - u->end % width;
+        if ((!u->live && !u->rolled) || !memory_matches(u, scope, filter)) {
             continue;
         }
-        if (*since > slice && *since < slice + MEMORY_SLICE) {
+        if (*since > slice && *since < slice + width) {
             *since = slice;
         }
-        if (*until > slice && *until < slice + MEMORY_SLICE) {
-            *until = slice + MEMORY_SLICE;
+        if (*until > slice && *until < slice + width) {
+            *until = slice + width;
         }
     }
     return PROFD_OK;
@@ -344,14 +345,21 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
         if (!memory_matches(u, scope, filter) || (since > 0 && u->end < since) || (until > 0 && u->end >= until)) {
             continue;
         }
+        const char *const host = u->host;
         struct store_row row = {.commit = u->number,
                                 .id = u->number,
-                                .uploads = 1,
-                                .width = u->live ? MEMORY_SLICE : 0,
+                                .rolled = u->rolled,
+                                .version = u->rolled ? u->number : 0,
+                                .uploads = u->uploads,
+                                .width = u->rolled ? SEGMENT_HOUR
+                                         : u->live ? MEMORY_SLICE
+                                                   : 0,
                                 .label_count = u->label_count,
                                 .labels = u->label_list,
                                 .uid = u->uid,
-                                .host = u->host,
+                                .host = u->rolled ? NULL : u->host,
+                                .host_count = u->rolled ? 1 : 0,
+                                .hosts = &host,
                                 .start = u->start,
                                 .end = u->end,
                                 .inexact = u->inexact,
@@ -362,7 +370,8 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                                 .counts = u->counts,
                                 .counts_size = u->counts_size,
                                 .series = u->series};
-        row.groups.of[u->group] = u->processes_started;
+        row.groups = u->groups;
+        row.groups.of[u->group] += u->rolled ? 0 : u->processes_started;
         status = each(context, &row, e);
     }
     return status;

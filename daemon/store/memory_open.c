@@ -25,6 +25,7 @@ static void close_memory(struct store *base)
         free(s->instances[i].snapshot);
     }
     memory_relay_done(&s->relay);
+    memory_centre_done(&s->centre);
     free(s->instances);
     free(s->uploads);
     free(s->senders);
@@ -42,7 +43,8 @@ static const struct store_ops memory_ops = {.close = close_memory, STORE_VERBS(M
 enum profd_status store_memory_open(struct store **out, struct profd_error *e)
 {
     struct memory_store *s = calloc(1, sizeof *s);
-    if (!s) {
+    if (!s || !memory_centre_init(&s->centre)) {
+        free(s);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
     }
     s->base = (struct store){.ops = &memory_ops, .writable = true};

@@ -126,7 +126,9 @@ static uint64_t remove_gone(struct memory_store *s)
         if (user) {
             user->epoch = s->number;
         }
-        sum_add(&s->retired_uploads, 1, &saturated);
+        const struct store_amount amount = {u->uploads, u->ticks, u->calls};
+        outgoing_amount_add(&s->centre.removed, u->uid == STORE_TENANT ? &amount : &(struct store_amount){0});
+        sum_add(&s->retired_uploads, u->uploads, &saturated);
         sum_add(&s->retired_ticks, u->ticks, &saturated);
         sum_add(&s->retired_calls, u->calls, &saturated);
         memory_free_upload(u);
@@ -264,7 +266,7 @@ enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
     bool saturated = false;
     char sentence[160];
     for (size_t i = 0; i < s->upload_count; i++) {
-        sum_add(&uploads, 1, &saturated);
+        sum_add(&uploads, s->uploads[i].uploads, &saturated);
         sum_add(&ticks, s->uploads[i].ticks, &saturated);
         sum_add(&calls, s->uploads[i].calls, &saturated);
     }
@@ -274,6 +276,7 @@ enum profd_status memory_verify(struct store *base, struct store_cursor *cursor,
         mismatch(context, sentence);
     }
     memory_verify_segments(memory_self(base), mismatch, context);
+    memory_verify_arrivals(s, mismatch, context);
     *uploads_checked = s->upload_count;
     *cursor = (struct store_cursor){.done = true};
     return PROFD_OK;

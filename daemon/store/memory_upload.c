@@ -79,7 +79,8 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
     struct buffer labels;
     buffer_init(&labels, 2 * LIMIT_LABEL_BYTES + 2 * LIMIT_LABELS);
     labels_encode(u->labels, u->label_count, &labels);
-    *c = (struct memory_upload){.uid = u->uid,
+    *c = (struct memory_upload){.uploads = 1,
+                                .uid = u->uid,
                                 .inexact = u->inexact,
                                 .processes_started = u->processes_started,
                                 .program = u->program,
@@ -217,7 +218,7 @@ void memory_add_sums(struct memory_build *b, const struct memory_upload *u)
         if (r->uploads == 0 || u->end > r->last_seen) {
             r->last_seen = u->end;
         }
-        sum_add(&r->uploads, 1, &saturated);
+        sum_add(&r->uploads, u->uploads, &saturated);
         sum_add(&r->processes, u->processes_started, &saturated);
         sum_add(&r->nanoseconds, u->shares[i].nanoseconds, &saturated);
         sum_add(&r->calls, u->shares[i].calls, &saturated);
@@ -260,7 +261,7 @@ void memory_put_upload(struct memory_store *s, const struct store_upload *u, str
         user->uid = u->uid;
     }
     user->epoch = s->list_epoch = s->number;
-    sum_add(&s->uploads_total, 1, &saturated);
+    sum_add(&s->uploads_total, copy->uploads, &saturated);
     sum_add(&s->ticks, u->ticks, &saturated);
     sum_add(&s->calls, u->calls, &saturated);
     for (size_t i = 0; i < s->upload_count && copy->series == 0; i++) {

@@ -7,6 +7,8 @@
 #include "core/sum.h"
 #include "proto/utf8.h"
 
+static const struct profile_order first_of_all = {0, 0};
+
 static enum profd_status no_memory(struct profd_error *e)
 {
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
@@ -224,7 +226,7 @@ enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *byte
         return damaged(status, e);
     }
     s->sum = rollup_sum_new(s->arena);
-    status = s->sum != NULL ? rollup_from_segment(&s->segment, 0, s->arena, &r, &spread, e) : no_memory(e);
+    status = s->sum != NULL ? rollup_from_segment(&s->segment, &first_of_all, s->arena, &r, &spread, e) : no_memory(e);
     return status == PROFD_OK ? rollup_sum_add(s->sum, &r, &spread, e) : status;
 }
 
@@ -283,7 +285,7 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
         return damaged(status, e);
     }
     struct arena *a = arena_new(0);
-    status = a != NULL ? rollup_from_segment(&s, 0, a, &r, &spread, e) : no_memory(e);
+    status = a != NULL ? rollup_from_segment(&s, &first_of_all, a, &r, &spread, e) : no_memory(e);
     if (status == PROFD_OK) {
         amount->uploads = s.uploads;
         rollup_totals(&r, &amount->ticks, &amount->calls);

@@ -14,7 +14,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 5
+#define SQLITE_SCHEMA_VERSION 6
 #define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
@@ -207,7 +207,8 @@ enum profd_status sqlite_schema_make(sqlite3 *db, int64_t from, int64_t version,
 /* DAMAGED, naming the first difference, if the tables and indexes of the database are not those of this version, or if
  * it has one that only a later version has. Others are ignored. O(tables), a few ms. */
 enum profd_status sqlite_structure_judge(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
-/* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
+/* Draws a new random salt for ETags (struct store_epoch), and a new incarnation of a centre. In the caller's
+ * transaction, if there is one. */
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
 
 /* --- sqlite_watch.c

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/sqlite.h"
+#include "store/sqlite_centre.h"
 
 struct sqlite_backup {
     struct store_backup base;
@@ -16,6 +16,7 @@ struct sqlite_backup {
     sqlite3_backup *copy;
     char *path, *making; /* making: the unfinished file's name; NULL when it has got its own */
     int page;            /* bytes */
+    int64_t number;      /* last number that was given to an arrival when it began */
 };
 
 static struct sqlite_backup *self(struct store_backup *b)
@@ -68,6 +69,14 @@ static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *
     return sqlite_sync_directory(b->path, e);
 }
 
+/* The copy exists. If it cannot be noted, hosts keep their segments longer. */
+static void note_backup(const struct sqlite_backup *b)
+{
+    if (b->number > 0 && sqlite_write_begin(b->s, NULL) == PROFD_OK) {
+        (void)sqlite_write_end(b->s, sqlite_centre_backed_up(b->s, b->number, NULL), NULL);
+    }
+}
+
 static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, uint64_t *left, struct profd_error *e)
 {
     struct sqlite_backup *b = self(base);
@@ -95,6 +104,7 @@ static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, 
     enum profd_status status = rc == SQLITE_OK ? name_copy(b, e) : fail(b, rc, e);
     if (status == PROFD_OK) {
         *left = 0;
+        note_backup(b);
     }
     return status;
 }
@@ -145,8 +155,11 @@ enum profd_status sqlite_backup_begin(struct store *base, const char *path, stru
                                       struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    int64_t page = 0;
+    int64_t page = 0, number = 0;
     enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
+    if (status == PROFD_OK) {
+        status = sqlite_direct_integer(s->db, "SELECT number FROM centre", &number, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
@@ -154,8 +167,11 @@ enum profd_status sqlite_backup_begin(struct store *base, const char *path, stru
     if (!b) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
-    *b = (struct sqlite_backup){
-        .base = {.step = step_backup, .end = end_backup}, .s = s, .path = strdup(path), .page = (int)page};
+    *b = (struct sqlite_backup){.base = {.step = step_backup, .end = end_backup},
+                                .s = s,
+                                .path = strdup(path),
+                                .page = (int)page,
+                                .number = number};
     if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");

@@ -125,12 +125,16 @@ static enum profd_status emit(struct sqlite_store *s, struct building *b, struct
     }
     const struct store_filter filter = {.build_id = b->row.build_id.text};
     struct store_living unread;
+    uint32_t reasons = 0;
     status = store_get_living(&s->base, STORE_UNREAD, sink->scope, &filter, &unread, e);
+    for (size_t i = 0; i < b->uid_count && status == PROFD_OK; i++) {
+        status = b->uids[i] == STORE_TENANT ? sqlite_get_marks(&s->base, sink->scope, &filter, &reasons, e) : PROFD_OK;
+    }
     if (status != PROFD_OK) {
         free(choice.note);
         return status;
     }
-    b->row.inexact |= unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
+    b->row.inexact |= reasons | (unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0);
     b->row.name = b->name;
     b->row.has_names = choice.object != 0 && choice.has_names;
     b->row.note = choice.note ? choice.note : "";

@@ -1,6 +1,7 @@
 /* Deletes the uploads of a program: one commit makes them invisible, and their rows are removed in slices
  * (sqlite_reclaim). */
 #include "core/sum.h"
+#include "store/sqlite_centre.h"
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
 
@@ -56,6 +57,9 @@ static enum profd_status doom_series(struct sqlite_store *s, struct arena *a, in
     }
     if (status == PROFD_OK) {
         status = sqlite_withdraw(w, &series, &gone, &none, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_centre_removed(s, &series, &gone, e);
     }
     sqlite_retired_add(&s->state, &gone);
     sum_add(uploads, gone.uploads, &saturated);

@@ -3,6 +3,7 @@
 
 #include "core/sum.h"
 #include "store/quota.h"
+#include "store/sqlite_centre.h"
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
@@ -140,6 +141,9 @@ static enum profd_status retire_sums(struct retiring *r, const struct sqlite_ide
     }
     if (status == PROFD_OK) {
         status = sqlite_withdraw(&r->withdrawal, series, gone, &rest, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_centre_removed(r->s, series, gone, e);
     }
     sqlite_retired_add(&r->s->state, gone);
     r->progress.uploads += gone->uploads;

@@ -120,22 +120,6 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
     return sqlite_series_save(r->s, series->id, &sums, e);
 }
 
-/* The hour's row, and those above that hold it. */
-static enum profd_status add_to_pyramid(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
-                                        struct profd_error *e)
-{
-    const struct sqlite_rolled *more = &r->folding.out;
-    bool folded;
-    enum profd_status status = sqlite_rollup_add(r->s, r->arena, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e);
-    if (status == PROFD_OK && folded) {
-        status = sqlite_rollup_add(r->s, r->arena, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e);
-    }
-    if (status == PROFD_OK && folded) {
-        status = sqlite_rollup_add(r->s, r->arena, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
-    }
-    return status;
-}
-
 static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
                               struct sqlite_budget *budget, struct profd_error *e)
 {
@@ -152,7 +136,7 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
         status = sqlite_folding_finish(&r->folding, e);
     }
     if (status == PROFD_OK) {
-        status = add_to_pyramid(r, series, hour, e);
+        status = sqlite_pyramid_add(r->s, r->arena, series, hour, &r->folding.out, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_run(r->s, SQL_RAW_REMOVE,

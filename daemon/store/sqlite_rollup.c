@@ -266,3 +266,17 @@ enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, con
     }
     return status == PROFD_OK ? save_row(s, a, series->id, level, at, &f.out, true, e) : status;
 }
+
+enum profd_status sqlite_pyramid_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+                                     int64_t hour, const struct sqlite_rolled *more, struct profd_error *e)
+{
+    bool folded;
+    enum profd_status status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e);
+    if (status == PROFD_OK && folded) {
+        status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e);
+    }
+    if (status == PROFD_OK && folded) {
+        status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    }
+    return status;
+}

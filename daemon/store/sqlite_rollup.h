@@ -58,6 +58,10 @@ enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, con
                                     int level, int64_t at, const struct sqlite_rolled *more, bool *folded,
                                     struct profd_error *e);
 
+/* Adds more to the row of an hour, and to those above that hold it. */
+enum profd_status sqlite_pyramid_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+                                     int64_t hour, const struct sqlite_rolled *more, struct profd_error *e);
+
 /* A sum of rows or uploads in the making. */
 struct sqlite_folding {
     struct arena *arena;

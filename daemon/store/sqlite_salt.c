@@ -7,12 +7,15 @@
 
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
 {
-    int64_t salt;
-    char sql[64];
-    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) {
+    int64_t salt, incarnation[2]; /* of a centre: hosts send again what a restored one may lack */
+    char sql[160];
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt ||
+        getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation) {
         return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
     }
-    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
+    sqlite3_snprintf((int)sizeof sql, sql,
+                     "UPDATE state SET salt=%lld; UPDATE centre SET incarnation=x'%016llx%016llx'", (long long)salt,
+                     (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
     return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
 }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "store/sequence.h"
-#include "store/sqlite.h"
+#include "store/sqlite_centre.h"
 
 #define SECOND INT64_C(1000000000)
 #define SEEN_SLACK 3600    /* seconds that a sender's last sign of life may be out of date */
@@ -115,6 +115,9 @@ enum profd_status sqlite_remove_ids(struct store *base, int64_t before, struct p
     }
     if (status == PROFD_OK) {
         status = sqlite_remove_instances(s, before + STORE_ENDED_BEFORE, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_centre_forget(s, before + STORE_DIGESTS_BEFORE, e);
     }
     status = sqlite_write_end(s, status, e);
     if (status == PROFD_OK) {

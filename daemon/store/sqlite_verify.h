@@ -19,6 +19,9 @@ void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...) __a
 /* Says that what is called name is x in one place and y in another, if it is. */
 void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const char *name, const char *in_one,
                          uint64_t x, const char *in_other, uint64_t y);
+/* Likewise of three sums; one that stopped is not compared. */
+void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const char *in_one,
+                           const struct store_amount *x, const char *in_other, const struct store_amount *y);
 /* A sum's row, decoded. *found is false, and a mismatch is reported, if it cannot be read. */
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                      int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e);
@@ -37,7 +40,11 @@ enum profd_status sqlite_verify_users(struct sqlite_verifying *v, struct profd_e
 /* What is forwarded: every segment holds what its row says, and together with what was acknowledged and withdrawn they
  * are what was accepted. */
 enum profd_status sqlite_verify_segments(struct sqlite_verifying *v, struct profd_error *e);
-/* The totals, the lists, the live processes, what is forwarded, and rows that belong to nothing. */
+/* What hosts have sent: the sums of the arrivals' marks are what was counted, and that is what the series of hosts hold
+ * and what was removed of them. */
+enum profd_status sqlite_verify_arrivals(struct sqlite_verifying *v, struct profd_error *e);
+/* The totals, the lists, the live processes, what is forwarded, what hosts have sent, and rows that belong to nothing.
+ */
 enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_error *e);
 
 #endif

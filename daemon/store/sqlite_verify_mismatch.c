@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/sum.h"
 #include "store/sqlite_verify.h"
 
 void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...)
@@ -40,4 +41,16 @@ enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sq
         *e = why;
     }
     return status;
+}
+
+void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const char *in_one,
+                           const struct store_amount *x, const char *in_other, const struct store_amount *y)
+{
+    sqlite_verify_equal(v, where, "uploads", in_one, x->uploads, in_other, y->uploads);
+    if (x->ticks < SUM_MAX && y->ticks < SUM_MAX) { /* a sum that stopped says nothing about its parts */
+        sqlite_verify_equal(v, where, "ticks", in_one, x->ticks, in_other, y->ticks);
+    }
+    if (x->calls < SUM_MAX && y->calls < SUM_MAX) {
+        sqlite_verify_equal(v, where, "calls", in_one, x->calls, in_other, y->calls);
+    }
 }

@@ -209,6 +209,9 @@ enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_e
     if (status == PROFD_OK) {
         status = sqlite_verify_segments(v, e);
     }
+    if (status == PROFD_OK) {
+        status = sqlite_verify_arrivals(v, e);
+    }
     hashmap_clear(&r.shown);
     return status;
 }

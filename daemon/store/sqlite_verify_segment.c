@@ -30,18 +30,6 @@ static enum profd_status add_parts(struct sqlite_verifying *v, int64_t id, struc
     return status;
 }
 
-static void compare(struct sqlite_verifying *v, const char *where, const char *in_one, const struct store_amount *x,
-                    const char *in_other, const struct store_amount *y)
-{
-    sqlite_verify_equal(v, where, "uploads", in_one, x->uploads, in_other, y->uploads);
-    if (x->ticks < SUM_MAX && y->ticks < SUM_MAX) { /* a sum that stopped says nothing about its parts */
-        sqlite_verify_equal(v, where, "ticks", in_one, x->ticks, in_other, y->ticks);
-    }
-    if (x->calls < SUM_MAX && y->calls < SUM_MAX) {
-        sqlite_verify_equal(v, where, "calls", in_one, x->calls, in_other, y->calls);
-    }
-}
-
 /* The current row of SQL_SEGMENT_VERIFY. */
 static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stmt *q, struct profd_error *e)
 {
@@ -64,7 +52,7 @@ static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stm
         return PROFD_OK;
     }
     sqlite_verify_equal(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
-    compare(v, where, "row", &row, "bytes", &found);
+    sqlite_verify_amounts(v, where, "row", &row, "bytes", &found);
     return PROFD_OK;
 }
 
@@ -79,7 +67,7 @@ static enum profd_status compare_all(struct sqlite_verifying *v, struct profd_er
     outgoing_amount_add(&sum, &r.withdrawn);
     outgoing_amount_add(&sum, &r.sealed);
     outgoing_amount_add(&sum, &r.open);
-    compare(v, "forwarded", "accepted", &r.accepted, "acknowledged, withdrawn, sealed and open", &sum);
+    sqlite_verify_amounts(v, "forwarded", "accepted", &r.accepted, "acknowledged, withdrawn, sealed and open", &sum);
     return PROFD_OK;
 }
 

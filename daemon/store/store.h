@@ -19,6 +19,7 @@
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
+#include "store/arrivals.h"
 #include "store/segments.h"
 
 struct store;
@@ -352,8 +353,8 @@ struct store_totals {
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
 /* Removes ids not seen since the given time, which is LIMIT_ID_DAYS ago, looking at the next 50,000 senders of a round;
- * and up to 2,000 of the instances that have ended and were last seen longer than STORE_ENDED_DAYS ago. The writer
- * calls it now and then. */
+ * and up to 2,000 of the instances that have ended and were last seen longer than STORE_ENDED_DAYS ago, and of the
+ * digests of segments that arrived longer than STORE_ARRIVAL_DAYS ago. The writer calls it now and then. */
 enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- Upkeep (writing handle; each call one transaction of bounded work, about 20 ms, so that uploads go on in between)
@@ -426,6 +427,25 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
                                       struct store_progress *progress, struct profd_error *e);
 /* On any handle. */
 enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e);
+
+/* --- What a centre accepts from hosts (arrivals.h). On the writing handle, each call one transaction --- */
+
+/* restored[i]: the host's database gave greater numbers before: it was restored from a backup. Its live processes may
+ * be counted twice in the hour of now, which is marked. */
+enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n, bool *restored,
+                                    struct profd_error *e);
+/* Counts segments, and says what became of each. A key that came before with the same digest changes nothing. Of one
+ * with another digest, the first stays, and its hour is marked; so is an hour of a segment that was dropped or cannot
+ * be read. A segment lands in the hour in which it ended, whenever that was. Errors as store_put_uploads: nothing is
+ * stored, and receipts mean nothing. */
+enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
+                                     struct store_receipt *receipts, struct profd_error *e);
+/* On any handle. */
+enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e);
+/* The reasons for which hours of the filter are marked, of hosts that its matchers of the label `host` select: bits of
+ * enum message_inexact. On any handle. */
+enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  uint32_t *reasons, struct profd_error *e);
 
 /* Backup, on the writing handle: a copy that is whole at the moment the last step returns, while uploads go on. */
 struct store_backup;

@@ -10,6 +10,8 @@
 #define STORE_ENDED_BEFORE                                                                                             \
     ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of remove_ids */
 
+#define STORE_DIGESTS_BEFORE ((LIMIT_ID_DAYS - STORE_ARRIVAL_DAYS) * INT64_C(86400000000000)) /* likewise */
+
 /* Every verb of an engine, once: V(name, parameters, arguments). From this come the table of functions, the prototypes
  * of the engines, sqlite_NAME and memory_NAME, their tables, and store_NAME where it only passes on. The verbs are as
  * in store.h, with these differences: put_uploads and put_harvests get n ≥ 1 on a writing handle; find_builds looks for
@@ -76,6 +78,11 @@
       (struct store * s, uint64_t after, bool (*each)(void *context, const struct store_segment *segment),             \
        void *context, struct profd_error *e),                                                                          \
       (s, after, each, context, e))                                                                                    \
+    V(get_centre, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                  \
+    V(get_marks,                                                                                                       \
+      (struct store * s, const struct store_scope *scope, const struct store_filter *filter, uint32_t *reasons,        \
+       struct profd_error *e),                                                                                         \
+      (s, scope, filter, reasons, e))                                                                                  \
     V(get_relay, (struct store * s, struct store_relay * out, struct profd_error * e), (s, out, e))                    \
     V(verify,                                                                                                          \
       (struct store * s, struct store_cursor * cursor, void (*mismatch)(void *context, const char *sentence),          \
@@ -108,6 +115,9 @@
       (struct store * s, const struct store_policy *policy, int64_t now, struct store_progress *progress,              \
        struct profd_error *e),                                                                                         \
       (s, policy, now, progress, e))                                                                                   \
+    V(admit_hosts,                                                                                                     \
+      (struct store * s, const struct store_arrival *list, size_t n, bool *restored, struct profd_error *e),           \
+      (s, list, n, restored, e))                                                                                       \
     V(shrink, (struct store * s, uint64_t bytes, struct store_progress * progress, struct profd_error * e),            \
       (s, bytes, progress, e))
 
@@ -117,6 +127,10 @@
       (struct store * s, const struct store_upload *uploads, size_t n, enum store_outcome *outcomes,                   \
        struct profd_error *e),                                                                                         \
       (s, uploads, n, outcomes, e))                                                                                    \
+    V(put_segments,                                                                                                    \
+      (struct store * s, const struct store_delivery *list, size_t n, struct store_receipt *receipts,                  \
+       struct profd_error *e),                                                                                         \
+      (s, list, n, receipts, e))                                                                                       \
     V(put_harvests,                                                                                                    \
       (struct store * s, const struct store_harvest *harvests, size_t n, enum store_harvest_outcome *outcomes,         \
        struct profd_error *e),                                                                                         \

@@ -217,6 +217,13 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
     return status == PROFD_OK ? put_within_shares(s, uploads, n, outcomes, e) : status;
 }
 
+enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
+                                     struct store_receipt *receipts, struct profd_error *e)
+{
+    enum profd_status status = check_writable(s, &e);
+    return status != PROFD_OK || n == 0 ? status : note(s, s->ops->put_segments(s, list, n, receipts, e), true, e);
+}
+
 /* No instance twice. */
 static enum profd_status check_instances(const struct store_harvest *harvests, size_t n, struct profd_error *e)
 {

@@ -99,12 +99,11 @@ Test(pages, readiness_names_the_gravest_reason)
 
 Test(pages, status_tells_what_is_stored_and_where_the_dashboard_is)
 {
-    const struct store_relay relay = {.active = false};
-    const struct store_totals totals = {.builds = 3, .uploads = 10, .retired_uploads = 4};
+    const struct status_store store = {.totals = {.builds = 3, .uploads = 10, .retired_uploads = 4}};
     struct page page;
     json_t *document;
 
-    pages_make_status(pages, &totals, &relay, &page);
+    pages_make_status(pages, &store, &page);
     document = body_of(&page);
     cr_assert_eq(json_integer_value(json_object_get(document, "uploads")), 6);
     cr_assert_eq(json_integer_value(json_object_get(document, "user_share_percent")), 50);
@@ -112,7 +111,7 @@ Test(pages, status_tells_what_is_stored_and_where_the_dashboard_is)
     cr_assert(json_is_null(json_object_get(document, "http_url")), "no TCP is listened on");
     json_decref(document);
     numbers.http_port = 8080;
-    pages_make_status(pages, &totals, &relay, &page);
+    pages_make_status(pages, &store, &page);
     document = body_of(&page);
     expect(document, "http_url", "http://127.0.0.1:8080/");
     cr_assert(json_is_true(json_object_get(document, "http_token")));
@@ -164,10 +163,9 @@ Test(pages, names_that_are_not_utf8_are_shown_as_valid_json)
 
             cr_assert(pages_find(pages, QUERY_READY, &request, &page));
         } else {
-            const struct store_relay relay = {.active = false};
-            const struct store_totals totals = {.builds = 1};
+            const struct status_store store = {.totals = {.builds = 1}};
 
-            pages_make_status(pages, &totals, &relay, &page);
+            pages_make_status(pages, &store, &page);
         }
         json_t *root = json_loadb(page.body.data, page.body.size, 0, &why);
         cr_expect_not_null(root, "%s: %s", targets[i], why.text);

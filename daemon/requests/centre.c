@@ -1,0 +1,242 @@
+/* The service, and ARRIVE. */
+#include "requests/centre.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/container.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "proto/label.h"
+#include "requests/body.h"
+#include "requests/centre_internal.h"
+#include "requests/session.h"
+#include "requests/sync.h"
+
+#define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
+#define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
+#define RETRY_MS 1000u
+
+/* One ARRIVE, until it is answered. */
+struct arrive {
+    struct writer_job job;
+    struct centre_service *service;
+    conn_id conn;
+    uint32_t tag;
+    uint64_t session_job;
+    struct message message; /* owns the name */
+    struct store_arrival arrival;
+    bool restored;
+    struct store_centre centre;
+    enum profd_status status;
+    struct profd_error error;
+};
+
+static struct arrive *arrive_of(struct writer_job *job)
+{
+    return container_of(job, struct arrive, job);
+}
+
+static void arrive_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    struct store_arrival *list = calloc(n, sizeof *list);
+    bool *restored = calloc(n, sizeof *restored);
+    struct store_centre centre = {.number = 0};
+    struct profd_error e;
+    enum profd_status status =
+        list && restored ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
+
+    for (size_t i = 0; i < n && !status; i++) {
+        list[i] = arrive_of(jobs[i])->arrival;
+    }
+    if (!status && full) {
+        status = PROFD_FULL;
+        e = *full;
+    }
+    if (!status) {
+        status = store_admit_hosts(store, list, n, restored, &e);
+    }
+    if (!status) {
+        status = store_get_centre(store, &centre, &e);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct arrive *a = arrive_of(jobs[i]);
+
+        a->status = status;
+        a->centre = centre;
+        a->restored = !status && restored[i];
+        if (status) {
+            a->error = e;
+        }
+    }
+    free(list);
+    free(restored);
+}
+
+/* How long a host waits until it comes again. In an interval, the centre gets at most SERIES_PER_SECOND series for each
+ * second. A host's place in the interval comes from its identity, which is random. */
+static uint32_t wait_ms(const struct centre_service *s, const struct arrive *a)
+{
+    uint64_t interval = (uint64_t)s->config.interval / 1000000, place, wait;
+    const uint64_t wanted = a->centre.series * 1000 / SERIES_PER_SECOND;
+
+    interval = wanted > interval ? wanted : interval;
+    interval = interval < INTERVAL_MOST_MS ? interval : INTERVAL_MOST_MS;
+    memcpy(&place, a->arrival.host, sizeof place);
+    wait = (place % interval + interval - (uint64_t)a->arrival.now / 1000000 % interval) % interval;
+    return (uint32_t)(wait < interval / 2 ? wait + interval : wait);
+}
+
+/* Frees the request. */
+static void arrive_answer(struct arrive *a)
+{
+    struct centre_service *s = a->service;
+    struct conn *c = conn_find(s->config.conns, a->conn);
+    struct message m = {.type = FRAME_ADMIT};
+
+    if (a->restored) {
+        log_write(LOG_LEVEL_NOTICE, NULL,
+                  "host %s was restored from a backup: its live processes may be counted twice in this hour",
+                  a->arrival.name);
+    }
+    if (c && a->status) {
+        conn_nack(c, a->tag, a->status == PROFD_DAMAGED ? PROFD_IO : a->status, a->error.sentence, RETRY_MS);
+    } else if (c) {
+        m.as.admit.incarnation = (struct message_bytes){a->centre.incarnation, sizeof a->centre.incarnation};
+        m.as.admit.backup = a->centre.backup;
+        m.as.admit.wait_ms = wait_ms(s, a);
+        m.as.admit.segment_version = SEGMENT_VERSION;
+        conn_answer(c, &m, 0, a->tag);
+    }
+    if (c) {
+        sync_end_job(s->config.sync, c, a->session_job);
+    }
+    message_done(&a->message);
+    free(a);
+}
+
+static void arrive_done(struct writer_job *job)
+{
+    arrive_answer(arrive_of(job));
+}
+
+static void arrive_drop(struct writer_job *job)
+{
+    struct arrive *a = arrive_of(job);
+
+    a->status = profd_error_set(&a->error, PROFD_STOPPING, "the daemon is stopping");
+    arrive_answer(a);
+}
+
+static const struct writer_job_type arrive_type = {.run = arrive_run, .done = arrive_done, .drop = arrive_drop};
+
+static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
+{
+    const struct message_arrive *m = &a->message.as.arrive;
+    struct store_arrival *to = &a->arrival;
+    const size_t n = strlen(m->name);
+    enum profd_status status = centre_copy(&m->host, "the host's identity", to->host, sizeof to->host, e);
+
+    if (status) {
+        return status;
+    }
+    if (n == 0 || label_judge("host", 4, m->name, n) != LABEL_GOOD) {
+        return profd_error_set(e, PROFD_MALFORMED, "a host's name of %zu bytes: it must be the value of a label", n);
+    }
+    if (m->clock > INT64_MAX || m->number > INT64_MAX) {
+        return profd_error_set(e, PROFD_MALFORMED, "clock and number of ARRIVE must be at most 2^63-1");
+    }
+    if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION,
+                               "the host writes versions %u to %u of segments; the centre reads version %d",
+                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION);
+    }
+    to->name = m->name;
+    to->now = loop_clock();
+    to->clock = (int64_t)m->clock - to->now;
+    to->number = m->number;
+    return PROFD_OK;
+}
+
+enum profd_status centre_receive_arrive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct centre_service *s = context;
+    const conn_id id = conn_get_id(c);
+    const uint32_t waits = 0;
+    struct arrive *a;
+    enum profd_status status = centre_check(s, c, e);
+
+    if (status) {
+        return status;
+    }
+    a = calloc(1, sizeof *a);
+    if (!a) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a host");
+    }
+    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &arrive_type};
+    a->service = s;
+    a->conn = id;
+    a->tag = f->header.tag;
+    status = body_decode(f, &a->message, e);
+    if (status) {
+        free(a);
+        return status;
+    }
+    status = arrive_read(a, e);
+    if (!status && !writer_put(s->config.writer, &a->job)) {
+        status = profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    }
+    if (status) {
+        message_done(&a->message);
+        free(a);
+        return status;
+    }
+    a->session_job = session_begin(conn_get_user(c));
+    s->counts.arrived++;
+    if (!hashmap_find(&s->arrived, &id, sizeof id)) { /* without memory for it, its segments wait less */
+        (void)hashmap_put(&s->arrived, &id, sizeof id, &waits, sizeof waits);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status centre_service_new(const struct centre_config *config, struct centre_service **out,
+                                     struct profd_error *e)
+{
+    struct centre_service *s = calloc(1, sizeof *s);
+
+    if (s) {
+        hashmap_init(&s->arrived, 0);
+        s->config = *config;
+        s->timer = loop_timer_new(config->loop, centre_on_timer, s);
+    }
+    if (!s || !s->timer) {
+        free(s);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a centre");
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+void centre_service_free(struct centre_service *s)
+{
+    if (!s) {
+        return;
+    }
+    for (size_t i = 0; i < s->item_count; i++) {
+        message_done(&s->items[i].message);
+    }
+    free(s->items);
+    hashmap_clear(&s->arrived);
+    loop_timer_free(s->timer);
+    free(s);
+}
+
+const struct centre_counts *centre_service_get_counts(const struct centre_service *s)
+{
+    return &s->counts;
+}
+
+void centre_service_stop(struct centre_service *s)
+{
+    centre_flush_waiting(s);
+}

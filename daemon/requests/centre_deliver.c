@@ -1,0 +1,266 @@
+/* DELIVER: segments wait until enough of them are there. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "net/loop.h"
+#include "requests/body.h"
+#include "requests/centre_internal.h"
+#include "requests/session.h"
+#include "requests/sync.h"
+
+#define WAIT_FIRST_MS 10u
+#define WAIT_AGAIN_MS 50u
+#define WAIT_MOST_MS 10000u
+#define FLUSH_BYTES (16u << 20)
+#define HELD_MOST (64u << 20)
+#define BUSY_RETRY_MS 2000u
+#define FIRST_CAPACITY 64u
+
+/* Bytes of memory: as received, and as its content says it is when it is not compressed. */
+static size_t item_weight(const struct centre_item *x)
+{
+    return sizeof *x + x->delivery.size + segment_content_size(x->delivery.bytes, x->delivery.size);
+}
+
+/* Nothing of the connection waits any more, or something does. */
+static void set_waiting(struct centre_service *s, conn_id id, bool waits)
+{
+    uint32_t *known = hashmap_find(&s->arrived, &id, sizeof id);
+
+    if (known && *known != waits) {
+        *known = waits;
+        s->waiting_conns += waits ? 1 : SIZE_MAX;
+    }
+}
+
+static void log_receipt(const struct centre_item *x)
+{
+    const struct store_receipt *r = &x->receipt;
+
+    if (r->outcome == STORE_SEGMENT_PUT_ASIDE && !r->again) {
+        log_write(LOG_LEVEL_ERROR, "segment put aside", "segment %" PRIu64 " of a host was put aside: %s",
+                  x->delivery.sequence, x->delivery.fault ? x->delivery.fault : "it cannot be read");
+    } else if (r->outcome == STORE_SEGMENT_CONFLICT) {
+        log_write(LOG_LEVEL_ERROR, "segment conflict",
+                  "segment %" PRIu64 " was not counted: its host has sent another with this key; two machines may have "
+                  "one identity",
+                  x->delivery.sequence);
+    } else if (r->relabelled) {
+        log_write(LOG_LEVEL_WARNING, "host label",
+                  "a host sends another label \"host\" than its certificate's name; the latter is used");
+    }
+}
+
+static enum profd_status judge_receipt(struct centre_item *x)
+{
+    switch (x->receipt.verdict) {
+    case STORE_FOREIGN:
+        return profd_error_set(&x->error, PROFD_FORBIDDEN, "segment %" PRIu64 ": its epoch belongs to another host",
+                               x->delivery.sequence);
+    case STORE_UNKNOWN:
+        return profd_error_set(&x->error, PROFD_REFUSED, "segment %" PRIu64 ": its host has not sent ARRIVE",
+                               x->delivery.sequence);
+    default:
+        return PROFD_OK;
+    }
+}
+
+static void count_item(struct centre_counts *n, const struct centre_item *x)
+{
+    const struct store_receipt *r = &x->receipt;
+
+    n->refused += x->status != PROFD_OK;
+    if (x->status) {
+        return;
+    }
+    n->again += r->again;
+    n->conflicts += r->outcome == STORE_SEGMENT_CONFLICT;
+    n->put_aside += !r->again && r->outcome == STORE_SEGMENT_PUT_ASIDE;
+    n->counted += !r->again && r->outcome == STORE_SEGMENT_COUNTED;
+}
+
+/* The only answer that lets a host forget a segment: it is durable. */
+static void answer_item(struct centre_service *s, struct centre_item *x, const uint8_t *incarnation)
+{
+    struct conn *c = conn_find(s->config.conns, x->conn);
+    const struct store_delivery *d = &x->delivery;
+    struct message m = {.type = FRAME_ACKNOWLEDGE};
+
+    x->status = x->status ? x->status : judge_receipt(x);
+    count_item(&s->counts, x);
+    if (!x->status) {
+        log_receipt(x);
+    }
+    if (x->status == PROFD_FULL) {
+        s->config.no_space(s->config.context);
+    }
+    if (c && x->status) {
+        conn_nack(c, x->tag, x->status == PROFD_DAMAGED ? PROFD_IO : x->status, x->error.sentence, BUSY_RETRY_MS);
+    } else if (c) {
+        m.as.acknowledge.epoch = (struct message_bytes){d->epoch, sizeof d->epoch};
+        m.as.acknowledge.sequence = d->sequence;
+        m.as.acknowledge.incarnation = (struct message_bytes){incarnation, STORE_INCARNATION_SIZE};
+        m.as.acknowledge.number = x->receipt.number;
+        m.as.acknowledge.outcome = (uint32_t)x->receipt.outcome;
+        conn_answer(c, &m, 0, x->tag);
+    }
+    if (c) {
+        sync_end_job(s->config.sync, c, x->session_job);
+    }
+    s->held_bytes -= x->weight;
+    s->pending--;
+}
+
+static void on_flush_done(void *context, struct centre_flush *f)
+{
+    struct centre_service *s = context;
+
+    for (size_t i = 0; i < f->count; i++) {
+        answer_item(s, &f->items[i], f->incarnation);
+    }
+    centre_flush_free(f);
+}
+
+void centre_flush_waiting(struct centre_service *s)
+{
+    if (!s->item_count) {
+        return;
+    }
+    if (!centre_flush_put(s->config.writer, s->items, s->item_count, on_flush_done, s)) {
+        loop_timer_set(s->timer, WAIT_AGAIN_MS);
+        return;
+    }
+    for (size_t i = 0; i < s->item_count; i++) {
+        set_waiting(s, s->items[i].conn, false);
+    }
+    s->items = NULL;
+    s->item_count = s->item_capacity = s->waiting_bytes = 0;
+    loop_timer_clear(s->timer);
+}
+
+/* Connections that have closed wait for nothing. */
+static void remove_closed(struct centre_service *s)
+{
+    struct hashmap open;
+    size_t position = 0;
+    const void *key;
+
+    hashmap_init(&open, 0);
+    s->waiting_conns = 0;
+    for (const uint32_t *waits; (waits = hashmap_next(&s->arrived, &position, &key));) {
+        conn_id id;
+
+        memcpy(&id, key, sizeof id);
+        if (conn_find(s->config.conns, id) && hashmap_put(&open, &id, sizeof id, waits, sizeof *waits)) {
+            s->waiting_conns += *waits;
+        }
+    }
+    hashmap_clear(&s->arrived);
+    s->arrived = open;
+}
+
+void centre_on_timer(void *context)
+{
+    struct centre_service *s = context;
+
+    if (!s->item_count) {
+        return;
+    }
+    remove_closed(s);
+    if (2 * s->waiting_conns >= s->arrived.count || loop_now() - s->began >= WAIT_MOST_MS) {
+        centre_flush_waiting(s);
+    } else {
+        loop_timer_set(s->timer, WAIT_AGAIN_MS);
+    }
+}
+
+static enum profd_status reserve_item(struct centre_service *s, struct profd_error *e)
+{
+    struct centre_item *items;
+    size_t capacity = s->item_capacity ? 2 * s->item_capacity : FIRST_CAPACITY;
+
+    if (s->item_count < s->item_capacity) {
+        return PROFD_OK;
+    }
+    items = reallocarray(s->items, capacity, sizeof *items);
+    if (!items) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
+    }
+    s->items = items;
+    s->item_capacity = capacity;
+    return PROFD_OK;
+}
+
+static enum profd_status read_item(struct centre_item *x, struct profd_error *e)
+{
+    const struct message_deliver *m = &x->message.as.deliver;
+    struct store_delivery *d = &x->delivery;
+    enum profd_status status = centre_copy(&m->host, "the host's identity", d->host, sizeof d->host, e);
+
+    if (!status) {
+        status = centre_copy(&m->epoch, "the segment's epoch", d->epoch, sizeof d->epoch, e);
+    }
+    if (!status && (m->sequence < 1 || m->sequence > INT64_MAX)) {
+        status = profd_error_set(e, PROFD_MALFORMED, "sequence of DELIVER must be 1 to 2^63-1");
+    }
+    if (status) {
+        return status;
+    }
+    d->sequence = m->sequence;
+    d->bytes = m->segment.data;
+    d->size = m->segment.size;
+    d->received = loop_clock();
+    x->weight = item_weight(x);
+    return PROFD_OK;
+}
+
+static void add_item(struct centre_service *s, struct conn *c, const struct centre_item *x)
+{
+    struct centre_item *to = &s->items[s->item_count++];
+
+    *to = *x;
+    to->session_job = session_begin(conn_get_user(c));
+    s->held_bytes += x->weight;
+    s->waiting_bytes += x->weight;
+    s->pending++;
+    set_waiting(s, x->conn, true);
+    if (s->item_count == 1) {
+        s->began = loop_now();
+        loop_timer_set(s->timer, WAIT_FIRST_MS);
+    }
+    if (s->waiting_bytes >= FLUSH_BYTES) {
+        centre_flush_waiting(s);
+    }
+}
+
+enum profd_status centre_receive_deliver(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct centre_service *s = context;
+    struct centre_item x = {.conn = conn_get_id(c), .tag = f->header.tag};
+    enum profd_status status = centre_check(s, c, e);
+
+    if (!status) {
+        status = reserve_item(s, e);
+    }
+    if (!status) {
+        status = body_decode(f, &x.message, e);
+    }
+    if (status) {
+        s->counts.refused++;
+        return status;
+    }
+    status = read_item(&x, e);
+    if (!status && s->pending && s->held_bytes + x.weight > HELD_MOST) {
+        status = profd_error_set(e, PROFD_BUSY, "segments of %zu bytes wait to be stored; at most %u may",
+                                 s->held_bytes, HELD_MOST);
+    }
+    if (status) {
+        s->counts.refused++;
+        message_done(&x.message);
+        return status;
+    }
+    add_item(s, c, &x);
+    return PROFD_OK;
+}

@@ -1,0 +1,35 @@
+/* Private to requests/centre*. */
+#ifndef PROFD_REQUESTS_CENTRE_INTERNAL_H
+#define PROFD_REQUESTS_CENTRE_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "core/hashmap.h"
+#include "requests/centre.h"
+#include "requests/centre_flush.h"
+#include "writer/writer.h"
+
+struct centre_service {
+    struct centre_config config;
+    struct centre_counts counts;
+    struct loop_timer *timer;
+    struct hashmap arrived;    /* conn_id → uint32_t: connections of hosts, and how many of their segments wait */
+    size_t waiting_conns;      /* of these, those of which segments wait for the next flush */
+    struct centre_item *items; /* that wait for it */
+    size_t item_count, item_capacity;
+    uint64_t began;                   /* ms of loop_now: when the first of them came */
+    size_t waiting_bytes, held_bytes; /* of these; of all that are not answered */
+    size_t pending;                   /* that are not answered */
+};
+
+/* May this peer send what a gate sends, and can it be stored? */
+enum profd_status centre_check(const struct centre_service *s, const struct conn *c, struct profd_error *e);
+/* Copies an identity, epoch and so on, which must have this size. */
+enum profd_status centre_copy(const struct message_bytes *from, const char *what, uint8_t *to, size_t size,
+                              struct profd_error *e);
+/* Passes the segments that wait to the writer. If its queue is full, they wait on. */
+void centre_flush_waiting(struct centre_service *s);
+/* The timer: segments are stored if they have waited long enough. The context is the service. */
+void centre_on_timer(void *context);
+
+#endif

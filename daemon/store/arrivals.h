@@ -1,0 +1,65 @@
+/* What a centre accepts from hosts (profd-segment(5)): part of the contract of store.h, which includes this.
+ *
+ * A host arrives before its segments do. A segment is counted once: its key, its digest and its sums are stored in one
+ * transaction. Always: counted = what the series of STORE_TENANT hold + what was removed of them. */
+#ifndef PROFD_STORE_ARRIVALS_H
+#define PROFD_STORE_ARRIVALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/segments.h"
+
+#define STORE_HOST_SIZE 16
+/* The user of everything that comes from hosts: a user of a host is not a user of this machine. Readers of all users'
+ * profiles may read it. */
+#define STORE_TENANT UINT32_C(4294967294)
+#define STORE_CLOCK_MOST INT64_C(300000000000) /* ns: a clock that differs more is corrected */
+#define STORE_QUARANTINE_BYTES (64u << 20)     /* of segments that cannot be read */
+#define STORE_ARRIVAL_DAYS 3                   /* that digests are kept; keys are kept for ever */
+
+/* A host is there. */
+struct store_arrival {
+    uint8_t host[STORE_HOST_SIZE]; /* identity */
+    const char *name;              /* a value of a label, not empty */
+    int64_t clock;                 /* ns: how far its clock is ahead */
+    uint64_t number;               /* last number of its database */
+    int64_t now;                   /* ns */
+};
+
+/* A segment from a host. */
+struct store_delivery {
+    uint8_t host[STORE_HOST_SIZE];
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    uint64_t sequence;
+    uint8_t digest[SEGMENT_DIGEST_SIZE];
+    const struct segment *segment; /* of this key; NULL: it cannot be read */
+    const char *fault;             /* then: why */
+    const uint8_t *bytes;          /* as it came */
+    size_t size;
+    int64_t received; /* ns */
+};
+struct store_receipt {
+    enum {
+        STORE_ARRIVED, /* outcome says what became of it, now or, if again, when it came first */
+        STORE_FOREIGN, /* refused: its epoch belongs to another host */
+        STORE_UNKNOWN  /* refused: the host has not arrived */
+    } verdict;
+    enum store_segment_outcome outcome;
+    uint64_t number; /* of the arrival that has the key */
+    bool again;
+    bool relabelled; /* it had another label `host` than its host's name */
+};
+
+struct store_centre {
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t number, backup; /* last given; in the latest backup */
+    int64_t last;            /* ns: when a segment came last; 0: none has */
+    struct store_amount counted, removed;
+    uint64_t hosts;                         /* that have ever arrived */
+    uint64_t series;                        /* of hosts, in the hour that has more of the last two with any */
+    uint64_t quarantined, quarantine_bytes; /* segments that could not be read; bytes of those that are kept */
+};
+
+#endif

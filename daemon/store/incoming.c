@@ -1,0 +1,180 @@
+#include "store/incoming.h"
+
+#include <string.h>
+
+#include "core/rollup_segment.h"
+#include "core/share.h"
+#include "core/sum.h"
+#include "proto/label.h"
+
+/* In 63 bits of the commit and 32 of the rank: hour, start of the epoch in seconds, sequence, and a rank below
+ * LIMIT_SEGMENT_ROWS. What needs more bits is as the largest number that fits. */
+#define HOUR_BITS 21
+#define SEQUENCE_BITS 24
+#define SEQUENCE_LOW 14
+#define RANK_BITS 18
+_Static_assert(LIMIT_SEGMENT_ROWS <= 1u << RANK_BITS, "ranks fit");
+_Static_assert(SEQUENCE_LOW + RANK_BITS == 32, "ranks and the rest of the sequence fit");
+_Static_assert(HOUR_BITS + 32 + SEQUENCE_BITS - SEQUENCE_LOW == 63, "the rest fits a number of the database");
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment that has arrived");
+}
+
+static uint64_t at_most(uint64_t n, unsigned bits)
+{
+    const uint64_t most = (UINT64_C(1) << bits) - 1;
+    return n < most ? n : most;
+}
+
+/* Order of first arrival in the fleet: the same whatever arrives first (DECISIONS 49). */
+static struct profile_order order_of(int64_t hour, const uint8_t *epoch, uint64_t sequence)
+{
+    const uint64_t started = (uint64_t)epoch[0] << 24 | (uint64_t)epoch[1] << 16 | (uint64_t)epoch[2] << 8 | epoch[3];
+    const uint64_t n = at_most(sequence, SEQUENCE_BITS);
+    return (struct profile_order){.commit =
+                                      at_most((uint64_t)hour, HOUR_BITS) << 42 | started << 10 | n >> SEQUENCE_LOW,
+                                  .rank = (uint32_t)(n << RANK_BITS)};
+}
+
+static bool is_off(int64_t clock)
+{
+    return clock > STORE_CLOCK_MOST || clock < -STORE_CLOCK_MOST;
+}
+
+/* A time by the host's clock, corrected if that differs much. */
+static int64_t correct(int64_t time, int64_t clock)
+{
+    int64_t result;
+    if (!is_off(clock)) {
+        return time;
+    }
+    if (__builtin_sub_overflow(time, clock, &result)) {
+        return clock < 0 ? INT64_MAX : 0;
+    }
+    return result < 0 ? 0 : result;
+}
+
+int64_t incoming_hour(const struct segment *s, int64_t clock)
+{
+    return correct(s->hour * SEGMENT_HOUR, clock) / SEGMENT_HOUR;
+}
+
+static void set_window(const struct store_delivery *d, int64_t clock, struct store_upload *u)
+{
+    const struct segment *s = d->segment;
+    u->start = correct(s->first, clock);
+    u->end = correct(s->last, clock);
+    u->inexact =
+        s->inexact | (s->saturated ? (uint32_t)INEXACT_SATURATED : 0) | (is_off(clock) ? (uint32_t)INEXACT_CLOCK : 0);
+    if (u->end > d->received + STORE_CLOCK_MOST) { /* the clock was wrong when the segment was made */
+        u->end = d->received;
+        u->start = u->start < u->end ? u->start : u->end;
+        u->inexact |= (uint32_t)INEXACT_CLOCK;
+    }
+}
+
+/* The segment's labels, with the host's name as the label `host`. */
+static enum profd_status set_labels(struct arena *a, const struct segment *s, const char *name, struct incoming *out,
+                                    struct profd_error *e)
+{
+    static const char host[] = "host";
+    struct store_label *labels = ARENA_ARRAY(a, s->label_count + 1, struct store_label);
+    size_t n = 0, bytes = sizeof host - 1 + strlen(name);
+    bool placed = false;
+    if (labels == NULL) {
+        return no_memory(e);
+    }
+    for (size_t i = 0; i < s->label_count; i++) {
+        const struct message_label *l = &s->labels[i];
+        const int order = strcmp(l->name, host);
+        bytes += order == 0 ? 0 : strlen(l->name) + strlen(l->value);
+        out->relabelled |= order == 0 && strcmp(l->value, name) != 0;
+        if (order > 0 && !placed) {
+            labels[n++] = (struct store_label){host, name};
+            placed = true;
+        }
+        if (order != 0) {
+            labels[n++] = (struct store_label){l->name, l->value};
+        }
+    }
+    if (!placed) {
+        labels[n++] = (struct store_label){host, name};
+    }
+    /* Another label is left out for it. */
+    while (n > LIMIT_LABELS || (bytes > LIMIT_LABEL_BYTES && n > 1)) {
+        const size_t gone = strcmp(labels[n - 1].name, host) != 0 ? n - 1 : n - 2;
+        bytes -= strlen(labels[gone].name) + strlen(labels[gone].value);
+        memmove(&labels[gone], &labels[gone + 1], (n - 1 - gone) * sizeof *labels);
+        n--;
+        out->upload.inexact |= (uint32_t)INEXACT_LABEL_LEFT_OUT;
+    }
+    out->upload.labels = labels;
+    out->upload.label_count = n;
+    return PROFD_OK;
+}
+
+static enum profd_status set_builds(struct arena *a, const struct segment *s, struct incoming *out,
+                                    struct profd_error *e)
+{
+    struct store_build *builds = ARENA_ARRAY(a, s->build_count, struct store_build);
+    struct share *shares = ARENA_ARRAY(a, s->build_count, struct share);
+    if (builds == NULL || shares == NULL) {
+        return no_memory(e);
+    }
+    memset(shares, 0, s->build_count * sizeof *shares);
+    if (share_add_rollup(shares, &out->counts)) {
+        out->upload.inexact |= (uint32_t)INEXACT_SATURATED;
+    }
+    for (size_t i = 0; i < s->build_count; i++) {
+        const char *id = s->builds[i].build_id;
+        enum profd_status status = buildid_parse(id, strlen(id), &builds[i].id, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        builds[i].name = s->builds[i].name;
+        builds[i].nanoseconds = shares[i].nanoseconds;
+        builds[i].calls = shares[i].calls;
+    }
+    out->upload.builds = builds;
+    out->upload.build_count = s->build_count;
+    out->upload.program = s->program;
+    return PROFD_OK;
+}
+
+static void set_processes(const struct segment *s, struct incoming *out)
+{
+    bool stopped = false;
+    out->uploads = s->uploads;
+    for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
+        out->groups.of[g] = s->processes[g];
+        sum_add(&out->processes, s->processes[g], &stopped);
+    }
+    out->upload.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
+}
+
+enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, int64_t clock,
+                                struct incoming *out, struct profd_error *e)
+{
+    memset(out, 0, sizeof *out);
+    struct store_upload *u = &out->upload;
+    u->uid = STORE_TENANT;
+    u->received = d->received;
+    set_window(d, clock, u);
+    out->hour = u->end / SEGMENT_HOUR;
+    const struct profile_order order = order_of(out->hour, d->epoch, d->sequence);
+    out->number = order.commit;
+    enum profd_status status = rollup_from_segment(d->segment, &order, a, &out->counts, &out->spread, e);
+    if (status == PROFD_OK) {
+        status = set_labels(a, d->segment, name, out, e);
+    }
+    if (status == PROFD_OK) {
+        status = set_builds(a, d->segment, out, e);
+    }
+    if (status == PROFD_OK) {
+        set_processes(d->segment, out);
+        rollup_totals(&out->counts, &u->ticks, &u->calls);
+    }
+    return status;
+}

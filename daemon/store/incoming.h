@@ -1,0 +1,29 @@
+/* Segments that arrive, as both engines add them. Pure. */
+#ifndef PROFD_STORE_INCOMING_H
+#define PROFD_STORE_INCOMING_H
+
+#include "core/arena.h"
+#include "core/rollup.h"
+#include "store/store.h"
+
+/* A segment as it is stored. Arrays live in the arena or are those of the segment. */
+struct incoming {
+    struct store_upload upload; /* of STORE_TENANT: builds with their shares, labels with the host's name, window, sums;
+                                   no counts */
+    struct process_groups groups;
+    uint64_t uploads, processes;
+    struct rollup counts;
+    struct rollup_spread spread;
+    int64_t hour;
+    uint64_t number; /* of the order of its rows */
+    bool relabelled; /* it had another label `host` */
+};
+
+/* name and clock are those of the host's latest arrival. NO_MEMORY or OK. O(rows). */
+enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, int64_t clock,
+                                struct incoming *out, struct profd_error *e);
+
+/* The hour of a segment of which only the key is left. */
+int64_t incoming_hour(const struct segment *s, int64_t clock);
+
+#endif

@@ -1,0 +1,296 @@
+/* The verbs of arrivals.h, as in sqlite_centre.c and sqlite_arrive.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/incoming.h"
+#include "store/labels.h"
+#include "store/memory.h"
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to store segments");
+}
+
+static struct memory_host *find_host(const struct memory_centre *c, const uint8_t *identity)
+{
+    for (size_t i = 0; i < c->host_count; i++) {
+        if (memcmp(c->hosts[i].identity, identity, STORE_HOST_SIZE) == 0) {
+            return &c->hosts[i];
+        }
+    }
+    return NULL;
+}
+
+/* There is space for it. */
+static void mark(struct memory_store *s, int64_t hour, size_t host, uint32_t reasons)
+{
+    struct memory_centre *c = &s->centre;
+    size_t i = 0;
+    while (i < c->mark_count && (c->marks[i].hour != hour || c->marks[i].host != host)) {
+        i++;
+    }
+    if (i == c->mark_count) {
+        c->marks[c->mark_count++] = (struct memory_mark){hour, host, 0};
+    }
+    if ((c->marks[i].reasons & reasons) == reasons) {
+        return;
+    }
+    c->marks[i].reasons |= reasons;
+    s->number++;
+    for (size_t b = 0; b < s->build_count; b++) {
+        s->builds[b].epoch = s->builds[b].uid == STORE_TENANT ? s->number : s->builds[b].epoch;
+    }
+}
+
+static enum profd_status reserve_mark(struct memory_centre *c, struct profd_error *e)
+{
+    return memory_reserve(&c->marks, c->mark_count, &c->mark_capacity, 1, sizeof *c->marks, e);
+}
+
+enum profd_status memory_admit_hosts(struct store *base, const struct store_arrival *list, size_t n, bool *restored,
+                                     struct profd_error *e)
+{
+    struct memory_store *s = memory_self(base);
+    struct memory_centre *c = &s->centre;
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = memory_reserve(&c->hosts, c->host_count, &c->host_capacity, 1, sizeof *c->hosts, e);
+        if (status == PROFD_OK) {
+            status = reserve_mark(c, e);
+        }
+        char *name = status == PROFD_OK ? strdup(list[i].name) : NULL;
+        if (!name) {
+            return no_memory(e);
+        }
+        struct memory_host *h = find_host(c, list[i].host);
+        restored[i] = h && list[i].number < h->number;
+        if (!h) {
+            h = &c->hosts[c->host_count++];
+            *h = (struct memory_host){.name = NULL};
+            memcpy(h->identity, list[i].host, sizeof h->identity);
+        }
+        free(h->name);
+        h->name = name;
+        h->clock = list[i].clock;
+        h->number = list[i].number;
+        if (restored[i]) {
+            mark(s, list[i].now / SEGMENT_HOUR, (size_t)(h - c->hosts), (uint32_t)INEXACT_RESTORED);
+        }
+    }
+    return status;
+}
+
+/* The upload of a segment, with its counts as a sum. */
+static enum profd_status put_counts(struct memory_store *s, const struct store_delivery *d, const struct memory_host *h,
+                                    struct memory_arrival *x, struct store_receipt *r, struct profd_error *e)
+{
+    struct incoming in;
+    struct memory_spares spares = {.n = 0};
+    const uint64_t before = s->number;
+    uint8_t *counts = NULL;
+    size_t size = 0;
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? incoming_read(a, d, h->name, h->clock, &in, e) : no_memory(e);
+    if (status == PROFD_OK) {
+        status = rollup_encode(&in.counts, &counts, &size, e);
+    }
+    in.upload.counts = counts;
+    in.upload.counts_size = size;
+    if (status == PROFD_OK) {
+        status = memory_spares_take(s, &in.upload, 1, &spares, e);
+    }
+    if (status == PROFD_OK) {
+        struct memory_upload *copy = &spares.copies[0];
+        copy->rolled = true;
+        copy->uploads = in.uploads;
+        copy->processes_started = in.processes;
+        copy->groups = in.groups;
+        for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
+            snprintf(copy->host + 2 * i, 3, "%02x", h->identity[i]);
+        }
+        memory_put_upload(s, &in.upload, copy, spares.names);
+        memory_level_epochs(s, before);
+        x->amount = (struct store_amount){in.uploads, in.upload.ticks, in.upload.calls};
+        r->relabelled = in.relabelled;
+    }
+    memory_spares_done(&spares);
+    free(counts);
+    arena_free(a);
+    return status;
+}
+
+static const struct memory_arrival *find_key(const struct memory_centre *c, const struct store_delivery *d)
+{
+    for (size_t i = 0; i < c->arrival_count; i++) {
+        const struct memory_arrival *x = &c->arrivals[i];
+        if (x->sequence == d->sequence && memcmp(x->epoch, d->epoch, sizeof x->epoch) == 0) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+static bool is_foreign(const struct memory_centre *c, const struct store_delivery *d, size_t host)
+{
+    for (size_t i = 0; i < c->arrival_count; i++) {
+        if (memcmp(c->arrivals[i].epoch, d->epoch, sizeof d->epoch) == 0) {
+            return c->arrivals[i].host != host;
+        }
+    }
+    return false;
+}
+
+static bool is_counts(const struct store_delivery *d)
+{
+    return d->segment && d->segment->kind == SEGMENT_COUNTS;
+}
+
+static enum profd_status put_new(struct memory_store *s, const struct store_delivery *d, const struct memory_host *h,
+                                 struct store_receipt *r, struct profd_error *e)
+{
+    struct memory_centre *c = &s->centre;
+    const size_t host = (size_t)(h - c->hosts);
+    struct memory_arrival x = {.sequence = d->sequence, .host = host};
+    enum profd_status status = is_counts(d) ? put_counts(s, d, h, &x, r, e) : PROFD_OK;
+    if (status != PROFD_OK) {
+        return status;
+    }
+    memcpy(x.epoch, d->epoch, sizeof x.epoch);
+    memcpy(x.digest, d->digest, sizeof x.digest);
+    if (!d->segment) {
+        x.outcome = STORE_SEGMENT_PUT_ASIDE;
+        c->quarantined++;
+        c->quarantine_bytes += d->size;
+        mark(s, d->received / SEGMENT_HOUR, host, (uint32_t)INEXACT_SEGMENT_MISSING);
+    } else if (d->segment->kind == SEGMENT_DROPPED) {
+        mark(s, incoming_hour(d->segment, h->clock), host, (uint32_t)INEXACT_SEGMENT_MISSING);
+    }
+    c->last = d->received > c->last ? d->received : c->last;
+    outgoing_amount_add(&c->counted, &x.amount);
+    r->outcome = x.outcome;
+    r->number = x.number = ++c->number;
+    c->arrivals[c->arrival_count++] = x;
+    return PROFD_OK;
+}
+
+static enum profd_status put_segment(struct memory_store *s, const struct store_delivery *d, struct store_receipt *r,
+                                     struct profd_error *e)
+{
+    struct memory_centre *c = &s->centre;
+    const struct memory_host *h = find_host(c, d->host);
+    *r = (struct store_receipt){.verdict = h ? STORE_ARRIVED : STORE_UNKNOWN};
+    if (!h) {
+        return PROFD_OK;
+    }
+    if (is_foreign(c, d, (size_t)(h - c->hosts))) {
+        r->verdict = STORE_FOREIGN;
+        return PROFD_OK;
+    }
+    enum profd_status status =
+        memory_reserve(&c->arrivals, c->arrival_count, &c->arrival_capacity, 1, sizeof *c->arrivals, e);
+    if (status == PROFD_OK) {
+        status = reserve_mark(c, e);
+    }
+    const struct memory_arrival *known = status == PROFD_OK ? find_key(c, d) : NULL;
+    if (!known) {
+        return status == PROFD_OK ? put_new(s, d, h, r, e) : status;
+    }
+    r->again = true;
+    r->number = known->number;
+    r->outcome = known->outcome;
+    if (memcmp(known->digest, d->digest, sizeof d->digest) != 0 && (!d->segment || is_counts(d))) {
+        r->outcome = STORE_SEGMENT_CONFLICT;
+        mark(s, d->segment ? incoming_hour(d->segment, h->clock) : d->received / SEGMENT_HOUR, (size_t)(h - c->hosts),
+             (uint32_t)INEXACT_SEGMENT_MISSING);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status memory_put_segments(struct store *base, const struct store_delivery *list, size_t n,
+                                      struct store_receipt *receipts, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = put_segment(memory_self(base), &list[i], &receipts[i], e);
+    }
+    return status;
+}
+
+static uint64_t count_series(const struct memory_store *s, int64_t hour)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->upload_count; i++) {
+        const struct memory_upload *u = &s->uploads[i];
+        bool first = u->uid == STORE_TENANT && u->end / SEGMENT_HOUR == hour;
+        for (size_t k = 0; k < i && first; k++) {
+            first = s->uploads[k].series != u->series || s->uploads[k].end / SEGMENT_HOUR != hour;
+        }
+        n += first;
+    }
+    return n;
+}
+
+enum profd_status memory_get_centre(struct store *base, struct store_centre *out, struct profd_error *e)
+{
+    (void)e;
+    const struct memory_store *s = memory_self(base);
+    const struct memory_centre *c = &s->centre;
+    const uint64_t now = count_series(s, c->last / SEGMENT_HOUR), before = count_series(s, c->last / SEGMENT_HOUR - 1);
+    *out = (struct store_centre){.number = c->number,
+                                 .last = c->last,
+                                 .counted = c->counted,
+                                 .removed = c->removed,
+                                 .hosts = c->host_count,
+                                 .series = now > before ? now : before,
+                                 .quarantined = c->quarantined,
+                                 .quarantine_bytes = c->quarantine_bytes};
+    memcpy(out->incarnation, c->incarnation, sizeof out->incarnation);
+    return PROFD_OK;
+}
+
+static bool host_matches(const struct store_filter *filter, const char *name)
+{
+    bool matches = true;
+    char text[sizeof "host" + LIMIT_LABEL_VALUE + 1];
+    const size_t n = (size_t)snprintf(text, sizeof text, "host%c%s", 0, name);
+    for (size_t i = 0; i < filter->matcher_count && matches; i++) {
+        matches = strcmp(filter->matchers[i].name, "host") != 0 || labels_match(text, n + 1, &filter->matchers[i], 1);
+    }
+    return matches;
+}
+
+enum profd_status memory_get_marks(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+{
+    (void)e;
+    const struct memory_centre *c = &memory_self(base)->centre;
+    *reasons = 0;
+    for (size_t i = 0; i < c->mark_count && memory_visible(scope, STORE_TENANT); i++) {
+        const struct memory_mark *m = &c->marks[i];
+        const int64_t from = m->hour * SEGMENT_HOUR;
+        if ((filter->since <= 0 || filter->since < from + SEGMENT_HOUR) &&
+            (filter->until <= 0 || filter->until > from) && host_matches(filter, c->hosts[m->host].name)) {
+            *reasons |= m->reasons;
+        }
+    }
+    return PROFD_OK;
+}
+
+void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void *context, const char *sentence),
+                            void *context)
+{
+    const struct memory_centre *c = &s->centre;
+    struct store_amount marks = {0}, stored = c->removed;
+    for (size_t i = 0; i < c->arrival_count; i++) {
+        outgoing_amount_add(&marks, &c->arrivals[i].amount);
+    }
+    for (size_t i = 0; i < s->upload_count; i++) {
+        const struct memory_upload *u = &s->uploads[i];
+        const struct store_amount amount = {u->uploads, u->ticks, u->calls};
+        outgoing_amount_add(&stored, u->uid == STORE_TENANT ? &amount : &(struct store_amount){0});
+    }
+    if (memcmp(&marks, &c->counted, sizeof marks) != 0 || memcmp(&stored, &c->counted, sizeof stored) != 0) {
+        mismatch(context, "from hosts: what was counted is not what is stored");
+    }
+}

@@ -1,0 +1,382 @@
+/* Segments that arrive at a centre: keys, digests and sums in one transaction. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/incoming.h"
+#include "store/outgoing.h"
+#include "store/sqlite_batch.h"
+#include "store/sqlite_centre.h"
+#include "store/sqlite_rollup.h"
+#include "store/sqlite_segment.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* What the transaction adds to a series and hour. */
+struct fold_key {
+    int64_t series, hour;
+};
+struct fold {
+    struct sqlite_folding folding;
+    size_t build_count;
+};
+
+struct arriving {
+    struct sqlite_store *s;
+    struct sqlite_batch batch;
+    struct sqlite_centre centre;
+    struct arena *arena;  /* of the folds */
+    struct hashmap folds; /* struct fold_key → struct fold */
+    bool marked, any;
+};
+
+/* The rows behind a delivery. name lives in the arena. */
+struct origin {
+    int64_t host, epoch, clock;
+    const char *name;
+    uint64_t mark, mark_number; /* of the epoch */
+};
+
+static enum profd_status no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to store segments");
+}
+
+static enum profd_status find_host(struct arriving *a, const struct store_delivery *d, struct origin *o,
+                                   struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(a->s, SQL_FLEET_HOST_FIND, VALUES(BLOB(d->host, sizeof d->host)), &q, e);
+    *o = (struct origin){.host = 0};
+    if (status == PROFD_OK) {
+        status = sqlite_next(a->s, q, &row, e);
+    }
+    if (!row) {
+        return status;
+    }
+    const char *name = sqlite_text(q, 1);
+    o->host = sqlite3_column_int64(q, 0);
+    o->clock = sqlite3_column_int64(q, 2);
+    o->name = arena_copy(a->arena, name, strlen(name));
+    sqlite_finish(q);
+    return o->name ? PROFD_OK : no_memory(e);
+}
+
+/* The epoch's row, made if there is none. *foreign: it belongs to another host. */
+static enum profd_status find_epoch(struct arriving *a, const struct store_delivery *d, struct origin *o, bool *foreign,
+                                    struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(a->s, SQL_EPOCH_FIND, VALUES(BLOB(d->epoch, sizeof d->epoch)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(a->s, q, &row, e);
+    }
+    if (row) {
+        o->epoch = sqlite3_column_int64(q, 0);
+        *foreign = sqlite3_column_int64(q, 1) != o->host;
+        o->mark = (uint64_t)sqlite3_column_int64(q, 2);
+        o->mark_number = (uint64_t)sqlite3_column_int64(q, 3);
+        sqlite_finish(q);
+        return PROFD_OK;
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_run(a->s, SQL_EPOCH_ADD, VALUES(BLOB(d->epoch, sizeof d->epoch), INTEGER(o->host)), e);
+        o->epoch = sqlite3_last_insert_rowid(a->s->db);
+    }
+    return status;
+}
+
+static enum profd_status mark(struct arriving *a, int64_t hour, const struct origin *o, uint32_t reasons,
+                              struct profd_error *e)
+{
+    return sqlite_hour_mark(a->s, hour, o->host, reasons, &a->marked, e);
+}
+
+static bool is_counts(const struct store_delivery *d)
+{
+    return d->segment && d->segment->kind == SEGMENT_COUNTS;
+}
+
+/* The hour that lacks a segment which is not counted. */
+static int64_t hour_of(const struct store_delivery *d, const struct origin *o)
+{
+    return d->segment ? incoming_hour(d->segment, o->clock) : d->received / SQLITE_HOUR;
+}
+
+/* Has this key arrived before? Then r says what became of it. */
+static enum profd_status find_arrival(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                      struct store_receipt *r, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false, same = true;
+    size_t n;
+    enum profd_status status =
+        sqlite_start(a->s, SQL_ARRIVAL_FIND, VALUES(INTEGER(o->epoch), INTEGER(d->sequence)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(a->s, q, &row, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    r->again = row || d->sequence <= o->mark;
+    r->number = o->mark_number;
+    if (row) {
+        const uint8_t *digest = sqlite_blob(q, 0, &n);
+        same = n == sizeof d->digest && memcmp(digest, d->digest, n) == 0;
+        r->number = (uint64_t)sqlite3_column_int64(q, 1);
+        r->outcome = (enum store_segment_outcome)sqlite3_column_int64(q, 2);
+        sqlite_finish(q);
+    }
+    /* Of a key alone nothing is counted, so that it contradicts nothing. */
+    if (!same && (!d->segment || is_counts(d))) {
+        r->outcome = STORE_SEGMENT_CONFLICT;
+        return mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status enter_arrival(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                       const struct store_amount *amount, struct store_receipt *r,
+                                       struct profd_error *e)
+{
+    a->any = true;
+    a->centre.last = d->received > a->centre.last ? d->received : a->centre.last;
+    r->number = ++a->centre.number;
+    outgoing_amount_add(&a->centre.counted, amount);
+    return sqlite_run(a->s, SQL_ARRIVAL_ADD,
+                      VALUES(INTEGER(o->epoch), INTEGER(d->sequence), BLOB(d->digest, sizeof d->digest),
+                             INTEGER(r->number), INTEGER(r->outcome), INTEGER(d->received / SECOND),
+                             INTEGER(amount->uploads), INTEGER(amount->ticks), INTEGER(amount->calls)),
+                      e);
+}
+
+/* Its bytes are kept, and the oldest such bytes removed. */
+static enum profd_status put_aside(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                   struct profd_error *e)
+{
+    const size_t size = d->size < STORE_QUARANTINE_BYTES ? d->size : 0;
+    int64_t kept = 0, oldest = 0;
+    bool found = true;
+    enum profd_status status =
+        sqlite_run(a->s, SQL_QUARANTINE_ADD,
+                   VALUES(INTEGER(o->epoch), INTEGER(d->sequence), INTEGER(d->received), TEXT(d->fault), INTEGER(size),
+                          BLOB(size ? d->bytes : (const uint8_t *)"", size)),
+                   e);
+    while (status == PROFD_OK && found) {
+        status = sqlite_find(a->s, SQL_QUARANTINE_BYTES, NULL, 0, &kept, &found, e);
+        found = found && (uint64_t)kept > STORE_QUARANTINE_BYTES;
+        if (status == PROFD_OK && found) {
+            status = sqlite_find(a->s, SQL_QUARANTINE_OLDEST, NULL, 0, &oldest, &found, e);
+        }
+        if (status == PROFD_OK && found) {
+            status = sqlite_run(a->s, SQL_QUARANTINE_EMPTY, VALUES(INTEGER(oldest)), e);
+        }
+    }
+    return status == PROFD_OK ? mark(a, d->received / SQLITE_HOUR, o, (uint32_t)INEXACT_SEGMENT_MISSING, e) : status;
+}
+
+static void host_text(const uint8_t *identity, char out[33])
+{
+    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
+        snprintf(out + 2 * i, 3, "%02x", identity[i]);
+    }
+}
+
+static enum profd_status find_fold(struct arriving *a, const struct sqlite_series *series, int64_t hour,
+                                   struct fold **out, struct profd_error *e)
+{
+    const struct fold_key key = {series->id, hour};
+    struct fold fresh = {.build_count = series->build_count};
+    *out = hashmap_find(&a->folds, &key, sizeof key);
+    if (*out) {
+        return PROFD_OK;
+    }
+    enum profd_status status = sqlite_folding_begin(&fresh.folding, a->arena, e);
+    if (status == PROFD_OK) {
+        *out = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
+        status = *out ? PROFD_OK : no_memory(e);
+    }
+    return status;
+}
+
+/* What the ledger, the series and the lists add up. */
+static enum profd_status add_sums(struct arriving *a, const struct incoming *in, const struct sqlite_series *series,
+                                  struct profd_error *e)
+{
+    struct sqlite_sums one;
+    const struct store_upload *u = &in->upload;
+    sqlite_sums_init(&one, series->build_count);
+    one.uploads = in->uploads;
+    one.processes = in->processes;
+    one.ticks = u->ticks;
+    one.calls = u->calls;
+    one.first = u->start;
+    one.last = u->end;
+    one.inexact = u->inexact;
+    for (size_t i = 0; i < series->build_count; i++) {
+        one.shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
+    }
+    (void)sqlite_batch_number(&a->batch);
+    return sqlite_batch_add(&a->batch, u, series, &one, e);
+}
+
+static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct incoming *in,
+                                    struct profd_error *e)
+{
+    char text[33];
+    int64_t *host = ARENA_ARRAY(a->arena, 1, int64_t);
+    const struct sqlite_series *series;
+    struct fold *fold = NULL;
+    if (!host) {
+        return no_memory(e);
+    }
+    host_text(d->host, text);
+    enum profd_status status = sqlite_intern_host(a->s, text, host, e);
+    if (status == PROFD_OK) {
+        status = sqlite_intern_series(a->s, &in->upload, &series, e);
+    }
+    if (status == PROFD_OK) {
+        status = add_sums(a, in, series, e);
+    }
+    if (status == PROFD_OK) {
+        status = find_fold(a, series, in->hour, &fold, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const struct sqlite_rolled row = {.number = (int64_t)in->number,
+                                      .uploads = in->uploads,
+                                      .processes = in->processes,
+                                      .groups = in->groups,
+                                      .first = in->upload.start,
+                                      .last = in->upload.end,
+                                      .inexact = in->upload.inexact,
+                                      .host_count = 1,
+                                      .hosts = host,
+                                      .counts = in->counts,
+                                      .spread = in->spread};
+    return sqlite_folding_add(&fold->folding, &row, e);
+}
+
+static enum profd_status put_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                    struct store_receipt *r, struct profd_error *e)
+{
+    struct incoming in;
+    struct arena *scratch = arena_new(0);
+    enum profd_status status = scratch ? incoming_read(scratch, d, o->name, o->clock, &in, e) : no_memory(e);
+    if (status == PROFD_OK) {
+        r->relabelled = in.relabelled;
+        status = add_counts(a, d, &in, e);
+    }
+    if (status == PROFD_OK) {
+        const struct store_amount amount = {in.uploads, in.upload.ticks, in.upload.calls};
+        status = enter_arrival(a, d, o, &amount, r, e);
+    }
+    arena_free(scratch);
+    return status;
+}
+
+static enum profd_status put_new(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                 struct store_receipt *r, struct profd_error *e)
+{
+    static const struct store_amount nothing = {0, 0, 0};
+    enum profd_status status = PROFD_OK;
+    r->outcome = d->segment ? STORE_SEGMENT_COUNTED : STORE_SEGMENT_PUT_ASIDE;
+    if (is_counts(d)) {
+        return put_counts(a, d, o, r, e);
+    }
+    if (!d->segment) {
+        status = put_aside(a, d, o, e);
+    } else if (d->segment->kind == SEGMENT_DROPPED) {
+        status = mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
+    }
+    return status == PROFD_OK ? enter_arrival(a, d, o, &nothing, r, e) : status;
+}
+
+static enum profd_status put_segment(struct arriving *a, const struct store_delivery *d, struct store_receipt *r,
+                                     struct profd_error *e)
+{
+    struct origin o;
+    bool foreign = false;
+    *r = (struct store_receipt){.verdict = STORE_ARRIVED};
+    enum profd_status status = find_host(a, d, &o, e);
+    if (status == PROFD_OK && o.host == 0) {
+        r->verdict = STORE_UNKNOWN;
+        return PROFD_OK;
+    }
+    if (status == PROFD_OK) {
+        status = find_epoch(a, d, &o, &foreign, e);
+    }
+    if (status == PROFD_OK && foreign) {
+        r->verdict = STORE_FOREIGN;
+        return PROFD_OK;
+    }
+    if (status == PROFD_OK) {
+        status = find_arrival(a, d, &o, r, e);
+    }
+    return status == PROFD_OK && !r->again ? put_new(a, d, &o, r, e) : status;
+}
+
+/* Adds the sums to the pyramid. */
+static enum profd_status flush_folds(struct arriving *a, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    size_t position = 0;
+    const void *key;
+    for (struct fold *f; status == PROFD_OK && (f = hashmap_next(&a->folds, &position, &key));) {
+        struct fold_key copy; /* keys are unaligned */
+        memcpy(&copy, key, sizeof copy);
+        const struct sqlite_identity series = {.id = copy.series, .build_count = f->build_count};
+        status = sqlite_folding_finish(&f->folding, e);
+        if (status == PROFD_OK) {
+            status = sqlite_pyramid_add(a->s, a->arena, &series, copy.hour, &f->folding.out, e);
+        }
+    }
+    return status;
+}
+
+static enum profd_status put_all(struct arriving *a, const struct store_delivery *list, size_t n,
+                                 struct store_receipt *receipts, struct profd_error *e)
+{
+    enum profd_status status = sqlite_centre_load(a->s, &a->centre, e);
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = put_segment(a, &list[i], &receipts[i], e);
+    }
+    if (status == PROFD_OK) {
+        status = flush_folds(a, e);
+    }
+    if (status == PROFD_OK && a->any) {
+        status = sqlite_centre_save(a->s, &a->centre, e);
+    }
+    if (status == PROFD_OK && a->marked) {
+        status = sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), e);
+    }
+    return status == PROFD_OK ? sqlite_batch_flush(&a->batch, e) : status;
+}
+
+enum profd_status sqlite_put_segments(struct store *base, const struct store_delivery *list, size_t n,
+                                      struct store_receipt *receipts, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct arriving a = {.s = s};
+    enum profd_status status = sqlite_space_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_write_begin(s, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    a.arena = arena_new(0);
+    sqlite_batch_init(&a.batch, s);
+    hashmap_init(&a.folds, 0);
+    status = a.arena ? put_all(&a, list, n, receipts, e) : no_memory(e);
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
+    status = sqlite_write_end(s, status, e);
+    hashmap_clear(&a.folds);
+    sqlite_batch_done(&a.batch);
+    arena_free(a.arena);
+    return status;
+}

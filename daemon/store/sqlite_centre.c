@@ -1,0 +1,230 @@
+/* The state of a centre: its row, the hosts, and marked hours. */
+#include "store/sqlite_centre.h"
+
+#include <string.h>
+
+#include "store/labels.h"
+#include "store/outgoing.h"
+#include "store/sqlite_rollup.h"
+#include "store/sqlite_segment.h"
+
+enum profd_status sqlite_centre_load(struct sqlite_store *s, struct sqlite_centre *out, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    size_t n = 0;
+    enum profd_status status = sqlite_start(s, SQL_CENTRE_GET, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const uint8_t *incarnation = row ? sqlite_blob(q, 0, &n) : NULL;
+    if (row && n == sizeof out->incarnation) {
+        *out = (struct sqlite_centre){.number = (uint64_t)sqlite3_column_int64(q, 1),
+                                      .backup = (uint64_t)sqlite3_column_int64(q, 2),
+                                      .last = sqlite3_column_int64(q, 3),
+                                      .counted = sqlite_amount(q, 4),
+                                      .removed = sqlite_amount(q, 7)};
+        memcpy(out->incarnation, incarnation, n);
+    } else {
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: table centre has no incarnation", s->path);
+    }
+    if (row) {
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+#define AMOUNT(a) INTEGER((a).uploads), INTEGER((a).ticks), INTEGER((a).calls)
+
+enum profd_status sqlite_centre_save(struct sqlite_store *s, const struct sqlite_centre *c, struct profd_error *e)
+{
+    return sqlite_run(
+        s, SQL_CENTRE_SET,
+        VALUES(INTEGER(c->number), INTEGER(c->backup), INTEGER(c->last), AMOUNT(c->counted), AMOUNT(c->removed)), e);
+}
+
+enum profd_status sqlite_centre_removed(struct sqlite_store *s, const struct sqlite_identity *series,
+                                        const struct sqlite_sums *gone, struct profd_error *e)
+{
+    struct sqlite_centre c;
+    const struct store_amount amount = {gone->uploads, gone->ticks, gone->calls};
+    if (series->uid != STORE_TENANT) {
+        return PROFD_OK;
+    }
+    enum profd_status status = sqlite_centre_load(s, &c, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    outgoing_amount_add(&c.removed, &amount);
+    return sqlite_centre_save(s, &c, e);
+}
+
+enum profd_status sqlite_centre_backed_up(struct sqlite_store *s, int64_t number, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_CENTRE_BACKED_UP, VALUES(INTEGER(number)), e);
+}
+
+enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
+                                   struct profd_error *e)
+{
+    enum profd_status status =
+        sqlite_run(s, SQL_HOUR_MARK_ADD, VALUES(INTEGER(hour), INTEGER(host), INTEGER(reasons)), e);
+    *changed |= status == PROFD_OK && sqlite3_changes(s->db) > 0;
+    return status;
+}
+
+enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, struct profd_error *e)
+{
+    enum profd_status status = sqlite_run(s, SQL_TENANT_TOUCH, VALUES(INTEGER(number), INTEGER(STORE_TENANT)), e);
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_TENANT_BUILDS_TOUCH, VALUES(INTEGER(number), INTEGER(STORE_TENANT)), e);
+    }
+    return status == PROFD_OK ? sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(STORE_TENANT), INTEGER(number)), e)
+                              : status;
+}
+
+/* What was said of a host before. *id is 0 if it is new. */
+static enum profd_status find_host(struct sqlite_store *s, const struct store_arrival *a, int64_t *id, uint64_t *number,
+                                   struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_FLEET_HOST_FIND, VALUES(BLOB(a->host, sizeof a->host)), &q, e);
+    *id = 0;
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (row) {
+        *id = sqlite3_column_int64(q, 0);
+        *number = (uint64_t)sqlite3_column_int64(q, 3);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+static enum profd_status admit_host(struct sqlite_store *s, const struct store_arrival *a, bool *restored, bool *marked,
+                                    struct profd_error *e)
+{
+    int64_t id = 0;
+    uint64_t before = 0;
+    enum profd_status status = find_host(s, a, &id, &before, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    *restored = id != 0 && a->number < before;
+    status = sqlite_run(s, SQL_FLEET_HOST_SET,
+                        VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
+                               INTEGER(a->number), INTEGER(*restored)),
+                        e);
+    return status == PROFD_OK && *restored
+               ? sqlite_hour_mark(s, a->now / SQLITE_HOUR, id, (uint32_t)INEXACT_RESTORED, marked, e)
+               : status;
+}
+
+enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arrival *list, size_t n, bool *restored,
+                                     struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    bool marked = false;
+    enum profd_status status = sqlite_space_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_upkeep_begin(s, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = admit_host(s, &list[i], &restored[i], &marked, e);
+    }
+    if (status == PROFD_OK && marked) {
+        status = sqlite_centre_touch(s, ++s->state.number, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
+    return sqlite_upkeep_end(s, status, e);
+}
+
+/* Could rows of a host of this name match? Only what is asked of the label `host` is looked at. */
+static bool host_matches(const struct store_filter *filter, const char *name)
+{
+    struct store_matcher of_host[LIMIT_MATCHERS + 1];
+    char text[sizeof "host" + LIMIT_LABEL_VALUE + 1] = "host";
+    size_t count = 0, n = strlen(name);
+    for (size_t i = 0; i < filter->matcher_count && count < LIMIT_MATCHERS; i++) {
+        if (strcmp(filter->matchers[i].name, "host") == 0) {
+            of_host[count++] = filter->matchers[i];
+        }
+    }
+    if (n > LIMIT_LABEL_VALUE) {
+        return true;
+    }
+    memcpy(text + sizeof "host", name, n + 1);
+    return labels_match(text, sizeof "host" + n + 1, of_host, count);
+}
+
+enum profd_status sqlite_get_marks(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    sqlite3_stmt *q;
+    bool row = false;
+    const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
+                  to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX;
+    *reasons = 0;
+    if (!scope->all && scope->uid != STORE_TENANT) {
+        return PROFD_OK;
+    }
+    enum profd_status status = sqlite_start(s, SQL_HOUR_MARKS, VALUES(INTEGER(from), INTEGER(to)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        if (host_matches(filter, sqlite_text(q, 1))) {
+            *reasons |= (uint32_t)sqlite3_column_int64(q, 0);
+        }
+    }
+    return status;
+}
+
+/* Numbers of the centre that its row does not have. */
+static enum profd_status get_counts(struct sqlite_store *s, struct store_centre *out, struct profd_error *e)
+{
+    static const struct {
+        enum sqlite_sql which;
+        size_t at;
+    } counts[] = {{SQL_FLEET_HOST_COUNT, offsetof(struct store_centre, hosts)},
+                  {SQL_TENANT_SERIES, offsetof(struct store_centre, series)},
+                  {SQL_QUARANTINE_COUNT, offsetof(struct store_centre, quarantined)},
+                  {SQL_QUARANTINE_BYTES, offsetof(struct store_centre, quarantine_bytes)}};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && status == PROFD_OK; i++) {
+        int64_t n = 0;
+        bool found;
+        const bool series = counts[i].which == SQL_TENANT_SERIES;
+        status = sqlite_find(s, counts[i].which,
+                             (const struct sqlite_value[]){INTEGER(out->last / SQLITE_HOUR), INTEGER(STORE_TENANT)},
+                             series ? 2 : 0, &n, &found, e);
+        memcpy((char *)out + counts[i].at, &n, sizeof n);
+    }
+    return status;
+}
+
+enum profd_status sqlite_get_centre(struct store *base, struct store_centre *out, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sqlite_centre c;
+    bool began;
+    enum profd_status status = sqlite_read_begin(s, &began, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = sqlite_centre_load(s, &c, e);
+    if (status == PROFD_OK) {
+        *out = (struct store_centre){
+            .number = c.number, .backup = c.backup, .last = c.last, .counted = c.counted, .removed = c.removed};
+        memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
+        status = get_counts(s, out, e);
+    }
+    return sqlite_read_end(s, began, status, e);
+}

@@ -1,0 +1,31 @@
+/* What a centre has accepted, as rows. Only sqlite*.c include this. */
+#ifndef PROFD_STORE_SQLITE_CENTRE_H
+#define PROFD_STORE_SQLITE_CENTRE_H
+
+#include "store/sqlite_sums.h"
+
+/* The row of table centre. */
+struct sqlite_centre {
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t number, backup;
+    int64_t last;
+    struct store_amount counted, removed;
+};
+enum profd_status sqlite_centre_load(struct sqlite_store *s, struct sqlite_centre *out, struct profd_error *e);
+enum profd_status sqlite_centre_save(struct sqlite_store *s, const struct sqlite_centre *c, struct profd_error *e);
+
+/* Something of a series was removed, by retention or delete. Inside a write transaction. */
+enum profd_status sqlite_centre_removed(struct sqlite_store *s, const struct sqlite_identity *series,
+                                        const struct sqlite_sums *gone, struct profd_error *e);
+/* A backup contains the arrivals with numbers up to this one. Inside a write transaction. */
+enum profd_status sqlite_centre_backed_up(struct sqlite_store *s, int64_t number, struct profd_error *e);
+/* Removes digests of arrivals before then (ns) of some epochs; their keys stay. Inside a write transaction. */
+enum profd_status sqlite_centre_forget(struct sqlite_store *s, int64_t before, struct profd_error *e);
+/* Marks an hour of a host. *changed becomes true if it was not marked so, and never false. Inside a write transaction.
+ */
+enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
+                                   struct profd_error *e);
+/* Reports on what came from hosts are new from this number on. Inside a write transaction. */
+enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, struct profd_error *e);
+
+#endif

@@ -1,0 +1,83 @@
+-- Schema version 6: what a centre accepts from hosts (profd-segment(5)). Only adds tables: a database of an older version is changed where
+-- it is. Without `gate` they stay as they are here.
+
+-- One row. Always: counted = the series of the user STORE_TENANT (daemon/store/arrivals.h) + removed = the sum of table arrival, of outcome
+-- 0, and of what table epoch says of rows that are gone.
+CREATE TABLE centre (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    incarnation BLOB NOT NULL,    -- 16 random bytes, drawn anew at each restore
+    number INTEGER NOT NULL,      -- last number given to an arrival
+    backup INTEGER NOT NULL,      -- the latest backup contains the arrivals with numbers up to this one
+    last INTEGER NOT NULL,        -- ns: when the latest one was received; 0: none was
+    counted_uploads INTEGER NOT NULL,
+    counted_ticks INTEGER NOT NULL,
+    counted_calls INTEGER NOT NULL,
+    removed_uploads INTEGER NOT NULL, -- of these, by retention or delete
+    removed_ticks INTEGER NOT NULL,
+    removed_calls INTEGER NOT NULL
+) STRICT;
+INSERT INTO centre VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0, 0, 0, 0);
+
+-- The hosts that have arrived, by the identity in their certificates.
+CREATE TABLE fleet_host (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    identity BLOB NOT NULL UNIQUE, -- 16 bytes
+    name TEXT NOT NULL,           -- in the latest certificate: value of the label `host`
+    first INTEGER NOT NULL,       -- ns: of its arrivals
+    last INTEGER NOT NULL,
+    clock INTEGER NOT NULL,       -- ns: how far its clock is ahead of the centre's
+    number INTEGER NOT NULL,      -- last number that its database gave
+    restored INTEGER NOT NULL     -- ns: when that number was smaller than before; 0: it never was
+) STRICT;
+
+-- Epochs of hosts' daemons. An epoch belongs to the host that sent it first.
+CREATE TABLE epoch (
+    id INTEGER PRIMARY KEY,
+    epoch BLOB NOT NULL UNIQUE,   -- 12 bytes
+    host INTEGER NOT NULL,        -- fleet_host
+    mark INTEGER NOT NULL,        -- every sequence up to it has arrived; of these, table arrival has no row if the outcome was 0
+    mark_number INTEGER NOT NULL, -- largest number of these
+    gone_uploads INTEGER NOT NULL, -- and their sums
+    gone_ticks INTEGER NOT NULL,
+    gone_calls INTEGER NOT NULL
+) STRICT;
+
+-- Keys that have arrived.
+CREATE TABLE arrival (
+    epoch INTEGER NOT NULL,       -- id
+    sequence INTEGER NOT NULL,
+    digest BLOB NOT NULL,         -- of the segment: 32 bytes
+    number INTEGER NOT NULL,      -- ascends in the order of arrival
+    outcome INTEGER NOT NULL,     -- 0 counted, 1 put aside
+    received INTEGER NOT NULL,    -- seconds
+    uploads INTEGER NOT NULL,     -- what was counted
+    ticks INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    PRIMARY KEY (epoch, sequence)
+) STRICT, WITHOUT ROWID;
+
+-- Segments that could not be read. The oldest bytes are removed when there are too many.
+CREATE TABLE quarantine (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    epoch INTEGER NOT NULL,       -- id
+    sequence INTEGER NOT NULL,
+    received INTEGER NOT NULL,    -- ns
+    reason TEXT NOT NULL,
+    size INTEGER NOT NULL,        -- of bytes; 0: removed
+    bytes BLOB NOT NULL
+) STRICT;
+CREATE INDEX quarantine_kept ON quarantine (id) WHERE size > 0;
+
+-- Hours in which something of a host is missing, or may be counted twice.
+CREATE TABLE hour_mark (
+    hour INTEGER NOT NULL,
+    host INTEGER NOT NULL,        -- fleet_host
+    reasons INTEGER NOT NULL,     -- message_inexact bits
+    PRIMARY KEY (hour, host)
+) STRICT, WITHOUT ROWID;
+
+-- Programs that were deleted: what ended before then is not stored when it arrives.
+CREATE TABLE deletion (
+    build_id TEXT PRIMARY KEY,
+    before INTEGER NOT NULL       -- ns
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,504 @@
+/* What a centre accepts: every segment is counted once, in any order and however often it comes, and what is missing is
+ * said. The segments are made by a store of a host. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract/store/harvest_fixture.h"
+
+#define MOST 64
+#define PROGRAM .build_id = full_id("aa01")
+
+/* A host, and what it has sealed. */
+struct sender {
+    struct fixture store;
+    uint8_t identity[STORE_HOST_SIZE];
+    struct segment segments[MOST];
+    struct store_delivery list[MOST];
+    uint8_t *bytes[MOST];
+    size_t n;
+};
+
+static bool take(void *context, const struct store_segment *x)
+{
+    struct sender *s = context;
+    struct store_delivery *d = &s->list[s->n];
+    struct profd_error e;
+    s->bytes[s->n] = malloc(x->size);
+    memcpy(s->bytes[s->n], x->bytes, x->size);
+    cr_assert_eq(segment_decode(x->bytes, x->size, &s->segments[s->n], &e), PROFD_OK, "%s", e.sentence);
+    *d = (struct store_delivery){.sequence = x->sequence,
+                                 .segment = &s->segments[s->n],
+                                 .bytes = s->bytes[s->n],
+                                 .size = x->size,
+                                 .received = NOON + DAY};
+    memcpy(d->host, s->identity, sizeof d->host);
+    memcpy(d->epoch, x->epoch, sizeof d->epoch);
+    memcpy(d->digest, x->bytes + SEGMENT_DIGEST_AT, sizeof d->digest);
+    s->n++;
+    return true;
+}
+
+/* Seals up to eight segments and adds them to the list. */
+static void seal(struct sender *s)
+{
+    uint64_t sealed;
+    const size_t before = s->n;
+    OK(&s->store, store_seal_segments(s->store.w, UINT64_MAX, NOON, &sealed, &s->store.e));
+    OK(&s->store, store_each_segment(s->store.w, 0, take, s, &s->store.e));
+    for (size_t i = before; i < s->n; i++) {
+        struct store_acknowledgement a = {.sequence = s->list[i].sequence, .number = i + 1};
+        memcpy(a.epoch, s->list[i].epoch, sizeof a.epoch);
+        OK(&s->store, store_acknowledge_segments(s->store.w, &a, 1, NOON, &s->store.e));
+    }
+}
+
+static void begin(struct sender *s, unsigned second)
+{
+    const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1, 2, 3, (uint8_t)second, s->identity[0]};
+    uint64_t again;
+    OK(&s->store, store_relay_begin(s->store.w, epoch, &s->store.e));
+    OK(&s->store, store_relay_meet(s->store.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &again, &s->store.e));
+}
+
+static struct sender *open_sender(uint8_t identity)
+{
+    struct sender *s = calloc(1, sizeof *s);
+    fixture_open(&s->store, false);
+    memset(s->identity, identity, sizeof s->identity);
+    begin(s, identity);
+    return s;
+}
+
+static void close_sender(struct sender *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        segment_done(&s->segments[i]);
+        free(s->bytes[i]);
+    }
+    fixture_close(&s->store);
+    free(s);
+}
+
+static void put_at(struct sender *s, unsigned process, uint32_t sequence, int64_t end, uint64_t n)
+{
+    struct made m;
+    make_counted(&m, 1, process, sequence, end, n);
+    cr_assert_eq(put_counted(&s->store, &m), STORE_STORED);
+}
+
+/* Eight segments of eight hours. */
+static struct sender *eight_hours(uint8_t identity)
+{
+    struct sender *s = open_sender(identity);
+    for (unsigned i = 0; i < 24; i++) {
+        put_at(s, 1 + i % 3, 1 + i / 3, MIDNIGHT + i % 8 * HOUR + i, 5 + i);
+    }
+    seal(s);
+    cr_assert_eq(s->n, 8);
+    return s;
+}
+
+static bool admit(struct fixture *f, const struct sender *s, const char *name, int64_t clock, uint64_t number)
+{
+    struct store_arrival a = {.name = name, .clock = clock, .number = number, .now = NOON + DAY};
+    bool restored;
+    memcpy(a.host, s->identity, sizeof a.host);
+    OK(f, store_admit_hosts(f->w, &a, 1, &restored, &f->e));
+    return restored;
+}
+
+static struct store_receipt deliver(struct fixture *f, const struct store_delivery *d)
+{
+    struct store_receipt r;
+    OK(f, store_put_segments(f->w, d, 1, &r, &f->e));
+    return r;
+}
+
+static struct store_centre centre_of(struct fixture *f)
+{
+    struct store_centre c;
+    OK(f, store_get_centre(f->r, &c, &f->e));
+    expect_clean(f);
+    return c;
+}
+
+static uint32_t marks(struct fixture *f, int64_t since, int64_t until, const char *host)
+{
+    const struct store_matcher m = {.name = "host", .value = host};
+    const struct store_filter filter = {.since = since, .until = until, .matcher_count = host ? 1 : 0, .matchers = &m};
+    const struct store_scope other = only(1);
+    uint32_t reasons = 99;
+    OK(f, store_get_marks(f->r, &other, &filter, &reasons, &f->e));
+    cr_assert_eq(reasons, 0, "users of this machine read nothing of hosts");
+    OK(f, store_get_marks(f->r, &everybody, &filter, &reasons, &f->e));
+    return reasons;
+}
+
+STORE_TEST(arrival_is_counted_once)
+{
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    const struct seen sent = look(&s->store, everybody, &(struct store_filter){PROGRAM});
+    admit(f, s, "a.example", 0, 24);
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+    for (size_t i = 0; i < s->n; i++) {
+        cr_assert(r[i].verdict == STORE_ARRIVED && r[i].outcome == STORE_SEGMENT_COUNTED && !r[i].again);
+        cr_assert_eq(r[i].number, i + 1);
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        const struct seen got = look(f, everybody, &(struct store_filter){PROGRAM});
+        cr_assert(got.uploads == 24 && got.ticks == sent.ticks && got.calls == sent.calls && got.hosts == 8);
+        cr_assert(got.processes == sent.processes && got.first == sent.first && got.last == sent.last);
+        cr_assert_eq(memcmp(&got.groups, &sent.groups, sizeof got.groups), 0);
+        cr_assert(got.inexact == 0 && got.rolled == 8);
+        const struct store_centre c = centre_of(f);
+        cr_assert(c.number == 8 && c.hosts == 1 && c.series == 0 && c.counted.uploads == 24);
+        cr_assert(c.counted.ticks == sent.ticks && c.counted.calls == sent.calls && c.removed.uploads == 0);
+        for (size_t i = s->n; i-- > 0;) {
+            const struct store_receipt again = deliver(f, &s->list[i]);
+            cr_assert(again.again && again.number == i + 1 && again.outcome == STORE_SEGMENT_COUNTED);
+        }
+        fixture_reopen(f);
+    }
+    close_sender(s);
+}
+
+/* The same key twice in one call. */
+STORE_TEST(arrival_twice_in_one_transaction)
+{
+    struct sender *s = eight_hours(7);
+    struct store_delivery list[2] = {s->list[0], s->list[0]};
+    struct store_receipt r[2];
+    admit(f, s, "a.example", 0, 24);
+    OK(f, store_put_segments(f->w, list, 2, r, &f->e));
+    cr_assert(!r[0].again && r[1].again && r[0].number == 1 && r[1].number == 1);
+    cr_assert_eq(centre_of(f).counted.uploads, 3);
+    close_sender(s);
+}
+
+static bool note_label(void *context, const struct label_row *row)
+{
+    char *text = context;
+    sprintf(text + strlen(text), "%s=%s ", row->name, row->value);
+    return true;
+}
+
+STORE_TEST(arrival_host_is_what_its_certificate_says)
+{
+    struct sender *s = open_sender(7);
+    struct made m;
+    char text[256] = "";
+    for (unsigned i = 0; i < 2; i++) {
+        make_counted(&m, 1, 1 + i, 1, NOON + DAY, 5);
+        add_label(&m, i ? "host" : "env", i ? "forged" : "prod");
+        put_counted(&s->store, &m);
+    }
+    seal(s);
+    admit(f, s, "a.example", 0, 2);
+    cr_assert(!deliver(f, &s->list[0]).relabelled);
+    cr_assert(deliver(f, &s->list[1]).relabelled);
+    OK(f, store_each_label(f->r, &everybody, NULL, note_label, text, &f->e));
+    cr_assert_str_eq(text, "env=prod host=a.example ");
+    const struct store_matcher wanted = {.name = "host", .value = "a.example"};
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM, .matcher_count = 1, .matchers = &wanted}).uploads,
+                 2);
+    cr_assert_eq(centre_of(f).series, 2);
+    cr_assert_eq(look(f, only(1), &(struct store_filter){PROGRAM}).uploads, 0);
+    centre_of(f);
+    close_sender(s);
+}
+
+STORE_TEST(arrival_of_another_host_or_nobody_is_refused)
+{
+    struct sender *s = eight_hours(7), *other = eight_hours(9);
+    cr_assert_eq(deliver(f, &s->list[0]).verdict, STORE_UNKNOWN);
+    admit(f, s, "a.example", 0, 24);
+    admit(f, other, "b.example", 0, 24);
+    cr_assert_eq(deliver(f, &s->list[0]).verdict, STORE_ARRIVED);
+    memcpy(s->list[1].host, other->identity, sizeof other->identity);
+    cr_assert_eq(deliver(f, &s->list[1]).verdict, STORE_FOREIGN);
+    const struct store_centre c = centre_of(f);
+    cr_assert(c.number == 1 && c.counted.uploads == 3 && c.hosts == 2);
+    close_sender(s);
+    close_sender(other);
+}
+
+/* Two machines with one identity, or a host before and after its restore. */
+STORE_TEST(arrival_of_the_same_key_with_other_counts)
+{
+    struct sender *s = eight_hours(7), *twin = open_sender(7);
+    admit(f, s, "a.example", 0, 24);
+    deliver(f, &s->list[0]);
+    put_at(twin, 1, 1, MIDNIGHT + 5, 99);
+    seal(twin);
+    struct store_receipt r = deliver(f, &twin->list[0]);
+    cr_assert(r.again && r.outcome == STORE_SEGMENT_CONFLICT && r.number == 1);
+    cr_assert_eq(marks(f, MIDNIGHT, MIDNIGHT + HOUR, NULL), INEXACT_SEGMENT_MISSING);
+    cr_assert_eq(marks(f, MIDNIGHT + HOUR, 0, NULL), 0);
+    cr_assert_eq(marks(f, 0, MIDNIGHT, "a.example"), 0);
+    cr_assert_eq(marks(f, 0, 0, "a.example"), INEXACT_SEGMENT_MISSING);
+    cr_assert_eq(marks(f, 0, 0, "b.example"), 0);
+    cr_assert_eq(deliver(f, &s->list[0]).outcome, STORE_SEGMENT_COUNTED);
+    const struct store_centre c = centre_of(f);
+    cr_assert(c.number == 1 && c.counted.uploads == 3);
+    close_sender(s);
+    close_sender(twin);
+}
+
+STORE_TEST(arrival_that_cannot_be_read)
+{
+    struct sender *s = eight_hours(7);
+    struct store_delivery bad = s->list[0];
+    admit(f, s, "a.example", 0, 24);
+    deliver(f, &s->list[1]);
+    const uint64_t epoch = epoch_of(f, everybody, full_id("aa01"));
+    bad.segment = NULL;
+    bad.fault = "a segment of 9 bytes";
+    for (unsigned i = 0; i < 2; i++) {
+        const struct store_receipt r = deliver(f, &bad);
+        cr_assert(r.outcome == STORE_SEGMENT_PUT_ASIDE && r.number == 2 && r.again == (i == 1));
+        cr_assert_gt(epoch_of(f, everybody, full_id("aa01")), epoch, "its ETags change");
+    }
+    const struct store_centre c = centre_of(f);
+    cr_assert(c.quarantined == 1 && c.quarantine_bytes == bad.size && c.counted.uploads == 3);
+    cr_assert_eq(marks(f, NOON + DAY - HOUR, NOON + DAY + HOUR, NULL), INEXACT_SEGMENT_MISSING);
+    close_sender(s);
+}
+
+/* Of a key alone nothing is counted, whether its segment came before or not. */
+STORE_TEST(arrival_of_a_key_alone)
+{
+    struct sender *s = eight_hours(7);
+    struct segment kinds[2] = {s->segments[0], s->segments[1]};
+    struct store_delivery list[2] = {s->list[0], s->list[1]};
+    admit(f, s, "a.example", 0, 24);
+    for (unsigned i = 0; i < 2; i++) {
+        kinds[i].kind = i ? SEGMENT_DROPPED : SEGMENT_WITHDRAWN;
+        list[i].segment = &kinds[i];
+        list[i].digest[0] ^= 1;
+        const struct store_receipt r = deliver(f, &list[i]);
+        cr_assert(r.outcome == STORE_SEGMENT_COUNTED && !r.again && r.number == i + 1);
+    }
+    cr_assert_eq(marks(f, MIDNIGHT, MIDNIGHT + HOUR, NULL), 0, "a withdrawn one was deleted");
+    cr_assert_eq(marks(f, MIDNIGHT + HOUR, MIDNIGHT + 2 * HOUR, NULL), INEXACT_SEGMENT_MISSING);
+    deliver(f, &s->list[2]);
+    list[1] = s->list[2];
+    list[1].segment = &kinds[1];
+    list[1].digest[0] ^= 1;
+    const struct store_receipt r = deliver(f, &list[1]);
+    cr_assert(r.outcome == STORE_SEGMENT_COUNTED && r.again && r.number == 3, "it is there");
+    cr_assert_eq(marks(f, MIDNIGHT + 2 * HOUR, MIDNIGHT + 3 * HOUR, NULL), 0);
+    cr_assert_eq(centre_of(f).counted.uploads, 3);
+    close_sender(s);
+}
+
+STORE_TEST(arrival_clocks)
+{
+    struct sender *s = eight_hours(7);
+    admit(f, s, "a.example", 5 * HOUR / 60, 24);
+    deliver(f, &s->list[0]);
+    struct seen got = look(f, everybody, &(struct store_filter){PROGRAM});
+    cr_assert(got.inexact == 0 && got.last / HOUR == MIDNIGHT / HOUR, "five minutes are nothing");
+    admit(f, s, "a.example", 400 * DAY, 24);
+    deliver(f, &s->list[1]);
+    got = look_window(f, MIDNIGHT + HOUR - 400 * DAY, MIDNIGHT + 2 * HOUR - 400 * DAY);
+    cr_assert(got.inexact == INEXACT_CLOCK && got.uploads == 3, "in the past, %llu", (unsigned long long)got.uploads);
+    admit(f, s, "a.example", INT64_MIN, 24);
+    deliver(f, &s->list[2]);
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM, .since = NOON + DAY}).uploads, 3,
+                 "not in the future");
+    admit(f, s, "a.example", INT64_MAX, 24);
+    deliver(f, &s->list[3]);
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM, .until = HOUR}).uploads, 3, "nor before 1970");
+    cr_assert_eq(centre_of(f).counted.uploads, 12);
+    close_sender(s);
+}
+
+STORE_TEST(arrival_host_was_restored)
+{
+    struct sender *s = eight_hours(7);
+    cr_assert(!admit(f, s, "a.example", 0, 24) && !admit(f, s, "a.example", 0, 24));
+    cr_assert_eq(marks(f, 0, 0, NULL), 0);
+    cr_assert(admit(f, s, "b.example", 0, 23) && !admit(f, s, "b.example", 0, 30));
+    cr_assert_eq(marks(f, NOON + DAY - HOUR, NOON + DAY + HOUR, "b.example"), INEXACT_RESTORED);
+    close_sender(s);
+}
+
+/* The law holds after retention and delete, too. */
+STORE_TEST(arrival_removed)
+{
+    struct sender *s = eight_hours(7), *late = eight_hours(9);
+    uint64_t uploads;
+    struct store_receipt r[MOST];
+    admit(f, s, "a.example", 0, 24);
+    admit(f, late, "b.example", 0, 24);
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+    OK(f, store_put_segments(f->w, late->list, late->n, r, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+    cr_assert_eq(centre_of(f).removed.uploads, 0);
+    retire_all(f, 10 * DAY, 0, NOON + 20 * DAY);
+    struct store_centre c = centre_of(f);
+    cr_assert(c.removed.uploads == 48 && c.counted.uploads == 48 && c.removed.ticks == c.counted.ticks);
+    for (unsigned i = 0; i < 3; i++) {
+        put_at(s, 4, 1 + i, NOON + i * HOUR, 5);
+    }
+    s->n = 0;
+    seal(s);
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    c = centre_of(f);
+    cr_assert(uploads == 3 && c.removed.uploads == 51 && c.removed.calls == c.counted.calls);
+    close_sender(s);
+    close_sender(late);
+}
+
+/* Keys are known for ever; of old ones no digest is kept. */
+STORE_TEST(arrival_old_keys)
+{
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    struct store_delivery bad = s->list[3];
+    admit(f, s, "a.example", 0, 24);
+    bad.segment = NULL;
+    bad.fault = "bad";
+    deliver(f, &bad);
+    OK(f, store_put_segments(f->w, s->list + 4, 4, r, &f->e));
+    OK(f, store_put_segments(f->w, s->list, 2, r, &f->e));
+    const struct store_centre before = centre_of(f);
+    OK(f, store_remove_ids(f->w, NOON + 40 * DAY - LIMIT_ID_DAYS * DAY, &f->e));
+    const struct store_centre after = centre_of(f);
+    cr_assert_eq(memcmp(&before, &after, sizeof before), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+        for (size_t k = 0; k < s->n; k++) {
+            cr_assert(r[k].again == (i == 1 || k != 2), "segment %zu, round %u", k, i);
+            cr_assert_eq(r[k].outcome, k == 3 ? STORE_SEGMENT_PUT_ASIDE : STORE_SEGMENT_COUNTED);
+        }
+        OK(f, store_remove_ids(f->w, NOON + 40 * DAY - LIMIT_ID_DAYS * DAY, &f->e));
+    }
+    cr_assert_eq(centre_of(f).counted.uploads, 21);
+    cr_assert_eq(deliver(f, &bad).outcome, STORE_SEGMENT_PUT_ASIDE);
+    close_sender(s);
+}
+
+/* --- SQLite's only --- */
+
+static sqlite3 *open_beside(const struct fixture *f)
+{
+    sqlite3 *db;
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    return db;
+}
+
+/* Every sum of the database, as hexadecimal text that the caller frees. */
+static char *all_sums(const struct fixture *f)
+{
+    sqlite3 *db = open_beside(f);
+    sqlite3_stmt *q;
+    cr_assert_eq(sqlite3_prepare_v2(db,
+                                    "SELECT group_concat(x) FROM (SELECT level||at||hex(counts)||hex(spread) AS x FROM "
+                                    "rollup r JOIN series s ON s.id=r.series ORDER BY level, at, s.labels)",
+                                    -1, &q, NULL),
+                 SQLITE_OK);
+    cr_assert_eq(sqlite3_step(q), SQLITE_ROW);
+    char *text = strdup((const char *)sqlite3_column_text(q, 0));
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return text;
+}
+
+/* The sums are the same down to the bytes, the order of arcs included, whatever arrives first and together. */
+Test(store_sqlite, arrival_order_of_arcs)
+{
+    struct fixture f[3];
+    char *sums[3];
+    struct sender *s = eight_hours(7), *t = open_sender(9);
+    for (unsigned i = 0; i < 6; i++) {
+        put_at(t, 1, 1 + i, MIDNIGHT + i, 40 - i);
+        seal(t);
+    }
+    for (unsigned k = 0; k < 3; k++) {
+        fixture_open(&f[k], true);
+        admit(&f[k], s, "same.example", 0, 24);
+        admit(&f[k], t, "same.example", 0, 6);
+        for (size_t i = 0; i < s->n + t->n; i++) {
+            const size_t at = k == 0 ? i : k == 1 ? s->n + t->n - 1 - i : (i * 5 + 3) % (s->n + t->n);
+            deliver(&f[k], at < s->n ? &s->list[at] : &t->list[at - s->n]);
+            if (k == 2 && i == 5) {
+                compact_all(&f[k], HOUR, UINT64_MAX, NOON + 3 * DAY);
+            }
+        }
+        compact_all(&f[k], HOUR, UINT64_MAX, NOON + 3 * DAY);
+        sums[k] = all_sums(&f[k]);
+        cr_assert_eq(centre_of(&f[k]).counted.uploads, 30);
+    }
+    cr_assert_str_eq(sums[0], sums[1]);
+    cr_assert_str_eq(sums[0], sums[2]);
+    for (unsigned k = 0; k < 3; k++) {
+        free(sums[k]);
+        fixture_close(&f[k]);
+    }
+    close_sender(s);
+    close_sender(t);
+}
+
+/* A backup says what it has; a restored centre has another incarnation. */
+Test(store_sqlite, arrival_backup_and_restore)
+{
+    struct fixture f;
+    struct sender *s = eight_hours(7);
+    struct store_backup *b;
+    uint64_t left = 1;
+    char path[128];
+    fixture_open(&f, true);
+    snprintf(path, sizeof path, "%s/copy", f.directory);
+    admit(&f, s, "a.example", 0, 24);
+    deliver(&f, &s->list[0]);
+    OK(&f, store_backup_begin(f.w, path, &b, &f.e));
+    deliver(&f, &s->list[1]);
+    while (left > 0) {
+        OK(&f, store_backup_step(b, 1 << 20, &left, &f.e));
+    }
+    store_backup_end(b);
+    const struct store_centre c = centre_of(&f);
+    cr_assert(c.backup == 1 && c.number == 2);
+    OK(&f, store_sqlite_renew(f.w, &f.e));
+    cr_assert_neq(memcmp(centre_of(&f).incarnation, c.incarnation, sizeof c.incarnation), 0);
+    remove(path);
+    close_sender(s);
+    fixture_close(&f);
+}
+
+/* What is done, and a word of what must be said. */
+static const char *const plants[][2] = {
+    {"UPDATE arrival SET calls=calls+1 WHERE sequence=5", "marks of arrivals"},
+    {"DELETE FROM arrival WHERE sequence=5", "marks of arrivals"},
+    {"UPDATE centre SET counted_uploads=counted_uploads-1", "uploads"},
+    {"UPDATE centre SET removed_ticks=removed_ticks+1", "series and what was removed"},
+    {"UPDATE epoch SET gone_uploads=1", "marks of arrivals"},
+    {"UPDATE epoch SET mark=5", "below its mark"},
+    {"DELETE FROM epoch", "of no epoch"},
+};
+
+Test(store_sqlite, arrival_verification)
+{
+    for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+        struct fixture f;
+        struct store_receipt r[MOST];
+        struct sender *s = eight_hours(7);
+        fixture_open(&f, true);
+        admit(&f, s, "a.example", 0, 24);
+        OK(&f, store_put_segments(f.w, s->list, s->n, r, &f.e));
+        centre_of(&f);
+        sqlite3 *db = open_beside(&f);
+        cr_assert_eq(sqlite3_exec(db, plants[i][0], NULL, NULL, NULL), SQLITE_OK, "%s", plants[i][0]);
+        sqlite3_close(db);
+        const char *said = verify_all(&f);
+        cr_assert(strstr(said, plants[i][1]) != NULL, "%s: '%s'", plants[i][0], said);
+        close_sender(s);
+        fixture_close(&f);
+    }
+}

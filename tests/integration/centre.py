@@ -1,0 +1,322 @@
+#!/usr/bin/python3
+"""A centre: real hosts' segments reach it through a gate that is played here. Whatever comes twice, in another order,
+or while the centre is killed: its reports have what the hosts' reports have. `centre.py SECONDS SEED` goes on
+longer."""
+import hashlib
+import json
+import os
+import random
+import signal
+import struct
+import sys
+import time
+
+from harness import NOBODY, Daemon, Tap, as_user, run
+from relaying import Sender, acknowledge, body, equation, fetch
+from segment import inflate
+from wire import Wire, field, sender_number, varint, zstd
+
+ARCS = [f"{i:02x}" * 20 for i in range(1, 41)]  # builds with one arc each, so that a report's calls are those of an arc
+
+
+class Gate:
+    """Passes segments of one host from its daemon to the centre's, as profd-relay and profd-gate together do."""
+
+    def __init__(self, host, centre, name, identity=None):
+        self.host, self.centre, self.name = host, centre, name
+        self.identity = identity or hashlib.sha256(name.encode()).digest()[:16]
+        self.incarnation, self.backup, self.wait, self.sent = b"", 0, 0, []
+
+    def arrive(self, w, name=None, number=1, identity=None, clock=None, oldest=1, tag=1):
+        now = time.time_ns() if clock is None else clock
+        w.send("ARRIVE", field(1, self.identity if identity is None else identity)
+               + field(2, self.name if name is None else name) + varint(3 << 3 | 1) + struct.pack("<Q", now)
+               + field(4, number) + field(5, oldest) + field(6, max(oldest, 1)), tag)
+        kind, _, _, m = w.take()
+        if kind == "ADMIT":
+            self.incarnation, self.backup, self.wait = m[1], m.get(2, 0), m.get(3, 0)
+        return kind, m
+
+    def deliver(self, w, epoch, sequence, data, tag=2, identity=None):
+        w.send("DELIVER", field(1, self.identity if identity is None else identity) + field(2, epoch)
+               + field(3, sequence) + field(4, data), tag)
+
+    def fetch_all(self):
+        """Sealed segments that are not acknowledged: [(epoch, sequence, bytes)]"""
+        out, after, through = [], 0, 0
+        with Wire(self.host.socket) as w:
+            while True:
+                kind, _, _, m = fetch(w, self, after, through)
+                if kind != "SEGMENT":
+                    raise RuntimeError(m.get(4))
+                through, after = m.get(5, 0), m.get(1, 0)
+                if not after:
+                    return out
+                out.append((m[2], m[3], m[4]))
+
+    def round(self, dice=None, kill=lambda: False):
+        """Delivers and acknowledges what is sealed. Returns how many segments. kill(): break off."""
+        with Wire(self.centre.socket) as c:
+            if self.arrive(c)[0] != "ADMIT":
+                raise RuntimeError("no ADMIT")
+            found = self.fetch_all()
+            sending = list(found)
+            if dice:  # in another order, some twice, some that were acknowledged before
+                sending += dice.sample(found, len(found) // 2) + dice.sample(self.sent, min(3, len(self.sent)))
+                dice.shuffle(sending)
+            for i, s in enumerate(sending):
+                self.deliver(c, *s, tag=i + 1)
+            if kill():
+                return 0
+            with Wire(self.host.socket) as h:
+                for _ in sending:
+                    kind, _, _, m = c.take()
+                    if kind != "ACKNOWLEDGE":
+                        raise RuntimeError(m.get(4))
+                    self.incarnation = m[3]
+                    acknowledge(h, self, m[1], m[2], m[4], m.get(5, 0))
+            self.sent = (self.sent + found)[-50:]
+            return len(found)
+
+    def settle(self):
+        while self.round():
+            pass
+
+
+def upload(d, sender, sequence, build, calls):
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body(sender, sequence, build, 1, calls))
+        while w.take()[0] != "ACK":
+            pass
+
+
+def calls_of(d, *options):
+    """build → calls of its report, and ticks."""
+    out = {}
+    for row in d.json("builds", "--all", "--json")["rows"]:
+        with Wire(d.socket) as w:
+            report = json.loads(w.query(f"/api/v1/builds/{row['build_id']}/report" + "".join(options))[1])
+        out[row["build_id"]] = report["totals"]["calls"], report["totals"]["ticks"]
+    return out
+
+
+def sums(*hosts):
+    out = {}
+    for h in hosts:
+        for build, (calls, ticks) in calls_of(h).items():
+            was = out.get(build, (0, 0))
+            out[build] = was[0] + calls, was[1] + ticks
+    return out
+
+
+def difference(want, got):
+    return {k: (want.get(k), got.get(k)) for k in set(want) | set(got) if want.get(k) != got.get(k)}
+
+
+def simple(tap):
+    with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, Daemon("--gate") as centre:
+        gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
+        senders = [sender_number(), sender_number()]
+        for i in range(1, 21):
+            for d, s in zip((a, b), senders):
+                upload(d, s, i, ARCS[i % 5], i)
+        for g in gates:
+            g.settle()
+        want, got = sums(a, b), calls_of(centre)
+        tap.point(want == got and len(got) == 5, "the centre's report is the sum of the hosts'", difference(want, got))
+        tap.point(60000 // 2 <= gates[0].wait <= 90000, "a host gets its slot", gates[0].wait)
+        status = centre.json("status", "--json")["store"]["centre"]
+        tap.point(status["hosts"] == 2 and status["counted"]["uploads"] == 40 and status["segments"] > 0
+                  and status["last"] > 0 and status["quarantined"] == 0, "status says what came", status)
+        text = centre.ctl("status").stdout
+        tap.point("centre   hosts 2, uploads counted 40" in text, "so does profctl status", text)
+        groups = {r["label_host"]: r["calls"] for r in centre.json("groups", ARCS[1], "--by", "host", "--json")["rows"]}
+        tap.point(groups == {g.name: sum(i for i in range(1, 21) if i % 5 == 1) for g in gates},
+                  "each host has its label", groups)
+        tap.point(all(d.ctl("verify").returncode == 0 for d in (a, b, centre)), "verification finds nothing")
+        relay = a.json("status", "--json")["store"]["relay"]
+        tap.point(equation(relay) and relay["acknowledged"]["uploads"] == 20, "the hosts know it is there", relay)
+        before = calls_of(centre)
+        with Wire(centre.socket) as w:
+            gates[0].arrive(w)
+            for s in gates[0].sent:
+                gates[0].deliver(w, *s)
+                kind, _, _, m = w.take()
+                if kind != "ACKNOWLEDGE" or m.get(5, 0):
+                    tap.point(False, "a repeat is acknowledged", m)
+        tap.point(calls_of(centre) == before, "repeats change nothing")
+        centre.stop(signal.SIGKILL)
+        centre.start()
+        tap.point(calls_of(centre) == want and centre.ctl("verify").returncode == 0, "it is all durable")
+
+
+def changed(data):
+    """The same segment with one call more in its last share: another digest."""
+    size = shift = 0
+    at = 33
+    while True:
+        byte = data[at]
+        size |= (byte & 0x7f) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 0x80:
+            break
+    content = bytearray(inflate(data[at:], size))
+    content[-1] += 1
+    content = bytes(content)
+    return data[:1] + hashlib.sha256(data[:1] + content).digest() + varint(size) + zstd(content)
+
+
+def refused(tap):
+    with Daemon() as d, Wire(d.socket) as w:
+        g = Gate(None, d, "a.example")
+        kind, m = g.arrive(w)
+        tap.point(kind == "NACK" and m[1] == 24 and b"gate is not configured" in m[4], "without gate it is no centre",
+                  m)
+    with Daemon("--gate", "--relay", "tls://c:1", start=False) as d:
+        done = run(*d.command(), timeout=10)
+        tap.point(done.returncode == 78 and "exclude each other" in done.stderr, "a centre forwards nothing",
+                  done.stderr)
+    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre, Wire(centre.socket) as w:
+        g, sender = Gate(host, centre, "a.example"), sender_number()
+        for i in range(1, 5):
+            upload(host, sender, i, ARCS[i], i)
+        for word, arguments in {"identity": {"identity": b"short"}, "name": {"name": ""}, "clock": {"clock": 2**63},
+                                "value of a label": {"name": "x" * 1025}}.items():
+            kind, m = g.arrive(w, **arguments)
+            tap.point(kind == "NACK" and m[1] == 1 and word in m[4].decode(), f"ARRIVE with a wrong {word}", m)
+        kind, m = g.arrive(w, oldest=2)
+        tap.point(kind == "NACK" and m[1] == 4 and b"versions 2 to 2" in m[4], "segments it cannot read are named", m)
+        g.incarnation = b"x" * 16
+        found = g.fetch_all()
+        g.deliver(w, *found[0])
+        kind, _, _, m = w.take()
+        tap.point(kind == "NACK" and b"has not sent ARRIVE" in m[4], "a host arrives before its segments", m)
+        tap.point(g.arrive(w)[0] == "ADMIT", "then it is admitted")
+        g.deliver(w, *found[0])
+        tap.point(w.take()[0] == "ACKNOWLEDGE", "and its segments are")
+        other = Gate(None, centre, "b.example")
+        other.arrive(w)
+        g.deliver(w, *found[1], identity=other.identity)
+        again = w.take()
+        g.deliver(w, found[0][0], 99, found[1][2], identity=other.identity)
+        kind, _, _, m = w.take()
+        tap.point(again[0] == kind == "NACK" and m[1] == 12 and b"belongs to another host" in m[4],
+                  "a segment of another host's epoch is refused", m)
+        answers = []
+        for s in ((found[0][0], found[0][1], changed(found[0][2])), (found[1][0], found[1][1], found[1][2][:-3]),
+                  (found[2][0], found[2][1], b"\1poison"), (found[2][0], 77, found[3][2]), found[3]):
+            g.deliver(w, *s)
+            kind, _, _, m = w.take()
+            answers.append((kind, m.get(5, 0)))
+        tap.point(answers == [("ACKNOWLEDGE", n) for n in (2, 1, 1, 1, 0)],
+                  "a second content is a conflict; what cannot be read is put aside", answers)
+        got = calls_of(centre)
+        tap.point(got == {ARCS[1]: (1, 1), ARCS[4]: (4, 4)}, "nothing of them is counted", got)
+        report = json.loads(w.query(f"/api/v1/builds/{ARCS[1]}/report")[1])
+        tap.point("segment-missing" in report["provenance"]["inexact_reasons"] and not report["provenance"]["exact"],
+                  "and the report says that something is missing", report["provenance"])
+        g.arrive(w, number=5)
+        g.arrive(w, number=3)
+        report = json.loads(w.query(f"/api/v1/builds/{ARCS[1]}/report")[1])
+        tap.point("restored" in report["provenance"]["inexact_reasons"], "so it does if a host was restored",
+                  report["provenance"])
+        status = centre.json("status", "--json")["store"]["centre"]
+        tap.point(status["quarantined"] == 3 and status["conflicts"] == 1 and status["refused"] >= 3,
+                  "status counts them", status)
+        tap.point("put aside" in centre.logged() and "has sent another with this key" in centre.logged(),
+                  "and the log names them")
+        tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")
+        if os.getuid() == 0:
+            def strange():
+                with Wire(centre.socket) as w:
+                    w.send("ARRIVE")
+                    first = w.take()
+                    w.send("DELIVER")
+                    return [(kind, m.get(1)) for kind, _, _, m in (first, w.take())]
+
+            got = as_user(NOBODY, strange)
+            tap.point(got == [["NACK", 12]] * 2, "another user may send neither", got)
+        else:
+            tap.skip("another user may send neither", "needs root")
+
+
+def restored(tap):
+    """The centre is restored from a backup: hosts send again what it lacks."""
+    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
+        g, sender, copy = Gate(host, centre, "a.example"), sender_number(), os.path.join(centre.folder, "copy")
+        for i in range(1, 13):
+            upload(host, sender, i, ARCS[i % 3], i)
+            if i == 6:
+                g.settle()
+                tap.point(centre.ctl("backup", copy).returncode == 0, "a backup is made")
+        g.settle()
+        before, first = calls_of(centre), g.incarnation
+        tap.point(g.backup > 0, "hosts learn what is in the backup", g.backup)
+        centre.stop()
+        done = run(*centre.command(), "--restore", copy, timeout=60)
+        centre.start()
+        lost = calls_of(centre)
+        g.settle()
+        tap.point(done.returncode == 0 and lost != before and g.incarnation != first,
+                  "a restored centre has another incarnation", (done.stderr, lost))
+        tap.point(calls_of(centre) == before == calls_of(host) and centre.ctl("verify").returncode == 0,
+                  "and gets again what it has lost, once", difference(before, calls_of(centre)))
+
+
+def killed(tap, seconds, seed):
+    """Both ends are killed at random points, the centre between delivery and acknowledgement, too."""
+    dice = random.Random(seed)
+    with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, Daemon("--gate") as centre:
+        hosts, kills, lost = (a, b), 0, 0
+        gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
+        senders = [Sender(d, random.Random(seed + i), ARCS, 1) for i, d in enumerate(hosts)]
+        for s in senders:
+            s.start()
+
+        def kill(d):
+            nonlocal kills
+            d.stop(signal.SIGKILL)
+            d.start()
+            kills += 1
+            return True
+
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or kills < 8:
+            try:
+                dice.choice(gates).round(dice, lambda: dice.random() < 0.3 and kill(centre))
+            except (OSError, RuntimeError, TypeError):
+                lost += 1
+            if dice.random() < 0.1:
+                kill(dice.choice(hosts))
+        for s in senders:
+            s.ended = True
+        for s in senders:
+            s.join(60)
+        for g in gates:
+            g.settle()
+        want, truth = sums(a, b), {}
+        for s in senders:
+            for (build, _), n in s.sent.items():
+                truth[build] = truth.get(build, 0) + n
+        got = calls_of(centre)
+        tap.point(want == got and truth == {k: v[0] for k, v in got.items()},
+                  f"{kills} kills, {lost} broken rounds, seed {seed}: truth = hosts = centre, by arc",
+                  (difference(want, got), difference(truth, {k: v[0] for k, v in got.items()})))
+        status = centre.json("status", "--json")["store"]["centre"]
+        tap.point(status["counted"]["uploads"] == sum(s.uploads for s in senders) and not status["quarantined"],
+                  f"uploads {status['counted']['uploads']}: none lost, none doubled", status)
+        said = [d.ctl("verify") for d in (a, b, centre)]
+        tap.point(all(x.returncode == 0 for x in said), "verification finds nothing", [x.stdout for x in said])
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 6
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    with Tap() as tap:
+        simple(tap)
+        refused(tap)
+        restored(tap)
+        killed(tap, seconds, seed)
+
+
+main()
