@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/compare.h"
 #include "core/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
@@ -90,10 +91,7 @@ static int place_compare(const void *context, uint32_t a, uint32_t b)
 {
     const struct place_frame *x = &((const struct place_frame *)context)[a],
                              *y = &((const struct place_frame *)context)[b];
-    if (x->build != y->build) {
-        return x->build < y->build ? -1 : 1;
-    }
-    return x->at < y->at ? -1 : x->at > y->at;
+    return compare_pairs(x->build, y->build, x->at, y->at);
 }
 
 /* Bins of one build: order[first … end). */

@@ -1,18 +1,17 @@
 #include "core/symtab_span.h"
 
+#include "core/heap.h"
 #include "core/symtab_rank.h"
 
-/* Claims that hold the current address, the best on top; those that have ended are dropped when they come to the top.
- */
-struct span_heap {
+struct sweep {
     const struct symtab *table;
     const struct symtab_claim *claims;
-    uint32_t *items;
-    uint32_t count;
 };
 
-static bool span_before(const struct span_heap *h, uint32_t x, uint32_t y)
+/* Is claim x better than y? */
+static bool span_before(const void *context, uint32_t x, uint32_t y)
 {
+    const struct sweep *h = context;
     const struct symtab_owner *a = &h->table->owners[h->claims[x].owner], *b = &h->table->owners[h->claims[y].owner];
     if (a->symbol == SYMTAB_NONE || b->symbol == SYMTAB_NONE) {
         if ((a->symbol == SYMTAB_NONE) != (b->symbol == SYMTAB_NONE)) {
@@ -25,35 +24,6 @@ static bool span_before(const struct span_heap *h, uint32_t x, uint32_t y)
         return x > y;
     }
     return symtab_rank_before(h->table->object, a->symbol, b->symbol);
-}
-
-static void span_push(struct span_heap *h, uint32_t claim)
-{
-    uint32_t at = h->count++;
-    for (; at > 0 && span_before(h, claim, h->items[(at - 1) / 2]); at = (at - 1) / 2) {
-        h->items[at] = h->items[(at - 1) / 2];
-    }
-    h->items[at] = claim;
-}
-
-static void span_pop(struct span_heap *h)
-{
-    uint32_t last = h->items[--h->count], at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= h->count) {
-            break;
-        }
-        if (child + 1 < h->count && span_before(h, h->items[child + 1], h->items[child])) {
-            child++;
-        }
-        if (!span_before(h, h->items[child], last)) {
-            break;
-        }
-        h->items[at] = h->items[child];
-        at = child;
-    }
-    h->items[at] = last;
 }
 
 static void span_emit(struct symtab *t, uint64_t low, uint32_t owner)
@@ -94,7 +64,9 @@ static bool span_index(struct symtab *t, struct arena *a)
 
 bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n)
 {
-    struct span_heap heap = {t, claims, ARENA_ARRAY(a, n, uint32_t), 0};
+    const struct sweep sweep = {t, claims};
+    /* Claims that hold the current address; those that have ended are dropped when they come to the top. */
+    struct heap heap = {span_before, &sweep, ARENA_ARRAY(a, n, uint32_t), 0};
     /* Each iteration begins or ends a claim, and may leave a gap after it. */
     t->span_low = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint64_t);
     t->span_owner = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint32_t);
@@ -105,10 +77,10 @@ bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_cl
     uint32_t next = 0;
     for (;;) {
         while (heap.count > 0 && claims[heap.items[0]].high <= at) {
-            span_pop(&heap);
+            heap_pop(&heap);
         }
         while (next < n && claims[next].low == at) {
-            span_push(&heap, next++);
+            heap_push(&heap, next++);
         }
         uint32_t top = heap.count > 0 ? heap.items[0] : SYMTAB_NONE;
         span_emit(t, at, top == SYMTAB_NONE ? 0 : claims[top].owner);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/compare.h"
 #include "proto/limits.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
@@ -379,10 +380,7 @@ struct code_key {
 static int compare_keys(const void *x, const void *y)
 {
     const struct code_key *a = x, *b = y;
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->index < b->index ? -1 : a->index > b->index;
+    return compare_pairs(a->address, b->address, a->index, b->index);
 }
 
 enum profd_status elf_file_code(const struct elf_file *f, struct arena *a, uint32_t **indexes, uint32_t *count,

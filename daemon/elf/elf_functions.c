@@ -1,3 +1,4 @@
+#include "core/compare.h"
 #include "elf/elf_symbols.h"
 
 #include <inttypes.h>
@@ -37,10 +38,7 @@ static bool is_function(const struct object_symbol *s, const char *name)
 static int compare_functions(const void *x, const void *y)
 {
     const struct elf_function *a = x, *b = y;
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->first < b->first ? -1 : a->first > b->first;
+    return compare_pairs(a->address, b->address, a->first, b->first);
 }
 
 /* One entry for each address, with the longest extent; an entry that is also the name of a whole function isn't cold.
@@ -99,16 +97,7 @@ enum profd_status elf_functions_make(struct elf_build *b, struct elf_functions *
 
 uint32_t elf_functions_from(const struct elf_functions *f, uint64_t address)
 {
-    uint32_t low = 0, high = f->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (f->list[middle].address < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return compare_find_first(f->list, f->count, sizeof *f->list, address);
 }
 
 const struct elf_function *elf_functions_at(const struct elf_functions *f, uint64_t address)

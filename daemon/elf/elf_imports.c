@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "elf/elf_symbols.h"
 #include "proto/limits.h"
 
@@ -209,16 +210,8 @@ enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f
 
 struct elf_import *elf_imports_at(const struct elf_imports *p, uint64_t word)
 {
-    uint32_t low = 0, high = p->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->list[middle].word < word) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < p->count && p->list[low].word == word ? &p->list[low] : NULL;
+    uint32_t at = compare_find_first(p->list, p->count, sizeof *p->list, word);
+    return at < p->count && p->list[at].word == word ? &p->list[at] : NULL;
 }
 
 uint32_t elf_imports_name(struct elf_build *b, struct elf_import *i)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "elf/elf_line_functions.h"
 #include "elf/elf_line_table.h"
 #include "elf/elf_line_units.h"
@@ -36,10 +37,7 @@ struct search {
 static int compare_wanted(const void *x, const void *y)
 {
     const struct wanted *a = x, *b = y;
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
+    return compare_pairs(a->address, b->address, a->symbol, b->symbol);
 }
 
 static void collect(struct search *s, bool all)
@@ -128,10 +126,7 @@ static void settle_row(void *context, const struct line_row *row)
 static int compare_rows(const void *x, const void *y)
 {
     const struct object_line *a = x, *b = y;
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    return a->high < b->high ? -1 : a->high > b->high;
+    return compare_pairs(a->low, b->low, a->high, b->high);
 }
 
 /* They nearly always do, and qsort takes their size once more. */

@@ -1,5 +1,6 @@
 #include "elf/elf_line_entries.h"
 
+#include "core/compare.h"
 #include "proto/limits.h"
 
 /* Forms that only entries have, beside those of elf_line_cursor.h. */
@@ -38,16 +39,8 @@ static const struct entry_kind *kind_find(const struct entry_unit *u, uint64_t c
     if (code - 1 < u->kind_count && u->kinds[code - 1].code == code) {
         return &u->kinds[code - 1];
     }
-    uint32_t low = 0, high = u->kind_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (u->kinds[middle].code < code) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < u->kind_count && u->kinds[low].code == code ? &u->kinds[low] : NULL;
+    uint32_t at = compare_find_first(u->kinds, u->kind_count, sizeof *u->kinds, code);
+    return at < u->kind_count && u->kinds[at].code == code ? &u->kinds[at] : NULL;
 }
 
 bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t at, struct entry *out)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "elf/elf_line_entries.h"
 
 enum { UNIT_COMPILE = 1, UNIT_TYPE, UNIT_PARTIAL, UNIT_SKELETON, UNIT_SPLIT };
@@ -114,16 +115,13 @@ static uint32_t kinds_read(struct line_cursor *c, struct entry_kind *list)
 static int kind_compare(const void *x, const void *y)
 {
     const struct entry_kind *a = x, *b = y;
-    if (a->code != b->code) {
-        return a->code < b->code ? -1 : 1;
-    }
-    return a->attributes < b->attributes ? -1 : a->attributes > b->attributes;
+    return compare_pairs(a->code, b->code, a->attributes, b->attributes);
 }
 
 static int unit_compare(const void *x, const void *y)
 {
     const struct entry_unit *const *a = x, *const *b = y;
-    return (*a)->abbreviations < (*b)->abbreviations ? -1 : (*a)->abbreviations > (*b)->abbreviations;
+    return compare_u64((*a)->abbreviations, (*b)->abbreviations);
 }
 
 /* Reads each unit's kinds; units that share them, too, get the same. Lists that begin inside others would cost their

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/compare.h"
+#include "core/heap.h"
 #include "core/sort.h"
 
 /* A symbol that may own code. */
@@ -23,17 +25,14 @@ struct painter {
     uint32_t owner_count, next_owner;
     struct owner *held; /* the symbol that was found last; BFD keeps to it up to its end, whatever else begins there */
     uint64_t low, high; /* of .text */
-    uint32_t *heap;     /* spans that began; the shortest on top, perhaps ended */
-    uint32_t heap_count, next_span;
+    struct heap heap;   /* spans that began; the shortest on top, perhaps ended */
+    uint32_t next_span;
 };
 
 static int owner_compare(const void *x, const void *y)
 {
     const struct owner *a = x, *b = y;
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->symbol < b->symbol ? -1 : a->symbol > b->symbol;
+    return compare_pairs(a->address, b->address, a->symbol, b->symbol);
 }
 
 static uint64_t owner_end(const struct painter *p, const struct owner *owner)
@@ -91,16 +90,7 @@ static bool owners_find(struct painter *p)
 /* The first owner above the address. */
 static uint32_t owner_above(const struct painter *p, uint64_t address)
 {
-    uint32_t low = 0, high = p->owner_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->owners[middle].address <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return compare_find_first(p->owners, p->owner_count, sizeof *p->owners, address + 1);
 }
 
 /* The number of its name, which is new the first time. */
@@ -167,40 +157,12 @@ static bool copies_name(struct painter *p, uint64_t most)
     return true;
 }
 
-/* Is the span at place x of the heap above the one at y? */
-static bool heap_before(const struct painter *p, uint32_t x, uint32_t y)
+static bool span_before(const void *context, uint32_t x, uint32_t y)
 {
-    const struct line_span *a = &p->spans.spans[p->heap[x]], *b = &p->spans.spans[p->heap[y]];
+    const struct line_span *a = &((const struct painter *)context)->spans.spans[x];
+    const struct line_span *b = &((const struct painter *)context)->spans.spans[y];
     uint64_t m = a->high - a->low, n = b->high - b->low;
-    return m != n ? m < n : a->copy > b->copy;
-}
-
-static void heap_swap(struct painter *p, uint32_t x, uint32_t y)
-{
-    uint32_t span = p->heap[x];
-    p->heap[x] = p->heap[y];
-    p->heap[y] = span;
-}
-
-static void heap_push(struct painter *p, uint32_t span)
-{
-    uint32_t i = p->heap_count++;
-    p->heap[i] = span;
-    for (; i > 0 && heap_before(p, i, (i - 1) / 2); i = (i - 1) / 2) {
-        heap_swap(p, i, (i - 1) / 2);
-    }
-}
-
-static void heap_pop(struct painter *p)
-{
-    p->heap[0] = p->heap[--p->heap_count];
-    for (uint32_t i = 0, child; (child = 2 * i + 1) < p->heap_count; i = child) {
-        child += child + 1 < p->heap_count && heap_before(p, child + 1, child);
-        if (!heap_before(p, child, i)) {
-            return;
-        }
-        heap_swap(p, i, child);
-    }
+    return m != n ? m < n : a->copy != b->copy ? a->copy > b->copy : x < y;
 }
 
 /* The symbol that has the address, which must ascend from call to call, and in *end where that may change. */
@@ -225,15 +187,15 @@ static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
 {
     const struct line_spans *s = &p->spans;
     for (; p->next_span < s->span_count && s->spans[p->next_span].low <= address; p->next_span++) {
-        heap_push(p, p->next_span);
+        heap_push(&p->heap, p->next_span);
     }
-    while (p->heap_count > 0 && s->spans[p->heap[0]].high <= address) {
-        heap_pop(p);
+    while (p->heap.count > 0 && s->spans[p->heap.items[0]].high <= address) {
+        heap_pop(&p->heap);
     }
     uint64_t until = p->next_span < s->span_count ? s->spans[p->next_span].low : UINT64_MAX;
     uint32_t named = 0;
-    if (p->heap_count > 0) {
-        const struct line_span *span = &s->spans[p->heap[0]];
+    if (p->heap.count > 0) {
+        const struct line_span *span = &s->spans[p->heap.items[0]];
         named = s->copies[span->copy].named;
         until = span->high < until ? span->high : until;
     }
@@ -273,7 +235,7 @@ static uint32_t lines_split(struct painter *p, struct object_line *out)
     struct object_line last = {0};
     uint64_t end = p->low, until;
     uint32_t n = 0;
-    p->heap_count = p->next_span = p->next_owner = 0;
+    p->heap.count = p->next_span = p->next_owner = 0;
     p->held = NULL;
     for (uint32_t i = 0; i < p->row_count && end < p->high; i++) {
         const struct object_line *l = &p->rows[i];
@@ -295,11 +257,12 @@ static enum profd_status paint(struct painter *p, struct entry_file *d, struct p
         return status;
     }
     size_t names = (size_t)p->spans.copy_count + o->symbol_count + 1;
-    p->heap = ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t);
+    p->heap =
+        (struct heap){span_before, p, ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t), 0};
     o->line_functions = ARENA_ARRAY(p->build->out, names, struct object_line_function);
     o->line_function_count = 1;
     uint64_t most = (d->info.size + d->strings.size + d->line_strings.size) * 4;
-    if (p->heap == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, most)) {
+    if (p->heap.items == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, most)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the names of %zu functions", names);
     }
     uint32_t n = lines_split(p, NULL);

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "elf/elf_line_functions.h"
 
 /* Entries that lead to each other longer than this go in a circle. */
@@ -204,13 +205,8 @@ static void unit_read(struct reading *r, const struct entry_unit *u)
 static int span_compare(const void *x, const void *y)
 {
     const struct line_span *a = x, *b = y;
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    if (a->copy != b->copy) {
-        return a->copy < b->copy ? -1 : 1;
-    }
-    return a->high < b->high ? -1 : a->high > b->high;
+    int order = compare_pairs(a->low, b->low, a->copy, b->copy);
+    return order != 0 ? order : compare_u64(a->high, b->high);
 }
 
 enum profd_status line_spans_find(struct entry_file *d, struct line_spans *out, struct profd_error *e)

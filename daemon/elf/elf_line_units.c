@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "elf/elf_line_cursor.h"
 
 #define HEAD_MAX 2048 /* bytes of a unit: its header and first entry */
@@ -195,14 +196,6 @@ enum profd_status elf_units_read(const struct elf_file *f, struct arena *a, stru
 
 const struct line_string *elf_units_folder(const struct elf_units *u, uint64_t lines)
 {
-    uint32_t low = 0, high = u->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (u->list[middle].lines < lines) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < u->count && u->list[low].lines == lines ? &u->list[low].folder : NULL;
+    uint32_t at = compare_find_first(u->list, u->count, sizeof *u->list, lines);
+    return at < u->count && u->list[at].lines == lines ? &u->list[at].folder : NULL;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "elf/elf_ranges.h"
 #include "proto/limits.h"
 
@@ -11,16 +12,8 @@
 
 struct elf_import *elf_plt_slot_at(const struct elf_plt *p, uint64_t address)
 {
-    uint32_t low = 0, high = p->slot_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->slots[middle].address < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < p->slot_count && p->slots[low].address == address ? &p->imports.list[p->slots[low].import] : NULL;
+    uint32_t at = compare_find_first(p->slots, p->slot_count, sizeof *p->slots, address);
+    return at < p->slot_count && p->slots[at].address == address ? &p->imports.list[p->slots[at].import] : NULL;
 }
 
 /* Decoding one PLT section. */

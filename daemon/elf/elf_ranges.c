@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/compare.h"
 #include "proto/limits.h"
 
 bool elf_ranges_is_plt(const struct elf_file *f, const GElf_Shdr *s)
@@ -15,13 +16,8 @@ bool elf_ranges_is_plt(const struct elf_file *f, const GElf_Shdr *s)
 static int compare_ranges(const void *x, const void *y)
 {
     const struct object_range *a = x, *b = y;
-    if (a->kind != b->kind) {
-        return a->kind < b->kind ? -1 : 1;
-    }
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
-    }
-    return a->high < b->high ? -1 : a->high > b->high;
+    int order = compare_pairs(a->kind, b->kind, a->low, b->low);
+    return order != 0 ? order : compare_u64(a->high, b->high);
 }
 
 static void add_range(struct object *o, uint64_t low, uint64_t size, enum object_range_kind kind)

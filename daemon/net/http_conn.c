@@ -8,6 +8,7 @@
 
 #include "net/closer.h"
 #include "net/http_internal.h"
+#include "net/loop.h"
 #include "proto/limits.h"
 
 #define HTTP_LINGER_MS 1000
@@ -16,7 +17,7 @@
 
 static void conn_arm(struct http_conn *c, int64_t end)
 {
-    int64_t left = end - http_now_ms();
+    int64_t left = end - (int64_t)loop_now();
     left = left < 0 ? 0 : left;
     struct timeval wait = {.tv_sec = left / 1000, .tv_usec = (left % 1000) * 1000};
     event_add(c->timer, &wait);
@@ -27,7 +28,8 @@ void http_conn_close(struct http_conn *c)
     if (c->server->current == c) {
         c->server->current = NULL;
     }
-    http_list_remove(c->server, c);
+    TAILQ_REMOVE(&c->server->conns, c, next);
+    c->server->counts.connections--;
     if (c->exchange != NULL) {
         c->exchange->conn = NULL;
     }
@@ -47,7 +49,7 @@ static void conn_linger(struct http_conn *c)
     shutdown(c->fd, SHUT_WR);
     event_del(c->writable);
     event_add(c->readable, NULL);
-    conn_arm(c, http_now_ms() + HTTP_LINGER_MS);
+    conn_arm(c, (int64_t)loop_now() + HTTP_LINGER_MS);
 }
 
 static void conn_rest(struct http_conn *c)
@@ -58,7 +60,8 @@ static void conn_rest(struct http_conn *c)
     c->parser = (struct http_parser){0};
     c->state = HTTP_IDLE;
     c->from_origin = false;
-    http_list_move_last(c->server, c);
+    TAILQ_REMOVE(&c->server->conns, c, next);
+    TAILQ_INSERT_TAIL(&c->server->conns, c, next);
     event_del(c->writable);
     event_add(c->readable, NULL);
     conn_arm(c, c->born + c->server->config.life_ms);
@@ -87,7 +90,7 @@ static void conn_flush(struct http_conn *c)
 static void conn_start_writing(struct http_conn *c, int status)
 {
     const struct http_server_config *config = &c->server->config;
-    int64_t now = http_now_ms();
+    int64_t now = (int64_t)loop_now();
     c->state = HTTP_WRITING;
     c->unwritten = evbuffer_get_length(c->output);
     c->write_end = now + config->write_ms + (int64_t)(c->unwritten / (LIMIT_FRAME_RATE / 1000));
@@ -111,7 +114,7 @@ static struct http_manner conn_make_manner(const struct http_conn *c)
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only)
 {
     c->last = c->last || c->server->stopping || ++c->requests >= c->server->config.requests_max ||
-              http_now_ms() - c->born >= c->server->config.life_ms;
+              (int64_t)loop_now() - c->born >= c->server->config.life_ms;
     struct http_manner manner = conn_make_manner(c);
     manner.head_only = head_only;
     if (!http_write_answer(c->output, answer, &manner)) {
@@ -165,7 +168,7 @@ static void conn_handle(struct http_conn *c)
     server->handler(server->context, x, &x->request);
     if (server->current == c && c->state == HTTP_HANDLING) { /* the answer comes later */
         event_del(c->readable);
-        conn_arm(c, http_now_ms() + server->config.handle_ms);
+        conn_arm(c, (int64_t)loop_now() + server->config.handle_ms);
     }
     server->current = NULL;
 }
@@ -216,7 +219,7 @@ static void conn_read_on(struct http_conn *c)
     }
     if (c->state == HTTP_IDLE) {
         c->state = HTTP_READING;
-        conn_arm(c, http_now_ms() + c->server->config.header_ms);
+        conn_arm(c, (int64_t)loop_now() + c->server->config.header_ms);
     }
     c->input_size += (size_t)n;
     conn_parse(c);
@@ -305,7 +308,7 @@ static void conn_time_out(struct http_conn *c, int status, const char *sentence)
 /* A reader that took nothing since the last look, or is too slow in all, is left alone. */
 static void conn_judge_reader(struct http_conn *c)
 {
-    int64_t now = http_now_ms();
+    int64_t now = (int64_t)loop_now();
     size_t unwritten = evbuffer_get_length(c->output);
     if (unwritten >= c->unwritten || now >= c->write_end) {
         http_conn_close(c);
@@ -339,7 +342,7 @@ struct http_conn *http_conn_new(struct http_server *server, int fd, const struct
     }
     c->server = server;
     c->fd = fd;
-    c->born = http_now_ms();
+    c->born = (int64_t)loop_now();
     if (peer != NULL) {
         c->peer = *peer;
     }

@@ -64,8 +64,6 @@ struct http_refusal {
     struct profd_error error;
 };
 
-int64_t http_now_ms(void);
-
 /* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be
  * answered 204. */
 void http_check(const struct http_server_config *config, const struct http_head *head, const char *data,
@@ -95,10 +93,5 @@ bool http_conn_give_way(struct http_conn *c);
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
 /* 503 on the descriptor. Best effort: one write, no waiting. */
 void http_server_say_busy(struct http_server *server, int fd);
-
-/* http_list.c: the connections, the longest unused first. */
-void http_list_append(struct http_server *server, struct http_conn *c);
-void http_list_move_last(struct http_server *server, struct http_conn *c);
-void http_list_remove(struct http_server *server, struct http_conn *c);
 
 #endif

@@ -88,7 +88,8 @@ void http_server_accept(struct http_server *server, int fd, const struct http_pe
     if (c == NULL) {
         closer_close_connection(server->config.closer, peer->uid, fd);
     } else {
-        http_list_append(server, c);
+        TAILQ_INSERT_TAIL(&server->conns, c, next);
+        server->counts.connections++;
     }
 }
 

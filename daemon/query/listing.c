@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "core/compare.h"
 #include "proto/collector.h"
 
 static int order_compare(const struct profile_order *a, const struct profile_order *b)
 {
-    if (a->commit != b->commit) {
-        return a->commit < b->commit ? -1 : 1;
-    }
-    return a->rank < b->rank ? -1 : a->rank > b->rank;
+    return compare_pairs(a->commit, b->commit, a->rank, b->rank);
 }
 
 static int arc_compare(const void *left, const void *right)

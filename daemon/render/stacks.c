@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/heap.h"
 #include "render/stacks_flow.h"
 
 #define SMALLEST 1e-6                    /* of all time: a path with less is not worth a node */
@@ -18,47 +19,17 @@ struct growth {
     const struct stacks_flow *flow;
     struct growing_node *nodes;
     uint32_t count, cuts; /* nodes, and those that represent what was cut */
-    uint32_t *heap;       /* nodes not followed yet, most time first */
-    uint32_t heap_count;
+    struct heap heap;     /* nodes not followed yet, most time first */
     uint32_t *cycle_node; /* child of the node being followed that stands for this cycle, valid if cycle_of says so */
     uint32_t *cycle_of;
     double smallest, cut;
 };
 
-static bool heap_before(const struct growth *g, uint32_t a, uint32_t b)
+static bool node_before(const void *context, uint32_t a, uint32_t b)
 {
+    const struct growth *g = context;
     double x = g->nodes[a].node.total, y = g->nodes[b].node.total;
     return x > y || (!(x < y) && a < b);
-}
-
-static void heap_push(struct growth *g, uint32_t node)
-{
-    uint32_t at = g->heap_count++;
-    for (; at > 0 && heap_before(g, node, g->heap[(at - 1) / 2]); at = (at - 1) / 2) {
-        g->heap[at] = g->heap[(at - 1) / 2];
-    }
-    g->heap[at] = node;
-}
-
-static uint32_t heap_pop(struct growth *g)
-{
-    uint32_t top = g->heap[0], moved = g->heap[--g->heap_count], at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= g->heap_count) {
-            break;
-        }
-        if (child + 1 < g->heap_count && heap_before(g, g->heap[child + 1], g->heap[child])) {
-            child++;
-        }
-        if (!heap_before(g, g->heap[child], moved)) {
-            break;
-        }
-        g->heap[at] = g->heap[child];
-        at = child;
-    }
-    g->heap[at] = moved;
-    return top;
 }
 
 static bool growth_full(const struct growth *g, uint32_t parent)
@@ -80,7 +51,7 @@ static double growth_flow(struct growth *g, uint32_t parent, uint32_t frame, dou
     if (total < g->smallest || growth_full(g, parent)) {
         return total;
     }
-    heap_push(g, growth_add(g, parent, frame, total));
+    heap_push(&g->heap, growth_add(g, parent, frame, total));
     return 0;
 }
 
@@ -147,7 +118,7 @@ static void queue_cycles(struct growth *g, uint32_t first)
 {
     for (uint32_t i = first; i < g->count; i++) {
         if (g->nodes[i].node.frame & REPORT_CYCLE) {
-            heap_push(g, i);
+            heap_push(&g->heap, i);
         }
     }
 }
@@ -247,12 +218,12 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
 {
     struct growth g = {.report = report, .smallest = SMALLEST * report->total};
     g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
-    g.heap = ARENA_ARRAY(a, NODES_MAX, uint32_t);
+    g.heap = (struct heap){node_before, &g, ARENA_ARRAY(a, NODES_MAX, uint32_t), 0};
     g.cycle_node = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
     g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
     uint32_t *order = ARENA_ARRAY(a, NODES_MAX, uint32_t);
     struct stack_node *nodes = ARENA_ARRAY(a, NODES_MAX, struct stack_node);
-    if (g.nodes == NULL || g.heap == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL ||
+    if (g.nodes == NULL || g.heap.items == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL ||
         nodes == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);
     }
@@ -261,10 +232,10 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times of %u functions", report->function_count);
     }
     plant(&g);
-    while (g.heap_count > 0) {
-        follow(&g, heap_pop(&g));
+    while (g.heap.count > 0) {
+        follow(&g, heap_pop(&g.heap));
     }
-    list_nodes(&g, link_siblings(&g, order), g.heap, nodes);
+    list_nodes(&g, link_siblings(&g, order), g.heap.items, nodes);
     struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut, .flow = g.flow};
     for (uint32_t i = 0; i < g.count; i++) {
         s.total += nodes[i].depth == 0 ? nodes[i].total : 0;
