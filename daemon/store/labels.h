@@ -1,4 +1,4 @@
-/* Labels of a series as the engines keep them: name NUL value NUL …, ascending by name. */
+/* Labels of a series as the engines store them: name NUL value NUL …, ascending by name. */
 #ifndef PROFD_STORE_LABELS_H
 #define PROFD_STORE_LABELS_H
 
@@ -14,14 +14,14 @@
 /* Appends the labels' text. */
 void labels_encode(const struct store_label *labels, size_t n, struct buffer *out);
 
-/* Takes the next pair from [*text, end). False at the end (or where the text breaks off). */
+/* Reads the next pair from [*text, end). False at the end, or if the text is malformed. */
 bool labels_next(const char **text, const char *end, struct store_label *pair);
 
-/* True if the labels satisfy every matcher. An absent label equals "". A pattern that could not be decided within its
- * limits counts as false; store_pattern_judge reports it. */
+/* True if the labels satisfy every matcher. A missing label equals "". A pattern that exceeds its limits counts as
+ * false; store_pattern_judge reports it. */
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
 
-/* labels_pattern.c: does the whole value match? */
+/* labels_pattern.c: true if the pattern matches the whole value */
 bool pattern_match(struct store_pattern *p, const char *value);
 
 /* Counts uploads by pair. */
@@ -32,7 +32,7 @@ void label_tally_init(struct label_tally *t);
 void label_tally_done(struct label_tally *t);
 enum profd_status label_tally_add(struct label_tally *t, const char *text, size_t n, uint64_t uploads,
                                   struct profd_error *e);
-/* Pairs ascending by name and value. O(n log n). */
+/* Lists the pairs ascending by name and value. O(n log n). */
 enum profd_status label_tally_each(const struct label_tally *t,
                                    bool (*each)(void *context, const struct label_row *row), void *context,
                                    struct profd_error *e);

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Bytes that a user may have in total, if all users have total and it has own: that percentage of what the others leave
- * of limit. UINT64_MAX: no limit (limit 0, or 100 percent). */
+/* Returns the bytes that a user may store, if all users store total and the user own: this percentage of limit without
+ * the bytes of the others. UINT64_MAX: no limit (limit is 0, or percent is 100). */
 uint64_t quota_most(uint64_t limit, unsigned percent, uint64_t own, uint64_t total);
 
 #endif

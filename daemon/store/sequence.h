@@ -1,5 +1,5 @@
-/* Which of a sender's uploads were counted (DECISIONS 15): all up to a mark, and a short list of ranges above it,
- * because deliveries overtake each other and a spool may have lost some for good. */
+/* The set of a sender's counted uploads (DECISIONS 15): all sequences up to a mark, and a short list of ranges above
+ * it. Uploads may arrive in another order, and a spool may have lost some. */
 #ifndef PROFD_STORE_SEQUENCE_H
 #define PROFD_STORE_SEQUENCE_H
 
@@ -14,7 +14,7 @@ struct sequence_range {
     uint32_t low, high; /* both in it */
 };
 
-/* Ranges ascend, do not touch each other nor the mark. {0} is a sender never seen. */
+/* Ranges ascend and touch neither each other nor the mark. {0} is the set of an unknown sender. */
 struct sequence_set {
     uint32_t mark; /* 1 … mark were counted */
     uint32_t count;
@@ -23,14 +23,14 @@ struct sequence_set {
 
 enum sequence_outcome { SEQUENCE_NEW, SEQUENCE_SEEN, SEQUENCE_FULL };
 
-/* Adds a sequence ≥ 1. FULL: it would open one range too many; the set is unchanged. O(log ranges) to find. */
+/* Adds a sequence ≥ 1. FULL: it would need one range too many; the set is unchanged. O(log ranges) to find. */
 enum sequence_outcome sequence_add(struct sequence_set *set, uint32_t sequence);
 
 bool sequence_holds(const struct sequence_set *set, uint32_t sequence);
 
-/* The ranges as pairs of 32-bit little-endian numbers. Returns the number of bytes. */
+/* Encodes the ranges as pairs of 32-bit little-endian numbers. Returns the number of bytes. */
 size_t sequence_encode(const struct sequence_set *set, uint8_t out[SEQUENCE_BYTES]);
-/* False, and the set unspecified, if the bytes break the rules above. */
+/* Decodes the ranges. False if the bytes break the rules above; the set is then undefined. */
 bool sequence_decode(struct sequence_set *set, uint32_t mark, const uint8_t *bytes, size_t n);
 
 #endif
