@@ -1,7 +1,6 @@
-/* The collector's state: one process, one region, one switch. What its parts share.
- *
- * Everything that may run inside a call of mcount is compiled without vector registers (see the Makefile) and calls
- * nothing of libc. Nothing here allocates with malloc, starts a thread, or writes to a descriptor that is not ours. */
+/* State that the collector's parts share: one process, one region, one switch. Code that may run inside a call of
+ * mcount is compiled without vector registers (see the Makefile) and calls no function of libc. The collector does not
+ * use malloc, starts no thread, and writes only to its own descriptors. */
 #ifndef PROFD_COLLECT_COLLECT_H
 #define PROFD_COLLECT_COLLECT_H
 
@@ -11,23 +10,23 @@
 #include "proto/attach.h"
 
 enum collect_stage {
-    COLLECT_FRESH, /* no function was called yet */
+    COLLECT_FRESH, /* no function has been called yet */
     COLLECT_BUSY,  /* being started, by this thread or another */
     COLLECT_RUNNING,
     COLLECT_REFUSED, /* permanently off: set-user-id, or no memory */
 };
 
 struct collect_state {
-    uint32_t on;                  /* the stubs' slow path asks it first */
+    uint32_t on;                  /* the stubs' slow path checks it first */
     uint32_t stage;               /* enum collect_stage */
     struct attach_header *header; /* the region; valid from RUNNING on, its address never changes */
-    uint32_t early_lost;          /* calls that came while BUSY */
+    uint32_t early_lost;          /* calls while BUSY */
     uint32_t copies;              /* other copies of the collector counted instead of this one */
-    uint32_t *alone;              /* 1; a child made without fork() finds 0 there. NULL: the kernel cannot do that */
+    uint32_t *alone;              /* 1; 0 in a child created without fork(). NULL: the kernel does not support this */
 };
 extern struct collect_state collect;
 
-/* Adds to a counter of the region; any thread, any handler. */
+/* Adds to a counter of the region. Any thread, any handler. */
 static inline void collect_counter_add(enum attach_counter counter, uint64_t n)
 {
     __atomic_fetch_add(&collect.header->counters[counter], n, __ATOMIC_RELAXED);
@@ -38,17 +37,17 @@ static inline void collect_counter_add(enum attach_counter counter, uint64_t n)
  * Raw system calls only, except in learn. */
 bool collect_start(void (*learn)(void));
 
-/* In a fork's child: creates a region of its own, with counts of zero and a new instance, and sends its descriptor. Raw
- * system calls only. */
+/* In a child of fork: creates a region of its own, with counts of zero and a new instance, and sends its descriptor.
+ * Raw system calls only. */
 void collect_start_child(void);
 
-/* From the slow path: a process that shares its parent's region gets its own. What it called before is in the parent's.
- */
+/* From the slow path: gives a process that shares its parent's region a region of its own. Its earlier calls are in the
+ * parent's region. */
 void collect_check_alone(void);
 
-/* The slow path: the stubs come here when their table has no slot for the call. */
+/* The slow path: called by the stubs if their table has no slot for the call. */
 void collect_slow(uintptr_t from, uintptr_t self);
-/* The same for a call that was counted, and has been made often, by a site that has a thunk. */
+/* Likewise, for a call that was counted and is frequent, at a site with a thunk. */
 void collect_often(uintptr_t from, uintptr_t self);
 
 #endif

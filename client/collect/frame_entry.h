@@ -1,5 +1,5 @@
-/* Entries of .eh_frame: which code they describe, and the program by which the unwinder follows it. Reads plain memory
- * only: allowed in signal handlers. */
+/* Reads entries of .eh_frame: the code that they describe, and their program for unwinding. Reads plain memory only;
+ * allowed in signal handlers. */
 #ifndef PROFD_COLLECT_FRAME_ENTRY_H
 #define PROFD_COLLECT_FRAME_ENTRY_H
 
@@ -24,13 +24,13 @@ struct frame_bytes {
     uintptr_t low, high;
 };
 
-/* True if [at, at + size) lies in it. */
+/* True if [at, at + size) is inside. */
 static inline bool frame_has(struct frame_bytes in, uintptr_t at, uint64_t size)
 {
     return at >= in.low && at < in.high && size <= in.high - at;
 }
 
-/* Bytes that are read one after the other; bad, and zeros, behind the end. */
+/* A cursor over bytes; at the end it sets bad and returns zeros. */
 struct frame_cursor {
     const uint8_t *at, *end;
     bool bad;
@@ -39,26 +39,26 @@ uint8_t frame_take_byte(struct frame_cursor *c);
 uint64_t frame_take_unsigned(struct frame_cursor *c);
 int64_t frame_take_signed(struct frame_cursor *c);
 
-/* What many entries have in common (a CIE). */
+/* The common part of entries (a CIE). */
 struct frame_common {
     uint64_t code_unit;
     int64_t data_unit;
-    bool is_signal;              /* of a function that only the kernel "calls" */
-    struct frame_cursor program; /* runs before the entry's own */
+    bool is_signal;              /* of a signal frame, which only the kernel calls */
+    struct frame_cursor program; /* its program runs before the entry's own */
 };
-/* False: not of the form that today's compilers write, or not in memory. */
+/* Reads it. False: not of the form of current compilers, or not in memory. */
 bool frame_common_read(struct frame_bytes in, uintptr_t at, struct frame_common *out);
 
-/* One stretch of code (an FDE). */
+/* One range of code (an FDE). */
 struct frame_entry {
-    uintptr_t begin, common; /* common: where frame_common_read is to read */
+    uintptr_t begin, common; /* common: position for frame_common_read */
     uint32_t size;           /* of the code */
     struct frame_cursor program;
 };
-/* False as above. Says nothing of the common entry, on which the meaning of begin and size depends. */
+/* Reads it. False as above. Does not check the common part, on which begin and size depend. */
 bool frame_entry_read(struct frame_bytes in, uintptr_t at, struct frame_entry *out);
 
-/* The table at an address, if its rows are of the known form and all of them can be read; else NULL. */
+/* Returns the table at an address, if its rows have the known form and all can be read; otherwise NULL. */
 const struct frame_table *frame_table_at(struct frame_bytes in, uintptr_t at);
 
 #endif

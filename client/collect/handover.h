@@ -1,32 +1,31 @@
-/* The daemon as the collector sees it: a socket that is looked at now and then. Raw, non-blocking system calls only;
- * every descriptor is compared with the (device, inode) it had before it is used, because programs close and reuse
- * numbers. */
+/* The connection to the daemon: a socket that the collector checks periodically. Raw, nonblocking system calls only.
+ * The (device, inode) of a descriptor is checked before each use, because programs close and reuse descriptors. */
 #ifndef PROFD_COLLECT_HANDOVER_H
 #define PROFD_COLLECT_HANDOVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Takes over the region's descriptor (−1: there is none) and sends it to the daemon, if there is one, with the
- * executables of all known modules, unless the process is a fork's child. */
+/* Takes over the region's descriptor (−1: none) and sends it to the daemon, if there is one. Also sends the executables
+ * of all known modules, unless the process is a child of fork. */
 void handover_begin(int memfd, bool child);
 
-/* Writes down how much CPU time the process has used since handover_begin. */
+/* Records the CPU time that the process has used since handover_begin. */
 void handover_note_cpu(void);
 
-/* Milliseconds of a monotonic clock; coarse. */
+/* Milliseconds of a coarse monotonic clock. */
 uint64_t handover_now_ms(void);
 
-/* Reads messages of the daemon, sends requested executables, attaches again if the connection was lost. Notes the CPU
- * time. Any thread, any handler; does nothing if another thread is doing it. True: an answer of the daemon is
+/* Reads messages of the daemon, sends requested executables, and attaches again if the connection was lost. Records the
+ * CPU time. Any thread, any handler; does nothing if another thread is doing it. True: an answer of the daemon is
  * outstanding, so call again soon. */
 bool handover_look(void);
 
-/* The process is about to end: the same, and where no daemon has the memory, nor refused it, one is looked for once
- * more, for at most LIMIT_EXIT_MS if it is busy. */
+/* Before the process ends: likewise. If no daemon has the memory or has refused it, tries to connect once more; if the
+ * daemon is busy, for at most LIMIT_EXIT_MS. */
 void handover_look_last(void);
 
-/* In a fork's child: closes the parent's descriptors and ignores its page. */
+/* In a child of fork: closes the parent's descriptors and ignores its page. */
 void handover_reset(void);
 
 #endif

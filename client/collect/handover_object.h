@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Opens the file of a module, by its number and name. The vDSO has no file: a sealed memory with its image. −1 if it
- * cannot be had. Raw system calls only. */
+/* Opens the file of a module, by its number and name. For the vDSO, which has no file, it is a sealed memory file with
+ * its image. −1 if it is not available. Raw system calls only. */
 int handover_object_open(uint32_t number, const char *name);
 
 #endif

@@ -1,10 +1,10 @@
-/* Connecting to a daemon that is to be trusted. */
+/* Connects to a daemon that is accepted. */
 #ifndef PROFD_COLLECT_HANDOVER_PEER_H
 #define PROFD_COLLECT_HANDOVER_PEER_H
 
-/* A connected, nonblocking socket to the first daemon of the options that answers and runs as root, as the user profd,
- * or as the current user, by a uid that identifies this user (proto/uidmap.h). Below 0, as −errno: there is none;
- * EAGAIN: its backlog is full. */
+/* Returns a connected, nonblocking socket to the first daemon of the options that answers and runs as root, as the user
+ * profd, or as the current user, with a uid that identifies this user (proto/uidmap.h). Negative, as −errno: there is
+ * none; EAGAIN: its backlog is full. */
 int handover_peer_dial(void);
 
 #endif

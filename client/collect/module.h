@@ -1,4 +1,4 @@
-/* The objects of the process: found by address, written into the region once each. */
+/* Objects of the process: found by address, each written into the region once. */
 #ifndef PROFD_COLLECT_MODULE_H
 #define PROFD_COLLECT_MODULE_H
 
@@ -8,32 +8,32 @@
 #include "client/collect/unwind.h"
 #include "proto/attach.h"
 
-/* Where an address lies. module is ATTACH_MODULE_NONE for what is in no object, or not in its code. */
+/* Location of an address. module is ATTACH_MODULE_NONE if the address is in no object, or not in its code. */
 struct module_place {
     uint16_t module;
     uint32_t offset; /* bytes above the object's low */
 };
 
-/* Finds, and learns of objects that are new: the loader is asked (with all vector registers saved) only for addresses
- * never met. Any thread, any handler, lock-free. O(objects). */
+/* Finds the object of an address, and registers new objects. The loader is called (with all vector registers saved)
+ * only for addresses of unknown objects. Any thread, any handler, lock-free. O(objects). */
 struct module_place module_find(uintptr_t pc);
 
-/* The unwind information of the object that an address lies in. False: no object that module_find has met has it
- * there, it has none, or libc has unloaded it by itself. *known: number of the object of the last call, 0 before the
- * first: the loader is asked where the object is another one. Between unload_read_begin and unload_read_end only. */
+/* Reads the unwind information of the object that contains an address. False: no known object contains it, it has none,
+ * or libc has unloaded it by itself. *known: number of the object of the previous call, 0 before the first; the loader
+ * is called if the object is another one. Between unload_read_begin and unload_read_end only. */
 bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_place *out);
 
-/* Resets the table in a fork's child: the new process has no modules yet. */
+/* In a child of fork: resets the table, because the new process has no modules yet. */
 void module_reset(void);
 
-/* The program itself becomes module 1. */
+/* Registers the program as module 1. */
 void module_learn_program(void);
 
-/* Marks objects that are gone from memory as unloaded and calls each(id) for them. `only`: an address of the one to
- * look at even if it is still there (about to go), 0 for none. */
+/* Marks objects that are no longer in memory as unloaded and calls each(id) for them. `only`: an address in the one
+ * object to check, which is about to be unloaded; 0: none. */
 void module_each_gone(uintptr_t only, void (*each)(uint16_t id));
 
-/* A slot was made for it: its tables must be searched when it goes. */
+/* Records that slots exist for it: its tables must be searched when it is unloaded. */
 void module_set_counted(uint16_t id);
 bool module_is_counted(uint16_t id);
 

@@ -1,4 +1,4 @@
-/* An object as it lies in memory: its ELF header read in place, without the loader's help or locks. */
+/* Reads the ELF header of an object in memory, without the loader's help or locks. */
 #ifndef PROFD_COLLECT_MODULE_IMAGE_H
 #define PROFD_COLLECT_MODULE_IMAGE_H
 
@@ -18,13 +18,13 @@ struct module_image {
     uint8_t id[BUILDID_BYTES_MAX];
 };
 
-/* Finds the object of an address with the loader; false if there is none. Vector registers are preserved. */
+/* Finds the object of an address by the loader; false if there is none. Preserves vector registers. */
 bool module_image_find(uintptr_t pc, struct dl_find_object *found);
 
 /* Reads the object mapped at [low, high). False: no ELF header there. */
 bool module_image_read(uintptr_t low, uintptr_t high, struct module_image *out);
 
-/* The program itself, from the auxiliary vector: a static one is unknown to its loader. */
+/* Reads the program itself, from the auxiliary vector: the loader does not know a static program. */
 bool module_image_read_program(struct module_image *out);
 
 #endif

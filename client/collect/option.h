@@ -1,9 +1,12 @@
-/* What the environment asks for. Read once, from environ, without libc.
- *   PROFD_SOCKET         the daemon's socket, a path or unix:/path
- *   PROFD_RATE           ticks per second, 0 for none; default 99
- *   PROFD_CLOCK          cpu (default), wall, or off: no timer at all, so that the daemon is looked at only at the
- * beginning and the end PROFD_COLLECT_MEMORY MiB of the region, a power of two from 1 to 1024; default 64 PROFD_REWRITE
- * 1: call sites are rewritten at the start; 0 (default) PROFD_LABEL_name     a label */
+/* Options from the environment. Read once, from environ, without libc.
+ *
+ *   - PROFD_SOCKET: the daemon's socket, a path or unix:/path
+ *   - PROFD_RATE: ticks per second, 0 for none; default 99
+ *   - PROFD_CLOCK: cpu (default), wall, or off. off: there is no timer, so messages of the daemon are read only at the
+ *     beginning and the end
+ *   - PROFD_COLLECT_MEMORY: MiB of the region, a power of two from 1 to 1024; default 64
+ *   - PROFD_REWRITE: 1: call sites are rewritten at the start; 0 (default)
+ *   - PROFD_LABEL_name: a label */
 #ifndef PROFD_COLLECT_OPTION_H
 #define PROFD_COLLECT_OPTION_H
 

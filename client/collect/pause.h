@@ -6,11 +6,11 @@
 
 enum pause_by { PAUSE_BY_PROGRAM = 1, PAUSE_BY_DAEMON = 2 };
 
-/* Denies or allows for that side; collect_switch() is called when the result changes. Any thread, any handler: if
+/* Forbids or allows counting for that side; calls collect_switch() if the result changes. Any thread, any handler. If
  * another thread is switching, that thread handles the change. */
 void pause_set(enum pause_by side, bool denied);
 
-/* In a fork's child, which counts already: the program's setting is inherited, the daemon's is not. */
+/* In a child of fork that counts already: inherits the program's setting, not the daemon's. */
 void pause_begin_child(void);
 
 #endif

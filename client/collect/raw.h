@@ -69,7 +69,7 @@ static inline size_t raw_length(const char *text)
     return n;
 }
 
-/* What follows prefix in text; NULL if it does not begin so. */
+/* Returns the text after prefix; NULL if text does not begin with it. */
 static inline const char *raw_after(const char *text, const char *prefix)
 {
     while (*prefix && *text == *prefix) {

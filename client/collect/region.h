@@ -1,4 +1,4 @@
-/* The memfd: made, sealed, given out in pages. */
+/* The memfd: created, sealed, and allocated in pages. */
 #ifndef PROFD_COLLECT_REGION_H
 #define PROFD_COLLECT_REGION_H
 
@@ -17,8 +17,8 @@
  * close-on-exec; −1 if the region had to be anonymous, so that no daemon can read it. NULL: no memory. */
 struct attach_header *region_create(void *at, uint64_t size, int *fd);
 
-/* Zeroed memory for a chunk of at least bytes (rounded to pages, header included): its size is filled in,
- * region_publish gives it away. NULL: the region is full, but for reserve bytes. Lock-free. */
+/* Allocates zeroed memory for a chunk of at least that size (rounded up to pages, including the header) and sets its
+ * size; region_publish makes it visible. NULL: the region is full except for reserve bytes. Lock-free. */
 struct attach_chunk *region_take(struct attach_header *h, uint64_t bytes, uint64_t reserve);
 void region_publish(struct attach_chunk *c, enum attach_kind kind);
 

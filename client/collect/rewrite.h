@@ -30,8 +30,8 @@
  * valid; bound: both names are bound to these. Calls libc's dl_iterate_phdr. O(functions). Only x86-64 has it. */
 void rewrite_begin(const struct stub_code stub[2], bool bound);
 
-/* From the slow path: self lies in that module, which called us. The first time its sites are rewritten, if that is
- * safe. Any thread, any handler; raw. O(1) but for the first time. */
+/* From the slow path: rewrites the sites of the module that contains self, at its first call, if that is safe. Any
+ * thread, any handler; raw. O(1) except the first time. */
 void rewrite_learn(uint16_t module, uintptr_t self);
 
 /* Number + 1 of the site that returns to self, if it has a thunk; otherwise 0. O(objects + log sites). */
@@ -40,16 +40,16 @@ uint32_t rewrite_site(uintptr_t self);
 /* True for addresses in thunks and copies of the stub. O(objects). */
 bool rewrite_contains(uintptr_t pc);
 
-/* Switches the sites: other threads follow within the time that their caches take. Any thread, any handler, but one at
- * a time (pause.c). Where protection cannot be changed any more, sites stay as they are; the tables alone say no
- * then. O(sites). */
+/* Switches the sites on or off. Other threads see this after the delay of their caches. Any thread, any handler, but
+ * one at a time (pause.c). If protection cannot be changed any more, sites stay as they are, and the tables alone stop
+ * counting. O(sites). */
 void rewrite_switch(bool on);
 
 /* Around dlclose(): between the two calls no code is changed; after it, unloaded objects are removed. */
 void rewrite_close_begin(void);
 void rewrite_close_end(void);
 
-/* In a fork's child: what another thread was about is not. */
+/* In a child of fork: resets what another thread was changing. */
 void rewrite_begin_child(void);
 
 #endif

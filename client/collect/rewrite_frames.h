@@ -1,4 +1,4 @@
-/* Where functions of an object begin and end: the unwinder's frames say so. */
+/* Beginning and end of an object's functions, from the unwind information. */
 #ifndef PROFD_COLLECT_REWRITE_FRAMES_H
 #define PROFD_COLLECT_REWRITE_FRAMES_H
 
@@ -16,7 +16,7 @@ struct rewrite_image {
 /* False: no header, or more than 4 GiB. */
 bool rewrite_image_fill(const ElfW(Phdr) * headers, unsigned count, uintptr_t bias, struct rewrite_image *out);
 
-/* True if [at, at + size) lies in one of the code segments. */
+/* True if [at, at + size) is inside a code segment. */
 bool rewrite_image_has_code(const struct rewrite_image *image, uintptr_t at, uint64_t size);
 
 /* A cursor over functions: by the sorted table of PT_GNU_EH_FRAME, or, where a static program has none, frame after
@@ -34,7 +34,7 @@ struct rewrite_frames {
  * system calls). */
 bool rewrite_frames_find(const struct rewrite_image *image, bool program, struct rewrite_frames *out);
 
-/* The next function: [*begin, *begin + *size) is code. False: no more. */
+/* Reads the next function: [*begin, *begin + *size) is code. False: there are no more. */
 bool rewrite_frames_next(struct rewrite_frames *f, uintptr_t *begin, uint32_t *size);
 
 #endif

@@ -16,12 +16,12 @@ struct rewrite_near {
     uint32_t first; /* number of the first thunk's site among all of the process, or REWRITE_NO_THUNKS */
 };
 
-/* Maps, writes and makes executable what n sites of the object need. first: as above. False: no memory near enough, or
- * no new code is allowed in this process; nothing is left then. */
+/* Creates executable code for n sites of the object. first: as above. False: no memory is near enough, or the process
+ * may not create code; nothing is left. */
 bool rewrite_near_make(const struct rewrite_image *image, const struct rewrite_site *sites, uint32_t n, uint32_t first,
                        const struct stub_code stub[2], struct rewrite_near *out);
 
-/* Where site number i of the object jumps to, or calls. */
+/* The address to which site number i of the object jumps, or which it calls. */
 uintptr_t rewrite_near_target(const struct rewrite_near *near, const struct rewrite_site *site, uint32_t i);
 
 void rewrite_near_free(struct rewrite_near *near);

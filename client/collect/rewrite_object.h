@@ -25,15 +25,14 @@ struct rewrite_object {
 /* Fills sites and count from image. trust_lazy: see rewrite_find_slots. False: there are none. */
 bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy);
 
-/* Rewrites all sites: the process has one thread, and signals wait meanwhile. False: code may not be changed, and is
- * not. */
+/* Rewrites all sites. The process must have one thread; signals are blocked meanwhile. False: code may not be changed,
+ * and is unchanged. */
 bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2]);
 
-/* Switches all sites by changing one byte of each; threads may run. Code that is no longer one of its sites is not
- * changed. */
+/* Switches all sites by changing one byte of each; threads may run. Code that is no longer a site is not changed. */
 void rewrite_object_switch(struct rewrite_object *o, bool on);
 
-/* Its code was unmapped: only the collector's own code is changed. */
+/* For an object with unmapped code: only the collector's own code is changed. */
 void rewrite_object_reset(struct rewrite_object *o);
 
 /* Number + 1 of the site that returns to self among the object's; 0: none. O(log sites) */

@@ -13,15 +13,15 @@ void sample_arm(uintptr_t stack_low, uintptr_t stack_high);
 /* From the slow path, for threads that started unobserved. Pairs are not read there. */
 void sample_arm_late(void);
 void sample_disarm(void);
-/* In a fork's child: timers are not inherited. */
+/* In a child of fork: resets the timers, which are not inherited. */
 void sample_arm_child(void);
 
-/* The program installs its own SIGPROF handler: all timers are deleted, and no tick of the collector reaches that
+/* The program installs its own SIGPROF handler: deletes all timers, so that no tick of the collector reaches that
  * handler. */
 void sample_give_up(void);
-/* True while the collector has ticks. */
+/* True as long as the collector has ticks. */
 bool sample_is_on(void);
-/* True while the SIGPROF handler is the collector's, even if it does nothing any more; and the end of that. */
+/* True as long as the SIGPROF handler is the collector's, even if it is inactive; and the end of this. */
 bool sample_has_signal(void);
 void sample_lose_signal(void);
 

@@ -1,4 +1,4 @@
-/* What a signal's context says about where the thread was. */
+/* Reads the position of a thread from the context of a signal. */
 #ifndef PROFD_COLLECT_SAMPLE_STACK_H
 #define PROFD_COLLECT_SAMPLE_STACK_H
 

@@ -38,10 +38,10 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
  * used again if the same call is seen again. O(slots). */
 void table_retire_module(uint16_t id);
 
-/* Sends every lookup of the stubs to the slow path, or lets them find their slots again. */
+/* Makes every lookup of the stubs take the slow path, or find its slot again. */
 void table_switch_all(bool on);
 
-/* In a fork's child: removes all tables and their owners. */
+/* In a child of fork: removes all tables and their owners. */
 void table_reset(void);
 
 #endif

@@ -1,20 +1,21 @@
-/* Ticks that read objects, and dlclose(), which unmaps them. */
+/* Synchronizes ticks, which read objects, with dlclose(), which unmaps them. */
 #ifndef PROFD_COLLECT_UNLOAD_H
 #define PROFD_COLLECT_UNLOAD_H
 
 #include <stdbool.h>
 
-/* Between them, what is mapped of objects stays so, as far as the program closes them. False while a dlclose() is under
- * way: addresses on a stack may be old, so an object that nothing runs in may be met. Of the tick's handler only;
- * lock-free. */
+/* Between the two calls, objects stay mapped, as far as the program unloads them by dlclose(). False: a dlclose() is in
+ * progress. Addresses on a stack may be old, so even an object in which no code runs may be read. From the handler of
+ * ticks only; lock-free. */
 bool unload_read_begin(void);
 void unload_read_end(void);
 
-/* Around a dlclose(): begins when no other thread reads. A reader that was stopped for a second is not waited for. */
+/* Around a dlclose(): waits until no other thread reads. A reader that has been stopped for a second is not waited for.
+ */
 void unload_begin(void);
 void unload_end(void);
 
-/* In a fork's child, which has one thread. */
+/* In a child of fork, which has one thread. */
 void unload_reset(void);
 
 #endif

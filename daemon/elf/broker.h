@@ -1,5 +1,6 @@
-/* Executables are read in a sandboxed child, forked by a broker that was itself forked before the database was opened:
- * the child inherits nothing worth stealing, and a crash or a limit in it is a sentence. */
+/* Executables are read in a sandboxed worker process, one for each executable. A broker process forks the workers; it
+ * was itself forked before the database was opened, so a worker inherits no secret. If a worker crashes or exceeds a
+ * limit, the caller gets an error. */
 #ifndef PROFD_ELF_BROKER_H
 #define PROFD_ELF_BROKER_H
 
@@ -11,32 +12,34 @@
 
 struct broker;
 
-#define BROKER_NAME "profd-elf" /* argv[0] of a broker that was started again */
+#define BROKER_NAME "profd-elf" /* argv[0] of a restarted broker */
 
-/* Forks a broker process, which reads one executable at a time. Call before any thread, database or secret exists. */
+/* Forks a broker process, which reads one executable at a time. Call it before any thread, database or secret exists.
+ */
 enum profd_status broker_start(struct broker **out, struct profd_error *e);
 
-/* The whole program of a process that broker_restart has started: main calls it when argv[0] is BROKER_NAME. */
+/* Runs a broker that broker_restart has started, and exits: main calls it if argv[0] is BROKER_NAME. */
 _Noreturn void broker_main(void);
 
-/* One executable: a descriptor of it and, or −1, of its debug file. Descriptors stay the caller's. memory: bytes that
- * the worker may take, at most LIMIT_WORKER_MEMORY_MAX. Blocks until the worker has answered or was killed; may be
- * called from one thread at a time. On OK *answer is a new block (caller frees) in core/object.h's encoding, NOT
- * validated: the worker may be owned by the file. Otherwise: REFUSED (the worker says that the file cannot be read: no
- * ELF, not a regular file, shorter than it was…), LIMIT (the worker was stopped for its time, memory or size), INTERNAL
- * (the worker was killed otherwise, or failed; the sentence says by what), NO_MEMORY (the caller's), BUSY (the broker
- * has ended and was not started again yet). No other status is possible, whatever the worker writes. */
+/* Reads one executable, from its descriptor and that of its debug file (−1: none). The descriptors stay the caller's.
+ * memory: bytes that the worker may use, at most LIMIT_WORKER_MEMORY_MAX. Blocks until the worker has answered or was
+ * killed; one thread may call it at a time. On OK *answer is a new block, which the caller frees, in the encoding of
+ * core/object.h. It is NOT validated: the file may control the worker. Otherwise: REFUSED (the worker states why the
+ * file cannot be read: not ELF, not a regular file, shorter than before…), LIMIT (the worker was stopped because of its
+ * time, memory or size), INTERNAL (the worker failed or was killed; the sentence states by what), NO_MEMORY (of the
+ * caller), BUSY (the broker has ended and is not restarted yet). No other status is possible, whatever the worker
+ * writes. */
 enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint64_t memory, uint8_t **answer,
                                      size_t *size, struct profd_error *e);
 
-/* Is a request to be answered at once, because the broker is there? Any thread. */
+/* True if the broker runs, so a request would be answered. Any thread. */
 bool broker_is_ready(const struct broker *b);
-/* These three are for one thread, which may be another than that of broker_read_object. */
-/* Readable when the broker's process has ended; −1: unknown. Valid until broker_restart. */
+/* The next three functions are for one thread, which may differ from that of broker_read_object. */
+/* A descriptor that becomes readable when the broker's process ends; −1: none. Valid until broker_restart. */
 int broker_get_handle(const struct broker *b);
-/* True if the broker's process has ended and serves no request; *why says how. */
+/* True if the broker's process has ended; *why states how. */
 bool broker_has_ended(struct broker *b, struct profd_error *why);
-/* Runs this program again as a broker, so that it inherits nothing from the threads, database and secrets that exist by
+/* Executes this program again as a broker, so that it inherits nothing of the threads, database and secrets that exist
  * now. Only after broker_has_ended. */
 enum profd_status broker_restart(struct broker *b, struct profd_error *e);
 

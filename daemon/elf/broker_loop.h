@@ -12,7 +12,7 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
 
 struct broker;
 
-/* broker_start with another act and other limits, for tests. In broker.c. */
+/* broker_start with another function and other limits, for tests. In broker.c. */
 enum profd_status broker_start_with(struct broker **out, worker_act *act, const struct worker_limits *limits,
                                     struct profd_error *e);
 

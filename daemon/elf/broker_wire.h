@@ -1,5 +1,5 @@
-/* What daemon and broker say to each other over their socket pair: fixed structs, one a packet, descriptors beside
- * them. Both sides are the same program, forked. */
+/* Messages between daemon and broker over their socket pair: one fixed struct for each packet, with descriptors. Both
+ * sides are the same program. */
 #ifndef PROFD_ELF_BROKER_WIRE_H
 #define PROFD_ELF_BROKER_WIRE_H
 
@@ -25,8 +25,9 @@ struct broker_reply {
 /* Sends one packet with n descriptors. False on any failure, with errno. */
 int broker_send(int socket, const void *packet, size_t size, const int *fds, unsigned n);
 
-/* Receives one packet of exactly size bytes; fds gets up to BROKER_FDS descriptors (close-on-exec), −1 elsewhere. 1:
- * received, 0: the other side is gone, −1: an error or a packet that isn't one (its descriptors are closed). */
+/* Receives one packet of exactly size bytes. fds gets up to BROKER_FDS descriptors (close-on-exec), −1 for missing
+ * ones. 1: received; 0: the other side has closed; −1: an error or a malformed packet, the descriptors of which are
+ * closed. */
 int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS]);
 
 #endif

@@ -1,6 +1,6 @@
-/* An ELF file read by libelf: ELF_C_READ on the descriptor. It is never mapped, because its owner may truncate it at
- * any time. libelf checks little: what a header says of places in the file is checked here before its bytes are asked
- * for. */
+/* Reads an ELF file by libelf, by ELF_C_READ on the descriptor. The file is never mapped, because its owner may
+ * truncate it at any time. libelf checks little, so offsets and sizes in headers are checked here before the bytes are
+ * read. */
 #ifndef PROFD_ELF_ELF_FILE_H
 #define PROFD_ELF_ELF_FILE_H
 
@@ -22,51 +22,52 @@ struct elf_file {
     uint8_t bits;
     bool big_endian;
     uint16_t type, machine;
-    uint64_t entry; /* where the program begins; 0: nowhere */
+    uint64_t entry; /* entry point; 0: none */
     uint32_t section_count, segment_count;
-    GElf_Shdr *sections; /* a section is named by its address here */
+    GElf_Shdr *sections; /* sections are identified by their addresses here */
     GElf_Phdr *segments;
     size_t names; /* section of section names; SHN_UNDEF: none */
 };
 
-/* Checks the descriptor, reads the header and both tables into the arena. MALFORMED unless it is an ELF executable or
- * shared object with both tables inside the file; LIMIT above LIMIT_SECTIONS. elf_file_close ends it; the memory is the
- * arena's. */
+/* Checks the descriptor, and reads the header and both tables into the arena. MALFORMED: not an ELF executable or
+ * shared object with both tables inside the file; LIMIT: above LIMIT_SECTIONS. elf_file_close closes it; the memory
+ * belongs to the arena. */
 enum profd_status elf_file_open(int fd, struct arena *a, struct elf_file **out, struct profd_error *e);
-/* Accepts NULL. Frees what elf_file_data and elf_file_bytes gave. */
+/* Accepts NULL. Frees what elf_file_data and elf_file_bytes returned. */
 void elf_file_close(struct elf_file *f);
 
-/* Whether that many bytes at the offset are inside the file. */
+/* True if size bytes at the offset are inside the file. */
 static inline bool elf_file_holds(const struct elf_file *f, uint64_t offset, uint64_t size)
 {
     return offset <= f->size && size <= f->size - offset;
 }
 
-/* Exactly size bytes from offset. MALFORMED beyond the end of the file, IO when the read fails or the file shrank. */
+/* Reads exactly size bytes from offset. MALFORMED: beyond the end of the file; IO: the read failed or the file became
+ * shorter. */
 enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void *out, uint64_t size,
                                 struct profd_error *e);
 
-/* A section's content as libelf translates it, for gelf_getsym and its like, until the file is closed. MALFORMED unless
- * its bytes lie inside the file and are whole entries; NULL-typed, NOBITS and compressed sections are MALFORMED, too.
- * NO_MEMORY. */
+/* Reads the content of a section as libelf translates it, for gelf_getsym and similar functions; valid until the file
+ * is closed. MALFORMED: its bytes are not inside the file or are not whole entries, or it is NULL-typed, NOBITS or
+ * compressed. NO_MEMORY. */
 enum profd_status elf_file_data(const struct elf_file *f, const GElf_Shdr *s, Elf_Data **out, struct profd_error *e);
-/* The same as sh_size bytes, for sections without entries. */
+/* Likewise, as sh_size bytes, for sections without entries. */
 enum profd_status elf_file_bytes(const struct elf_file *f, const GElf_Shdr *s, const uint8_t **out,
                                  struct profd_error *e);
-/* A section's bytes in a new block of the arena, followed by one NUL; fails as elf_file_data. For sections of DWARF:
- * they are large and must not stay in memory until the file is closed. */
+/* Reads the bytes of a section into a new block of the arena, followed by one NUL; fails as elf_file_data. For sections
+ * of DWARF, which are large and must not stay in memory until the file is closed. */
 enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, struct arena *a, uint8_t **out,
                                 struct profd_error *e);
 
 /* "" if it has none. */
 const char *elf_file_section_name(const struct elf_file *f, const GElf_Shdr *s);
 
-/* The first section of that name with readable bytes (not NOBITS, not compressed, inside the file); NULL if none.
- * O(sections). */
+/* Returns the first section of that name with readable bytes (not NOBITS, not compressed, inside the file); NULL if
+ * there is none. O(sections). */
 const GElf_Shdr *elf_file_find(const struct elf_file *f, const char *name);
 
-/* The sections that hold machine code (allocated, executable, PROGBITS, not empty), ascending by address, as indexes in
- * a new block of the arena. NO_MEMORY; MALFORMED if together they have more bytes than the file. */
+/* Lists the sections with machine code (allocated, executable, PROGBITS, not empty), ascending by address, as indexes
+ * in a new block of the arena. MALFORMED: together they have more bytes than the file. NO_MEMORY. */
 enum profd_status elf_file_code(const struct elf_file *f, struct arena *a, uint32_t **indexes, uint32_t *count,
                                 struct profd_error *e);
 

@@ -10,13 +10,14 @@
 #include "elf/elf_file.h"
 #include "proto/buildid.h"
 
-/* NOT_FOUND if no note section or segment holds a build-id of 1–64 bytes. Notes above 1 MiB are passed over. */
+/* Reads the build-id. NOT_FOUND: no note section or segment contains a build-id of 1–64 bytes. Notes above 1 MiB are
+ * skipped. */
 enum profd_status elf_id_from_notes(const struct elf_file *f, struct buildid *id, struct profd_error *e);
 
 /* One executable section of the hash over code: u64 address, u64 size (little-endian), bytes. Ascending by address. */
 void elf_id_hash_section(struct sha256_ctx *hash, const GElf_Shdr *s, const uint8_t *bytes);
 
-/* Finishes a copy of the hash. MALFORMED if sections is 0: nothing names such a file. */
+/* Finishes a copy of the hash. MALFORMED if sections is 0: such a file cannot be identified. */
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,
                                    struct profd_error *e);
 

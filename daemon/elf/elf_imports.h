@@ -1,4 +1,4 @@
-/* The dynamic relocations that fill words with addresses of functions. */
+/* Dynamic relocations that write addresses of functions into words. */
 #ifndef PROFD_ELF_ELF_IMPORTS_H
 #define PROFD_ELF_ELF_IMPORTS_H
 
@@ -7,12 +7,12 @@
 #include "elf/elf_build.h"
 #include "elf/elf_file.h"
 
-/* A word that the dynamic linker fills with a function's address. */
+/* A word into which the dynamic linker writes a function's address. */
 struct elf_import {
     uint64_t word;    /* its address */
     const char *text; /* the function's name, in scratch; NULL for an IRELATIVE word */
     uint64_t target;  /* of an IRELATIVE word: the resolver, which is the IFUNC symbol's address */
-    uint32_t name;    /* offset into the object's names once it was asked for, 0 before */
+    uint32_t name;    /* offset in the object's names after its first use, 0 before */
 };
 
 struct elf_imports {
@@ -20,15 +20,15 @@ struct elf_imports {
     uint32_t count;
 };
 
-/* Fills the list, ascending by word; of several relocations of a word one with a name counts. Tables that break rules
- * are a note. NO_MEMORY, LIMIT. O(relocations + imports log imports). */
+/* Fills the list, ascending by word. If a word has several relocations, one with a name is used. Malformed tables lead
+ * to a note. NO_MEMORY, LIMIT. O(relocations + imports log imports). */
 enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_imports *out,
                                    struct profd_error *e);
 
-/* The import behind the word at this address; NULL if none. O(log n). */
+/* Returns the import of the word at this address; NULL if there is none. O(log n). */
 struct elf_import *elf_imports_at(const struct elf_imports *i, uint64_t word);
 
-/* The name's offset in the object, added on first use; 0 for an IRELATIVE word. */
+/* Returns the offset of the name in the object, added on first use; 0 for an IRELATIVE word. */
 uint32_t elf_imports_name(struct elf_build *b, struct elf_import *i);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading DWARF's numbers from bytes that may end anywhere. */
+/* Reads DWARF's numbers from bytes that may end anywhere. */
 #ifndef PROFD_ELF_ELF_LINE_CURSOR_H
 #define PROFD_ELF_ELF_LINE_CURSOR_H
 
@@ -37,7 +37,7 @@ enum {
     FORM_REF_SIG8 = 0x20
 };
 
-/* failed sticks: what is read after it is 0. */
+/* once failed is set, every further read returns 0 */
 struct line_cursor {
     const struct elf_file *file;
     const uint8_t *bytes;
@@ -65,7 +65,7 @@ static inline uint8_t line_u8(struct line_cursor *c)
     return line_has(c, 1) ? c->bytes[c->at++] : 0;
 }
 
-/* 1, 2, 4 or 8 bytes; other sizes fail. */
+/* Reads a number of 1, 2, 4 or 8 bytes; other sizes fail. */
 static inline uint64_t line_number(struct line_cursor *c, unsigned size)
 {
     if (size != 1 && size != 2 && size != 4 && size != 8) {
@@ -79,7 +79,7 @@ static inline uint64_t line_number(struct line_cursor *c, unsigned size)
     return size == 1 ? *p : size == 2 ? elf_u16(c->file, p) : size == 4 ? elf_u32(c->file, p) : elf_u64(c->file, p);
 }
 
-/* LEB128; bits above 64 are dropped. */
+/* Reads LEB128; bits above 64 are dropped. */
 static inline uint64_t line_leb(struct line_cursor *c, bool is_signed)
 {
     uint64_t value = 0;
@@ -97,7 +97,7 @@ static inline uint64_t line_leb(struct line_cursor *c, bool is_signed)
     }
 }
 
-/* Skips a value that is a run of bytes behind its length. False if the form is none of these. */
+/* Skips a value that consists of a length and that number of bytes. False if the form is another one. */
 static inline bool line_skip_block(struct line_cursor *c, uint64_t form)
 {
     unsigned size = form == FORM_BLOCK1 ? 1 : form == FORM_BLOCK2 ? 2 : form == FORM_BLOCK4 ? 4 : 0;

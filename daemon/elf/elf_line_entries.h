@@ -1,5 +1,5 @@
-/* The entries of .debug_info (DWARF 2 to 5), one after the other: enough of them to know where functions and their
- * inlined copies lie. For local verbs, which may hold whole sections; the worker never comes here. */
+/* Reads the entries of .debug_info (DWARF 2 to 5), one after the other, as far as needed to find functions and their
+ * inlined copies. For profctl's local verbs, which may read whole sections; the worker does not use it. */
 #ifndef PROFD_ELF_ELF_LINE_ENTRIES_H
 #define PROFD_ELF_ELF_LINE_ENTRIES_H
 
@@ -27,21 +27,21 @@ enum {
     AT_MIPS_LINKAGE_NAME = 0x2007
 };
 
-/* How the entries with one code are written. */
+/* Layout of the entries with one code. */
 struct entry_kind {
     uint64_t code, attributes; /* offset in .debug_abbrev */
     uint64_t tag;
 };
 
 struct entry_unit {
-    uint64_t start, entries, end; /* in .debug_info: its header, its first entry */
+    uint64_t start, entries, end; /* offsets in .debug_info: of its header and of its first entry */
     uint64_t abbreviations;
     const struct entry_kind *kinds; /* ascending by code */
     uint32_t kind_count;
     uint16_t version;
     uint8_t offset_size, address_size;
-    bool plain_names;                  /* its language's names are those of the symbol table */
-    uint64_t base, strings, addresses; /* low_pc, and where its parts of the tables of DWARF 5 begin */
+    bool plain_names;                  /* the names of its language are those of the symbol table */
+    uint64_t base, strings, addresses; /* low_pc, and the bases of its parts of the tables of DWARF 5 */
 };
 
 struct entry_section {
@@ -54,7 +54,7 @@ struct entry_file {
     struct entry_section info, kinds, strings, line_strings, string_offsets, addresses, old_ranges, ranges;
     struct entry_unit *units; /* ascending by start */
     uint32_t unit_count;
-    uint64_t steps; /* left: damaged entries may ask for any work */
+    uint64_t steps; /* remaining: bounds the work for damaged entries */
 };
 
 enum entry_value_kind {
@@ -68,38 +68,38 @@ enum entry_value_kind {
 /* A value: an address, a number, a NUL-terminated text, an offset in .debug_info. */
 struct entry_value {
     enum entry_value_kind kind;
-    bool is_index; /* of an address or a list of ranges */
+    bool is_index; /* base of an address or a list of ranges */
     uint64_t number;
     const char *text;
 };
 
-/* One entry, and where its next attribute stands. */
+/* One entry, and the position of its next attribute. */
 struct entry {
     const struct entry_unit *unit;
     const struct entry_kind *kind;
     struct line_cursor values, attributes;
 };
 
-/* Loads the sections and reads the heads of all units. Nothing there, or damaged: no units. NO_MEMORY, IO. Work and
- * memory are O(sections). */
+/* Loads the sections and reads the headers of all units. If the sections are missing or damaged, there are no units.
+ * NO_MEMORY, IO. Work and memory are O(sections). */
 enum profd_status entry_file_open(const struct elf_file *f, struct arena *a, struct entry_file *out,
                                   struct profd_error *e);
 
-/* The unit that holds the offset, or NULL. O(log units). */
+/* Returns the unit that contains the offset, or NULL. O(log units). */
 const struct entry_unit *entry_file_unit(const struct entry_file *d, uint64_t at);
 
-/* Opens the entry at an offset. False for the mark that ends a list (values stands behind it), and for damage
+/* Opens the entry at an offset. False at the end of a list (values then follows the mark), and for damage
  * (values.failed). */
 bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t at, struct entry *out);
 
-/* Reads the next attribute. False behind the last; values then stands at the next entry, or has failed. */
+/* Reads the next attribute. False after the last one; values is then at the next entry, or has failed. */
 bool entry_next(struct entry_file *d, struct entry *entry, uint64_t *name, struct entry_value *out);
 
-/* The address a value means. False if it means none. */
+/* The address of a value. False if it has none. */
 bool entry_address(const struct entry_file *d, const struct entry_unit *u, const struct entry_value *v, uint64_t *out);
 
-/* Calls each() for the ranges of AT_RANGES, in their order; for none of a list that is named by its number, which gprof
- * passes over. False if they are damaged, or each() says so. */
+/* Calls each() for the ranges of AT_RANGES, in their order; a list given by its index is skipped, as in gprof. False if
+ * they are damaged, or each() returns false. */
 bool entry_ranges(struct entry_file *d, const struct entry_unit *u, const struct entry_value *v,
                   bool (*each)(void *context, uint64_t low, uint64_t high), void *context);
 

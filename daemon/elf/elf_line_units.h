@@ -1,5 +1,5 @@
-/* Compilation units of .debug_info: only which folder each was compiled in, which line tables before DWARF 5 do not
- * say. */
+/* Compilation units of .debug_info: only their compilation directories, which line tables before DWARF 5 do not
+ * contain. */
 #ifndef PROFD_ELF_ELF_LINE_UNITS_H
 #define PROFD_ELF_ELF_LINE_UNITS_H
 
@@ -20,11 +20,11 @@ struct elf_units {
     uint32_t count;
 };
 
-/* Reads the head of every unit of versions 2 to 4. Damaged ones are left out. NO_MEMORY, IO. O(units log units). */
+/* Reads the header of every unit of versions 2 to 4. Damaged ones are left out. NO_MEMORY, IO. O(units log units). */
 enum profd_status elf_units_read(const struct elf_file *f, struct arena *a, struct elf_units *out,
                                  struct profd_error *e);
 
-/* The folder of the unit with that line table, or NULL. O(log units). */
+/* Returns the compilation directory of the unit with that line table, or NULL. O(log units). */
 const struct line_string *elf_units_folder(const struct elf_units *u, uint64_t lines);
 
 #endif

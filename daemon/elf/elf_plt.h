@@ -1,4 +1,4 @@
-/* Calls through tables: which GOT word refers to which function, and which PLT slot jumps through which word. */
+/* Calls through tables: the function of each GOT word, and the GOT word of each PLT slot. */
 #ifndef PROFD_ELF_ELF_PLT_H
 #define PROFD_ELF_ELF_PLT_H
 
@@ -21,11 +21,11 @@ struct elf_plt {
 };
 
 /* Reads the dynamic relocations and decodes the PLT sections of x86-64, i386 and AArch64; other machines have no slots.
- * Fills the object's plt too. Damaged relocations are a note. LIMIT, NO_MEMORY, IO. */
+ * Also fills the object's plt. Damaged relocations lead to a note. LIMIT, NO_MEMORY, IO. */
 enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, struct elf_plt *out,
                                struct profd_error *e);
 
-/* The import behind the slot that begins at this address; NULL if none. O(log n). */
+/* Returns the import of the slot that begins at this address; NULL if there is none. O(log n). */
 struct elf_import *elf_plt_slot_at(const struct elf_plt *p, uint64_t address);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which addresses of an object can be executed. */
+/* Executable address ranges of an object. */
 #ifndef PROFD_ELF_ELF_RANGES_H
 #define PROFD_ELF_ELF_RANGES_H
 

@@ -1,5 +1,5 @@
-/* ELF and machine code to core/object.h's struct. No sandbox here: broker.h runs it in one; profctl's local verbs and
- * sanitizer builds call it directly. */
+/* Reads ELF and machine code into the struct of core/object.h. It has no sandbox: broker.h runs it in one; profctl's
+ * local verbs and sanitizer builds call it directly. */
 #ifndef PROFD_ELF_ELF_READ_H
 #define PROFD_ELF_ELF_READ_H
 
@@ -12,7 +12,7 @@
 struct elf_read_options {
     bool static_arcs; /* decode the machine code */
     bool demangle;
-    bool lines; /* file and line of static functions, where there is DWARF (gprof's index shows them) */
+    bool lines; /* file and line of static functions, if there is DWARF (gprof's index shows them) */
     /* For local verbs: */
     bool all_lines;       /* file and line of every function, not only static ones */
     bool line_table;      /* the object's lines */
@@ -26,7 +26,7 @@ struct elf_read_options {
 enum profd_status elf_read(int executable, int debug, const struct elf_read_options *options, struct arena *a,
                            struct object **out, struct profd_error *e);
 
-/* A part of the file that is loaded: size bytes at offset lie at address. */
+/* A loaded part of the file: size bytes at offset are at address. */
 struct elf_load {
     uint64_t offset, address, size;
 };
@@ -35,7 +35,7 @@ struct elf_load {
 enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count,
                                  struct profd_error *e);
 
-/* Build-id only, from the notes or by hashing; for clients. */
+/* Reads only the build-id, from the notes or by hashing; for clients. */
 enum profd_status elf_read_id(int executable, struct buildid *id, struct profd_error *e);
 
 #endif

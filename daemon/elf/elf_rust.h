@@ -1,4 +1,4 @@
-/* Rust's symbol names of the old kind ("_ZN … 17h<hash>E"), which look like C++'s. */
+/* Rust's legacy symbol names ("_ZN … 17h<hash>E"), which look like those of C++. */
 #ifndef PROFD_ELF_ELF_RUST_H
 #define PROFD_ELF_ELF_RUST_H
 
@@ -6,7 +6,8 @@
 
 #include "core/buffer.h"
 
-/* Appends the path without its hash, escapes undone. False and nothing appended if it isn't such a name. O(length). */
+/* Appends the path without its hash, with escapes decoded. False, and nothing is appended, if it is not such a name.
+ * O(length). */
 bool elf_rust_demangle(const char *mangled, struct buffer *out);
 
 #endif

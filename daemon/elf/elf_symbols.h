@@ -14,7 +14,7 @@ struct elf_symtab {
     Elf_Data *symbols;
     Elf_Data *wide_sections; /* SHT_SYMTAB_SHNDX: section numbers that do not fit into 16 bits; NULL if none */
     uint32_t count;
-    const char *strings; /* a NUL stands at the last byte, or behind it */
+    const char *strings; /* the last byte, or the byte after it, is NUL */
     uint64_t strings_size;
 };
 
@@ -27,7 +27,7 @@ struct elf_symbol {
     const char *name; /* NUL-terminated, borrowed from the table; "" if it has none */
 };
 
-/* The table in section number index. MALFORMED, LIMIT above LIMIT_SYMBOLS, NO_MEMORY. */
+/* Reads the table in section number index. MALFORMED, LIMIT above LIMIT_SYMBOLS, NO_MEMORY. */
 enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, struct arena *a, struct elf_symtab **out,
                                   struct profd_error *e);
 void elf_symtab_get(const struct elf_symtab *t, uint32_t i, struct elf_symbol *out);
@@ -36,7 +36,7 @@ void elf_symtab_get(const struct elf_symtab *t, uint32_t i, struct elf_symbol *o
 enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
                                    struct profd_error *e);
 
-/* A place where calls go: the start of a function, its aliases collapsed. */
+/* A target of calls: the start of a function, with its aliases. */
 struct elf_function {
     uint64_t address, end;   /* end: by size, or the next function's start where the size is 0 */
     uint32_t first, aliases; /* its symbols: symbols[first … first + aliases) */
