@@ -23,7 +23,7 @@ static const struct profctl_option options[] = {
     {"rate", 0, "HZ", "ticks per second of CPU time, 0 to 10000 (default 99)"},
     {"clock", 0, "cpu|wall|off",
      "cpu is the default; wall: also tick while waiting (waits may end early with EINTR); off: no timers"},
-    {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB, rounded down to a power of two (default 64)"},
+    {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64); a power of two"},
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
     {"no-rewrite", 0, NULL, "leave the code unchanged (default)"},
     {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},

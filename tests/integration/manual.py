@@ -61,7 +61,7 @@ def check_profctl(tap, d, env, folder):
         tap.point(done.returncode == 0 and wanted in done.stdout, name, done.stderr + done.stdout)
     for row in d.json("ps", "--json")["rows"]:
         os.kill(row["pid"], signal.SIGKILL)
-    until(lambda: not d.json("ps", "--json")["rows"])  # their last counts are stored
+    until(lambda: not d.json("ps", "--json")["rows"])
 
 
 def check_database(tap, d, env):
@@ -77,18 +77,23 @@ def check_database(tap, d, env):
         done = run("bash", "-c", f"set -e -o pipefail; {script}", cwd=folder, env=env)
         tap.point(done.returncode == 0, name, f"{script}\n{done.stderr}{done.stdout}")
 
-    before = d.json("builds", "--json")["rows"]
+    def stored():
+        return [(r["build_id"], r["name"], r["uploads"], r["calls"]) for r in d.json("builds", "--json")["rows"]]
+
+    d.stop()  # the last counts of processes that have ended are stored
+    d.start()
+    before = stored()
     d.stop()
     for file in (f for f in os.listdir(d.state) if f.startswith("profd.db")):
         os.rename(os.path.join(d.state, file), os.path.join(folder, file.replace("profd.db", "profd.db.damaged-TIME")))
     attempt(copying, "profd(8): the readable part of a database is copied and restored")
     d.start()
-    tap.point(d.json("builds", "--json")["rows"] == before != [], "and has the programs of before", d.logged())
+    tap.point((after := stored()) == before != [], "and has the programs of before", f"{before}\n{after}")
     attempt(restoring[:1], "profd(8): a compressed backup")
     d.stop()
     attempt(restoring[1:], "profd(8): is restored")
     d.start()
-    tap.point(d.json("builds", "--json")["rows"] == before, "and has the programs, too", d.logged())
+    tap.point((after := stored()) == before, "and has the programs, too", f"{before}\n{after}")
 
 
 def main():
