@@ -16,9 +16,11 @@ bashcompdir ?= $(prefix)/share/bash-completion/completions
 zshcompdir ?= $(prefix)/share/zsh/vendor-completions
 fishcompdir ?= $(prefix)/share/fish/vendor_completions.d
 sysconfdir ?= /etc
-unitdir ?= /usr/lib/systemd/system
-sysusersdir ?= /usr/lib/sysusers.d
-tmpfilesdir ?= /usr/lib/tmpfiles.d
+# systemd reads /usr/lib for a system's prefixes too; a prefix of one's own gets nothing outside of it.
+systemddir ?= $(if $(filter /usr /usr/local,$(prefix)),/usr/lib,$(prefix)/lib)
+unitdir ?= $(systemddir)/systemd/system
+sysusersdir ?= $(systemddir)/sysusers.d
+tmpfilesdir ?= $(systemddir)/tmpfiles.d
 
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 B ?= build/plain

@@ -3,6 +3,7 @@ units."""
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -242,6 +243,10 @@ def units(tap):
         done = run("make", "-s", "-C", ROOT, "install", f"B={os.path.dirname(PROFD)}", f"DESTDIR={d.folder}/root",
                    "prefix=/usr")
         tap.point(done.returncode == 0, "make install DESTDIR=", done.stderr[-1500:])
+        own = run("make", "-sn", "-C", ROOT, "install", f"B={os.path.dirname(PROFD)}", f"prefix={d.folder}/own")
+        other = [line for line in own.stdout.splitlines() if re.search(r"[ =>]/(usr/lib|etc)/", line)]
+        tap.point(own.returncode == 0 and f"{d.folder}/own/lib/systemd" in own.stdout and not other,
+                  "with a prefix of one's own nothing is installed outside of it", other[:3])
         folder = os.path.join(d.folder, "root/usr/lib/systemd/system")
         files = [os.path.join(folder, n) for n in sorted(os.listdir(folder))]
         for f in files: # verified where it stands
