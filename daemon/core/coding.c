@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/http_text.h"
+
 static const char *const NAMES[] = {"identity", "gzip", "zstd", "*"};
 
 const char *coding_name(enum coding c)
@@ -16,12 +18,6 @@ static size_t skip_space(const char *text, size_t at, size_t n)
         at++;
     }
     return at;
-}
-
-static bool is_token(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
 /* "0.125", "1", "1.000": at most three decimals, at most 1. */
@@ -82,7 +78,7 @@ bool coding_wish_read(struct coding_wish *w, const char *text, size_t n)
         at = skip_space(text, at, n);
         size_t name = at;
         int thousandths;
-        while (at < n && is_token(text[at])) {
+        while (at < n && http_is_token(text[at])) {
             at++;
         }
         size_t size = at - name;

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "net/http_target.h"
+#include "proto/http_text.h"
 
 static enum http_parse_result parse_refuse(struct http_parser *p, int status, const char *reason)
 {
@@ -12,17 +13,11 @@ static enum http_parse_result parse_refuse(struct http_parser *p, int status, co
     return HTTP_PARSE_BAD;
 }
 
-static bool parse_token_character(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-}
-
 /* Length of the token that text begins with. */
 static size_t parse_token(const char *text, size_t n)
 {
     size_t i = 0;
-    while (i < n && parse_token_character(text[i])) {
+    while (i < n && http_is_token(text[i])) {
         i++;
     }
     return i;

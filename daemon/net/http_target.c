@@ -5,38 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/http_text.h"
+
 #define HTTP_HOST_MAX 255
-
-static bool target_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool target_allowed(char c, bool query)
-{
-    return c != '\0' && (target_alnum(c) || strchr("-._~!$&'()*+,;=:@/", c) != NULL || (query && c == '?'));
-}
-
-static int target_hex(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The byte that the percent sign at text encodes, or −1. */
-static int target_encoded(const char *text, size_t n)
-{
-    if (n < 3) {
-        return -1;
-    }
-    int high = target_hex(text[1]), low = target_hex(text[2]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
 
 /* One character or encoded byte at text; *size is how long it is. */
 static const char *target_judge_one(const char *text, size_t n, bool query, char *byte, size_t *size)
@@ -44,10 +15,11 @@ static const char *target_judge_one(const char *text, size_t n, bool query, char
     if (*text != '%') {
         *byte = *text;
         *size = 1;
-        return target_allowed(*text, query) ? NULL
-                                            : "the request target contains a character that must be percent-encoded";
+        return http_is_path(*text) || (query && *text == '?')
+                   ? NULL
+                   : "the request target contains a character that must be percent-encoded";
     }
-    int value = target_encoded(text, n);
+    int value = http_percent_value(text, n);
     if (value < 0) {
         return "the request target contains a percent sign without two hexadecimal digits";
     }
@@ -120,11 +92,11 @@ bool http_host_valid(const char *text, size_t n)
         return false;
     }
     if (text[0] == '[') {
-        for (i = 1; i < n && (target_hex(text[i]) >= 0 || text[i] == ':' || text[i] == '.'); i++) {
+        for (i = 1; i < n && (http_hex_value(text[i]) >= 0 || text[i] == ':' || text[i] == '.'); i++) {
         }
         return i > 2 && i < n && text[i] == ']' && host_port_valid(text + i + 1, n - i - 1);
     }
-    while (i < n && (target_alnum(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '_')) {
+    while (i < n && (http_is_alphanumeric(text[i]) || text[i] == '.' || text[i] == '-' || text[i] == '_')) {
         i++;
     }
     return i > 0 && host_port_valid(text + i, n - i);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/http_text.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/work.h"
@@ -32,8 +33,7 @@ enum profd_status function_parse_address(const char *text, uint64_t *out, struct
         return profd_error_set(e, PROFD_BAD_QUERY, "'%s' is not a link-time address in hexadecimal", text);
     }
     for (; *at != '\0'; at++) {
-        unsigned digit = *at <= '9' ? (unsigned)(*at - '0') : ((unsigned)*at | 0x20u) - 'a' + 10;
-        value = value << 4 | digit;
+        value = value << 4 | (unsigned)http_hex_value(*at);
     }
     *out = value;
     return PROFD_OK;

@@ -3,25 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "proto/http_text.h"
 #include "proto/utf8.h"
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* pchar, '/' and '?' of RFC 3986. */
-static bool byte_allowed(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           (c != '\0' && strchr("-._~!$&'()*+,;=:@/?", c) != NULL);
-}
 
 /* Decodes n bytes at target + offset to *out and appends a NUL; *out is advanced. */
 static enum profd_status decode_piece(const char *target, size_t offset, size_t n, char **out, struct profd_error *e)
@@ -33,15 +16,14 @@ static enum profd_status decode_piece(const char *target, size_t offset, size_t 
             *to++ = *at;
             continue;
         }
-        int high = n - i > 2 ? hex_value(at[1]) : -1, low = n - i > 2 ? hex_value(at[2]) : -1;
-        if (high < 0 || low < 0) {
+        int byte = http_percent_value(at, n - i);
+        if (byte < 0) {
             return profd_error_set(e, PROFD_BAD_QUERY, "%% at offset %zu is not followed by two hexadecimal digits",
                                    offset + i);
         }
-        unsigned byte = (unsigned)high * 16 + (unsigned)low;
         if (byte < 0x20 || byte == 0x7f) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "control character %%%02X at offset %zu is not allowed", byte,
-                                   offset + i);
+            return profd_error_set(e, PROFD_BAD_QUERY, "control character %%%02X at offset %zu is not allowed",
+                                   (unsigned)byte, offset + i);
         }
         *to++ = (char)byte;
         i += 2;
@@ -127,7 +109,7 @@ enum profd_status params_parse(const char *target, struct params *p, struct prof
         return profd_error_set(e, PROFD_BAD_QUERY, "the target must begin with '/'");
     }
     for (size_t i = 0; i < n; i++) {
-        if (target[i] != '%' && !byte_allowed(target[i])) {
+        if (target[i] != '%' && target[i] != '?' && !http_is_path(target[i])) {
             return profd_error_set(e, PROFD_BAD_QUERY, "byte 0x%02x at offset %zu must be percent-encoded",
                                    (unsigned char)target[i], i);
         }
