@@ -18,10 +18,11 @@
 #include "elf/broker_wire.h"
 #include "elf/sandbox.h"
 
-#define RESTART_SOCKET 3 /* of a broker that was started again */
+#define RESTART_SOCKET 3 /* descriptor of a restarted broker */
 
-/* READY → SERVING → READY, or GONE if there was no answer; READY → GONE if it ended meanwhile; GONE → READY. While it
- * is SERVING the socket belongs to the serving thread, otherwise all belongs to the thread of broker_has_ended. */
+/* READY → SERVING → READY, or GONE if there was no answer; READY → GONE if it ended meanwhile; GONE → READY. In the
+ * state SERVING the socket belongs to the thread that serves; otherwise everything belongs to the thread of
+ * broker_has_ended. */
 enum broker_state { BROKER_READY, BROKER_SERVING, BROKER_GONE };
 
 struct broker {
@@ -33,7 +34,7 @@ struct broker {
 
 extern char **environ;
 
-/* The child keeps the socket and standard error, nothing else: no environment either, not even its bytes. */
+/* The child keeps only the socket and standard error; its environment is empty. */
 static void drop_inherited(int socket)
 {
     if (socket > 3) {
@@ -46,7 +47,7 @@ static void drop_inherited(int socket)
         dup2(null, 1);
         close(null);
     }
-    if (!SANDBOX_POSSIBLE) { /* the sanitizer's options are in the environment */
+    if (!SANDBOX_POSSIBLE) { /* the environment contains options of the sanitizer */
         return;
     }
     for (char **v = environ; v != NULL && *v != NULL; v++) {
@@ -65,7 +66,7 @@ enum profd_status broker_start_with(struct broker **out, worker_act *act, const 
     struct broker *b = malloc(sizeof *b);
     pid_t process = b == NULL ? -1 : fork();
     if (process == 0) {
-        int socket = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* out of the way of standard input and output */
+        int socket = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* above the numbers of standard input and output */
         if (socket < 0) {
             _exit(1);
         }
@@ -104,7 +105,7 @@ _Noreturn void broker_main(void)
     broker_loop(RESTART_SOCKET, worker_read, &broker_limits);
 }
 
-/* posix_spawn copies nothing of this process: it may have threads. */
+/* posix_spawn copies nothing of this process, which may have threads. */
 static int broker_spawn(int socket, pid_t *process)
 {
     static char name[] = BROKER_NAME;
@@ -175,7 +176,7 @@ bool broker_has_ended(struct broker *b, struct profd_error *why)
         b->socket = -1;
     }
     if (b->process > 0) {
-        kill(b->process, SIGKILL); /* it may only have closed its socket */
+        kill(b->process, SIGKILL); /* it may have only closed its socket */
         while (waitpid(b->process, &how, 0) < 0 && errno == EINTR) {
         }
         b->process = 0;

@@ -22,7 +22,7 @@
 struct outcome {
     int wait_status;
     bool timed_out;
-    bool lesser; /* the same without source lines and demangling may succeed */
+    bool lesser; /* an attempt without source lines and demangling may succeed */
 };
 
 static int64_t now_ms(void)
@@ -32,7 +32,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Reads the answer's head as it is now. False if none was written. */
+/* Reads the header of the answer. False if none was written. */
 static bool read_head(int answer, struct worker_answer *head)
 {
     if (pread(answer, head, sizeof *head, 0) != (ssize_t)sizeof *head || head->magic != WORKER_MAGIC) {
@@ -42,7 +42,7 @@ static bool read_head(int answer, struct worker_answer *head)
     return true;
 }
 
-/* Waits for the end of the worker; kills it at its deadline. */
+/* Waits until the worker ends; kills it at its deadline. */
 static void await(pid_t worker, int answer, const struct worker_limits *limits, struct outcome *out)
 {
     int handle = pidfd_open(worker, 0);
@@ -51,7 +51,7 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
     for (;;) {
         struct pollfd p = {handle, POLLIN, 0};
         int64_t left = deadline - now_ms();
-        /* Without a pidfd (a kernel that forbids it) look every 20 ms. */
+        /* Without a pidfd (a kernel that forbids it), checks every 20 ms. */
         int n = left <= 0 ? 0 : poll(&p, handle < 0 ? 0 : 1, handle < 0 ? 20 : (int)left);
         if (n > 0 || (handle < 0 && waitpid(worker, &out->wait_status, WNOHANG) == worker)) {
             break;
@@ -101,8 +101,8 @@ static enum profd_status describe_signal(int number, struct profd_error *e)
     }
 }
 
-/* A worker may be controlled by its file: what it says can only be that the file is at fault, or that the worker is
- * (DECISIONS 45). Why is for its sentence. */
+/* The file may control the worker, so its status can only mean that the file is at fault, or that the worker is
+ * (DECISIONS 45). Its sentence is used as the reason. */
 static enum profd_status translate(uint32_t said)
 {
     switch (said) {
@@ -118,7 +118,7 @@ static enum profd_status translate(uint32_t said)
     }
 }
 
-/* From how the worker ended and what it wrote to the reply. */
+/* Makes the reply from the worker's end and its answer. */
 static enum profd_status judge(struct outcome *o, int answer, const struct worker_limits *limits, uint64_t *size,
                                struct profd_error *e)
 {
@@ -149,7 +149,7 @@ static enum profd_status judge(struct outcome *o, int answer, const struct worke
     return PROFD_OK;
 }
 
-/* One worker for one attempt. On OK *answer is open; *lesser: see struct outcome. */
+/* Runs one worker for one attempt. On OK *answer is open; *lesser: see struct outcome. */
 static enum profd_status attempt(const struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
                                  uint64_t *size, bool *lesser, struct profd_error *e)
 {
@@ -177,8 +177,7 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
     return status;
 }
 
-/* Source lines and demangling read the most baroque data: if a worker died of something, the symbols may still be had
- * without. */
+/* Source lines and demangling read the most complex data: if a worker failed, the symbols alone may still be read. */
 static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS], worker_act *act, int *answer,
                                uint64_t *size, struct profd_error *e)
 {
@@ -194,7 +193,7 @@ static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS]
     return attempt(job, fds, act, answer, size, &lesser, &second) == PROFD_OK ? PROFD_OK : status;
 }
 
-/* The answer lies in memory, too: of the worker, then of the daemon. */
+/* The answer uses memory, too: of the worker, then of the daemon. */
 static void lower_limits(struct worker_limits *l, uint64_t memory)
 {
     if (memory < l->memory) {
@@ -205,7 +204,7 @@ static void lower_limits(struct worker_limits *l, uint64_t memory)
     }
 }
 
-/* Without memory the kernel shall end a worker, not the daemon: 1000 is the most. */
+/* If memory is exhausted, the kernel must end a worker, not the daemon; 1000 is the maximum. */
 static void offer_to_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -218,10 +217,11 @@ static void offer_to_oom_killer(void)
 
 static void become_broker(void)
 {
-    offer_to_oom_killer(); /* while the descriptor may still be written */
+    offer_to_oom_killer(); /* as long as the descriptor can be written */
     prctl(PR_SET_NAME, "profd-elf", 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    /* The daemon ends it by closing the socket; a terminal's or systemd's signal to the group must not come first. */
+    /* The daemon ends it by closing the socket. A signal of a terminal or of systemd to the group must not end it
+     * earlier. */
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         signal(ignored[i], SIG_IGN);

@@ -18,12 +18,12 @@ struct elf_arcs {
     cs_insn *instruction;
     struct object_arc *arcs;
     uint32_t count, capacity;
-    uint64_t end; /* of the last section: the next must not begin below */
+    uint64_t end; /* end of the last section: the next one must not begin before it */
     bool full, no_memory;
-    uint32_t overlapping; /* sections that were passed over */
+    uint32_t overlapping; /* sections that were skipped */
 };
 
-/* A branch in the machine code, as its bytes say. */
+/* A branch instruction, decoded from its bytes. */
 struct elf_branch {
     uint64_t from, to; /* to: the target, or the GOT word when through_word */
     uint32_t length;   /* of the instruction */
@@ -49,7 +49,7 @@ static void add_arc(struct elf_arcs *a, const struct object_arc *arc)
     a->arcs[a->count++] = *arc;
 }
 
-/* capstone decides what the bytes are: only a call or jump of that length counts. */
+/* capstone decodes the bytes: only a call or jump of that length is used. */
 static bool confirm(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
 {
     size_t size = branch->length;
@@ -84,7 +84,7 @@ static bool is_cold_part_of(const struct elf_arcs *a, const struct elf_function 
     return false;
 }
 
-/* A jump is a tail call unless it stays in the function it is in, or returns there from its cold part. */
+/* A jump is a tail call unless it stays in its function, or returns there from the cold part. */
 static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b, const struct elf_function *entry)
 {
     const struct elf_function *own = elf_functions_holding(a->functions, b->from);
@@ -97,7 +97,7 @@ static bool leaves_function(const struct elf_arcs *a, const struct elf_branch *b
     return !own->cold || !is_cold_part_of(a, own, entry);
 }
 
-/* The arc's callee side. False if the branch goes to no entry. */
+/* Sets the callee of the arc. False if the branch goes to no entry. */
 static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct object_arc *arc)
 {
     struct elf_import *import =
@@ -144,7 +144,7 @@ static uint64_t offset32(const struct elf_file *f, const uint8_t *p)
     return (uint64_t)(int64_t)(int32_t)elf_u32(f, p);
 }
 
-/* True if the instruction is a direct branch, or in 64-bit mode one through a word at a fixed distance (-fno-plt). */
+/* True if the instruction is a direct branch or, in 64-bit mode, one through a word at a fixed distance (-fno-plt). */
 static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct elf_x86 *x, struct elf_branch *b)
 {
     uint64_t next = b->from + x->length;
@@ -171,7 +171,7 @@ static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct
     return true;
 }
 
-/* [at, end) of the section, an instruction beginning at at. */
+/* Decodes [at, end) of the section, which begins with an instruction. */
 static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, uint64_t at, uint64_t end)
 {
     bool wide = a->file->machine == EM_X86_64;
@@ -193,7 +193,8 @@ static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *by
 
 static void scan_x86(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes)
 {
-    /* Code begins anew at each function and where one ends: padding and data between them can't shift what follows. */
+    /* Decoding starts again at each function and at each end of one, so padding and data between them cannot shift what
+     * follows. */
     const struct elf_functions *f = a->functions;
     uint64_t at = 0;
     for (uint32_t i = elf_functions_from(f, s->sh_addr); i <= f->count && at < s->sh_size; i++) {

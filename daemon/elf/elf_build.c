@@ -37,7 +37,8 @@ void elf_build_note(struct elf_build *b, const char *format, ...)
     buffer_add_text(&b->note, sentence);
 }
 
-/* Linkers let names share their ends, and what C++ names mean is longer than they are: healthy files stay far below. */
+/* Linkers let names share their ends, and demangled names are longer than raw ones; valid files stay far below the
+ * limit. */
 #define NAMES_PER_BYTE 16
 #define NAMES_LEAST (UINT64_C(1) << 20)
 

@@ -5,10 +5,10 @@
 
 #include "elf/elf_rust.h"
 
-/* libstdc++'s, from <cxxabi.h>, which is C++. */
+/* of libstdc++, from <cxxabi.h>, which is C++ */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* The demangler's buffer, which it reallocates, the work copy without prefix and suffix, and the result. */
+/* The demangler's buffer, which it reallocates; the copy without prefix and suffix; and the result. */
 struct demangler {
     char *buffer;
     size_t length;
@@ -25,7 +25,7 @@ static bool is_mangled(const char *n)
            (n[9] == 'D' || n[9] == 'I') && n[10] == '_';
 }
 
-/* Appends what the bare name means; false if nothing. */
+/* Appends the demangled form of the bare name; false if there is none. */
 static bool demangle_core(struct demangler *d)
 {
     const char *core = d->core.data;
@@ -45,7 +45,7 @@ static bool demangle_core(struct demangler *d)
     return true;
 }
 
-/* False if the name stays as it is. */
+/* Demangles a name. False if the name is unchanged. */
 static bool demangle_one(struct demangler *d, const char *name)
 {
     size_t prefix = strspn(name, ".$");
@@ -65,10 +65,10 @@ static bool demangle_one(struct demangler *d, const char *name)
     return !d->whole.failed;
 }
 
-/* The offset of what the name at an offset means; that offset if nothing. */
+/* Returns the offset of the demangled form of the name at an offset; that offset if there is none. */
 static uint32_t demangle_name(struct demangler *d, struct elf_build *b, uint32_t name)
 {
-    d->core.failed = d->whole.failed = false; /* a name that is too long says nothing about the next */
+    d->core.failed = d->whole.failed = false; /* a name that is too long does not affect the next one */
     if (!demangle_one(d, b->names.data + name)) {
         return name;
     }

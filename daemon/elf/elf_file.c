@@ -30,7 +30,7 @@ static const char *kind_name(mode_t mode)
 }
 
 /* REFUSED unless fd is a readable regular file or a memfd sealed against shrinking, growing and writing; TOO_LARGE
- * above LIMIT_OBJECT_BYTES. Reads nothing, so that no pipe or device can make it wait. */
+ * above LIMIT_OBJECT_BYTES. Reads nothing, so a pipe or device cannot block it. */
 static enum profd_status file_check(int fd, uint64_t *size, struct profd_error *e)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -51,7 +51,7 @@ static enum profd_status file_check(int fd, uint64_t *size, struct profd_error *
         return profd_error_set(e, PROFD_REFUSED, "an executable must be a regular file or a sealed memfd, not %s",
                                kind_name(st.st_mode));
     }
-    /* Only memory files answer, and of these only memfds (and deleted files) have no link. */
+    /* Only files in memory support F_GET_SEALS, and of these only memfds (and deleted files) have no link. */
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals >= 0 && st.st_nlink == 0 && (seals & SEALS) != SEALS) {
         return profd_error_set(e, PROFD_REFUSED,
@@ -90,7 +90,7 @@ enum profd_status elf_file_read(const struct elf_file *f, uint64_t offset, void 
     return PROFD_OK;
 }
 
-/* The section has bytes of its own, and they lie inside the file. */
+/* Checks that the section has bytes, and that they are inside the file. */
 static enum profd_status check_section(const struct elf_file *f, const GElf_Shdr *s, struct profd_error *e)
 {
     if (s->sh_type == SHT_NULL || s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED) {
@@ -185,7 +185,7 @@ static enum profd_status table_outside(const struct elf_file *f, const char *wha
                            f->size, count, offset);
 }
 
-/* libelf takes a table that does not fit into the file for one that is shorter: such a file is refused. */
+/* libelf silently shortens a table that does not fit into the file: such a file is refused here. */
 static enum profd_status read_segments(struct elf_file *f, const GElf_Ehdr *h, struct arena *a, struct profd_error *e)
 {
     size_t count = 0;
@@ -216,7 +216,7 @@ static enum profd_status read_segments(struct elf_file *f, const GElf_Ehdr *h, s
     return PROFD_OK;
 }
 
-/* So that the names of sections can be asked for. */
+/* For the names of sections. */
 static enum profd_status read_names(struct elf_file *f, struct profd_error *e)
 {
     Elf_Data *names;
@@ -242,7 +242,7 @@ static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, s
         return PROFD_OK;
     }
     enum profd_status status = check_entry("section", h->e_shentsize, gelf_fsize(f->elf, ELF_T_SHDR, 1, EV_CURRENT), e);
-    /* Where the header says 0, section 0 says how many. */
+    /* If the header states 0, section 0 states the number. */
     if (status == PROFD_OK && (elf_getshdrnum(f->elf, &count) != 0 || count == 0)) {
         status = table_outside(f, "section", h->e_shnum, h->e_shoff, e);
     }
@@ -265,7 +265,7 @@ static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, s
     return read_names(f, e);
 }
 
-/* What the first bytes must say, in sentences that libelf does not have. */
+/* Checks the first bytes, with sentences that libelf does not have. */
 static enum profd_status check_ident(const struct elf_file *f, struct profd_error *e)
 {
     uint8_t h[EI_NIDENT] = {0};
@@ -371,7 +371,7 @@ const GElf_Shdr *elf_file_find(const struct elf_file *f, const char *name)
     return NULL;
 }
 
-/* An address and the section's index, so that the order is total. */
+/* Compares by address and section index, which makes the order total. */
 struct code_key {
     uint64_t address;
     uint32_t index;

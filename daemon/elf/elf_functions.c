@@ -4,14 +4,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* foo.cold, foo.cold.3: gcc's and clang's unlikely parts. */
+/* foo.cold, foo.cold.3: parts that gcc and clang expect to run rarely. */
 static bool is_cold(const char *name)
 {
     const char *p = strstr(name, ".cold");
     return p != NULL && p != name && (p[5] == '\0' || p[5] == '.');
 }
 
-/* A marker of the linker script stands where code ends, not where a function begins. */
+/* A marker of the linker script marks an end of code, not a function. */
 static bool is_marker(const char *name)
 {
     static const char *const markers[] = {"etext", "_etext", "__etext", "__executable_start", "__bss_start", "_edata",
@@ -41,8 +41,8 @@ static int compare_functions(const void *x, const void *y)
     return compare_pairs(a->address, b->address, a->first, b->first);
 }
 
-/* One entry for each address, with the longest extent; an entry that is also the name of a whole function isn't cold.
- */
+/* Makes one entry for each address, with the longest extent. An entry that is also the name of a complete function is
+ * not cold. */
 static uint32_t collapse(struct elf_function *list, uint32_t *symbols, uint32_t n)
 {
     uint32_t kept = 0;
@@ -112,7 +112,7 @@ const struct elf_function *elf_functions_holding(const struct elf_functions *f, 
     if (i < f->count && f->list[i].address == address) {
         return &f->list[i];
     }
-    /* Entries inside a function are rare and few: eight steps back find the outer one. */
+    /* Entries inside a function are rare and few: the outer one is at most eight entries before. */
     for (uint32_t back = 0; back < 8 && i > 0; back++) {
         if (f->list[--i].end > address) {
             return &f->list[i];

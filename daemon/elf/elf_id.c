@@ -6,7 +6,7 @@
 
 #define NOTES_MAX (UINT64_C(1) << 20)
 
-/* Looks through notes. True if a build-id was found. */
+/* Searches notes. True if a build-id was found. */
 static bool find_in_notes(Elf_Data *notes, struct buildid *id)
 {
     GElf_Nhdr note;
@@ -21,7 +21,7 @@ static bool find_in_notes(Elf_Data *notes, struct buildid *id)
     return false;
 }
 
-/* Whether that many bytes of notes at the offset may be read. If so, they are subtracted from the budget: tens of
+/* True if size bytes of notes at the offset may be read; they are then subtracted from the budget, because tens of
  * thousands of headers may refer to the same bytes. */
 static bool may_look(const struct elf_file *f, uint64_t offset, uint64_t size, uint64_t *budget)
 {

@@ -20,7 +20,7 @@ static const struct machine machines[] = {
     {EM_AARCH64, R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_IRELATIVE},
 };
 
-/* Being read: one relocation section. */
+/* The relocation section that is being read. */
 struct reader {
     const struct elf_file *f;
     const struct machine *machine;
@@ -107,7 +107,7 @@ static int compare_imports(const void *x, const void *y)
     return strcmp(a->text, b->text);
 }
 
-/* Sorts, keeps one import a word and moves the list into scratch. */
+/* Sorts, keeps one import for each word, and moves the list into scratch. */
 static enum profd_status settle(struct elf_build *b, struct elf_imports *p, struct profd_error *e)
 {
     qsort(p->list, p->count, sizeof *p->list, compare_imports);
@@ -134,7 +134,7 @@ static bool section_usable(const struct elf_file *f, const GElf_Shdr *s)
            !(s->sh_flags & SHF_COMPRESSED) && elf_file_holds(f, s->sh_offset, s->sh_size);
 }
 
-/* Symbols of the table's own section; the same .dynsym is loaded once. */
+/* Loads the symbols of the table's own section, the same .dynsym only once. */
 static enum profd_status use_symbols(struct reader *r, struct elf_build *b, uint32_t link, uint32_t *loaded,
                                      struct elf_symtab **kept)
 {
@@ -165,7 +165,7 @@ static enum profd_status read_all(struct reader *r, struct elf_build *b, struct 
 {
     const struct elf_file *f = r->f;
     uint32_t loaded = 0;
-    uint64_t budget = f->size; /* headers that share bytes don't count twice */
+    uint64_t budget = f->size; /* headers that refer to the same bytes are counted once */
     struct elf_symtab *kept = NULL;
     for (uint32_t i = 0; i < f->section_count; i++) {
         const GElf_Shdr *s = &f->sections[i];

@@ -10,7 +10,7 @@
 #include "elf/elf_line_units.h"
 #include "proto/limits.h"
 
-/* A table larger than this belongs to no compiler. */
+/* No compiler makes a larger table. */
 #define UNIT_MAX (UINT64_C(64) << 20)
 
 /* A symbol that needs a line. */
@@ -19,15 +19,15 @@ struct wanted {
     uint32_t symbol;
 };
 
-/* All of them, and where the rows are just now: rows ascend, so that the next one is near. */
+/* All of them, and the current position: rows ascend, so the next one is near. */
 struct search {
     struct elf_build *build;
     struct line_table table;
-    struct elf_units units; /* empty unless the compilation's folder is wanted */
+    struct elf_units units; /* empty unless the compilation directory is wanted */
     struct wanted *list;
     uint32_t count, cursor;
     bool keep;     /* all rows */
-    bool as_gprof; /* for gprof's own listings: BFD's reading where it differs from DWARF's */
+    bool as_gprof; /* for gprof's listings: as BFD reads, if that differs from DWARF */
     struct object_line *rows;
     uint32_t row_count, row_capacity;
     bool no_memory;
@@ -129,7 +129,7 @@ static int compare_rows(const void *x, const void *y)
     return compare_pairs(a->low, b->low, a->high, b->high);
 }
 
-/* They nearly always do, and qsort takes their size once more. */
+/* They are nearly always sorted, and qsort needs their size again. */
 static bool rows_ascend(const struct search *s)
 {
     for (uint32_t i = 1; i < s->row_count; i++) {

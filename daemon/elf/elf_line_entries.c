@@ -3,7 +3,7 @@
 #include "core/compare.h"
 #include "proto/limits.h"
 
-/* Forms that only entries have, beside those of elf_line_cursor.h. */
+/* Forms of entries only; the others are in elf_line_cursor.h. */
 enum {
     FORM_INDIRECT = 0x16,
     FORM_STRX = 0x1a,
@@ -57,7 +57,7 @@ bool entry_open(const struct entry_file *d, const struct entry_unit *u, uint64_t
     return entry.kind != NULL;
 }
 
-/* The text at an offset of a section, which ends with a NUL that was put there. */
+/* Returns the text at an offset of a section, which ends with a NUL that was added. */
 static void text_at(const struct entry_section *s, uint64_t offset, struct entry_value *out)
 {
     if (s->bytes == NULL || offset >= s->size) {
@@ -67,7 +67,7 @@ static void text_at(const struct entry_section *s, uint64_t offset, struct entry
     out->text = (const char *)s->bytes + offset;
 }
 
-/* The number at an index of a table. False beyond its end. */
+/* Reads the number at an index of a table. False after its end. */
 static bool table_number(const struct entry_file *d, const struct entry_section *s, uint64_t base, uint64_t index,
                          unsigned size, uint64_t *out)
 {
@@ -79,7 +79,7 @@ static bool table_number(const struct entry_file *d, const struct entry_section 
     return !c.failed;
 }
 
-/* Numbers of fixed size: 0 if the form is none. */
+/* Size of a number of this form; 0 if it has no fixed size. */
 static unsigned form_size(const struct entry_unit *u, uint64_t form)
 {
     switch (form) {
@@ -99,7 +99,7 @@ static unsigned form_size(const struct entry_unit *u, uint64_t form)
     case FORM_REF_SIG8:
     case FORM_REF_SUP8:
         return 8;
-    case FORM_REF_ADDR: /* was an address in DWARF 2 */
+    case FORM_REF_ADDR: /* an address in */
         return u->version < 3 ? u->address_size : u->offset_size;
     case FORM_SEC_OFFSET:
     case FORM_GNU_REF_ALT:
@@ -123,11 +123,11 @@ static void value_fixed(const struct entry_unit *u, uint64_t form, uint64_t numb
     }
 }
 
-/* Strings, and values in other sections. False if the form is none of these. */
+/* Reads strings, and values in other sections. False if the form is another one. */
 static bool value_elsewhere(const struct entry_file *d, const struct entry_unit *u, uint64_t form,
                             struct line_cursor *c, struct entry_value *out)
 {
-    static const uint8_t sizes[] = {1, 2, 3, 4}; /* of FORM_STRX1 and FORM_ADDRX1 and those behind */
+    static const uint8_t sizes[] = {1, 2, 3, 4}; /* sizes of FORM_STRX1, FORM_ADDRX1 and the forms after them */
     bool short_text = form >= FORM_STRX1 && form < FORM_STRX1 + 4;
     if (form == FORM_STRP || form == FORM_LINE_STRP) {
         uint64_t offset = line_number(c, u->offset_size);

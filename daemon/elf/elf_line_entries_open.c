@@ -1,4 +1,4 @@
-/* What precedes the entries: the headers of the units, and the abbreviations that describe the entries of each. */
+/* Reads what precedes the entries: the headers of units, and the abbreviations, which state the layout of entries. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -45,8 +45,8 @@ static enum profd_status sections_load(struct entry_file *d, struct arena *a, st
     return status;
 }
 
-/* The head of the unit at offset at, *next behind it. False if it is damaged; what is no unit of functions has no
- * entries. */
+/* Reads the header of the unit at offset at; *next is the offset after it. False if it is damaged. A unit of another
+ * kind has no entries. */
 static bool unit_head(const struct entry_file *d, uint64_t at, struct entry_unit *out, uint64_t *next)
 {
     struct line_cursor c = {.file = d->file, .bytes = d->info.bytes, .at = at, .end = d->info.size};
@@ -82,7 +82,7 @@ static bool unit_head(const struct entry_file *d, uint64_t at, struct entry_unit
     return true;
 }
 
-/* Reads the kinds at the cursor up to their end; list NULL only counts. */
+/* Reads the kinds of entries at the cursor up to their end; if list is NULL, only counts them. */
 static uint32_t kinds_read(struct line_cursor *c, struct entry_kind *list)
 {
     uint32_t n = 0;
@@ -92,7 +92,7 @@ static uint32_t kinds_read(struct line_cursor *c, struct entry_kind *list)
             return n;
         }
         struct entry_kind kind = {.code = code, .tag = line_leb(c, false)};
-        line_u8(c); /* has children: entries are read in a row */
+        line_u8(c); /* has children; not needed, because entries are read in sequence */
         kind.attributes = c->at;
         uint64_t name, form;
         do {
@@ -124,8 +124,8 @@ static int unit_compare(const void *x, const void *y)
     return compare_u64((*a)->abbreviations, (*b)->abbreviations);
 }
 
-/* Reads each unit's kinds; units that share them, too, get the same. Lists that begin inside others would cost their
- * square: their units have none. */
+/* Reads the kinds of entries of each unit; units with the same list share it. Lists that begin inside others would need
+ * quadratic time, so their units get none. */
 static enum profd_status kinds_load(struct entry_file *d, struct arena *a, struct profd_error *e)
 {
     struct entry_unit **order = ARENA_ARRAY(a, d->unit_count, struct entry_unit *);
@@ -186,7 +186,7 @@ static bool language_is_plain(uint64_t language)
     }
 }
 
-/* What the first entry says of the whole unit. Twice, because an address may stand in front of where its table begins.
+/* Reads what the first entry states about the whole unit. Twice, because an address may precede the base of its table.
  */
 static void unit_describe(struct entry_file *d, struct entry_unit *u)
 {

@@ -15,7 +15,7 @@ struct owner {
     uint32_t symbol, named; /* its name among the object's line_functions; 0 before */
 };
 
-/* What is known where, and how far the walk over the addresses is. */
+/* State of the walk over the addresses. */
 struct painter {
     struct elf_build *build;
     const struct object_line *rows;
@@ -23,9 +23,9 @@ struct painter {
     struct line_spans spans;
     struct owner *owners; /* ascending by address */
     uint32_t owner_count, next_owner;
-    struct owner *held; /* the symbol that was found last; BFD keeps to it up to its end, whatever else begins there */
+    struct owner *held; /* the symbol found last; like BFD, it is used up to its end, whatever begins there */
     uint64_t low, high; /* of .text */
-    struct heap heap;   /* spans that began; the shortest on top, perhaps ended */
+    struct heap heap;   /* open spans, the shortest on top; some may have ended */
     uint32_t next_span;
 };
 
@@ -41,8 +41,8 @@ static uint64_t owner_end(const struct painter *p, const struct owner *owner)
     return s->address + (s->size > 0 ? s->size : 1);
 }
 
-/* Can a symbol name code? On AArch64 BFD asks for functions and untyped symbols that mark no mapping ($x, $d) and no
- * tag. */
+/* True if the symbol can name code. On AArch64, BFD uses functions and untyped symbols, except mapping symbols ($x, $d)
+ * and tags. */
 static bool owner_possible(const struct elf_build *b, const struct object_symbol *s)
 {
     if (b->object->machine != EM_AARCH64) {
@@ -54,7 +54,7 @@ static bool owner_possible(const struct elf_build *b, const struct object_symbol
     return (s->type == OBJECT_TYPE_NONE || s->type == OBJECT_TYPE_FUNCTION) && !mark;
 }
 
-/* The symbols of .text; of several at one address the longest, and of those the first. */
+/* Lists the symbols of .text; of several at one address the longest, and of those the first. */
 static bool owners_find(struct painter *p)
 {
     const struct object *o = p->build->object;
@@ -87,13 +87,13 @@ static bool owners_find(struct painter *p)
     return true;
 }
 
-/* The first owner above the address. */
+/* The first owner after the address. */
 static uint32_t owner_above(const struct painter *p, uint64_t address)
 {
     return compare_find_first(p->owners, p->owner_count, sizeof *p->owners, address + 1);
 }
 
-/* The number of its name, which is new the first time. */
+/* Returns the number of its name, which is assigned on first use. */
 static uint32_t owner_name(struct painter *p, struct owner *owner)
 {
     struct object *o = p->build->object;
@@ -108,7 +108,7 @@ static uint32_t owner_name(struct painter *p, struct owner *owner)
     return owner->named;
 }
 
-/* A copy without a certain name is called as the symbol that begins where it begins. */
+/* A copy without a known name has the name of the symbol that begins at its address. */
 static bool copy_name_symbol(struct painter *p, struct line_copy *copy)
 {
     uint32_t above = owner_above(p, copy->low);
@@ -119,7 +119,7 @@ static bool copy_name_symbol(struct painter *p, struct line_copy *copy)
     return true;
 }
 
-/* Names all copies: each text is stored once, because many copies have it. */
+/* Names all copies. Each text is stored once, because many copies share it. */
 static bool copies_name(struct painter *p, uint64_t most)
 {
     struct object *o = p->build->object;
@@ -142,8 +142,7 @@ static bool copies_name(struct painter *p, uint64_t most)
         if (copy->name != text) {
             text = copy->name;
             size_t n = strlen(text);
-            /* Texts that end alike may share their bytes: many names of a damaged file would be longer than the file.
-             */
+            /* Texts may share their ends: many names of a damaged file would be longer than the file. */
             s->damaged |= n > most;
             uint32_t name = n > most ? 0 : elf_build_name(p->build, text, n);
             most -= n > most ? 0 : n;
@@ -165,7 +164,8 @@ static bool span_before(const void *context, uint32_t x, uint32_t y)
     return m != n ? m < n : a->copy != b->copy ? a->copy > b->copy : x < y;
 }
 
-/* The symbol that has the address, which must ascend from call to call, and in *end where that may change. */
+/* Returns the symbol that owns the address, and in *end where that may change. Addresses must ascend from call to call.
+ */
 static struct owner *owner_at(struct painter *p, uint64_t address, uint64_t *end)
 {
     while (p->next_owner < p->owner_count && p->owners[p->next_owner].address <= address) {
@@ -182,7 +182,8 @@ static struct owner *owner_at(struct painter *p, uint64_t address, uint64_t *end
     return p->held;
 }
 
-/* The function that has the address, and in *end where that may change. Addresses must ascend from call to call. */
+/* Returns the function that owns the address, and in *end where that may change. Addresses must ascend from call to
+ * call. */
 static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
 {
     const struct line_spans *s = &p->spans;
@@ -208,7 +209,8 @@ static uint32_t function_at(struct painter *p, uint64_t address, uint64_t *end)
     return named;
 }
 
-/* Splits what l says of [low, high), low above all before, into pieces behind n others in out; NULL only counts. */
+/* Splits the part of line l in [low, high), which is above all earlier ones, into pieces after n others in out; if out
+ * is NULL, only counts them. */
 static uint32_t line_split(struct painter *p, const struct object_line *l, uint64_t low, uint64_t high,
                            struct object_line *last, struct object_line *out, uint32_t n)
 {
@@ -229,7 +231,7 @@ static uint32_t line_split(struct painter *p, const struct object_line *l, uint6
     return n;
 }
 
-/* Splits all rows. Between them, too, gprof asks for every address. */
+/* Splits all rows. gprof also looks up the addresses between them. */
 static uint32_t lines_split(struct painter *p, struct object_line *out)
 {
     struct object_line last = {0};

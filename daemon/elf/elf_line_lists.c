@@ -1,7 +1,7 @@
-/* Lists of ranges: .debug_ranges before DWARF 5, .debug_rnglists since. */
+/* Reads lists of ranges: .debug_ranges before DWARF 5, .debug_rnglists since. */
 #include "elf/elf_line_entries.h"
 
-/* Those that name addresses by number are left out: BFD 2.40 does not read them either. */
+/* Entries that give addresses by index are left out, because BFD 2.40 does not read them either. */
 enum { RANGE_END = 0, RANGE_OFFSETS = 4, RANGE_BASE = 5, RANGE_PAIR = 6, RANGE_LENGTH = 7 };
 
 typedef bool range_each(void *context, uint64_t low, uint64_t high);
@@ -77,6 +77,6 @@ bool entry_ranges(struct entry_file *d, const struct entry_unit *u, const struct
     if (u->version < 5) {
         return old_list(d, u, v->number, each, context);
     }
-    /* By its number: BFD 2.40 looks no further, and its reading is what counts here. */
+    /* A list given by its index: BFD 2.40 does not read it, so it is left out here, too. */
     return v->is_index || new_list(d, u, v->number, each, context);
 }

@@ -4,10 +4,10 @@
 #include "core/compare.h"
 #include "elf/elf_line_functions.h"
 
-/* Entries that lead to each other longer than this go in a circle. */
+/* A longer chain of references is a circle. */
 #define ORIGINS_MAX 64
 
-/* What an entry says of itself. */
+/* What an entry states about itself. */
 struct reading {
     struct entry_file *file;
     struct line_spans *out;
@@ -19,7 +19,7 @@ struct reading {
 static bool span_capacity(struct reading *r)
 {
     struct line_spans *s = r->out;
-    /* A valid range takes more bytes; damaged entries may reference one list repeatedly. */
+    /* A valid range needs more bytes; damaged entries may reference one list repeatedly. */
     uint64_t most = (r->file->info.size + r->file->ranges.size + r->file->old_ranges.size) / 4;
     if (s->span_count >= most || s->span_count > UINT32_MAX / 4) {
         s->damaged = true;
@@ -39,7 +39,7 @@ static bool span_capacity(struct reading *r)
     return true;
 }
 
-/* Adds a range of the copy being read; one that touches an earlier one of it makes that longer. */
+/* Adds a range of the current copy; extends an earlier one that it touches. */
 static bool span_add(void *context, uint64_t low, uint64_t high)
 {
     struct reading *r = context;
@@ -75,7 +75,7 @@ static bool span_add(void *context, uint64_t low, uint64_t high)
     return true;
 }
 
-/* Takes what an entry says of the function's name: the first plain name, and always the linker's. */
+/* Reads the name of the function from an entry: the first plain name, but always the linkage name. */
 static void name_take(const struct entry_unit *u, uint64_t name, const struct entry_value *v, struct line_copy *copy)
 {
     if (v->kind != ENTRY_VALUE_TEXT) {
@@ -90,7 +90,7 @@ static void name_take(const struct entry_unit *u, uint64_t name, const struct en
     }
 }
 
-/* The name that stands where at leads to; a function's own comes first. */
+/* Finds the name at the end of the references from at; a name of the function's own entry has priority. */
 static void origin_take(struct entry_file *d, uint64_t at, struct line_copy *copy)
 {
     for (unsigned i = 0; i < ORIGINS_MAX; i++) {
@@ -177,7 +177,7 @@ static void function_read(struct reading *r, struct entry *entry)
     (void)copy_keep(r);
 }
 
-/* Reads all entries of a unit in a row. */
+/* Reads all entries of a unit in sequence. */
 static void unit_read(struct reading *r, const struct entry_unit *u)
 {
     uint64_t at = u->entries;

@@ -4,7 +4,7 @@
 
 #include "elf/elf_line_cursor.h"
 
-/* DWARF's numbers, which no header of libc has. */
+/* Constants of DWARF, which no header of libc has. */
 enum { LNCT_PATH = 1, LNCT_DIRECTORY = 2 };
 
 #define FORMATS_MAX 16
@@ -34,12 +34,12 @@ static void skip_string(struct line_cursor *c)
     }
 }
 
-/* Before DWARF 5: directories, then files, each list ended by an empty name. */
+/* Header before DWARF 5: directories, then files, each list ended by an empty name. */
 static bool read_old_names(struct line_table *t, struct line_cursor *c)
 {
     struct line_name none = {.text = {NULL, t->size}};
     if (!add_name(&t->directories, &t->directory_count, &t->directory_capacity,
-                  &none)) { /* 0: the compilation's, not said here */
+                  &none)) { /* 0: the compilation directory, which is not in the table */
         return false;
     }
     while (line_has(c, 1) && c->bytes[c->at] != 0) {
@@ -95,7 +95,7 @@ static uint64_t read_form(const struct line_table *t, struct line_cursor *c, uin
     }
 }
 
-/* DWARF 5: a list, preceded by the description of its columns. */
+/* Header of DWARF 5: a list, preceded by the description of its columns. */
 static bool read_new_names(struct line_table *t, struct line_cursor *c, struct line_name **list, uint32_t *count,
                            uint32_t *capacity)
 {
@@ -121,7 +121,7 @@ static bool read_new_names(struct line_table *t, struct line_cursor *c, struct l
                 n.directory = value;
             }
         }
-        /* Rows without bytes could be claimed by the billion. */
+        /* Rows without bytes could be stated by the billion. */
         if (c->failed || c->at == before || !add_name(list, count, capacity, &n)) {
             return false;
         }
@@ -140,7 +140,7 @@ bool line_table_open(struct line_table *t, const uint8_t *bytes, uint64_t size, 
     t->address_size = t->file->bits / 8;
     if (t->version >= 5) {
         t->address_size = line_u8(&c);
-        line_u8(&c); /* segment selectors: not used by any compiler */
+        line_u8(&c); /* segment selectors, which no compiler uses */
     }
     uint64_t header = line_number(&c, offset_size);
     if (c.failed || t->version < 2 || t->version > 5 || header > c.end - c.at ||
@@ -180,7 +180,7 @@ struct registers {
     uint64_t address, file, line;
 };
 
-/* The machine, and the last row it made. */
+/* The machine, and the last row. */
 struct machine {
     const struct line_table *table;
     struct line_cursor c;
@@ -190,7 +190,7 @@ struct machine {
     void *context;
 };
 
-/* A row ends the stretch of the one before; of rows with the same address the last one counts, as for BFD. */
+/* A row ends the range of the row before it; of rows with the same address the last one is used, as in BFD. */
 static void emit_row(struct machine *m)
 {
     if (m->has_row && m->row.address < m->now.address) {
@@ -221,7 +221,7 @@ static void run_extended(struct machine *m)
         start_sequence(m);
     } else if (opcode == 2) {
         m->now.address = line_number(c, m->table->address_size);
-        /* Addresses run upward within a sequence; a new start makes no stretch with what was before. */
+        /* Addresses ascend within a sequence; a new sequence makes no range with the previous row. */
         if (m->has_row && m->now.address < m->row.address) {
             m->has_row = false;
         }
@@ -261,7 +261,7 @@ static void run_standard(struct machine *m, uint8_t opcode)
     case 9: /* fixed_advance_pc */
         m->now.address += line_number(c, 2);
         break;
-    default: /* column, flags, what later versions add */
+    default: /* column, flags, and opcodes of later versions */
         for (uint8_t i = 0; i < t->operand_counts[opcode - 1]; i++) {
             line_leb(c, false);
         }
@@ -339,7 +339,8 @@ size_t line_table_path(const struct line_table *t, const struct line_name *file,
     }
     if (name[0] != '/') {
         at = add_directory(t, file->directory, out, 0, size);
-        /* A relative directory counts from number 0, the compilation's, which tables name since version 5. */
+        /* A relative directory is relative to directory 0, the compilation directory, which tables contain since
+         * version 5. */
         if (file->directory != 0 && (at == 0 || out[0] != '/')) {
             at = add_directory(t, 0, out, 0, size);
             at = add_directory(t, file->directory, out, at, size);

@@ -14,12 +14,12 @@ enum { AT_STMT_LIST = 0x10, AT_COMP_DIR = 0x1b };
 struct head {
     struct line_cursor c; /* at the entry's values */
     struct line_cursor abbreviations;
-    uint64_t at; /* of c's bytes in .debug_info */
+    uint64_t at; /* offset of c's bytes in .debug_info */
     unsigned offset_size, address_size;
     const GElf_Shdr *info, *strings;
 };
 
-/* Reads a value: a number, or where a string is. */
+/* Reads a value: a number, or the location of a string. */
 static uint64_t value_read(struct head *h, uint64_t form, struct line_string *text)
 {
     struct line_cursor *c = &h->c;
@@ -85,7 +85,7 @@ static bool abbreviation_find(struct line_cursor *c, uint64_t code)
     }
 }
 
-/* False unless the unit names its line table and its folder. */
+/* False unless the unit names its line table and its directory. */
 static bool entry_read(struct head *h, struct elf_unit *out)
 {
     bool has_lines = false;
@@ -113,7 +113,7 @@ static bool entry_read(struct head *h, struct elf_unit *out)
     return has_lines && out->folder.section != NULL;
 }
 
-/* One unit; at is the offset of its version. */
+/* Reads one unit; at is the offset of its version. */
 static bool unit_read(const struct elf_file *f, struct head *h, uint64_t size, unsigned offset_size,
                       struct elf_unit *out)
 {
@@ -141,7 +141,7 @@ static int unit_compare(const void *x, const void *y)
     return a->lines < b->lines ? -1 : a->lines > b->lines;
 }
 
-/* Walks all units; list NULL counts them only. */
+/* Walks all units; if list is NULL, only counts them. */
 static uint32_t units_walk(const struct elf_file *f, struct head *h, struct elf_unit *list)
 {
     uint32_t n = 0;

@@ -7,7 +7,7 @@
 #include "elf/elf_ranges.h"
 #include "proto/limits.h"
 
-/* No linker creates longer slots, so what follows the last one does not belong to it. */
+/* No linker creates longer slots, so code further after the last one does not belong to it. */
 #define SLOT_MAX 32u
 
 struct elf_import *elf_plt_slot_at(const struct elf_plt *p, uint64_t address)
@@ -43,7 +43,7 @@ static bool x86_word(const struct decoder *d, uint64_t at, uint64_t *word)
     return false;
 }
 
-/* Where the slot with its jump at `at` begins: endbr and the bnd prefix belong to it. */
+/* Start of the slot with the jump at `at`: endbr and the bnd prefix belong to it. */
 static uint64_t x86_slot_start(const struct decoder *d, uint64_t at)
 {
     const uint8_t *p = d->bytes;
@@ -63,7 +63,7 @@ static bool arm64_word(const struct decoder *d, uint64_t at, uint64_t *word)
     if (at % 4 != 0 || at + 8 > d->s->sh_size) {
         return false;
     }
-    /* Instructions are little-endian whatever the data is. */
+    /* Instructions are little-endian even if data is big-endian. */
     uint32_t adrp, ldr;
     memcpy(&adrp, d->bytes + at, 4);
     memcpy(&ldr, d->bytes + at + 4, 4);
@@ -118,7 +118,7 @@ static void decode_slots(const struct decoder *d, struct elf_plt *p)
     }
 }
 
-/* i386's position-independent slots count from .got.plt. */
+/* Position-independent slots of i386 are relative to .got.plt. */
 static uint64_t got_base(const struct elf_file *f)
 {
     const GElf_Shdr *s = elf_file_find(f, ".got.plt");

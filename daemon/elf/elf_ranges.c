@@ -29,8 +29,8 @@ static void add_range(struct object *o, uint64_t low, uint64_t size, enum object
     o->ranges[o->range_count++] = (struct object_range){low, high, (uint8_t)kind};
 }
 
-/* Without names a function is known by the calls into it, and nothing calls the code where the program begins: without
- * this it would be part of the function before it. */
+/* Without symbols, functions are found by the calls to them. No call goes to the entry point, so without this it would
+ * be a part of the function before it. */
 static void add_entry(struct object *o, uint64_t entry)
 {
     for (uint32_t i = 0; !o->has_names && i < o->range_count; i++) {

@@ -79,7 +79,7 @@ static enum profd_status open_debug(int debug, const struct elf_build *b, bool h
     return PROFD_OK;
 }
 
-/* Kept for a local reader; a file without .text leaves it out. */
+/* Stored for a local reader; not for a file without .text. */
 static enum profd_status read_text(struct elf_build *b, const struct elf_file *f, struct profd_error *e)
 {
     const GElf_Shdr *s = elf_file_find(f, ".text");
@@ -100,7 +100,7 @@ static enum profd_status read_text(struct elf_build *b, const struct elf_file *f
     return PROFD_OK;
 }
 
-/* Everything behind the header. *separate: the debug file once it is open; the caller closes it. */
+/* Reads everything after the header. *separate: the debug file, if it was opened; the caller closes it. */
 static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug,
                                      const struct elf_read_options *options, struct elf_file **separate,
                                      struct profd_error *e)
@@ -168,7 +168,8 @@ enum profd_status elf_read(int executable, int debug, const struct elf_read_opti
     }
     elf_file_close(separate);
     elf_file_close(f);
-    arena_free(b.scratch); /* freed now: otherwise the tables and two copies of the names would be in memory together */
+    arena_free(b.scratch); /* freed now; otherwise the tables and two copies of the names would be in memory at the same
+                              time */
     if (status == PROFD_OK) {
         status = elf_build_finish(&b, e);
     }

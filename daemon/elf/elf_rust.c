@@ -56,7 +56,8 @@ static bool is_hash(const char *text)
     return kinds >= 5;
 }
 
-/* "$LT$" and its kin at text: appends the character, returns its length; 0 if it is none. */
+/* Decodes "$LT$" and similar escapes at text: appends the character and returns the length of the escape; 0 if there is
+ * none. */
 static size_t escape_undo(const char *text, size_t n, struct buffer *out)
 {
     static const struct {
@@ -85,7 +86,7 @@ static size_t escape_undo(const char *text, size_t n, struct buffer *out)
 
 static void identifier_add(const char *text, size_t n, struct buffer *out)
 {
-    if (n >= 2 && text[0] == '_' && text[1] == '$') { /* the underscore only made it an identifier */
+    if (n >= 2 && text[0] == '_' && text[1] == '$') { /* the underscore only makes it an identifier */
         text++, n--;
     }
     while (n > 0) {
@@ -108,7 +109,7 @@ static void identifier_add(const char *text, size_t n, struct buffer *out)
     }
 }
 
-/* Where the path ends: at the last 'E' that ends the name or stands before a ".llvm." suffix. */
+/* Finds the end of the path: the last 'E' that ends the name or precedes a ".llvm." suffix. */
 static const char *path_end(const char *first)
 {
     const char *end = first + strlen(first);

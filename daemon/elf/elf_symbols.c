@@ -5,7 +5,7 @@
 #include "core/local_names.h"
 #include "proto/limits.h"
 
-/* Section numbers above 65279 stand in a table of their own. */
+/* Section numbers above 65279 are in a separate table. */
 static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index, struct profd_error *e)
 {
     const struct elf_file *f = t->file;
@@ -18,7 +18,7 @@ static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index
     return PROFD_OK;
 }
 
-/* The names, with a NUL behind the last byte: nearly every table ends with one. */
+/* Reads the names, with a NUL after the last byte; nearly every table ends with one. */
 static enum profd_status load_strings(struct elf_symtab *t, const GElf_Shdr *s, struct arena *a, struct profd_error *e)
 {
     const uint8_t *bytes;
@@ -125,7 +125,7 @@ static bool is_executable(const struct elf_file *f, const struct elf_symbol *s)
     return !s->special && s->section < f->section_count && f->sections[s->section].sh_flags & SHF_EXECINSTR;
 }
 
-/* $x, $d, $a, $t: the assembler's marks for code and data, one for nearly every function. */
+/* $x, $d, $a, $t: mapping symbols of the assembler, nearly one for each function. */
 static bool is_mapping_mark(const struct elf_file *f, const struct elf_symbol *s)
 {
     if (f->machine != EM_AARCH64 && f->machine != EM_ARM && f->machine != EM_RISCV) {
@@ -141,7 +141,7 @@ static bool is_bound_name(const struct elf_symbol *s)
     return s->bind != STB_LOCAL && (strcmp(s->name, "__executable_start") == 0 || strcmp(s->name, "etext") == 0);
 }
 
-/* object.h's rule for what is left out. */
+/* The rule of object.h for symbols that are left out. */
 static bool is_wanted(const struct elf_file *f, const struct elf_symbol *s)
 {
     if (s->type == STT_SECTION || s->type == STT_FILE || s->name[0] == '\0') {
@@ -197,7 +197,7 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     note_bounds(o, s, address);
 }
 
-/* What gprof makes of all names of its table: the executable's own .symtab. *bits stays NULL for the others. */
+/* How gprof classifies all names of its table, the executable's own .symtab. *bits stays NULL for other tables. */
 static enum profd_status judge_names(struct elf_build *b, const struct elf_symtab *t, uint8_t flags, uint8_t **bits,
                                      struct profd_error *e)
 {
@@ -241,7 +241,7 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
         if (is_wanted(t->file, &s)) {
             add_symbol(b, t->file, &s, (uint8_t)(flags | (is_unlisted(t, &s, bits) ? OBJECT_SYMBOL_UNLISTED : 0)));
         }
-        /* At once: millions of symbols may share one long name. */
+        /* All at once, because millions of symbols may share one long name. */
         if (b->names.failed) {
             return elf_build_names_full(b, e);
         }

@@ -78,7 +78,7 @@ static void only_narrow(struct cursor *c, size_t n)
     }
 }
 
-/* What stands behind ModRM for the letters that have one. */
+/* Skips the operand after ModRM, for the letters that have one. */
 static void skip_with_modrm(struct cursor *c, char kind)
 {
     uint8_t reg = skip_operand(c) >> 3 & 7;
@@ -200,7 +200,7 @@ static void skip_two_bytes(struct cursor *c)
     }
 }
 
-/* Eats prefixes and returns the opcode. A REX counts only right in front of it. */
+/* Skips prefixes and returns the opcode. A REX prefix is effective only directly before it. */
 static uint8_t read_opcode(struct cursor *c)
 {
     for (;;) {

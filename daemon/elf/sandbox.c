@@ -13,7 +13,7 @@
 
 #include "elf/sandbox_filter.h"
 
-/* The kernel's structure as of version 6; older kernels take its beginning. */
+/* The kernel's structure as of version 6; older kernels use its beginning. */
 struct landlock_rules {
     uint64_t files, network, scoped;
 };
@@ -70,8 +70,8 @@ static int set_limit(int resource, uint64_t soft, uint64_t hard)
 
 static enum profd_status set_limits(const struct sandbox_limits *l, struct profd_error *e)
 {
-    /* Memory last: setting it leaves nothing to spare for the others. At the soft CPU limit the signal says why, one
-     * second before the kill. */
+    /* Memory last, because the other calls need some. The signal at the soft CPU limit states the reason, one second
+     * before the kill. */
     if (set_limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1) != 0 ||
         set_limit(RLIMIT_FSIZE, l->file_bytes, l->file_bytes) != 0 || set_limit(RLIMIT_CORE, 0, 0) != 0 ||
         set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
@@ -128,7 +128,7 @@ enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned de
         return PROFD_OK;
     }
     clearenv();
-    /* The allocator draws its random key now, not behind the wall. */
+    /* Makes the allocator draw its random key before the sandbox is closed. */
     free(malloc(1));
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));

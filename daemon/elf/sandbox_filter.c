@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Our own ELF header, by the linker: says which machine's system call numbers these are. */
+/* Our own ELF header, provided by the linker: its machine determines the numbers of system calls. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void add(struct sandbox_filter *p, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
@@ -46,7 +46,7 @@ void sandbox_filter_allow(struct sandbox_filter *p, long call)
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-/* What follows sees the call's number again. */
+/* Loads the number of the call again. */
 void sandbox_filter_allow_with(struct sandbox_filter *p, long call, unsigned number, const uint32_t *values,
                                uint8_t count)
 {
@@ -73,7 +73,7 @@ static void allow_mapping(struct sandbox_filter *p)
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-/* mprotect: the allocator needs it when its first heap is full; never to create code. */
+/* mprotect: the allocator needs it when its first heap is full; never with PROT_EXEC. */
 static void allow_protection(struct sandbox_filter *p)
 {
     add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);

@@ -33,7 +33,7 @@ void worker_refuse(enum profd_status status, const char *sentence)
     write_at(0, &a, sizeof a);
 }
 
-/* Bytes of code and of symbols: what time and memory are granted for. */
+/* Bytes of code and of symbols, which determine the limits of time and memory. */
 static void measure(const struct elf_file *f, uint64_t *text, uint64_t *symbols)
 {
     for (uint32_t i = 0; i < f->section_count; i++) {
@@ -87,7 +87,7 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     return PROFD_OK;
 }
 
-/* The note says when this is the lesser attempt. */
+/* The note states if this is the attempt without source lines. */
 static void add_left_out(const struct worker_job *job, struct arena *a, struct object *o)
 {
     if (job->left_out[0] == '\0') {
