@@ -58,7 +58,7 @@ static enum profd_status talk_take_body(struct talk *t, const struct frame *f, i
 static enum profd_status talk_take_frame(struct talk *t, int64_t wait_ms, struct message *m, uint32_t *tag,
                                          struct profd_error *e)
 {
-    uint8_t head[FRAME_HEADER_SIZE], *body;
+    uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
     struct frame f;
     size_t n;
     enum profd_status status = stream_read(&t->stream, head, 1, stream_now() + wait_ms, e);
