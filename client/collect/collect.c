@@ -1,3 +1,3 @@
 #include "client/collect/collect.h"
 
-struct collect_state collect = {.on = 1}; /* the first call starts it all */
+struct collect_state collect = {.on = 1}; /* the first call starts the collector */

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-#define ENCODED_POINTER 0x1b /* signed 32 bits, above the field: the only one that gas writes */
-#define ENTRY_LEAST 12u      /* bytes behind its length: the way to the common entry, function, size */
+#define ENCODED_POINTER 0x1b /* signed 32 bits, relative to the field: the only encoding that gas writes */
+#define ENTRY_LEAST 12u      /* bytes after its length: offset of the common entry, function, size */
 #define COMMON_LEAST 8u      /* bytes behind its length */
 
 static uint32_t read32(uintptr_t at)
@@ -53,8 +53,8 @@ static void skip(struct frame_cursor *c, uint64_t n)
     c->at += n;
 }
 
-/* The data that the letters of an augmentation announce. Whether the pointers of the entries are encoded as is known
- * here. */
+/* Reads the data that the letters of an augmentation announce. True if the encoding of pointers in the entries is
+ * supported. */
 static bool augmentation_read(const uint8_t *letter, struct frame_cursor data, struct frame_common *out)
 {
     bool known = false;

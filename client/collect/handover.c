@@ -19,7 +19,7 @@
 #define WAIT_MOST 64000u /* ms between two attempts */
 #define WAIT_MORE 1000u
 
-/* A descriptor's number, and the file that it was open for. */
+/* A descriptor's number, and the file for which it was opened. */
 struct held {
     int fd; /* −1: none */
     uint64_t device, inode;
@@ -27,9 +27,9 @@ struct held {
 
 static struct held memory = {-1, 0, 0}, peer = {-1, 0, 0};
 static uint32_t looking; /* a thread is executing this */
-static bool offers; /* the next daemon gets the executables, too; what a fork's child has its parent has handed over */
-static uint64_t cpu_base;       /* what the process had used before: an exec() keeps the clock */
-static uint64_t wait, wait_end; /* ms between two attempts, and when the next may be */
+static bool offers; /* the next daemon also gets the executables; those of a fork's child were sent by its parent */
+static uint64_t cpu_base;       /* CPU time used before: an exec() keeps the clock */
+static uint64_t wait, wait_end; /* ms between two attempts, and time of the next one */
 
 static void hold(struct held *h, int fd)
 {
@@ -72,7 +72,7 @@ static void back_off(void)
     wait_end = handover_now_ms() + wait;
 }
 
-/* 0, or why not as −errno: EAGAIN is a daemon that is there and busy. */
+/* 0, or −errno: EAGAIN means that the daemon is busy. */
 static int attach(void)
 {
     int fd = memory.fd >= 0 ? handover_peer_dial() : -ENOENT;
@@ -103,7 +103,7 @@ static void attach_again(void)
     attach();
 }
 
-/* A daemon that was started again is found at the next look; one that refuses is asked ever more rarely. */
+/* A restarted daemon is found at the next attempt; after a refusal the attempts become rarer. */
 static void peer_listen(void)
 {
     enum handover_frame_state state = handover_frame_listen(peer.fd);

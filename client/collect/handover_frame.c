@@ -17,14 +17,14 @@
 #include "proto/status.h"
 
 #define ATTACH_TAG 1u
-#define OBJECT_TAG 2u    /* of executables that were not requested */
-#define OBJECTS_MOST 32u /* number of them; the daemon requests others when it needs them */
+#define OBJECT_TAG 2u    /* tag of executables that were not requested */
+#define OBJECTS_MOST 32u /* number of executables that are sent without a request */
 
-static uint8_t input[8192]; /* the beginning of a frame; a longer one ends the connection */
+static uint8_t input[8192]; /* beginning of a frame; a longer frame ends the connection */
 static uint32_t filled;
 static bool taken;                     /* ATTACH was acknowledged */
-static bool stopping;                  /* the daemon said goodbye, not no */
-static char name[ATTACH_NAME_MAX + 1]; /* of an object; one thread at a time is in here */
+static bool stopping;                  /* the daemon closed the connection, but did not refuse the process */
+static char name[ATTACH_NAME_MAX + 1]; /* name of an object; only one thread uses it at a time */
 
 static void u32_put(uint8_t *to, uint32_t n)
 {
@@ -64,7 +64,7 @@ static void message_init(struct msghdr *m, struct iovec *part, union fd_control 
     m->msg_controllen = sizeof control->bytes;
 }
 
-/* Sends bytes, with a descriptor if fd ≥ 0. All or false. */
+/* Sends bytes, with a descriptor if fd ≥ 0. False if not all were sent. */
 static bool bytes_send(int socket, const uint8_t *bytes, size_t n, int fd)
 {
     struct iovec part = {(void *)(uintptr_t)bytes, n};
@@ -83,7 +83,7 @@ static bool bytes_send(int socket, const uint8_t *bytes, size_t n, int fd)
     return raw_call(SYS_sendmsg, socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT, 0) == (long)n;
 }
 
-/* OBJECT with fd, or DECLINE if it is −1. The build-id goes into field 1; the name is the daemon's. */
+/* Sends OBJECT with fd, or DECLINE if fd is −1. The build-id goes into field 1; the name is the daemon's. */
 static bool object_send(int socket, const uint8_t *id, unsigned size, uint32_t tag, int fd)
 {
     static const char digits[] = "0123456789abcdef";
@@ -106,7 +106,7 @@ void handover_frame_offer(int socket)
 {
     uint8_t id[BUILDID_BYTES_MAX];
     const uint32_t ours =
-        module_find((uintptr_t)handover_frame_offer).module; /* ticks in here are attributed to no function */
+        module_find((uintptr_t)handover_frame_offer).module; /* ticks in this function are attributed to no function */
     uint32_t n = module_count();
     bool more = true;
     n = n < OBJECTS_MOST ? n : OBJECTS_MOST;
@@ -140,7 +140,7 @@ bool handover_frame_is_taken(void)
     return taken;
 }
 
-/* Field 1 of WANT_OBJECT: the build-id in hexadecimal. Its length, 0 if it is none that we could have. */
+/* Field 1 of WANT_OBJECT: the build-id in hexadecimal. Returns its length, 0 if no object here can have it. */
 static unsigned build_id_get(const uint8_t *payload, uint32_t n, uint8_t id[BUILDID_BYTES_MAX])
 {
     if (n < 2 || payload[0] != 0x0a || payload[1] > 2 * BUILDID_BYTES_MAX || payload[1] % 2 || payload[1] > n - 2) {
@@ -165,7 +165,7 @@ static bool object_answer(int socket, const uint8_t *payload, uint32_t n, uint32
     return object_send(socket, id, size, tag, number ? handover_object_open(number, name) : -1);
 }
 
-static bool lost; /* the daemon went while it was being answered: that is no refusal */
+static bool lost; /* the daemon closed while it was being answered, which is no refusal */
 
 /* Field 1 of NACK: the status. */
 static bool is_stopping(const uint8_t *payload, uint32_t n)
@@ -179,14 +179,14 @@ static bool frame_take(int socket, const uint8_t *frame, uint32_t length)
     case FRAME_WANT_OBJECT:
         lost = !object_answer(socket, frame + FRAME_HEADER_SIZE, length, u32_get(frame + 8));
         return !lost;
-    case FRAME_NACK: /* of ATTACH or of the connection; an executable that is not taken is no reason to leave */
+    case FRAME_NACK: /* of ATTACH or of the connection; the refusal of an executable has no effect */
         stopping = is_stopping(frame + FRAME_HEADER_SIZE, length);
         return u32_get(frame + 8) > ATTACH_TAG;
     case FRAME_ACK:
         taken = taken || u32_get(frame + 8) == ATTACH_TAG;
         return true;
     default:
-        return true; /* WELCOME, and what later daemons say */
+        return true; /* WELCOME, and messages of later daemons */
     }
 }
 
@@ -212,8 +212,8 @@ static bool frames_take(int socket)
     return good;
 }
 
-/* Descriptors that came along: only the daemon's page ever does. It is mapped at once, whichever frame it belongs to,
- * and no number stays open. */
+/* Received descriptors: the daemon sends only its page. It is mapped immediately, whichever frame it belongs to, and
+ * every descriptor is closed. */
 static void pages_take(struct msghdr *m)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(m); /* there is space for one */
@@ -227,13 +227,13 @@ static void pages_take(struct msghdr *m)
     }
 }
 
-/* As recv(): bytes behind those that are there. */
+/* Like recv(): appends bytes to those received before. */
 static long bytes_take(int socket)
 {
     struct iovec part = {input + filled, sizeof input - filled};
     union fd_control control;
     struct msghdr m;
-    message_init(&m, &part, &control); /* what does not fit the kernel closes */
+    message_init(&m, &part, &control); /* the kernel closes descriptors that do not fit */
     long got = raw_call(SYS_recvmsg, socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0);
     if (got >= 0) {
         pages_take(&m);

@@ -13,11 +13,11 @@
 #define IMAGE_MOST 65536u
 #define STATUS_BYTES 4096
 
-/* memfd_create() is not among the calls that a program with a filter is known to allow: it might be killed for it. */
+/* A seccomp filter that allows the other system calls may kill the program because of memfd_create(). */
 static bool is_filtered(void)
 {
     static const char path[] = "/proc/self/status";
-    static char text[STATUS_BYTES + 1]; /* one thread at a time is in here */
+    static char text[STATUS_BYTES + 1]; /* only one thread uses it at a time */
     long fd = raw_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n = 0;
     if (fd < 0) {
         return true;
@@ -37,14 +37,14 @@ static bool is_filtered(void)
     return true;
 }
 
-/* Size of the image, from its section headers, which are at its end. */
+/* Size of the image, from its section headers, which end it. */
 static uint64_t image_size(const ElfW(Ehdr) * h)
 {
     uint64_t size = h->e_shoff + (uint64_t)h->e_shnum * h->e_shentsize;
     return size < IMAGE_MOST ? size : 0;
 }
 
-/* The kernel reads the image: where it ends earlier than it says, that is an error and no fault. */
+/* The kernel reads the image: an image that ends early is then an error and not a fault. */
 static int image_open(uintptr_t low)
 {
     static const char label[] = "profd-vdso";
@@ -66,7 +66,7 @@ int handover_object_open(uint32_t number, const char *name)
     if (raw_after(name, "linux-vdso") || raw_after(name, "linux-gate")) {
         return image_open(module_get_low(number));
     }
-    if (number == 1) { /* the program by what the kernel has: its path may be another root's, or gone */
+    if (number == 1) { /* the program by the kernel's link: its path may be in another root, or removed */
         fd = raw_call(SYS_openat, AT_FDCWD, self, O_RDONLY | O_CLOEXEC, 0);
     }
     if (fd < 0) {

@@ -15,9 +15,9 @@
 #define PAGE_MOST 4096u
 #endif
 
-/* Pages are mapped alternately at two addresses that are never unmapped: a handler that was interrupted between finding
- * the page and reading it still finds a page. The addresses are inside the collector: a separate mapping could take the
- * place of the program's next library. */
+/* Pages are mapped alternately at two addresses that are never unmapped. A handler that was interrupted between finding
+ * the page and reading it therefore still reads a page. The addresses are inside the collector: a separate mapping
+ * could take the address of the program's next library. */
 static uint8_t places[2][PAGE_MOST] __attribute__((aligned(PAGE_MOST)));
 static uint32_t next; /* of the two */
 static const struct attach_page *current;

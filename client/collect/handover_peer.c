@@ -28,7 +28,7 @@ static bool line_is_profd(const char *line, uint32_t uid)
     return *at == ':' && n == uid;
 }
 
-/* libc's getpwnam loads libraries and locks. */
+/* getpwnam of libc loads libraries and takes locks. */
 static bool is_profd(uint32_t uid)
 {
     static const char path[] = "/etc/passwd";
@@ -54,7 +54,7 @@ static bool is_profd(uint32_t uid)
     return found;
 }
 
-/* The beginning of a file; 0 bytes if it cannot be read. */
+/* Reads the beginning of a file; 0 bytes if it cannot be read. */
 static size_t read_beginning(const char *path, char *out, size_t size)
 {
     long got = 0, fd = raw_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0);
@@ -70,7 +70,7 @@ static bool is_trusted(int fd)
 {
     struct ucred peer = {0, 0, 0};
     socklen_t size = sizeof peer;
-    char overflow[16], map[256]; /* on the stack of a signal handler: more than these lines is no map of all users */
+    char overflow[16], map[256]; /* on the stack of a signal handler; a map of all users has fewer lines */
     if (raw_call6(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, (long)&peer, (long)&size, 0) != 0) {
         return false;
     }

@@ -41,7 +41,7 @@ static void start_give(struct start *s)
     __atomic_store_n(&s->taken, 0, __ATOMIC_RELEASE);
 }
 
-/* The new thread's own beginning: its end is watched, its timer armed. Its frames end here. */
+/* Beginning of the new thread: registers its end and starts its timer. Its frames end here. */
 static void thread_welcome(void)
 {
     pthread_attr_t attr;
@@ -83,7 +83,7 @@ static int thread_main11(void *context)
 
 typedef void any_function(void);
 
-/* The next definition of a name; resolved when it is first needed. */
+/* The next definition of a name; resolved on first use. */
 static any_function *next_find(any_function **known, const char *name)
 {
     any_function *next = __atomic_load_n(known, __ATOMIC_ACQUIRE);

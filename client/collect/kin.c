@@ -13,8 +13,8 @@
 
 uint32_t kin_untold;
 
-/* Oldest first: each is the parent of the next, the last one the parent of this process. Only the last may have told
- * its own parent. They lie within the collector, as the daemon's page does (handover_page.c). */
+/* Oldest first: each is the parent of the next one, the last one is the parent of this process. Only the last one may
+ * be recorded in its own parent. They are inside the collector, like the daemon's page (handover_page.c). */
 static uint8_t pages[ATTACH_PARENTS_MAX][PAGE_MOST] __attribute__((aligned(PAGE_MOST)));
 
 static struct attach_header *ancestor(uint32_t i)
@@ -31,7 +31,7 @@ bool kin_tell_now(struct attach_header *child)
     for (uint32_t i = 0; i + 1 < n; i++) {
         raw_copy(child->elders[i], ancestor(n - 2 - i)->instance, ATTACH_INSTANCE_SIZE);
     }
-    /* Last: a child that dies in between is missed once too often, not once too rarely. */
+    /* Last: a child that ends in between is then reported as missing although it is not, and never the reverse. */
     if (n > 0) {
         __atomic_store_n(&child->counters[ATTACH_COUNTER_IS_CHILD], n, __ATOMIC_RELEASE);
     }
@@ -43,7 +43,8 @@ void kin_reset(void)
     kin_untold = 0;
 }
 
-/* Of length 0: a second mapping of the same page. A region that is not shared has none, and no daemon reads it. */
+/* Length 0: creates a second mapping of the same page. This fails for a region that is not shared, which no daemon
+ * reads. */
 static bool page_keep(const void *page, uint32_t i)
 {
     long p = raw_call6(SYS_mremap, (long)page, 0, ATTACH_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (long)pages[i], 0);
@@ -53,7 +54,7 @@ static bool page_keep(const void *page, uint32_t i)
 void kin_begin_child(const struct attach_header *parent)
 {
     uint32_t n = kin_untold;
-    if (n == ATTACH_PARENTS_MAX) { /* the oldest is the one that counted, or began: it stays */
+    if (n == ATTACH_PARENTS_MAX) { /* the oldest one, which counted or was the first process, stays */
         n--;
         if (!page_keep(pages[n], n - 1)) {
             n--;

@@ -1,4 +1,4 @@
-/* The constructor and the destructor, and what gcrt1.o and programs call by name. */
+/* The constructor, the destructor, and the functions that gcrt1.o and programs call. */
 #include <link.h>
 #include <pthread.h>
 
@@ -13,11 +13,11 @@
 #include "client/collect/stub.h"
 #include "client/collect/thread.h"
 
-/* The first copy in the process's search order counts, the one that calls reach; every other one is off. (A program
+/* The first copy in the process's search order counts, because calls reach it; every other copy is off. (A program
  * linked with the archive exports its mcount because libc has one.) */
 extern void mcount(void);
 extern void profd_collect_mcount(void)
-    __attribute__((visibility("hidden"))); /* our own, whatever the name is bound to */
+    __attribute__((visibility("hidden"))); /* our own function, even if the name is bound to another */
 
 /* Registers all objects in load order, at a time when blocking is acceptable. */
 static int object_learn(struct dl_phdr_info *info, size_t size, void *context)
@@ -63,7 +63,7 @@ __attribute__((constructor(101))) static void life_begin(void)
     if (!collect_start(objects_learn)) {
         return;
     }
-    objects_learn(); /* where the first call was earlier than this; else nothing is new */
+    objects_learn(); /* only if the first call was earlier; otherwise nothing is new */
     pthread_atfork(NULL, NULL, collect_start_child);
     thread_prepare();
     thread_begin();
@@ -76,7 +76,7 @@ __attribute__((constructor(101))) static void life_begin(void)
 
 void life_end(void)
 {
-    /* A child of vfork() that ends is in its parent's memory, and not the one. */
+    /* A child of vfork() that ends runs in its parent's memory, but is not the parent. */
     if (collect.stage != COLLECT_RUNNING || (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0) != collect.header->pid) {
         return;
     }
@@ -89,7 +89,7 @@ __attribute__((destructor(101))) static void life_end_object(void)
     life_end();
 }
 
-/* gcrt1.o begins and ends profiling by these; the constructor has long begun, and nothing needs an end. */
+/* gcrt1.o begins and ends profiling by these functions. The constructor has already begun it, and it needs no end. */
 void __monstartup(uintptr_t low, uintptr_t high)
 {
     (void)low;
@@ -114,7 +114,7 @@ void moncontrol(int mode)
     pause_set(PAUSE_BY_PROGRAM, mode == 0);
 }
 
-/* Marks exit calls of -finstrument-functions; calls are counted where they begin. */
+/* Called by -finstrument-functions at the end of a function; calls are counted at its beginning. */
 void __cyg_profile_func_exit(void *function, void *site)
 {
     (void)function;

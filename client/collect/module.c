@@ -9,7 +9,7 @@
 #include "client/collect/raw.h"
 #include "client/collect/region.h"
 
-/* What the slow path needs of an object, in private memory. */
+/* Data of an object for the slow path, in private memory. */
 struct module_range {
     uintptr_t low, high;           /* as mapped */
     uintptr_t text_low, text_high; /* its code */
@@ -17,11 +17,11 @@ struct module_range {
     struct unwind_place unwind;
     uint32_t live;    /* written last; 0 when unloaded */
     uint32_t counted; /* slots refer to it */
-    uint32_t called;  /* functions of it were counted: it is instrumented */
+    uint32_t called;  /* its functions were counted, so it is instrumented */
 };
 
 static struct module_range ranges[ATTACH_MODULES_MAX + 1];
-static uint32_t range_count; /* ids given out: 1 … range_count */
+static uint32_t range_count; /* ids in use: 1 … range_count */
 static struct attach_chunk *row_chunks[ATTACH_MODULE_CHUNKS];
 
 void module_reset(void)
@@ -38,7 +38,8 @@ void module_reset(void)
     range_count = 0;
 }
 
-/* The chunk for a row, created by the first thread; the pages of a thread that comes second stay empty. */
+/* The chunk for a row, created by the first thread. If a second thread creates one at the same time, its pages stay
+ * empty. */
 static struct attach_chunk *row_chunk(unsigned which)
 {
     struct attach_chunk *c = __atomic_load_n(&row_chunks[which], __ATOMIC_ACQUIRE), *none = NULL;
@@ -57,7 +58,7 @@ static struct attach_chunk *row_chunk(unsigned which)
     return c;
 }
 
-/* Puts a name into its row, or into a chunk of its own. A relative one is made absolute. */
+/* Writes a name into its row, or into a chunk of its own. A relative name is made absolute. */
 static void name_write(struct attach_module_row *row, const char *name)
 {
     char folder[1024];
@@ -88,7 +89,7 @@ static void name_write(struct attach_module_row *row, const char *name)
     row->name_size = (uint16_t)(before + n);
 }
 
-/* The program's l_name is empty: /proc says what it is. */
+/* The program's l_name is empty; its name is read from /proc. */
 static void row_name(struct attach_module_row *row, const struct link_map *map)
 {
     static char path[ATTACH_NAME_MAX + 1]; /* module 1 only, before there are other threads */
@@ -144,7 +145,7 @@ static uint32_t range_revive(const struct module_image *image)
     return 0;
 }
 
-/* Two threads that meet the same new object at once write two rows: the reader sums by build-id. */
+/* If two threads find the same new object at once, they write two rows, which the reader adds up by build-id. */
 static uint32_t range_add(const struct module_image *image, const struct link_map *map)
 {
     uint32_t id = range_revive(image);

@@ -34,7 +34,7 @@ static void id_read(uintptr_t note, uint64_t size, uint64_t align, struct module
     }
 }
 
-/* The segment that an address lies in; what it has in the file is mapped, and is not changed. */
+/* Finds the segment of an address; its part of the file is mapped and unchanged. */
 static struct frame_bytes segment_find(const ElfW(Phdr) * p, unsigned count, uint64_t at, uint64_t bias)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -101,7 +101,7 @@ bool module_image_read_program(struct module_image *out)
     if (!headers) {
         return false;
     }
-    /* Behind the ELF header nearly always; else PT_PHDR says where they should be. */
+    /* Nearly always after the ELF header; otherwise PT_PHDR states their address. */
     if (headers % ATTACH_PAGE == sizeof(ElfW(Ehdr)) &&
         module_image_read(headers - sizeof(ElfW(Ehdr)), headers + UINT32_MAX, out)) {
         return true;

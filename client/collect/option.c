@@ -16,7 +16,7 @@
 #define HOST_LABEL "host="
 
 extern char **environ;
-extern void *__libc_stack_end __attribute__((weak)); /* the loader's: where the kernel put argc */
+extern void *__libc_stack_end __attribute__((weak)); /* of the loader: address at which the kernel wrote argc */
 
 struct option_values option;
 
@@ -41,7 +41,7 @@ static const char *value_of(const char *name)
     return NULL;
 }
 
-/* A number up to most; otherwise the default. */
+/* Reads a number up to most; otherwise returns the default. */
 static uint32_t number_of(const char *name, uint32_t normal, uint32_t most)
 {
     const char *text = value_of(name);
@@ -127,7 +127,7 @@ void option_read(void)
     sockets_read();
 }
 
-/* A label of the environment: sizes of its name and of its value; false if it breaks the rules or was given before. */
+/* Reads a label of the environment: sizes of its name and value; false if it breaks the rules or was given before. */
 static bool label_take(char **at, const char *text, size_t *name, size_t *value)
 {
     *name = 0;
@@ -159,7 +159,7 @@ struct taken {
     bool host; /* one of them is the label host */
 };
 
-/* A good label of name bytes, '=' and value bytes. False: there is no place. */
+/* Adds a valid label of name bytes, '=' and value bytes. False if there is no capacity. */
 static bool taken_add(struct taken *t, const char *text, size_t name, size_t value)
 {
     if (t->count == LIMIT_LABELS || t->bytes + name + value > LIMIT_LABEL_BYTES ||
@@ -176,7 +176,7 @@ static bool taken_add(struct taken *t, const char *text, size_t name, size_t val
     return true;
 }
 
-/* What `profctl upload` adds, too. */
+/* Adds the label host, as `profctl upload` does. */
 static void host_add(struct taken *t)
 {
     static const char name[] = HOST_LABEL;

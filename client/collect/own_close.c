@@ -1,4 +1,4 @@
-/* dlclose() in front of libc's: what an object counted is kept under its name before its addresses become another's. */
+/* Replaces dlclose(): the counts of an object are stored under its name before its addresses are reused. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "client/collect/table.h"
 #include "client/collect/unload.h"
 
-/* A static program may have neither: then nothing is unloaded, which dlclose() is allowed to do. */
+/* A static program may have neither; then nothing is unloaded, which dlclose() may do. */
 #pragma weak dlsym
 #pragma weak dlinfo
 
@@ -38,8 +38,8 @@ static void module_retire(uint16_t id)
     }
 }
 
-/* Retired first, and looked after when it is known what went with it. If it stays, its slots come back to life as they
- * are used. */
+/* Invalidated before libc is called; afterwards the unloaded objects are determined. If an object stays, its slots are
+ * used again when their calls are seen again. */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
     close_function *next = next_find();

@@ -56,7 +56,8 @@ EXPORT __sighandler_t bsd_signal(int number, __sighandler_t handler)
     return signal(number, handler);
 }
 
-/* What signal() is for programs that ask for System V's: once, and not blocked meanwhile. */
+/* signal() of System V, for programs that request it: the handler runs once, and the signal is not blocked meanwhile.
+ */
 EXPORT __sighandler_t __sysv_signal(int number, __sighandler_t handler)
 {
     struct sigaction old, act;

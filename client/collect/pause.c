@@ -9,8 +9,8 @@
 static uint32_t denied;  /* set of enum pause_by */
 static uint32_t changes; /* changes not handled yet; above 0: a thread is handling them */
 
-/* Counting and ticks on or off for the whole process: moncontrol. Calls of other threads that are just being counted
- * may still land. */
+/* Switches counting and ticks on or off for the whole process, as moncontrol does. Calls that other threads are
+ * counting at this moment may still be counted. */
 static void counting_switch(bool on)
 {
     if (collect.stage != COLLECT_RUNNING || (collect.on != 0) == on) {
@@ -56,7 +56,7 @@ void pause_set(enum pause_by side, bool no)
 void pause_begin_child(void)
 {
     denied &= PAUSE_BY_PROGRAM;
-    changes = 0; /* of a thread that is not here */
+    changes = 0; /* of a thread that does not exist in the child */
     settle();
     if (denied) {
         collect_counter_add(ATTACH_COUNTER_PAUSES,

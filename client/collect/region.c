@@ -18,7 +18,7 @@
 #define REGION_MACHINE 183
 #endif
 
-/* The least number that no descriptor may have: the soft limit, or REGION_DESCRIPTORS_END. */
+/* The lowest number that no descriptor may have: the soft limit, or REGION_DESCRIPTORS_END. */
 static long descriptors_end(void)
 {
     struct rlimit limit;
@@ -31,7 +31,7 @@ int region_descriptor_lift(int fd)
     for (long number = descriptors_end() - 1; fd >= 0 && number > fd; number--) {
         long lifted = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, number, 0);
         if (lifted >= 0) {
-            raw_call(SYS_close, lifted == number ? fd : lifted, 0, 0, 0); /* above `number` where that one is in use */
+            raw_call(SYS_close, lifted == number ? fd : lifted, 0, 0, 0); /* above `number` if that one is in use */
         }
         if (lifted == number) {
             return (int)number;
@@ -110,7 +110,7 @@ struct attach_header *region_create(void *at, uint64_t size, int *fd)
 {
     struct attach_header *h = NULL;
     int made = -1;
-    /* Inside `at` nothing but the whole size will do: the old mapping must be gone everywhere. */
+    /* At `at` only the full size is accepted, because the old mapping must be replaced completely. */
     uint64_t allowed = size_allowed(size);
     if (!at) {
         size = allowed;

@@ -20,13 +20,13 @@
 #define PAGE 4096u
 #define SITES_LEAST 64u /* capacity in tables of sites for objects loaded later */
 
-/* libc's flag: no other thread was ever created */
+/* flag of libc: no other thread was ever created */
 extern char __libc_single_threaded __attribute__((weak));
 static struct rewrite_object objects[OBJECTS_MAX];
 static uint32_t object_count;
 static uint32_t site_count;                   /* numbers given to sites with thunks */
 static uint32_t wanted;                       /* rewriting at all */
-static uint32_t target = 1;                   /* what sites should be: on or off */
+static uint32_t target = 1;                   /* requested state of the sites: on or off */
 static uint32_t busy;                         /* a thread is changing code */
 static uint32_t closing;                      /* dlclose()s under way */
 static const struct stub_code *stub;          /* of mcount and of __fentry__ */
@@ -43,7 +43,7 @@ static uint32_t object_total(void)
     return __atomic_load_n(&object_count, __ATOMIC_ACQUIRE);
 }
 
-/* Switches every object to the requested state, unless another thread is doing so, which will check again. */
+/* Switches every object to the requested state, unless another thread is doing so; that thread checks again. */
 static void settle(void)
 {
     uint32_t on;
@@ -67,7 +67,8 @@ void rewrite_switch(bool on)
     }
 }
 
-/* Numbers for its sites, if there are enough; the same as before for one that comes back. Then the code. */
+/* Assigns numbers to its sites, if there are enough; an object that is loaded again gets the same ones. Then rewrites
+ * its code. */
 static void object_patch(struct rewrite_object *o)
 {
     if (o->capacity < o->count) {
@@ -81,7 +82,7 @@ static void object_patch(struct rewrite_object *o)
     }
 }
 
-/* The loader's name for the object at an address, to know it again; NULL where objects never go. */
+/* The loader's name of the object at an address, to recognize it later; NULL if objects are never unloaded. */
 static const void *loaded_at(uintptr_t address)
 {
     struct dl_find_object found;

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* What follows an opcode. UNKNOWN is for everything that leaves the line, too. */
+/* The operand after an opcode. UNKNOWN also stands for all instructions that branch. */
 enum form { UNKNOWN, NOTHING, BYTE, WORD, MODRM, MODRM_BYTE, MODRM_WORD, GROUP3_BYTE, GROUP3_WORD, GROUP5, IMMEDIATE };
 
 struct prefixes {
@@ -39,7 +39,7 @@ static enum form form_one(uint8_t op)
     return op == 0xf6 ? GROUP3_BYTE : op == 0xf7 ? GROUP3_WORD : op == 0xff ? GROUP5 : UNKNOWN;
 }
 
-/* Behind 0f, and VEX's and EVEX's first map. */
+/* Opcodes after 0f, and in the first map of VEX and EVEX. */
 static enum form form_two(uint8_t op)
 {
     if (op == 0x0d || (op >= 0x10 && op <= 0x1f) || (op >= 0x28 && op <= 0x2f) || (op >= 0x40 && op <= 0x6f)) {
@@ -71,7 +71,7 @@ static enum form form_map(unsigned map, uint8_t op)
     return map == 1 ? form_two(op) : map == 2 ? MODRM : map == 3 ? MODRM_BYTE : UNKNOWN;
 }
 
-/* Bytes of ModRM, SIB and displacement; 0: they do not end in time. */
+/* Length of ModRM, SIB and displacement; 0 if they do not end before end. */
 static unsigned modrm_length(const uint8_t *code, const uint8_t *end)
 {
     if (code >= end) {
@@ -95,7 +95,7 @@ static unsigned modrm_length(const uint8_t *code, const uint8_t *end)
     return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-/* Bytes behind the opcode at code − 1. False: unknown. */
+/* Length of the bytes after the opcode at code − 1. False: unknown. */
 static bool form_length(enum form form, const uint8_t *code, const uint8_t *end, struct prefixes p, unsigned *out)
 {
     unsigned word = p.narrow && !p.wide ? 2 : 4, n = 0, reg = code < end ? *code >> 3 & 7 : 0;
@@ -137,7 +137,7 @@ static bool form_length(enum form form, const uint8_t *code, const uint8_t *end,
     return true;
 }
 
-/* VEX of two and three bytes, EVEX: bytes up to and with the opcode, and what follows that. */
+/* VEX of two and three bytes, EVEX: length including the opcode, and the kind of the operand. */
 static unsigned vector_length(const uint8_t *code, const uint8_t *end, enum form *form)
 {
     unsigned size = *code == 0xc5 ? 3 : *code == 0xc4 ? 4 : 5;
@@ -181,7 +181,7 @@ unsigned rewrite_decode_length(const uint8_t *code, const uint8_t *end)
         at += 3;
     } else if (*at == 0x0f && end - at >= 2) {
         bool jump = at[1] >= 0x80 && at[1] <= 0x8f;
-        form = p.narrow && jump ? UNKNOWN : form_two(at[1]); /* makers differ on what 66 says of a jump */
+        form = p.narrow && jump ? UNKNOWN : form_two(at[1]); /* processors differ on the meaning of 66 before a jump */
         at += 2;
     } else {
         form = form_one(*at++);

@@ -7,7 +7,7 @@
 
 #if defined __x86_64__
 
-#define LINE_MAX 1024u /* bytes of a function that are decoded: large frames are probed page by page */
+#define LINE_MAX 1024u /* bytes of a function that are decoded, with the probes of a large frame */
 
 extern const char __start_profd_collect_text[]
     __attribute__((visibility("hidden"))); /* defined by the linker: the collector's code has no sites */
@@ -58,7 +58,7 @@ static int arrival(const struct walk *w, uintptr_t target)
     return -1;
 }
 
-/* Whether there is a call of the collector at `at`; end is at least 6 bytes further. */
+/* True if there is a call of the collector at `at`; end is at least 6 bytes further. */
 static bool site_read(const struct walk *w, uintptr_t at, struct rewrite_site *out)
 {
     const uint8_t *b = (const uint8_t *)at;

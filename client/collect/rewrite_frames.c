@@ -47,7 +47,7 @@ bool rewrite_image_has_code(const struct rewrite_image *image, uintptr_t at, uin
     return false;
 }
 
-/* The function of a frame. False: unknown, or not code. */
+/* Reads the function of a frame. False: unknown, or not code. */
 static bool frame_read(struct rewrite_frames *f, uintptr_t frame, uintptr_t *begin, uint32_t *size)
 {
     struct frame_bytes in = {f->image->low, f->image->high};
@@ -114,7 +114,7 @@ static bool file_read(long fd, uint64_t at, void *to, size_t n)
     return raw_call(SYS_pread64, fd, to, n, at) == (long)n;
 }
 
-/* .eh_frame among the sections of the program's file. */
+/* Finds .eh_frame among the sections of the program's file. */
 static bool section_find(long fd, ElfW(Shdr) * out)
 {
     static const char wanted[] = ".eh_frame";

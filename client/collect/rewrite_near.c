@@ -12,11 +12,12 @@
 #endif
 
 #define PAGE 4096u
-#define REACH 0x7fff0000u /* of a signed displacement of 32 bits, and some */
+#define REACH 0x7fff0000u /* range of a signed displacement of 32 bits, with a reserve */
 #define STEP_FIRST 0x10000u
 #define STEPS 15u /* doubled each time: up to 1 GiB */
 
-/* The head of the pages: two copies of the stub, two jumps to what thunks call when they do not find their caller. */
+/* The first part of the pages: two copies of the stub, and two jumps that thunks call if they do not find their caller.
+ */
 #define COPY_SIZE 192u
 #define JUMP_AT (2 * COPY_SIZE)
 #define JUMP_SIZE 16u
@@ -76,7 +77,7 @@ static void thunk_write(uint8_t *to, uintptr_t self, uint32_t place, bool fentry
     static const uint8_t above[4] = {0x4c, 0x8b, 0x14, 0x24};
     uintptr_t at = (uintptr_t)to;
     for (unsigned i = 0; i < STUB_THUNK_SIZE / 8;
-         i++) { /* one system call for all: there are hundreds, and the program waits */
+         i++) { /* one system call for all sites: there are hundreds, and the program waits */
         __asm__ volatile("mov %1, %0" : "=m"(*((uint64_t *)(void *)to + i)) : "r"(code.words[i]));
     }
     if (fentry) {
@@ -106,11 +107,11 @@ static uintptr_t map_at(uintptr_t at, size_t size)
     if ((uintptr_t)got == at) {
         return at;
     }
-    raw_call(SYS_munmap, got, size, 0, 0); /* a kernel before 4.17 takes the address for a wish */
+    raw_call(SYS_munmap, got, size, 0, 0); /* a kernel before 4.17 treats the address as a hint */
     return 0;
 }
 
-/* Below the object rather than above: there the program's heap grows. */
+/* Below the object rather than above it, where the program's heap grows. */
 static uintptr_t map_near(const struct rewrite_image *image, size_t size)
 {
     uintptr_t low = image->low & ~(uintptr_t)(PAGE - 1), high = (image->high + PAGE - 1) & ~(uintptr_t)(PAGE - 1),

@@ -10,8 +10,8 @@
 #define OPCODE_CALL 0xe8
 #define OPCODE_JUMP 0xe9
 #define OPCODE_OFF 0xa9 /* test $…, %eax */
-#define PAGES_MAX 4096u /* more would cost more memory, and time to find it, than calls cost */
-#define PREFIX 0x67     /* as linkers have it before what was an indirect call: it means nothing there */
+#define PAGES_MAX 4096u /* above this, rewriting costs more memory and time than calls do */
+#define PREFIX 0x67     /* prefix that linkers write before a former indirect call; it has no effect */
 
 bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy)
 {
@@ -59,7 +59,7 @@ static void image_close(const struct rewrite_image *image, unsigned segments)
     }
 }
 
-/* Makes the code writable. False: that is not allowed; all is as it was. */
+/* Makes the code writable. False: this is not allowed, and nothing has changed. */
 static bool image_open(const struct rewrite_image *image)
 {
     for (unsigned i = 0; i < image->count; i++) {
@@ -76,7 +76,7 @@ static uint8_t opcode_on(const struct rewrite_object *o)
     return o->near.first != REWRITE_NO_THUNKS ? OPCODE_JUMP : OPCODE_CALL;
 }
 
-/* What follows the opcode of site number i. */
+/* The bytes after the opcode of site number i. */
 static uint32_t displacement(const struct rewrite_object *o, uint32_t i)
 {
     return (uint32_t)(rewrite_near_target(&o->near, &o->sites[i], i) - (o->image.low + o->sites[i].at + 5));
@@ -93,7 +93,7 @@ static void site_patch(const struct rewrite_object *o, uint32_t i)
     raw_copy(code + 1, &value, sizeof value);
 }
 
-/* Pages with sites: each becomes a copy that the process does not share. */
+/* Number of pages with sites: each becomes a private copy. */
 static uint32_t page_count(const struct rewrite_object *o)
 {
     uintptr_t last = 0;
@@ -131,7 +131,7 @@ bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[
     return open;
 }
 
-/* A debugger's trap, or code that is not what it was, is left alone. */
+/* A breakpoint of a debugger, or code that has changed, is not modified. */
 static void site_switch(const struct rewrite_object *o, uint32_t i, bool on)
 {
     uint8_t *code = (uint8_t *)(o->image.low + o->sites[i].at), from = on ? OPCODE_OFF : opcode_on(o);

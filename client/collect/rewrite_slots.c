@@ -1,4 +1,4 @@
-/* Finds the words of an object that hold the address of mcount or __fentry__, by its relocations. */
+/* Finds the words of an object that contain the address of mcount or __fentry__, by its relocations. */
 #include <elf.h>
 #include <stddef.h>
 
@@ -8,7 +8,7 @@
 
 #define NAMES_MAX 4u
 
-/* What of the dynamic section is needed; addresses, 0 for none. */
+/* Entries of the dynamic section that are used; addresses, 0 for none. */
 struct dynamic {
     uintptr_t symbols, names, hash, gnu_hash, rela, plt;
     uint64_t names_size, rela_size, plt_size;
@@ -119,7 +119,7 @@ static bool is_name(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The form of a symbol of the collector; -1 for others. */
+/* Returns the form of a symbol of the collector; -1 for others. */
 static int form_of(const struct dynamic *d, const ElfW(Sym) * symbol)
 {
     if (symbol->st_shndx != SHN_UNDEF || symbol->st_name >= d->names_size) {

@@ -20,9 +20,9 @@
 #define TIMERS_MAX 65536u  /* timers with remembered ids, to delete them when sampling is given up */
 #define KEY_NOWHERE 2      /* of all ticks outside every object */
 #define SECOND 1000000000u /* ns */
-#define IDLE_RATE 10u      /* ticks per second while the daemon pauses us, or where no ticks are wanted */
-#define LOOK_MS 1000u      /* between two looks at the daemon */
-#define ANSWER_MS 10u      /* until the first look for an answer */
+#define IDLE_RATE 10u      /* ticks per second during a pause, or if no ticks are wanted */
+#define LOOK_MS 1000u      /* ms between two checks for the daemon */
+#define ANSWER_MS 10u      /* ms until the first check for an answer */
 
 extern int __sigaction(int number, const struct sigaction *act, struct sigaction *old);
 extern void *__libc_stack_end __attribute__((weak));
@@ -30,15 +30,14 @@ extern const char __start_profd_collect_text[]
     __attribute__((visibility("hidden"))); /* defined by the linker: all of the collector's code */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
 
-static uint32_t on;      /* ticks come */
-static uint32_t owned;   /* SIGPROF's handler is tick() */
-static uint64_t look_at; /* handover_now_ms: the next look at the daemon; 0: the next tick */
-static uint64_t
-    look_wait; /* ms between the last look and the next: the answer to ATTACH is looked for soon, then ever later */
+static uint32_t on;        /* ticks come */
+static uint32_t owned;     /* SIGPROF's handler is tick() */
+static uint64_t look_at;   /* handover_now_ms of the next check for the daemon; 0: at the next tick */
+static uint64_t look_wait; /* ms between the latest check and the next: soon after ATTACH, then at growing intervals */
 static uint32_t timer_set[TIMERS_MAX / 32];
 
-/* How the calling thread's timer is set: its period in periods of the header's rate, which is what one of its ticks
- * weighs. Idle: the daemon paused us, ticks only look whether it still does. */
+/* Setting of the calling thread's timer: its period in periods of the header's rate, which is the weight of one of its
+ * ticks. Idle: during a pause, ticks only check whether it continues. */
 static _Thread_local struct timing {
     uint32_t periods;
     bool idle;
@@ -72,7 +71,7 @@ static void timer_note(int32_t id, bool there)
     }
 }
 
-/* Where a tick fell becomes a count. */
+/* Counts a tick at its address. */
 static void tick_place(uintptr_t pc, uint64_t weight)
 {
     struct module_place place = module_find(pc);
@@ -92,7 +91,7 @@ static bool is_inside(uintptr_t pc)
            rewrite_contains(pc);
 }
 
-/* ns of CPU time between two ticks at the header's rate; without one, ticks only look. */
+/* ns of CPU time between two ticks at the header's rate; if that is 0, ticks only check for the daemon. */
 static uint64_t period_ns(void)
 {
     uint32_t rate = collect.header->rate;
@@ -125,8 +124,8 @@ static void timer_set_going(int id, struct timing t, uint64_t first)
     raw_call(SYS_timer_settime, id, 0, &spec, 0);
 }
 
-/* Of weight periods, those that were spent here. Ticks of more than 80 ms came late: the signal was blocked, and they
- * do not belong here. */
+/* The number of periods, of weight, that were spent here. Ticks that are more than 80 ms late were blocked, and do not
+ * belong here. */
 static uint64_t weight_here(uint64_t weight)
 {
     uint64_t cap = collect.header->rate / 12, least = 2ull * armed.periods;
@@ -154,8 +153,8 @@ static void tick_count(const void *context, uint64_t weight)
     }
 }
 
-/* Looks at the daemon's socket if it is time. By the wall clock: a process that uses little CPU time has few ticks, and
- * each of them may be the only one for minutes. */
+/* Checks the daemon's socket if it is time. By the wall clock: a process that uses little CPU time has few ticks, and
+ * each may be the only one for minutes. */
 static void tick_listen(void)
 {
     uint64_t now = handover_now_ms(), at = __atomic_load_n(&look_at, __ATOMIC_RELAXED), wait = LOOK_MS;
@@ -171,7 +170,7 @@ static void tick_listen(void)
     look_wait = wait;
 }
 
-/* The daemon's page is obeyed at every tick. */
+/* Applies the request of the daemon's page at every tick. */
 static void tick_look(void)
 {
     bool paused;
@@ -204,8 +203,7 @@ static void tick(int number, siginfo_t *info, void *context)
     tick_look();
 }
 
-/* A number for the moment of the first tick: threads that live shorter than a tick must get their share of ticks, too.
- */
+/* Random time of the first tick: threads that live shorter than a tick must get their share of ticks, too. */
 static uint64_t phase_draw(void)
 {
     static uint64_t state;
@@ -220,7 +218,7 @@ static uint64_t phase_draw(void)
 
 static void timer_make(void)
 {
-    struct kernel_event { /* struct sigevent as the kernel has it */
+    struct kernel_event { /* struct sigevent of the kernel */
         void *value;
         int signal, notify, tid, pad[11];
     } event;

@@ -31,7 +31,7 @@ static struct unwind_frame context_read(const void *context)
                                  (uintptr_t)c->uc_mcontext.regs[29], (uintptr_t)c->uc_mcontext.regs[30], 0};
 }
 
-/* Return addresses may carry a signature. */
+/* Return addresses may contain a signature. */
 static uintptr_t address_plain(uintptr_t address)
 {
     register uintptr_t x30 __asm__("x30") = address;
@@ -54,7 +54,7 @@ static void pair_count(uintptr_t from, uintptr_t self, const struct module_place
     }
 }
 
-/* True if the pair stood further down in this sample: recursion counts it once. */
+/* True if the pair was found before in this sample: recursion counts it once. */
 static bool is_repeated(const uintptr_t *pcs, unsigned n)
 {
     for (unsigned i = 0; i + 2 < n; i++) {
@@ -81,8 +81,8 @@ static void pairs_count(struct unwind_frame frame, uintptr_t high, uint64_t weig
             break;
         }
         pcs[n++] = frame.pc;
-        if (!is_repeated(
-                pcs, n)) { /* the callee is where it begins: without symbols, that is all that tells functions apart */
+        if (!is_repeated(pcs, n)) { /* the callee is identified by its first address: without symbols, functions are not
+                                       known otherwise */
             struct module_place entry = module_find(frame.left);
             pair_count(frame.pc, frame.left, &caller, entry.module == callee.module ? &entry : &callee, weight);
         }

@@ -1,4 +1,5 @@
-/* The slow path: a call that the stub found no slot for. On x86-64 the caller's vector registers are live here. */
+/* The slow path: a call for which the stub found no slot. On x86-64 the caller's vector registers contain live values
+ * here. */
 #include "client/collect/collect.h"
 #include "client/collect/handover.h"
 #include "client/collect/kin.h"
@@ -9,7 +10,7 @@
 #include "client/collect/table.h"
 #include "client/collect/thread.h"
 
-/* A caller on the stack is no code: gcc's -mfentry pushes the static chain of a nested function before the call. */
+/* A caller on the stack is not code: gcc's -mfentry pushes the static chain of a nested function before the call. */
 #define NEAR_STACK (16u << 20)
 
 static bool is_on_stack(uintptr_t address)
@@ -34,8 +35,8 @@ void collect_slow(uintptr_t from, uintptr_t self)
     struct table_entry entry = {stub_key(from, self), {caller.offset, callee.offset, caller.module, callee.module}};
     if (caller.module == ATTACH_MODULE_NONE) {
         collect_counter_add(ATTACH_COUNTER_CALLS_JUNK, 1);
-        /* As many stack addresses as depths: one slot for all of them, by the slow path. Generated code keeps its own.
-         */
+        /* There are as many stack addresses as depths: the slow path uses one slot for all of them. Generated code has
+         * its own slots. */
         if (is_on_stack(from)) {
             entry.key = stub_key(0, self);
         }

@@ -1,4 +1,4 @@
-/* Beginning, forks and the end of counting: what is raw, and may happen inside the first call. */
+/* Begin and end of counting, and forks: the raw part, which may run inside the first call. */
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -29,7 +29,7 @@ static void labels_write(void)
     region_publish(c, ATTACH_KIND_LABELS);
 }
 
-/* A page that a child does not inherit: how one is known that was made by a bare clone(). */
+/* A page that a child does not inherit, by which a child of a direct clone() is recognized. */
 static void alone_prepare(void)
 {
     long page = collect.alone

@@ -9,10 +9,10 @@
 #define PRIMARY_FIRST 128u
 #define PRIMARY_FAST 8192u /* tables grow four times up to here, then two times */
 #define PRIMARY_MAX (1u << 21)
-#define PROBES 32u /* slots of the second area that are searched; one more after them always stays empty */
+#define PROBES 32u /* slots of the second area that are searched; the slot after them always stays empty */
 #define TABLES_MAX 16384u
 #define OWNER_SHARED UINT32_MAX
-/* Kept for the shared tables, when the region is nearly full: calls stay exact though slower. */
+/* Reserved for the shared tables when the region is nearly full: calls stay exact, but slower. */
 #define RESERVE(header) ((header)->size / 8)
 
 struct stub_dummy profd_collect_dummy = {.head = {.client = {0, 0, STUB_SLOTS + 16}}, .never = {STUB_TOMB, 0}};
@@ -21,13 +21,13 @@ struct attach_slot profd_collect_dummy_sites[STUB_SITES_MAX * STUB_SITE_SLOTS] _
 _Thread_local struct stub_thread profd_collect_thread = {.direct = &profd_collect_dummy.head,
                                                          .sites = profd_collect_dummy_sites};
 
-/* Every table, and the thread that has it: 0 for one that is free. */
+/* All tables, each with its thread; 0: free. */
 static struct table_reference {
     struct attach_chunk *table;
     uint32_t owner;
     uint32_t of_sites; /* 1: a table of sites */
 } tables[TABLES_MAX];
-static uint32_t site_capacity; /* sites that a table of sites is for */
+static uint32_t site_capacity; /* number of sites in a table of sites */
 static uint32_t table_count;
 static struct attach_chunk *shared[ATTACH_KIND_PAIRS + 1]; /* the newest of each kind */
 
@@ -137,7 +137,7 @@ static struct attach_chunk *table_adopt(uint32_t tid, uint32_t of_sites)
     }
 }
 
-/* The table of the calling thread, acquired at its first call: one that an ended thread left, or a new one. NULL: no
+/* The table of the calling thread, acquired at its first call: a table of an ended thread, or a new one. NULL: no
  * memory. */
 static struct attach_chunk *take_mine(void)
 {
@@ -194,7 +194,7 @@ static void identity_write(struct attach_identity *to, const struct attach_ident
 
 enum claim { CLAIM_FOUND, CLAIM_NEW, CLAIM_OTHER };
 
-/* Makes the slot the entry's if it is free, or was its own before it was retired. */
+/* Assigns the slot to the entry if it is free, or belonged to the entry before it was invalidated. */
 static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struct table_entry *entry)
 {
     struct attach_slot *s = &slots_of(t)[index];
@@ -214,7 +214,7 @@ static enum claim slot_claim(struct attach_chunk *t, uint32_t index, const struc
     return key == entry->key ? CLAIM_FOUND : CLAIM_OTHER;
 }
 
-/* The entry's slot, made if need be; NULL: the table is full where it would be. */
+/* Returns the slot of the entry, assigned if necessary; NULL: no slot is free in its part of the table. */
 static struct attach_slot *table_find(struct attach_chunk *t, const struct table_entry *entry)
 {
     uint32_t first = (uint32_t)entry->key >> 3 & (t->primary - 1);
@@ -236,7 +236,7 @@ static struct attach_slot *table_find(struct attach_chunk *t, const struct table
     return NULL;
 }
 
-/* Long probes make hits slow: begin a larger table when the second area is 5/8 full. */
+/* Long searches are slow: a larger table is begun when 5/8 of the second area are used. */
 static bool is_crowded(const struct attach_chunk *t)
 {
     return t->spare[0] * 8 > (t->hash - PROBES) * 5ull && t->primary < PRIMARY_MAX;
@@ -253,7 +253,7 @@ static void count_add(struct attach_slot *s, uint64_t n)
     __asm__ volatile("addq %1, %0"
                      : "+m"(s->count)
                      : "r"(n)
-                     : "cc"); /* one instruction: a handler's adding is not lost */
+                     : "cc"); /* one instruction, so that a handler's addition is not lost */
 #else
     __atomic_fetch_add(&s->count, n, __ATOMIC_RELAXED);
 #endif
@@ -270,7 +270,7 @@ bool table_count_mine(const struct table_entry *entry, uint64_t n)
         struct attach_chunk *next =
             table_new(ATTACH_KIND_ARCS, primary_next(t->primary), my_tid(), RESERVE(collect.header));
         if (next && mine() == t) {
-            mine_set(next); /* else a signal handler made one, too */
+            mine_set(next); /* otherwise a signal handler created one, too */
         }
         s = table_find(next ? next : t, entry);
     }
@@ -300,7 +300,7 @@ bool table_count_shared(enum attach_kind kind, const struct table_entry *entry, 
             }
             return s != NULL;
         }
-        /* The thread that comes second leaves an empty table. */
+        /* The second of two threads leaves an empty table. */
         __atomic_compare_exchange_n(&shared[kind], &t, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     }
     return false;
@@ -324,7 +324,8 @@ static struct attach_chunk *sites_new(uint32_t tid)
     if (is_full()) {
         return NULL;
     }
-    /* Without one, calls are counted in the thread's other table: that has a right to the last half of the region. */
+    /* Without one, calls are counted in the thread's other table, for which the second half of the region is reserved.
+     */
     struct attach_chunk *t = region_take(
         collect.header, sizeof *t + (uint64_t)slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)),
         collect.header->size / 2);
@@ -347,7 +348,7 @@ static struct attach_chunk *sites_of_thread(void)
         if (!t) {
             return NULL;
         }
-        if (profd_collect_thread.sites == profd_collect_dummy_sites) { /* else a signal handler was faster */
+        if (profd_collect_thread.sites == profd_collect_dummy_sites) { /* otherwise a signal handler was faster */
             __atomic_store_n(&profd_collect_thread.sites, slots_of(t), __ATOMIC_RELAXED);
         }
     }

@@ -16,7 +16,7 @@ static pthread_key_t key;
 static int prepared;
 static const char mark;
 
-/* Other keys' destructors may still call instrumented functions: stay until the last round. */
+/* Destructors of other keys may still call instrumented functions, so this one waits for the last round. */
 static void thread_end(void *value)
 {
     if (++profd_collect_thread.passes < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, value) == 0) {

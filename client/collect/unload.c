@@ -9,11 +9,11 @@
 #define CLOSE_WAIT_NS 100000
 #define CLOSE_WAITS 10000u
 
-static uint32_t readers, closing; /* threads that read objects; dlclose()s under way */
+static uint32_t readers, closing; /* number of threads that read objects; number of dlclose() calls in progress */
 
 bool unload_read_begin(void)
 {
-    if (!profd_collect_thread.reading) { /* else a handler of the program left the last tick by siglongjmp() */
+    if (!profd_collect_thread.reading) { /* otherwise a handler of the program left the last tick by siglongjmp() */
         profd_collect_thread.reading = 1;
         __atomic_fetch_add(&readers, 1, __ATOMIC_SEQ_CST);
     }

@@ -8,7 +8,7 @@ enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_RETURN = 16 };
 enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_RETURN = 30 };
 #endif
 
-enum { /* DWARF 5, 7.24: of the first three the operand stands in the lower six bits */
+enum { /* DWARF 5, 7.24: the operand of the first three is in the lower six bits */
        CFA_ADVANCE = 0x40,
        CFA_OFFSET = 0x80,
        CFA_RESTORE = 0xc0,
@@ -34,24 +34,24 @@ enum { /* DWARF 5, 7.24: of the first three the operand stands in the lower six 
        CFA_VAL_OFFSET = 0x14,
        CFA_VAL_OFFSET_SF = 0x15,
        CFA_VAL_EXPRESSION = 0x16,
-       CFA_NEGATE_RA_STATE = 0x2d, /* AArch64: the return address is signed, which its reader takes away */
+       CFA_NEGATE_RA_STATE = 0x2d, /* AArch64: the return address is signed; the reader removes the signature */
        CFA_GNU_ARGS_SIZE = 0x2e,
 };
 
-#define STATES 4u /* that an entry may remember at once: compilers need one */
+#define STATES 4u /* number of states that an entry may remember at a time: compilers use one */
 
-/* Where the caller's value of a register is. */
+/* Location of the caller's value of a register. */
 enum rule_kind {
     RULE_SAME, /* still in the register */
     RULE_AT,   /* in memory, offset bytes from the CFA */
-    RULE_LOST, /* nowhere, or where this unwinder does not look */
+    RULE_LOST, /* not available, or not supported here */
 };
 struct rule {
     enum rule_kind kind;
     int64_t offset;
 };
 
-/* A row of the table that an entry's program makes. The CFA is a register and an offset. */
+/* A row of the table that an entry's program defines. The CFA is a register and an offset. */
 struct row {
     bool cfa_known;
     uint64_t cfa_register;
@@ -62,13 +62,13 @@ struct row {
 struct machine {
     const struct frame_common *common;
     struct frame_cursor program;
-    uintptr_t at;    /* where the row begins to hold */
+    uintptr_t at;    /* first address for which the row is valid */
     uintptr_t begin; /* of the code */
     struct row row, initial, remembered[STATES];
     unsigned depth;
 };
 
-/* By parts: a compiler may make a call of memcpy of a large assignment. */
+/* In parts, because a compiler may implement a large assignment by memcpy. */
 static void row_copy(struct row *to, const struct row *from)
 {
     to->cfa_known = from->cfa_known;
@@ -78,7 +78,7 @@ static void row_copy(struct row *to, const struct row *from)
     to->link = from->link;
 }
 
-/* NULL for registers that are not followed. */
+/* NULL for registers that are not tracked. */
 static struct rule *rule_of(struct row *row, uint64_t reg)
 {
     return reg == REGISTER_FP ? &row->fp : reg == REGISTER_RETURN ? &row->link : NULL;
@@ -100,7 +100,7 @@ static void rule_restore(struct machine *m, uint64_t reg)
     }
 }
 
-/* A multiple of the entry's unit; a product that overflows is nowhere in the stack. */
+/* Multiplies by the entry's unit; a product that overflows points outside the stack. */
 static int64_t scale(const struct machine *m, uint64_t factor)
 {
     return (int64_t)(factor * (uint64_t)m->common->data_unit);
@@ -123,7 +123,7 @@ static void advance(struct machine *m, unsigned bytes)
     m->at += step * m->common->code_unit;
 }
 
-/* How the CFA is found. False: op says something else. */
+/* Executes an instruction that defines the CFA. False: op is another instruction. */
 static bool run_cfa(struct machine *m, uint8_t op)
 {
     struct frame_cursor *c = &m->program;
@@ -153,7 +153,7 @@ static bool run_cfa(struct machine *m, uint8_t op)
     }
 }
 
-/* Where a register is. False: op says something else. */
+/* Executes an instruction that defines the location of a register. False: op is another instruction. */
 static bool run_register(struct machine *m, uint8_t op)
 {
     struct frame_cursor *c = &m->program;
@@ -194,7 +194,7 @@ static bool run_register(struct machine *m, uint8_t op)
     return true;
 }
 
-/* False: op is not known here, or out of place. */
+/* Executes one instruction. False: op is unknown, or not allowed there. */
 static bool run_other(struct machine *m, uint8_t op)
 {
     switch (op) {
@@ -226,7 +226,7 @@ static bool run_other(struct machine *m, uint8_t op)
     }
 }
 
-/* Runs a program up to the row that holds at pc. */
+/* Runs a program up to the row that is valid at pc. */
 static bool run(struct machine *m, struct frame_cursor program, uintptr_t pc)
 {
     m->program = program;
@@ -257,7 +257,7 @@ static bool run(struct machine *m, struct frame_cursor program, uintptr_t pc)
     return true;
 }
 
-/* The entry of the code at pc. */
+/* Finds the entry of the code at pc. */
 static bool find_entry(const struct unwind_place *in, uintptr_t pc, struct frame_entry *out)
 {
     const struct frame_table *t = in->table ? frame_table_at(in->bytes, in->table) : NULL;
@@ -274,7 +274,7 @@ static bool find_entry(const struct unwind_place *in, uintptr_t pc, struct frame
            pc >= out->begin && pc - out->begin < out->size;
 }
 
-/* The row that holds at pc. */
+/* Computes the row that is valid at pc. */
 static bool find_row(const struct unwind_place *in, uintptr_t pc, struct machine *m, struct frame_common *common)
 {
     struct frame_entry entry;
@@ -297,7 +297,7 @@ static bool find_row(const struct unwind_place *in, uintptr_t pc, struct machine
     return run(m, entry.program, pc) && m->row.cfa_known;
 }
 
-/* The caller's value of a register. */
+/* Reads the caller's value of a register. */
 static bool recover(const struct rule *rule, uintptr_t cfa, const struct unwind_frame *f, uintptr_t high,
                     uintptr_t *value)
 {
@@ -321,8 +321,7 @@ bool unwind_step(const struct unwind_place *in, struct unwind_frame *frame, uint
     }
     uintptr_t cfa = (m.row.cfa_register == REGISTER_SP ? frame->sp : frame->fp) + (uintptr_t)m.row.cfa_offset;
     struct unwind_frame caller = {frame->link, cfa, frame->fp, 0, m.begin};
-    /* Each call but that of the innermost function, where the machine has a link register, uses up some of the stack.
-     */
+    /* Each call uses some of the stack, except that of the innermost function on a machine with a link register. */
     bool further = REGISTER_RETURN == 30 && !called ? cfa >= frame->sp : cfa > frame->sp;
     if (!further || cfa > high || !recover(&m.row.link, cfa, frame, high, &caller.pc) || caller.pc == 0) {
         return false;
