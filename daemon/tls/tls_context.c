@@ -135,7 +135,9 @@ enum profd_status tls_require_name(SSL *ssl, const char *host, struct profd_erro
         done = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
     } else {
         SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-        done = SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+        /* SSL_set_tlsext_host_name would cast const away */
+        done = SSL_set1_host(ssl, host) == 1 &&
+               SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host) == 1;
     }
     return done == 1 ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the name of the centre");
 }
