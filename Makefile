@@ -95,7 +95,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo check lint nspawn fuzz oracle oracle-glibc oracle-real collect-real
+INSTALLS := deps demo demo-fleet check lint nspawn fuzz oracle oracle-glibc oracle-real collect-real
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -263,13 +263,19 @@ tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that a
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
 
-.PHONY: deps demo check lint tsan bench fuzz crash soak
+.PHONY: deps demo demo-fleet check lint tsan bench fuzz crash soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
 	$(Q)sh tests/deps.sh demo
 	$(SUB) all
 	$(Q)PROFD_BUILD=$(B) bash tests/demo/demo.sh
+# A centre and six hosts over TLS: the report over all of them beside what the programs counted. RUNS of each program in each phase.
+RUNS ?= 4
+demo-fleet:
+	$(Q)sh tests/deps.sh demo-fleet
+	$(SUB) all
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
 # Everything is also built by clang, and the tests once more under the address, undefined-behaviour and thread sanitizers.
 check:
 	$(Q)sh tests/deps.sh check

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that are missing for: build | demo | check | lint | nspawn, and for check and lint the
-# modules of tests/browser/package-lock.json below build/browser. Prints what to install where it cannot.
+# Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn, and for check
+# and lint the modules of tests/browser/package-lock.json below build/browser. Prints what to install where it cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libssl-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev libdeflate-dev libpcre2-dev nettle-dev g++"
@@ -18,8 +18,9 @@ build) wanted=$build ;;
 demo) wanted="$build $demo" ;;
 check) wanted="$build $check" ;;
 lint) wanted="$build $check $lint" ;;
+demo-fleet) wanted="$build $demo python3 openssl" ;;
 nspawn) wanted="$build $nspawn" ;;
-*) echo "deps.sh: unknown set '$1': build, demo, check, lint or nspawn" >&2; exit 64 ;;
+*) echo "deps.sh: unknown set '$1': build, demo, demo-fleet, check, lint or nspawn" >&2; exit 64 ;;
 esac
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then

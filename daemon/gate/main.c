@@ -87,7 +87,6 @@ static enum profd_status gate_start(const struct config *c, int *exit_status, st
     enum profd_status status;
     pid_t child;
 
-    (void)signal(SIGPIPE, SIG_IGN);
     (void)notify_open();
     status = listener_open(c->gate_listen, &listener, e);
     if (status) {

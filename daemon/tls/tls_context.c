@@ -6,6 +6,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
+#include <signal.h>
 #include <string.h>
 
 #define ISSUERS_MAX 100
@@ -16,6 +17,7 @@ void tls_init(void)
 
     OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS, NULL);
     (void)RAND_bytes(drawn, sizeof drawn);
+    (void)signal(SIGPIPE, SIG_IGN);
 }
 
 /* The reason of the last error of OpenSSL, which is cleared. */

@@ -15,7 +15,8 @@ struct tls_material {
     struct tls_text certificate, key, ca;
 };
 
-/* Loads no configuration file of OpenSSL, and draws the first random numbers, so that a sandbox may follow. */
+/* Loads no configuration file of OpenSSL, and draws the first random numbers, so that a sandbox may follow. Ignores
+ * SIGPIPE for the process: OpenSSL writes to descriptors as if they were files. */
 void tls_init(void);
 
 /* A context for TLS 1.3 in which the certificate of the other side is required and verified. No session is resumed.

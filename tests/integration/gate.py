@@ -15,7 +15,7 @@ import uuid
 
 import segment
 from harness import LONG, Daemon, Tap, run, until
-from relay import BUILDS, Sender, body, equation
+from relaying import BUILDS, Sender, body, equation
 from tls_bed import GATE, Authority, Bed, TlsWire
 from wire import Wire, field, header, sender_number, varint
 
@@ -132,12 +132,30 @@ def arrives(tap, bed, centre):
                 sent[key] = sent.get(key, 0) + n
             tap.point(done.returncode == 0 and centre.calls() == sent
                       and proxy.targets == [f"localhost:{bed.port}"] * proxied, f"by {what}", (done, proxy.targets))
+        for what, ends in (("before the handshake", b""), ("in the handshake", b"\x16\x03\x03\x00\x50\x02")):
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                threading.Thread(target=close_after, args=(listener, ends), daemon=True).start()
+                r.configure(socket=d.socket, relay=f"tls://127.0.0.1:{listener.getsockname()[1]}",
+                            relay_certificate=pair[0], relay_key=pair[1], relay_ca=bed.authority.ca)
+                done = run(r.program, "--config", r.file, "--once")
+                tap.point(done.returncode == 69 and ("closed" in done.stderr or "reset" in done.stderr),
+                          f"a centre that closes {what}: {done.stderr.strip()[-60:]}", done)
+        r.configure(socket=d.socket, relay=f"tls://localhost:{bed.port}", relay_certificate=pair[0], relay_key=pair[1],
+                    relay_ca=bed.authority.ca, relay_proxy=f"http://127.0.0.1:{proxy.port}")
         proxy.refuses = True
         done = run(r.program, "--config", r.file, "--once")
         text = d.ctl("status").stdout
         tap.point(done.returncode == 69 and "the proxy refuses the connection: HTTP/1.1 407" in done.stderr
                   and "the proxy refuses" in text, "a proxy that refuses: told, and shown by profctl status",
                   (done, text))
+
+
+def close_after(listener, data):
+    """Reads the client's first message, answers with this, and closes."""
+    s = listener.accept()[0]
+    s.recv(65536)
+    s.sendall(data)
+    s.close()
 
 
 class Proxy:
