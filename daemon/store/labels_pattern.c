@@ -1,4 +1,4 @@
-/* Regular expressions over label values. All memory is the arena's: nothing is freed but with the question. */
+/* Regular expressions over label values. All memory belongs to the arena, so nothing is freed before the query ends. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct store_pattern {
     pcre2_code *code;
     pcre2_match_context *limits;
     pcre2_match_data *data;
-    int failed; /* PCRE2's number of the first failure that is no mismatch; 0: none */
+    int failed; /* first error of PCRE2 other than a mismatch; 0: none */
 };
 
 static void *pattern_take(size_t size, void *arena)

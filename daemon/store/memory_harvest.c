@@ -1,4 +1,4 @@
-/* Live processes: what sqlite_harvest.c does, in arrays. */
+/* Live processes, as in sqlite_harvest.c, in arrays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@
 
 #define NONE SIZE_MAX
 
-/* What a harvest will change, made before anything is. */
+/* Changes of a harvest, prepared before anything is modified. */
 struct plan {
     size_t instance; /* NONE: a new one */
-    size_t upload;   /* that grows; NONE: a new one, or no counts */
+    size_t upload;   /* upload that grows; NONE: a new one, or no counts */
     uint8_t *snapshot, *counts;
     size_t counts_size;
     uint64_t ticks, calls; /* that are new */
@@ -25,7 +25,7 @@ struct harvesting {
     struct memory_store *s;
     const struct store_harvest *harvests;
     size_t n;
-    struct store_upload *uploads; /* of the harvests; without anything where there is nothing new */
+    struct store_upload *uploads; /* uploads of the harvests; empty if a harvest has nothing new */
     struct plan *plans;
     struct memory_spares spares;
     struct arena *scratch;
@@ -46,7 +46,7 @@ static size_t find_instance(const struct memory_store *s, uint32_t uid, const ui
     return NONE;
 }
 
-/* The upload that the difference can go into. */
+/* Finds the upload to which the difference can be added. */
 static size_t find_growing(const struct memory_store *s, const struct memory_instance *i,
                            const struct memory_upload *more)
 {
@@ -82,7 +82,7 @@ static enum profd_status add_counts(struct plan *p, struct arena *scratch, const
     return status;
 }
 
-/* What the upload and the difference are together. It stays NONE where the upload cannot hold it. */
+/* Adds the difference to the upload. It stays NONE if the upload cannot contain both. */
 static enum profd_status plan_growth(struct harvesting *x, struct plan *p, size_t at, const struct memory_upload *more,
                                      struct profd_error *e)
 {
@@ -158,7 +158,7 @@ static void sum_up_again(struct memory_store *s, const struct memory_upload *u)
     }
 }
 
-/* What reports and lists say of the upload, or of its process, is new from here on. */
+/* Marks reports and lists with the upload or its process as changed. */
 static void touch(struct memory_store *s, const struct memory_upload *u)
 {
     if (u != NULL) {
@@ -267,7 +267,7 @@ static void apply(struct harvesting *x, size_t i, char **names)
     m->ended = h->ended;
     m->run = s->base.run;
     if (h->upload.counts_size == 0) {
-        touch(s, memory_find_upload(s, m->upload)); /* it is read again, or has ended: reports say so */
+        touch(s, memory_find_upload(s, m->upload)); /* it is read again or has ended, and reports state that */
         return;
     }
     if (p->upload != NONE) {
@@ -355,7 +355,7 @@ enum profd_status memory_get_instance(struct store *base, uint32_t uid, const ui
     return PROFD_OK;
 }
 
-/* As store_each_instance, or as store_each_namesake. */
+/* Implements store_each_instance and store_each_namesake. */
 static void each_found(const struct memory_store *s, const uint8_t *name,
                        bool (*each)(void *context, const struct store_instance *i), void *context)
 {

@@ -18,7 +18,7 @@ static int compare_builds(const void *a, const void *b)
     return ids != 0 ? ids : (x->uid > y->uid) - (x->uid < y->uid);
 }
 
-/* Visible rows, ascending by id and uid, in a new array. */
+/* Lists visible rows in a new array, ascending by id and uid. */
 static enum profd_status sort_visible(struct memory_store *s, const struct store_scope *scope,
                                       struct memory_build ***out, size_t *count, struct profd_error *e)
 {
@@ -70,7 +70,7 @@ static void add_rows(struct memory_build *const *rows, size_t n, struct build_ro
     r->inexact |= saturated ? (uint32_t)INEXACT_SATURATED : 0;
 }
 
-/* End of the run of equal ids that begins at i. */
+/* Returns the end of the equal ids that begin at i. */
 static size_t run_end(struct memory_build *const *list, size_t count, size_t i)
 {
     size_t end = i + 1;
@@ -200,7 +200,7 @@ enum profd_status memory_each_label(struct store *base, const struct store_scope
     return status;
 }
 
-/* Was this build in a process with that one, as this user saw it? */
+/* True if this user has seen both builds in one process. */
 static bool are_companions(const struct memory_store *s, uint32_t uid, const char *a, const char *b)
 {
     uint32_t position;

@@ -18,7 +18,7 @@ static bool contains(const uint32_t *uids, size_t n, uint32_t uid)
     return false;
 }
 
-/* What the senders make of one object for these uids. */
+/* Evaluates the senders of one object for these uids. */
 struct verdict {
     bool trusted;
     size_t matched;
@@ -185,7 +185,7 @@ void memory_remove_object(struct memory_store *s, size_t at)
     memmove(&s->objects[at], &s->objects[at + 1], (--s->object_count - at) * sizeof *s->objects);
 }
 
-/* May the object at now name functions wherever the one at old may? */
+/* True if the object at now may name functions for all users that the one at old serves. */
 static bool replaces(const struct memory_store *s, size_t now, size_t old)
 {
     bool all = true;

@@ -1,4 +1,4 @@
-/* What a host forwards, as in sqlite_segment.c and sqlite_relay.c. Parts are folded when a segment is sealed. */
+/* Segments of a host, as in sqlite_segment.c and sqlite_relay.c. Parts are folded when a segment is sealed. */
 #include "store/memory_segment.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static struct memory_part *copy_part(const struct outgoing_chunk *c)
     return p;
 }
 
-/* A head for each part, in case a segment is opened for it; its key is set when it is sealed. */
+/* Prepares the header of a segment for each part, in case one is opened for it; its key is set when it is sealed. */
 static enum profd_status stage(struct arena *a, const struct store_upload *u, struct memory_staged *out,
                                struct profd_error *e)
 {

@@ -1,4 +1,4 @@
-/* Removal, verification and the rest of upkeep, by looking at every upload. Nothing is rolled up here. */
+/* Removal, verification and other upkeep, by visiting every upload. Nothing is rolled up here. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static bool has_build(const struct memory_upload *u, const char *id)
     return false;
 }
 
-/* The build is gone for its user; its symbols' age counts from what was seen of it last. */
+/* Marks a build as removed for its user; the age of its symbols is that of its last use. */
 static void remove_build(struct memory_store *s, size_t at)
 {
     struct memory_build *b = &s->builds[at];
@@ -69,7 +69,7 @@ static void remove_build(struct memory_store *s, size_t at)
     *b = s->builds[--s->build_count];
 }
 
-/* Adds up what is left of each build that an upload marked as gone had. */
+/* Adds up the remaining uploads of each build with an upload that is marked for removal. */
 static void sum_up_builds(struct memory_store *s)
 {
     for (size_t i = s->build_count; i-- > 0;) {
@@ -102,7 +102,7 @@ static void sum_up_builds(struct memory_store *s)
     }
 }
 
-/* Removes the uploads that are marked. */
+/* Removes the marked uploads. */
 static uint64_t remove_gone(struct memory_store *s)
 {
     bool saturated = false;
@@ -147,7 +147,7 @@ static bool is_seen(const struct memory_store *s, const char *id)
     return false;
 }
 
-/* When was the last of a build's executables delivered? */
+/* Time of the latest delivery of the build's executables. */
 static int64_t last_delivery(const struct memory_store *s, const char *id)
 {
     int64_t latest = INT64_MIN;

@@ -14,7 +14,8 @@ static enum profd_status no_memory(struct profd_error *e)
 
 static struct memory_sender *find_sender(struct memory_store *s, const struct store_upload *u)
 {
-    for (size_t i = s->sender_count; i-- > 0;) { /* the latest are asked for most */
+    for (size_t i = s->sender_count;
+         i-- > 0;) { /* searched from the end, because the latest uploads are repeated most */
         if (s->senders[i]->uid == u->uid && memcmp(s->senders[i]->sender, u->sender, sizeof u->sender) == 0 &&
             strcmp(s->senders[i]->host, u->host) == 0) {
             return s->senders[i];
@@ -73,7 +74,7 @@ static void point_to_labels(struct memory_upload *c)
     }
 }
 
-/* Copies an upload; nothing else can fail afterwards. */
+/* Copies an upload, so that nothing can fail afterwards. */
 static enum profd_status copy_upload(const struct store_upload *u, struct memory_upload *c, struct profd_error *e)
 {
     struct buffer labels;
@@ -100,7 +101,7 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
     bool good = c->builds && c->shares && c->label_list && c->labels && c->counts && !labels.failed;
     if (good) {
         memcpy(c->host, u->host, sizeof c->host);
-        if (u->build_count > 0) { /* nothing new of a live process */
+        if (u->build_count > 0) { /* no new counts of a live process */
             memcpy(c->builds, u->builds, u->build_count * sizeof *c->builds);
         }
         for (size_t i = 0; i < u->build_count; i++) {
@@ -227,7 +228,7 @@ void memory_add_sums(struct memory_build *b, const struct memory_upload *u)
     }
 }
 
-/* Is the build at i named again further on? It is counted there, once for all its places. */
+/* True if the build at i occurs again later in the list; it is counted there, once for all its places. */
 static bool comes_again(const struct memory_upload *u, size_t i)
 {
     for (size_t k = i + 1; k < u->build_count; k++) {

@@ -14,7 +14,7 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
 }
 
-/* What cannot be read again was damaged since. */
+/* Data that was valid and cannot be read again is damaged. */
 static enum profd_status damaged(enum profd_status status, struct profd_error *e)
 {
     return status == PROFD_OK || status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a segment");
@@ -35,7 +35,7 @@ void outgoing_amount_subtract(struct store_amount *from, const struct store_amou
     from->calls -= part->calls < from->calls ? part->calls : from->calls;
 }
 
-/* A name that is no text is left out: it identifies nothing. */
+/* A name that is not valid text is left out; it identifies nothing. */
 static const char *name_of(const struct store_build *b)
 {
     return utf8_valid((const uint8_t *)b->name, strlen(b->name)) ? b->name : "";
@@ -86,7 +86,7 @@ static uint64_t weight_of(uint64_t histograms, uint64_t bins, uint64_t arcs)
     return histograms * LIMIT_SEGMENT_HISTOGRAM + bins + arcs;
 }
 
-/* An upload that is being cut into parts. histograms has space for all of them. */
+/* An upload that is being divided into parts. histograms has capacity for all of them. */
 struct cutting {
     struct arena *arena;
     const struct store_upload *upload;
@@ -97,7 +97,7 @@ struct cutting {
     uint32_t count, capacity;
 };
 
-/* Adds the rows as a part of their own. */
+/* Adds the rows as a separate part. */
 static enum profd_status cut(struct cutting *x, const struct counts *rows, struct profd_error *e)
 {
     uint8_t *bytes;
@@ -114,7 +114,7 @@ static enum profd_status cut(struct cutting *x, const struct counts *rows, struc
     }
     memcpy(kept, bytes, size);
     free(bytes);
-    const bool first = x->count == 0; /* the upload and its process count once */
+    const bool first = x->count == 0; /* only the first part counts the upload and its process */
     struct outgoing_chunk *c = &chunks[x->count++];
     x->chunks = chunks;
     *c =
@@ -126,12 +126,12 @@ static enum profd_status cut(struct cutting *x, const struct counts *rows, struc
     return PROFD_OK;
 }
 
-/* Cuts the bins: a histogram may begin in one part and go on in the next. */
+/* Divides the bins: a histogram may begin in one part and continue in the next. */
 static enum profd_status cut_bins(struct cutting *x, const struct counts *c, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     struct counts part = {.histograms = x->histograms, .bin_index = c->bin_index, .bin_ticks = c->bin_ticks};
-    uint32_t at = 0; /* the bin with which the part begins */
+    uint32_t at = 0; /* first bin of the part */
     for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *h = &c->histograms[i];
         for (uint32_t done = 0; status == PROFD_OK && (done < h->used || done == 0);) {
@@ -177,7 +177,7 @@ static enum profd_status cut_arcs(struct cutting *x, const struct counts *c, str
     return status;
 }
 
-/* Parts of an upload that is too large for one. */
+/* Divides an upload that is too large for one part. */
 static enum profd_status cut_all(struct cutting *x, const struct counts *c, struct profd_error *e)
 {
     x->histograms = ARENA_ARRAY(x->arena, c->histogram_count, struct counts_histogram);

@@ -1,4 +1,4 @@
-/* A copy of the database while it is in use. What this connection writes meanwhile goes into the copy, too. */
+/* Copies the database while it is in use. Later writes of this connection are included in the copy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct sqlite_backup {
     struct sqlite_store *s;
     sqlite3 *to;
     sqlite3_backup *copy;
-    char *path, *making; /* making: the unfinished file's name; NULL when it has got its own */
+    char *path, *making; /* making: name of the unfinished file; NULL after it was renamed */
     int page;            /* bytes */
     int64_t number;      /* last number that was given to an arrival when it began */
 };
@@ -58,7 +58,8 @@ static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *
         return profd_error_set(e, PROFD_IO, "cannot sync the copy \"%s\": %s", b->making, strerror(error));
     }
     int renamed = renameat2(AT_FDCWD, b->making, AT_FDCWD, b->path, RENAME_NOREPLACE);
-    if (renamed != 0 && (errno == EINVAL || errno == ENOSYS)) { /* not every file system can refuse to replace */
+    if (renamed != 0 &&
+        (errno == EINVAL || errno == ENOSYS)) { /* not every file system supports renaming without replacing */
         renamed = lstat(b->path, &st) == 0 ? (errno = EEXIST, -1) : rename(b->making, b->path);
     }
     if (renamed != 0) {
@@ -69,7 +70,7 @@ static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *
     return sqlite_sync_directory(b->path, e);
 }
 
-/* The copy exists. If it cannot be noted, hosts keep their segments longer. */
+/* The copy exists. If this cannot be recorded, hosts keep their segments longer. */
 static void note_backup(const struct sqlite_backup *b)
 {
     if (b->number > 0 && sqlite_write_begin(b->s, NULL) == PROFD_OK) {
@@ -109,7 +110,7 @@ static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, 
     return status;
 }
 
-/* The file under its unfinished name, empty. */
+/* Creates the empty file under its temporary name. */
 static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *e)
 {
     struct stat st;

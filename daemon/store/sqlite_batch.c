@@ -9,7 +9,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* What a batch adds to one build as one user sees it. */
+/* Sums that a batch adds to one build as one user sees it. */
 struct build_key {
     int64_t build, uid;
 };
@@ -105,7 +105,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     return add_to_builds(b, u, series, one, e);
 }
 
-/* What an upload says of itself. */
+/* Sums of one upload, by its own statements. */
 static void sum_up(const struct store_upload *u, size_t builds, struct sqlite_sums *one)
 {
     sqlite_sums_init(one, builds);
@@ -147,7 +147,7 @@ enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_up
     return status == PROFD_OK ? sqlite_batch_add(b, u, series, &one, e) : status;
 }
 
-/* Adds what the table says already. */
+/* Adds the present values of the table. */
 static enum profd_status add_stored(struct sqlite_batch *b, const struct build_key *key, struct sqlite_shown *x,
                                     struct profd_error *e)
 {

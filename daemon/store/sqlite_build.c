@@ -1,4 +1,4 @@
-/* Builds: found by name, listed with their sums. */
+/* Finds builds by name, and lists them with their sums. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +35,12 @@ enum profd_status sqlite_find_builds(struct store *base, const struct store_scop
     return status;
 }
 
-/* One build while its users' rows are added up. */
+/* One build, to which the rows of its users are added. */
 struct building {
     int64_t row_id;
     struct build_row row;
     char *name;
-    int64_t added;  /* number of the upload that brought the name */
+    int64_t added;  /* number of the upload that stated the name */
     uint32_t *uids; /* ascending */
     size_t uid_count, uid_capacity;
 };
@@ -105,7 +105,7 @@ static enum profd_status add_user_row(struct building *b, sqlite3_stmt *q, struc
     return add_uid(b, (uint32_t)sqlite3_column_int64(q, 2), e);
 }
 
-/* The receiver of the rows: one of the two. */
+/* Receiver of the rows; one of the two is set. */
 struct build_sink {
     bool (*each)(void *context, const struct build_row *row);
     void (*once)(void *context, const struct build_row *row);
@@ -114,7 +114,7 @@ struct build_sink {
     size_t left;
 };
 
-/* Passes the finished row to the caller. *more: whether the caller wants another. */
+/* Passes the complete row to the caller. *more: false if the caller wants no more rows. */
 static enum profd_status emit(struct sqlite_store *s, struct building *b, struct build_sink *sink, bool *more,
                               struct profd_error *e)
 {

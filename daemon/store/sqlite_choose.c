@@ -4,16 +4,16 @@
 
 #include "store/sqlite.h"
 
-/* One object with its senders folded. */
+/* One object with a summary of its senders. */
 struct candidate {
     int64_t object;
     bool readable, has_names, trusted;
-    size_t matched;    /* of the uids, how many sent it */
+    size_t matched;    /* number of the uids that sent it */
     int64_t delivered; /* latest delivery by a trusted sender or one of the uids */
     char *note;        /* of that delivery */
 };
 
-/* What is left when all senders of an object were seen: the better of it and the best so far. */
+/* When all senders of an object were read: keeps the better of it and the best so far. */
 static void judge_candidate(struct candidate *c, size_t uid_count, struct candidate *best, struct candidate *failure)
 {
     bool by_all = uid_count > 0 && c->matched == uid_count;

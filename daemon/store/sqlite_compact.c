@@ -1,4 +1,4 @@
-/* Which uploads and sums become larger sums next: hours from uploads, days from hours, all time from days. */
+/* Decides which uploads and sums are rolled up next: hours from uploads, days from hours, all time from days. */
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_slice.h"
 
@@ -119,7 +119,7 @@ static enum profd_status fold_once(struct sqlite_store *s, int64_t series, int l
     return status;
 }
 
-/* One piece of work. *found: there was one. */
+/* Does one piece of work. *found is false if there is none. */
 static enum profd_status work_once(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
                                    struct sqlite_budget *budget, bool *found, struct store_progress *progress,
                                    struct profd_error *e)
@@ -171,7 +171,8 @@ enum profd_status sqlite_compact(struct store *base, const struct store_policy *
         status = work_once(s, policy, now, &budget, &found, &progress, e);
     }
     status = sqlite_upkeep_end(s, status, e);
-    if (status == PROFD_DAMAGED && (s->no_folding || s->no_widening)) { /* undone; the rest of the work can go on */
+    if (status == PROFD_DAMAGED &&
+        (s->no_folding || s->no_widening)) { /* rolled back; the rest of the work can continue */
         progress = (struct store_progress){.more = false};
         status = PROFD_OK;
     }

@@ -10,7 +10,7 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remove a build");
 }
 
-/* Says why there is nothing to delete. */
+/* Sets the sentence why there is nothing to delete. */
 static enum profd_status refuse(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
                                 int64_t build, struct profd_error *e)
 {

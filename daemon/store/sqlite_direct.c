@@ -1,4 +1,4 @@
-/* SQL on a bare connection: before there is a handle with statements, or beside it. */
+/* SQL on a connection without a handle: before a handle with statements exists, or beside it. */
 #include "store/sqlite.h"
 
 enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e)

@@ -1,4 +1,4 @@
-/* The database as a file: checked before SQLite may modify it, complete before it gets its name. */
+/* The database file: checked before SQLite may modify it, and complete before it gets its name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -43,7 +43,7 @@ static enum profd_status judge_header(const char *path, const uint8_t *header, s
     return PROFD_OK;
 }
 
-/* A log without its database would be played into the new one. */
+/* SQLite would apply a log without its database to the new database. */
 static enum profd_status judge_log(const char *path, struct profd_error *e)
 {
     char log[PATH_MAX];

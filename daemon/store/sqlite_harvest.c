@@ -1,5 +1,5 @@
-/* Live processes: what they counted since their snapshot goes into their upload of the slice of time, and the new
- * snapshot beside it. */
+/* Live processes: adds their counts since the snapshot to their upload of the current slice, and stores the new
+ * snapshot. */
 #include <stdlib.h>
 
 #include "core/counts_merge.h"
@@ -8,7 +8,7 @@
 #include "store/sqlite_batch.h"
 #include "store/sqlite_slice.h"
 
-/* One transaction's worth of harvests. */
+/* The harvests of one transaction. */
 struct harvesting {
     struct sqlite_batch batch;
     struct arena *scratch;
@@ -31,7 +31,7 @@ struct growing {
     uint64_t started;
     int64_t host;
     size_t size; /* of its counts, encoded */
-    int width;   /* of its slice; 0: it has none yet */
+    int width;   /* number of the upload of its slice; 0: it has none yet */
     struct counts counts;
 };
 
@@ -124,7 +124,7 @@ static enum profd_status load_growing(struct sqlite_store *s, const struct insta
     return status == PROFD_NO_MEMORY ? status : PROFD_OK; /* verification reports what cannot be read */
 }
 
-/* What the counts say now less what they said before: as if they had come at once. */
+/* Difference between the counts now and before, as if they had arrived at once. */
 static void judge_gain(const struct counts *before, const struct counts *now, struct sqlite_sums *one)
 {
     uint64_t ticks, calls;
@@ -142,7 +142,7 @@ static void judge_gain(const struct counts *before, const struct counts *now, st
     one->inexact |= saturated ? (uint32_t)INEXACT_SATURATED : 0;
 }
 
-/* Writes the sum over the row, and adds what it gained to all sums. */
+/* Replaces the row by the sum, and adds the difference to all sums. */
 static enum profd_status save_grown(struct harvesting *x, const struct store_upload *u,
                                     const struct sqlite_series *series, const struct instance *i,
                                     const struct growing *g, const struct counts *sum, bool saturated,
@@ -160,7 +160,7 @@ static enum profd_status save_grown(struct harvesting *x, const struct store_upl
     one.inexact = g->inexact | u->inexact | (full ? (uint32_t)INEXACT_SATURATED : 0);
     one.raw_bytes = one.live_bytes = (uint64_t)size - g->size;
     judge_gain(&g->counts, sum, &one);
-    (void)sqlite_batch_number(&x->batch); /* no row has it: epochs go on */
+    (void)sqlite_batch_number(&x->batch); /* no row has this number; it only advances the epochs */
     enum profd_status status = sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
                                           VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start),
                                                  INTEGER(one.inexact), INTEGER(started), BLOB(bytes, size)),
@@ -168,7 +168,7 @@ static enum profd_status save_grown(struct harvesting *x, const struct store_upl
     return status == PROFD_OK ? sqlite_batch_add(&x->batch, u, series, &one, e) : status;
 }
 
-/* Adds the difference to the row. *done is false when together they are more than an upload may be. */
+/* Adds the difference to the row. *done is false if both together exceed the limits of an upload. */
 static enum profd_status grow(struct harvesting *x, const struct store_upload *u, const struct sqlite_series *series,
                               const struct instance *i, const struct growing *g, bool *done, struct profd_error *e)
 {
@@ -200,7 +200,7 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
     return status;
 }
 
-/* Adds the difference to the instance's upload, or makes one; i then names it. */
+/* Adds the difference to the instance's upload, or creates one; i then has its number. */
 static enum profd_status put_counts(struct harvesting *x, const struct store_upload *u, struct instance *i,
                                     struct profd_error *e)
 {
@@ -256,7 +256,7 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
     }
     if (status == PROFD_OK && h->upload.counts_size > 0) {
         status = put_counts(x, &h->upload, &i, e);
-    } else if (status == PROFD_OK && i.has_upload) { /* it is read again, or has ended: reports say so */
+    } else if (status == PROFD_OK && i.has_upload) { /* it is read again or has ended, and reports state that */
         status = sqlite_touch_series(x->batch.s, i.series, e);
     }
     if (status == PROFD_OK) {

@@ -1,4 +1,4 @@
-/* What is known of live processes. */
+/* Rows of live processes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ enum profd_status sqlite_get_instance(struct store *base, uint32_t uid, const ui
     return status;
 }
 
-/* name NULL: as store_each_instance; else as store_each_namesake. */
+/* name NULL: store_each_instance; otherwise store_each_namesake. */
 static enum profd_status each_found(struct sqlite_store *s, const uint8_t *name,
                                     bool (*each)(void *context, const struct store_instance *i), void *context,
                                     struct profd_error *e)
@@ -120,7 +120,7 @@ enum profd_status sqlite_get_living(struct store *base, enum store_living_kind k
     return status;
 }
 
-/* Its children that were read before it are none that it misses. */
+/* Children that were read before their parent are not missing. */
 static enum profd_status adopt(struct sqlite_store *s, const struct store_harvest *h, int64_t id, struct profd_error *e)
 {
     enum profd_status status =

@@ -2,11 +2,11 @@
 
 #include "store/sqlite_users.h"
 
-/* In the order in which they are done. A name stays what it is once a database may have it. */
+/* The steps in their order. A name must not change once a database may contain it. */
 static const struct step {
     const char *name;
-    int64_t version;   /* an older database needs it */
-    const char *total; /* SQL: about how many rows there are to do, found quickly */
+    int64_t version;   /* true if an older database needs it */
+    const char *total; /* SQL: approximate number of rows to process, computed quickly */
     sqlite_migration_slice *slice;
 } steps[] = {
     {.name = "slices", .version = 4, .total = "SELECT count(*) FROM instance", .slice = sqlite_slice_migrate},

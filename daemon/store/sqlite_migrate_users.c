@@ -1,7 +1,7 @@
-/* The step "user-bytes": what an older version stored is charged to its users. */
+/* The step "user-bytes": charges users with data that an older version stored. */
 #include "store/sqlite_migrate.h"
 
-/* What belongs to no series, all at once: its rows are few, and their sizes are read without their contents. */
+/* Data that belongs to no series, all at once: its rows are few, and their sizes are read without their contents. */
 static enum profd_status count_others(struct sqlite_store *s, struct profd_error *e)
 {
     static const enum sqlite_sql counts[] = {SQL_COUNT_SNAPSHOTS, SQL_COUNT_INSTANCES, SQL_COUNT_BUILD_USERS,
@@ -13,7 +13,7 @@ static enum profd_status count_others(struct sqlite_store *s, struct profd_error
     return status;
 }
 
-/* The cursor is the first series that is not counted; 0: nothing is. */
+/* The cursor is the first series that is not charged; 0: nothing is. */
 enum profd_status sqlite_migrate_users(struct sqlite_store *s, struct sqlite_migrating *m, struct profd_error *e)
 {
     enum profd_status status = m->cursor == 0 ? count_others(s, e) : PROFD_OK;

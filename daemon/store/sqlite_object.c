@@ -85,7 +85,7 @@ static enum profd_status add_object(struct sqlite_store *s, int64_t build, const
     return status;
 }
 
-/* What an object that was asked for again replaces. */
+/* What an object that was requested again replaces. */
 static enum profd_status remove_replaced(struct sqlite_store *s, int64_t build, const struct store_object *o,
                                          int64_t id, struct profd_error *e)
 {
@@ -130,7 +130,7 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
     if (known) {
         bool was_trusted = sqlite3_column_int(q, 0) != 0;
         delivered = sqlite3_column_int64(q, 1);
-        *trusted = o->trusted || was_trusted; /* a file does not lose what it was shown to be */
+        *trusted = o->trusted || was_trusted; /* a file keeps what it was shown to be */
         *changed = *trusted != was_trusted || delivered != latest || strcmp(sqlite_text(q, 2), o->note) != 0;
         sqlite_finish(q);
     }
@@ -144,7 +144,7 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
                       e);
 }
 
-/* Reports with this build, and lists of builds that show it, are new from here on. */
+/* Marks reports with this build, and lists of builds that show it, as changed. */
 static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, const struct store_object *o,
                                       bool everybody, struct profd_error *e)
 {
@@ -204,7 +204,7 @@ enum profd_status sqlite_put_object(struct store *base, const struct store_objec
         status = sqlite_space_judge(s, e);
     }
     status = sqlite_write_end(s, status, e);
-    hashmap_clear(&s->known); /* objects are rare, asking about them is not */
+    hashmap_clear(&s->known); /* objects are stored rarely and queried often */
     return status;
 }
 
@@ -230,7 +230,7 @@ static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const 
     return status;
 }
 
-/* A new entry for what is known of the build, from the tables. */
+/* Creates the cache entry of a build from the tables. */
 static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
                                     struct sqlite_known **out, size_t *out_size, struct profd_error *e)
 {
@@ -267,8 +267,8 @@ static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const 
     return status;
 }
 
-/* The writer's memory of the build, filled when needed. A reader's knowledge would grow stale: it is made new each time
- * and lent until the next. */
+/* The writer's cache entry of the build, filled on first use. A reader's entry would become outdated, so it is created
+ * for each call and valid until the next. */
 static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
                                     const struct sqlite_known **out, struct profd_error *e)
 {

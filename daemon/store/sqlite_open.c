@@ -9,14 +9,14 @@
 
 #include "store/sqlite_users.h"
 
-#define QUICK_CHECK_BYTES (64 << 20) /* a larger database isn't read through when it is opened */
+#define QUICK_CHECK_BYTES (64 << 20) /* a larger database is not read completely when it is opened */
 
 static void close_handle(struct store *base)
 {
     struct sqlite_store *s = sqlite_self(base);
     sqlite_statements_done(s);
     (void)sqlite_watch_look(s, NULL);
-    /* A handle that must not write any more must not checkpoint when it goes either. */
+    /* A handle that may not write any more must not checkpoint when it is closed, either. */
     if (s->db && s->broken != PROFD_OK) {
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
@@ -96,7 +96,7 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
     return status;
 }
 
-/* Before anything of the file is changed: the pages, of a small file or of one that must be copied, and the tables. */
+/* Checks, before the file is changed: the pages of a small file or of one that must be copied, and the tables. */
 static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
 {
     struct stat st;
@@ -113,7 +113,7 @@ static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
     (void)db;
     (void)name;
     struct sqlite_store *s = context;
-    /* The log began afresh: whatever held it back is gone. */
+    /* The log was restarted, so nothing holds it back any more. */
     if (frames < s->wal_frames) {
         s->checkpoint_at = s->log_frames;
     }
@@ -122,7 +122,7 @@ static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
     return SQLITE_OK;
 }
 
-/* From here on the file is known to be profd's and may be written. */
+/* From here on the file is known to be a profd database and may be written. */
 static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
@@ -137,7 +137,7 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
                                  "database \"%s\": no write-ahead log on this file system (journal_mode stays %s)",
                                  s->path, sqlite_text(q, 0));
     }
-    /* The switch is committed only when the statement ends, and that may fail. */
+    /* The change is committed only when the statement ends, and that may fail. */
     if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK) {
         status = sqlite_fail(s, e);
     }
@@ -149,7 +149,7 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
     return status;
 }
 
-/* The copy takes the file's place; the connection is made anew. */
+/* The copy replaces the file; the connection is opened again. */
 static enum profd_status upgrade(struct sqlite_store *s, int64_t *version, struct profd_error *e)
 {
     sqlite3_close(s->db);

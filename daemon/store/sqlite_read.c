@@ -1,5 +1,4 @@
-/* What was stored is read back: the rows that a filter chooses are found by index and put in order; then row after row
- * is read. */
+/* Reads stored data: the rows that a filter selects are found by index and sorted, then read one after the other. */
 #include <string.h>
 
 #include "store/sqlite_select.h"
@@ -37,7 +36,7 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
 
 typedef enum profd_status upload_sink(void *context, const struct store_row *row, struct profd_error *e);
 
-/* What all rows of a series have in common; builds and labels live in the reading's arena. */
+/* Data that all rows of a series share; builds and labels belong to the reading's arena. */
 static struct store_row begin_row(const struct series_info *info, const struct row_ref *ref)
 {
     return (struct store_row){.commit = (uint64_t)ref->number,

@@ -1,11 +1,11 @@
-/* What a host forwards: the line that a start draws, sealing, acknowledgements, keeping, and the sums of it all. */
+/* Segments of a host: the epoch of a start, sealing, acknowledgements, retention, and their sums. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
 
-/* Adds up the segments by state; out has what the table relay does not say. pending: those not acknowledged. */
+/* Adds up the segments by state; out has what the table relay lacks. pending: segments that are not acknowledged. */
 static enum profd_status sum_states(struct sqlite_store *s, struct store_relay *out, struct store_amount *pending,
                                     struct profd_error *e)
 {
@@ -36,7 +36,7 @@ static struct store_amount accepted_of(const struct sqlite_state *t)
     return (struct store_amount){t->uploads, t->ticks, t->calls};
 }
 
-/* What is accepted and belongs to no segment was accepted while nothing was forwarded. */
+/* Uploads that were accepted and belong to no segment were accepted while nothing was forwarded. */
 static enum profd_status settle_outside(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
 {
     struct store_relay ignored = {.active = false};
@@ -110,7 +110,7 @@ static enum profd_status next_kept(struct sqlite_store *s, struct kept *out, boo
     return status;
 }
 
-/* An acknowledged segment is sealed again; of one that was removed, its key. */
+/* Seals an acknowledged segment again; of one that was removed, only its key. */
 static enum profd_status seal_again(struct sqlite_store *s, struct sqlite_relay *r, struct kept *k,
                                     struct profd_error *e)
 {
@@ -297,7 +297,7 @@ enum profd_status sqlite_acknowledge_segments(struct store *base, const struct s
     return sqlite_write_end(s, status, e);
 }
 
-/* Removes the bytes of a segment; of one that a restored centre may lack, its row stays. */
+/* Removes the bytes of a segment; the row stays if a restored centre may lack the segment. */
 static enum profd_status remove_bytes(struct sqlite_store *s, int64_t id, bool safe, struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e);

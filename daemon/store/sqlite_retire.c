@@ -8,9 +8,9 @@
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
 
-#define RAW_AT_ONCE 1000                   /* more single uploads of a day than this are rolled up before they go */
-#define SHARE_SPARE 16                     /* a sixteenth of its share is kept free for what a user sends next */
-#define OBJECT_PATIENCE (24 * SQLITE_HOUR) /* symbols come before uploads */
+#define RAW_AT_ONCE 1000 /* above this number, single uploads of a day are rolled up before they are removed */
+#define SHARE_SPARE 16   /* a sixteenth of a user's share is kept free for new uploads */
+#define OBJECT_PATIENCE (24 * SQLITE_HOUR) /* symbols may arrive before uploads */
 
 static enum profd_status no_memory(struct profd_error *e)
 {
@@ -35,7 +35,7 @@ static enum profd_status remove_rows(struct sqlite_store *s, enum sqlite_sql whi
     return status;
 }
 
-/* One slice of one table of a deleted series. *removed 0: nothing of the series is left. */
+/* Removes a slice of one table of a deleted series. *removed 0: nothing of the series is left. */
 static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, uint64_t *removed,
                                        struct store_progress *progress, struct profd_error *e)
 {
@@ -89,7 +89,7 @@ static enum profd_status remove_sums(struct sqlite_store *s, int64_t series, int
                               : status;
 }
 
-/* Everything of a series in these hours, both included, which make whole days. */
+/* Removes everything of a series in these hours, both included, which are whole days. */
 static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_t from, int64_t to,
                                       struct profd_error *e)
 {
@@ -106,7 +106,7 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
     if (status == PROFD_OK) {
         status = remove_sums(s, series, SQLITE_LEVEL_DAY, from / 24, to / 24, &days, e);
     }
-    /* The sum of all time is made anew from the days that stay: see sqlite_compact. */
+    /* Computes the sum of all time again from the remaining days: see sqlite_compact. */
     if (status == PROFD_OK && days > 0) {
         status = remove_sums(s, series, SQLITE_LEVEL_ALL, 0, 0, &all, e);
     }
@@ -186,7 +186,7 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     return status == PROFD_OK && !readable ? retire_sums(r, &series, from, to, &gone, e) : status;
 }
 
-/* Bytes that the database's content takes. */
+/* Bytes of the database's content. */
 static enum profd_status content_bytes(struct sqlite_store *s, uint64_t *bytes, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -244,8 +244,8 @@ static enum profd_status find_first(struct sqlite_store *s, enum sqlite_sql whic
     return status;
 }
 
-/* Decides that the day of the oldest upload must go for its size. Today stays: it will be smaller when it is rolled up.
- */
+/* Decides that the oldest upload's day must be removed for its size. Today's data stays: it shrinks when it is rolled
+ * up. */
 static enum profd_status judge_size(struct retiring *r, const struct store_policy *policy, int64_t now, int64_t hour,
                                     bool *found, struct profd_error *e)
 {
@@ -313,7 +313,7 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     *found = any && hour / 24 < limit;
     if (*found) {
         struct arena *a = arena_new(0);
-        /* Of the days that are too old all of a series at once, so that its sum of all time is made anew once. */
+        /* Removes all days of a series that are too old at once, so that its sum of all time is computed once. */
         status = a ? retire_series(r, a, series, hour, hour / 24 < aged ? aged - 1 : hour / 24, e) : no_memory(e);
         arena_free(a);
         return status;
@@ -352,7 +352,7 @@ enum profd_status sqlite_retire(struct store *base, const struct store_policy *p
     }
     status = sqlite_upkeep_end(r.s, status, e);
     sqlite_withdrawal_done(&r.withdrawal);
-    r.progress.more = found || doomed || r.withdrawal.any; /* builds may be unseen only now */
+    r.progress.more = found || doomed || r.withdrawal.any; /* builds may be unused only now */
     if (status == PROFD_OK) {
         *out = r.progress;
     }

@@ -1,4 +1,4 @@
-/* The single uploads of an hour become its sum. */
+/* Rolls up the single uploads of an hour. */
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_rollup.h"
@@ -78,7 +78,7 @@ static enum profd_status take_uploads(struct rolling *r, const struct sqlite_ide
     return status;
 }
 
-/* The ledger, the series and the totals: fewer uploads are raw. */
+/* Updates the ledger, the series and the totals: fewer uploads are single. */
 static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
                                       struct profd_error *e)
 {
@@ -145,7 +145,7 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
     return status == PROFD_OK ? enter_rolled(r, series, hour, e) : status;
 }
 
-/* The uploads are not looked for again until another one comes to their hour. */
+/* Excludes the uploads from the search until another one arrives in their hour. */
 static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64_t hour,
                                    const struct sqlite_state *before, struct profd_error *e)
 {
@@ -167,7 +167,8 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
     struct sqlite_state before = s->state;
     bool found;
     *readable = true;
-    enum profd_status status = r.arena ? sqlite_users_flush(s, e) : no_memory(e); /* only what follows may be undone */
+    enum profd_status status =
+        r.arena ? sqlite_users_flush(s, e) : no_memory(e); /* only the following may be rolled back */
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e);
     }

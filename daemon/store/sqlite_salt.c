@@ -1,4 +1,4 @@
-/* The salt of ETags. With the number of a change it names a state of the data that no other database ever had. */
+/* The salt of ETags. With the number of a change it identifies a state of the data that no other database has. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>

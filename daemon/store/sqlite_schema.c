@@ -6,10 +6,11 @@ extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_roll
     embed_schema_003_instance_sql[], embed_schema_004_truth_sql[], embed_schema_005_segment_sql[],
     embed_schema_006_centre_sql[];
 
-/* One after the other they make an empty database of the newest version. The texts end with a NUL. */
+/* Applied one after the other, they create an empty database of the newest version. The texts end with a NUL. */
 static const struct {
     const unsigned char *sql;
-    bool copies; /* it changes what rows say: a database with rows is copied into a new one, see sqlite_upgrade.c */
+    bool copies; /* it changes the contents of rows: a database with rows is copied into a new one, see sqlite_upgrade.c
+                  */
 } steps[SQLITE_SCHEMA_VERSION] = {{embed_schema_001_initial_sql, true},   {embed_schema_002_rollup_sql, true},
                                   {embed_schema_003_instance_sql, false}, {embed_schema_004_truth_sql, false},
                                   {embed_schema_005_segment_sql, false},  {embed_schema_006_centre_sql, false}};
@@ -89,7 +90,7 @@ static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *be
 
 enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e)
 {
-    /* Free pages can be given back; it cannot be chosen later. */
+    /* Allows free pages to be returned, which cannot be enabled later. */
     return make_steps(db, 0, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", e);
 }
 

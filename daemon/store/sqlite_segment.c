@@ -1,9 +1,9 @@
-/* Open segments: what is accepted is added as parts, which are folded into the segment's bytes now and then. */
+/* Open segments: accepted uploads are added as parts, which are folded into the segment's bytes periodically. */
 #include "store/sqlite_segment.h"
 
 #include <stdlib.h>
 
-#define PARTS_MOST (1 << 24) /* numbers of parts of one segment; those that are folded begin anew */
+#define PARTS_MOST (1 << 24) /* numbers of parts of one segment; they begin again when parts are folded */
 
 static enum profd_status no_memory(struct profd_error *e)
 {
@@ -39,7 +39,7 @@ static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64
     return status;
 }
 
-/* Opens a segment, which has its number from now on. */
+/* Opens a segment and assigns its number. */
 static enum profd_status open_new(struct sqlite_store *s, const struct store_upload *u, int64_t series,
                                   struct open_segment *out, struct profd_error *e)
 {

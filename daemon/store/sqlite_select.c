@@ -1,4 +1,4 @@
-/* Which series and which of their rows: single uploads, hours, days, or all time at once. */
+/* Selects series and their rows: single uploads, hours, days, or all time at once. */
 #include "store/sqlite_select.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void *grow(void *array, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-/* The set of builds in the current row of q; names are looked up later. */
+/* Reads the set of builds in the current row of q; names are read later. */
 static enum profd_status take_set(struct reading *r, sqlite3_stmt *q, struct series_info *info, struct profd_error *e)
 {
     size_t n;
@@ -70,7 +70,7 @@ static enum profd_status take_labels(struct reading *r, const uint8_t *text, siz
     return PROFD_OK;
 }
 
-/* Takes the series in the current row of q if its labels match. */
+/* Selects the series in the current row of q if its labels match. */
 static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct profd_error *e)
 {
     size_t n;
@@ -159,7 +159,7 @@ static enum profd_status find_series(struct reading *r, const struct store_scope
     return status;
 }
 
-/* Moves an edge outward to the border of the widest slice of a live process that it cuts in some matching series. */
+/* Moves a limit outward to the border of the widest slice of a live process that contains it in a matching series. */
 static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
 {
     int64_t one;
@@ -186,7 +186,7 @@ static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up,
     return status;
 }
 
-/* Moves an edge outward where the hour that it cuts is a sum in some matching series. */
+/* Moves a limit outward if the hour that contains it is a sum in a matching series. */
 static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
 {
     int64_t one, hour = *edge / SQLITE_HOUR;
@@ -233,7 +233,7 @@ enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
     return status;
 }
 
-/* Notes the rows that a statement finds: number, and id if they are sums. */
+/* Records the rows that a statement finds: number, and id if they are sums. */
 static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqlite_sql which,
                                    const struct sqlite_value *values, size_t count, bool sums, struct profd_error *e)
 {
@@ -263,7 +263,7 @@ static enum profd_status take_sums(struct reading *r, uint32_t series, int level
                      VALUES(INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)), true, e);
 }
 
-/* All uploads of a series: the sum of all time, the days and hours that it does not hold, single uploads. */
+/* All uploads of a series: the sum of all time, the days and hours that it does not contain, and single uploads. */
 static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
 {
     enum profd_status status = take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e);
@@ -280,7 +280,8 @@ static enum profd_status select_all(struct reading *r, uint32_t series, struct p
     return status;
 }
 
-/* Whole days inside the window as days with the hours that they do not hold; hours at the edges; single uploads. */
+/* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
+ * uploads. */
 static enum profd_status select_window(struct reading *r, uint32_t series, struct profd_error *e)
 {
     int64_t since = r->since > 0 ? r->since : 0;

@@ -1,14 +1,14 @@
-/* Upload ids: what makes a delivery count once (DECISIONS 15). */
+/* Upload ids, by which each delivery is counted once (DECISIONS 15). */
 #include <string.h>
 
 #include "store/sequence.h"
 #include "store/sqlite_centre.h"
 
 #define SECOND INT64_C(1000000000)
-#define SEEN_SLACK 3600    /* seconds that a sender's last sign of life may be out of date */
-#define FORGET_SLICE 50000 /* senders looked at in one transaction */
+#define SEEN_SLACK 3600    /* seconds by which a sender's last_seen may be outdated */
+#define FORGET_SLICE 50000 /* senders visited in one transaction */
 
-/* The sender's set; {0} if it was never seen. */
+/* Reads the sender's set; {0} if the sender is unknown. */
 static enum profd_status load_set(struct sqlite_store *s, const struct store_upload *u, int64_t host,
                                   struct sequence_set *set, int64_t *seen, struct profd_error *e)
 {
@@ -73,7 +73,7 @@ enum profd_status sqlite_has_upload(struct store *base, const struct store_uploa
     return status;
 }
 
-/* Where the slice after the cursor ends; whole: the end of the table was reached. */
+/* Finds the end of the slice after the cursor; whole: the end of the table was reached. */
 static enum profd_status find_slice(struct sqlite_store *s, const struct sqlite_cursor *from, struct sqlite_cursor *to,
                                     bool *whole, struct profd_error *e)
 {

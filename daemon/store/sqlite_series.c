@@ -10,7 +10,7 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remember a series");
 }
 
-/* Row id of a text in a table, from memory, from the table, or new. */
+/* Row id of a text in a table: from the cache, from the table, or new. */
 static enum profd_status intern_text(struct sqlite_store *s, struct hashmap *cache, enum sqlite_sql find,
                                      enum sqlite_sql add, const char *text, int64_t *id, struct profd_error *e)
 {
@@ -46,7 +46,7 @@ enum profd_status sqlite_intern_build(struct sqlite_store *s, const char *build_
     return intern_text(s, &s->builds, SQL_BUILD_FIND, SQL_BUILD_ADD, build_id, id, e);
 }
 
-/* The row of a set of builds, with its members. set: 32-bit numbers. */
+/* Finds or adds the row of a set of builds, with its members. set: 32-bit numbers. */
 static enum profd_status intern_set(struct sqlite_store *s, const int64_t *builds, size_t count, const uint8_t *set,
                                     int64_t *id, struct profd_error *e)
 {
@@ -90,7 +90,7 @@ static enum profd_status find_series(struct sqlite_store *s, const struct store_
     return status;
 }
 
-/* Everything that makes a series this one, in s->key. */
+/* Makes the key of a series in s->key. */
 static bool make_key(struct sqlite_store *s, const struct store_upload *u)
 {
     s->key.size = 0;

@@ -71,7 +71,7 @@ enum profd_status sqlite_slice_enter(struct sqlite_store *s, int64_t series, int
     return status == PROFD_OK ? sqlite_series_save(s, series, &of_series, e) : status;
 }
 
-/* An upload that grew before there were slices gets one of an hour, which is what it holds. Nothing else of it changes.
+/* An upload that grew before slices existed gets a slice of an hour, which is its content. Nothing else of it changes.
  */
 static enum profd_status slice_adopt(struct sqlite_store *s, const struct sqlite_slice *x, int64_t hour, uint64_t bytes,
                                      size_t builds, struct profd_error *e)
@@ -105,7 +105,7 @@ static enum profd_status adopt_row(struct sqlite_store *s, struct arena *a, sqli
     if (status == PROFD_OK && found) {
         status = slice_adopt(s, &slice, hour, bytes, series.build_count, &why);
     }
-    if (status == PROFD_DAMAGED && s->broken == PROFD_OK) { /* nothing was written: its ledger cannot be read */
+    if (status == PROFD_DAMAGED && s->broken == PROFD_OK) { /* nothing was written, because its ledger cannot be read */
         return PROFD_OK;
     }
     if (status != PROFD_OK && e) {
@@ -114,7 +114,7 @@ static enum profd_status adopt_row(struct sqlite_store *s, struct arena *a, sqli
     return status;
 }
 
-/* *id: where to begin, then the instance that was found. */
+/* *id: where to begin; then the instance that was found. */
 static enum profd_status adopt_next(struct sqlite_store *s, struct arena *a, int64_t *id, bool *found,
                                     struct profd_error *e)
 {

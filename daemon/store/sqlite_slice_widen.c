@@ -1,5 +1,4 @@
-/* Slices of live processes become wider when they take too much space: less is known of when, nothing of how much is
- * lost. */
+/* Widens slices of live processes when they use too much space. Times become coarser; no counts are lost. */
 #include <stdlib.h>
 
 #include "core/counts_merge.h"
@@ -10,12 +9,12 @@
 /* Columns of SQL_SLICE_UPLOADS. */
 enum { NUMBER, HOUR, HOST, START, LENGTH, INEXACT, STARTED, GROUP, COUNTS, PARTS };
 
-/* An upload in the making: the first of those that are put together, and what they hold. */
+/* A merged upload: the first one, and the contents of all. */
 struct merged {
     int64_t number, hour, host, start, end;
     uint32_t inexact;
-    uint64_t started, group, parts, old_bytes; /* old_bytes: of all of them */
-    size_t merges;                             /* how many came into it; 0: its counts are as they are stored */
+    uint64_t started, group, parts, old_bytes; /* old_bytes: bytes of all of them */
+    size_t merges;                             /* number of uploads merged into it; 0: its counts are as stored */
     bool readable;
     struct counts counts;
 };
@@ -68,7 +67,7 @@ static struct sqlite_slice slice_of(const struct widening *w, const struct merge
     return (struct sqlite_slice){w->series.id, width, m->end, w->instance, m->number};
 }
 
-/* Writes what came together over its first upload, if anything did. */
+/* Writes the merged content over its first upload, if any was merged. */
 static enum profd_status save_counts(struct widening *w, struct profd_error *e)
 {
     struct merged *m = &w->head;
@@ -94,7 +93,7 @@ static enum profd_status save_counts(struct widening *w, struct profd_error *e)
     return status;
 }
 
-/* The upload at the head is whole. */
+/* The upload at the head is complete. */
 static enum profd_status flush(struct widening *w, struct profd_error *e)
 {
     if (!w->any) {
@@ -110,7 +109,7 @@ static enum profd_status flush(struct widening *w, struct profd_error *e)
     return status;
 }
 
-/* Puts m's counts to the head's. *done is false, and nothing changed, where they must stay apart. */
+/* Adds m's counts to the head's. *done is false, and nothing has changed, if they must stay separate. */
 static enum profd_status merge(struct widening *w, const struct merged *m, bool *done, struct profd_error *e)
 {
     struct merged *h = &w->head;
@@ -148,7 +147,7 @@ static enum profd_status merge(struct widening *w, const struct merged *m, bool 
     return PROFD_OK;
 }
 
-/* An upload leaves its narrow slice. It becomes part of the one at the head, or the head. */
+/* Takes an upload from its narrow slice: merges it into the upload at the head, or makes it the head. */
 static enum profd_status add_upload(struct widening *w, struct merged *m, struct profd_error *e)
 {
     const struct sqlite_slice narrow = slice_of(w, m, w->width);
@@ -198,7 +197,7 @@ static enum profd_status add_slice(struct widening *w, int64_t at, struct profd_
     return status;
 }
 
-/* The slice of the next width that holds this one of the instance. */
+/* Finds the slice of the next width that contains this one of the instance. */
 static enum profd_status widen_once(struct sqlite_store *s, struct arena *a, struct arena *scratch, int64_t series,
                                     size_t width, int64_t at, int64_t instance, struct profd_error *e)
 {

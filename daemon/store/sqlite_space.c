@@ -6,8 +6,8 @@
 #include "store/sqlite.h"
 
 #define LOG_FRAMES_LEAST 64
-#define LOG_PART 16 /* part of the file system that the log may use: half of the reserve's part */
-#define LOG_MOST 16 /* times that: then storing waits for the reader that holds the log */
+#define LOG_PART 16 /* share of the file system that the log may use: half of the reserve's share */
+#define LOG_MOST 16 /* multiple of it above which storing waits for the reader that holds the log */
 
 enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *e)
 {
@@ -25,7 +25,7 @@ enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
 }
 
-/* Bytes by which the database will grow when the log is copied into it, and those that the disk has. */
+/* Computes the bytes by which the database grows when the log is copied into it, and those that the disk has. */
 static enum profd_status measure(struct sqlite_store *s, uint64_t *grows, uint64_t *available, struct profd_error *e)
 {
     struct stat st;

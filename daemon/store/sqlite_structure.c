@@ -1,5 +1,5 @@
-/* Are the tables of a database those of the schema version that it claims? They are compared with those of a new
- * database of that version, by the texts of their statements without white space and comments. */
+/* Checks that the tables of a database are those of the schema version that it claims. They are compared with those of
+ * a new database of that version, by the texts of their statements without white space and comments. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +27,14 @@ static const char *skip_blanks(const char *at)
     }
 }
 
-/* Two texts are the same if their next words and signs are, to the end of both. */
+/* True if two texts have the same words and signs. */
 static bool same_text(const char *a, const char *b)
 {
     bool word = false;
     while (*a != '\0' && *b != '\0') {
         const char *x = skip_blanks(a), *y = skip_blanks(b);
         if (word && (x != a) != (y != b) && is_word(*x) && is_word(*y)) {
-            return false; /* one text separates what the other joins */
+            return false; /* one text separates words that the other joins */
         }
         if (*x != *y) {
             return false;
@@ -46,15 +46,15 @@ static bool same_text(const char *a, const char *b)
     return *skip_blanks(a) == '\0' && *skip_blanks(b) == '\0';
 }
 
-/* What two databases are compared by. */
+/* Context of the comparison of two databases. */
 struct comparison {
     sqlite3 *model, *db;
     const char *path;
     int64_t version;
-    bool foreign; /* the model is of the newest version: what only that one has must be absent */
+    bool foreign; /* the model has the newest version: objects of only that version must be absent */
 };
 
-/* The row of an object of the model, in q, against the one of its name in the database. */
+/* Compares the row of an object of the model, in q, with the one of its name in the database. */
 static enum profd_status compare_object(const struct comparison *c, sqlite3_stmt *q, sqlite3_stmt *own,
                                         struct profd_error *e)
 {
@@ -110,7 +110,7 @@ static enum profd_status compare_all(const struct comparison *c, const char *whi
     return status;
 }
 
-/* In memory, of one version. */
+/* Creates the model, a database in memory of one version. */
 static enum profd_status open_model(int64_t version, sqlite3 **out, struct profd_error *e)
 {
     enum profd_status status =
@@ -121,7 +121,7 @@ static enum profd_status open_model(int64_t version, sqlite3 **out, struct profd
     return status == PROFD_OK ? sqlite_schema_make(*out, 0, version, e) : status;
 }
 
-/* What later versions add must not be there: bringing the database up would fail half-way, or lose rows. */
+/* Objects of later versions must be absent: the migration would fail half-way, or lose rows. */
 static enum profd_status compare_later(struct comparison *c, struct profd_error *e)
 {
     c->foreign = true;

@@ -25,7 +25,7 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
     sum_add(&to->ticks, more->ticks, &saturated);
     sum_add(&to->calls, more->calls, &saturated);
     sum_add(&to->raw_uploads, more->raw_uploads, &saturated);
-    to->raw_bytes += more->raw_bytes; /* modulo 2^64: an upload that grows may take fewer bytes than before */
+    to->raw_bytes += more->raw_bytes; /* modulo 2^64, because an upload that grows may need fewer bytes than before */
     to->live_bytes += more->live_bytes;
     for (size_t i = 0; i < to->build_count; i++) {
         sum_add(&to->shares[i].nanoseconds, more->shares[i].nanoseconds, &saturated);
@@ -43,7 +43,7 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
     }
 }
 
-/* False where a saturated sum hides what is left. */
+/* False if a saturated sum hides the remainder. */
 static bool subtract(uint64_t *from, uint64_t part)
 {
     if (*from >= SUM_MAX || part > *from) {
@@ -96,7 +96,7 @@ enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size
     const uint8_t *shares = sqlite_blob(q, COLUMN_SHARES, &n);
     out->uploads = (uint64_t)sqlite3_column_int64(q, 0);
     if (out->uploads == 0) {
-        return PROFD_OK; /* a series that is being made */
+        return PROFD_OK; /* a series that is being created */
     }
     out->processes = (uint64_t)sqlite3_column_int64(q, 1);
     out->ticks = (uint64_t)sqlite3_column_int64(q, 2);

@@ -1,4 +1,4 @@
-/* What a batch of uploads adds to the ledger: one row a series and hour, however many uploads. */
+/* Adds a batch of uploads to the ledger: one row for each series and hour, whatever the number of uploads. */
 #include <string.h>
 
 #include "store/sqlite_sums.h"
@@ -19,7 +19,7 @@ void sqlite_tally_done(struct sqlite_tally *t)
     hashmap_clear(&t->series);
 }
 
-/* The sums of a key, none at first. */
+/* Returns the sums of a key, zero on first use. */
 static struct sqlite_sums *sums_of(struct hashmap *table, const void *key, size_t key_size, size_t builds)
 {
     struct sqlite_sums *sums = hashmap_find(table, key, key_size), none;

@@ -1,7 +1,7 @@
 /* The text of every cached statement. */
 #include "store/sqlite.h"
 
-/* Of live processes, by series: how many, and the earliest and the latest of their latest harvests. */
+/* For live processes, by series: their number, and the earliest and latest of their latest harvests. */
 #define LIVING_OF(INSTANCES)                                                                                           \
     "SELECT s.labels, i.n, i.earliest, i.latest FROM (SELECT series, sum(n) AS n, min(seen) AS earliest, "             \
     "max(seen) AS latest FROM " INSTANCES " WHERE (?2<=0 OR seen<?2) AND seen>=?7 GROUP BY series) i "                 \

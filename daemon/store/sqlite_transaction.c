@@ -65,7 +65,7 @@ enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error 
     return status == PROFD_OK ? PROFD_OK : sqlite_write_end(s, status, e);
 }
 
-/* Undoes the transaction and what the caches took from it: row ids that were never committed. */
+/* Rolls back the transaction, and removes from the caches the row ids that were not committed. */
 static void roll_back(struct sqlite_store *s)
 {
     for (int i = 0; i < SQL_COUNT; i++) {

@@ -9,7 +9,7 @@
 
 #define TALLY_BYTES (64u << 20) /* sums held before they are written */
 
-/* Version 1: what is copied as it is. Its ids stay. */
+/* Version 1: rows that are copied unchanged, with their ids. */
 static const char *const copy_v1[] = {
     "INSERT INTO main.host (id, machine) SELECT id, machine FROM old.host",
     "INSERT INTO main.build (id, build_id, epoch, named) SELECT id, build_id, epoch, named FROM old.build",
@@ -81,7 +81,7 @@ static enum profd_status copy_upload(struct sqlite_store *s, struct sqlite_tally
     sqlite_sums_add(sums, &one);
     s->state.raw_uploads++;
     s->state.raw_bytes += n;
-    /* Its process is unknown: it counts as one process, in a group chosen by its number. */
+    /* Its process is unknown, so it counts as one process, in a group derived from its number. */
     uint64_t group = (uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) >> 60;
     return sqlite_run(s, SQL_UPLOAD_ADD,
                       VALUES(INTEGER(number), INTEGER(series), INTEGER(end / SQLITE_HOUR),
@@ -178,7 +178,7 @@ static enum profd_status fill_copy(const char *making, void *context, struct pro
     return status;
 }
 
-/* The log goes into the old file, which then is whole in itself: the copy that takes its name must find no log. */
+/* Copies the log into the old file, which is then complete: the copy that gets its name must find no log. */
 static enum profd_status settle_log(const char *path, struct profd_error *e)
 {
     struct sqlite_store s = {.path = NULL};
@@ -195,7 +195,7 @@ static enum profd_status settle_log(const char *path, struct profd_error *e)
         status = profd_error_set(e, PROFD_BUSY,
                                  "database \"%s\": another process has it open; its log cannot be closed", path);
     }
-    /* The switch is committed only when the statement ends, and that may fail. */
+    /* The change is committed only when the statement ends, and that may fail. */
     if (sqlite3_finalize(q) != SQLITE_OK && status == PROFD_OK) {
         status = sqlite_fail(&s, e);
     }

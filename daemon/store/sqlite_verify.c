@@ -1,4 +1,4 @@
-/* What is stored against what the ledger says, hour by hour. */
+/* Compares the stored data with the ledger, hour by hour. */
 #include "store/sqlite_slice.h"
 #include "store/sqlite_verify.h"
 
@@ -12,10 +12,10 @@
 
 #define SLICE_NANOSECONDS 100000000
 
-/* What of an hour is stored. */
+/* Stored data of an hour. */
 struct found_hour {
     struct sqlite_sums sums;
-    uint64_t rounding; /* nanoseconds that the ledger may know less of a build, because it rounds every upload */
+    uint64_t rounding; /* nanoseconds by which the ledger may be lower for a build, because it rounds every upload */
 };
 
 /* The upload of a live process is among the slices, too. */
@@ -87,7 +87,7 @@ static enum profd_status add_raws(struct sqlite_verifying *v, const struct sqlit
     return status;
 }
 
-/* Each number of a sum is that of its 16 groups. */
+/* Checks that each number of a sum is the sum of its 16 groups. */
 static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -103,7 +103,7 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
     return true;
 }
 
-/* Adds the hour's sum, and looks whether its columns say what its counts do. */
+/* Adds the hour's sum, and compares its columns with its counts. */
 static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
                                  struct found_hour *h, const char *where, struct profd_error *e)
 {
@@ -162,7 +162,7 @@ static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h,
 {
     static const char in_ledger[] = "ledger", in_rows[] = "stored rows";
     const struct sqlite_sums *x = &h->sums;
-    uint32_t mask = ~(uint32_t)INEXACT_SATURATED; /* which may be true of the ledger's own sums */
+    uint32_t mask = ~(uint32_t)INEXACT_SATURATED; /* a saturated sum of the ledger may be correct */
     sqlite_verify_equal(v, where, "uploads", in_ledger, l->uploads, in_rows, x->uploads);
     sqlite_verify_equal(v, where, "processes", in_ledger, l->processes, in_rows, x->processes);
     sqlite_verify_equal(v, where, "ticks", in_ledger, l->ticks, in_rows, x->ticks);
@@ -201,7 +201,7 @@ static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sq
     return status;
 }
 
-/* The series' own sums are those of its hours. */
+/* Checks that the sums of the series are those of its hours. */
 static enum profd_status verify_series(struct sqlite_verifying *v, const struct sqlite_identity *series,
                                        struct profd_error *e)
 {
@@ -235,7 +235,7 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     return sqlite_verify_all(v, series, e);
 }
 
-/* The next hour of a series at which something is, and the day that ends before it; or the end of the series. */
+/* Finds the next hour of a series with data, and the day that ends before it; or the end of the series. */
 static enum profd_status verify_next(struct sqlite_verifying *v, const struct sqlite_identity *series,
                                      struct store_cursor *c, struct profd_error *e)
 {

@@ -1,4 +1,4 @@
-/* What the table of live processes says against the uploads and snapshots that are there. */
+/* Compares the table of live processes with the stored uploads and snapshots. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ static bool is_null(sqlite3_stmt *q, int column)
     return sqlite3_column_type(q, column) == SQLITE_NULL;
 }
 
-/* Its upload may be gone, but must not be another's. */
+/* Its upload may have been removed, but must not be another's. */
 static void verify_upload(struct sqlite_verifying *v, sqlite3_stmt *q, int64_t last, const char *where)
 {
     int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),

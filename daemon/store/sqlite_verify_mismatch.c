@@ -1,4 +1,4 @@
-/* How a difference is reported. */
+/* Reports differences. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const 
                            const struct store_amount *x, const char *in_other, const struct store_amount *y)
 {
     sqlite_verify_equal(v, where, "uploads", in_one, x->uploads, in_other, y->uploads);
-    if (x->ticks < SUM_MAX && y->ticks < SUM_MAX) { /* a sum that stopped says nothing about its parts */
+    if (x->ticks < SUM_MAX && y->ticks < SUM_MAX) { /* a saturated sum is unknown, and so are its parts */
         sqlite_verify_equal(v, where, "ticks", in_one, x->ticks, in_other, y->ticks);
     }
     if (x->calls < SUM_MAX && y->calls < SUM_MAX) {

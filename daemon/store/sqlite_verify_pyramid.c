@@ -6,7 +6,7 @@
 #include "proto/message.h"
 #include "store/sqlite_verify.h"
 
-/* Names of what is compared: a row and those below it. */
+/* Names of the compared rows: a row and those below it. */
 struct floor {
     int level; /* of the row */
     int64_t at;

@@ -10,7 +10,7 @@ struct part_key {
     int64_t build, uid;
 };
 
-/* Everything added up anew. */
+/* Sums of everything, computed again. */
 struct round {
     struct sqlite_verifying *v;
     struct hashmap shown; /* build, uid → struct sqlite_shown */
@@ -55,7 +55,7 @@ static enum profd_status add_series(struct round *r, sqlite3_stmt *q, struct pro
     return status;
 }
 
-/* A row of SQL_BUILD_USERS against what the series say. */
+/* Compares a row of SQL_BUILD_USERS with the series. */
 static void compare_shown(struct round *r, sqlite3_stmt *q)
 {
     struct part_key key = {.build = sqlite3_column_int64(q, 0), .uid = sqlite3_column_int64(q, 1)};
@@ -147,13 +147,13 @@ static enum profd_status compare_totals(struct round *r, struct profd_error *e)
     sqlite_verify_equal(r->v, "all", "bytes of single uploads", "total", t.raw_bytes, "series", r->raw_bytes);
     sqlite_verify_equal(r->v, "all", "bytes of live processes", "total", t.live_bytes, "series", r->live_bytes);
     sqlite_verify_equal(r->v, "all", "sums", "total", t.rollups, "rows", (uint64_t)rollups);
-    if (doomed == 0) { /* else rows of deleted series are still there */
+    if (doomed == 0) { /* otherwise rows of deleted series still exist */
         sqlite_verify_equal(r->v, "all", "single uploads", "total", t.raw_uploads, "rows", (uint64_t)raw);
     }
     return PROFD_OK;
 }
 
-/* Rows that the walk through series and hours cannot meet. */
+/* Checks rows that the walk through series and hours does not reach. */
 static enum profd_status find_orphans(struct round *r, struct profd_error *e)
 {
     static const struct {
@@ -167,7 +167,7 @@ static enum profd_status find_orphans(struct round *r, struct profd_error *e)
     int64_t upload = 0, doomed = 0;
     bool lone = false, found_count;
     status = sqlite_find(r->v->s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found_count, e);
-    if (status == PROFD_OK && doomed == 0) { /* else slices of deleted series are still there */
+    if (status == PROFD_OK && doomed == 0) { /* otherwise slices of deleted series still exist */
         status = sqlite_find(r->v->s, SQL_SLICE_LONE, NULL, 0, &upload, &lone, e);
     }
     if (status == PROFD_OK && lone) {

@@ -1,4 +1,4 @@
-/* The bytes that each user is charged with, against the rows that are there. */
+/* Compares the bytes with which each user is charged with the stored rows. */
 #include <inttypes.h>
 #include <stdio.h>
 

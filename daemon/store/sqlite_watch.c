@@ -46,7 +46,7 @@ enum profd_status sqlite_watch_begin(struct sqlite_store *s, struct profd_error 
                      ? watch(s, path, &st, e)
                      : profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
     }
-    /* What has the name now is what SQLite opened under it. */
+    /* Checks that the file with this name is the one that SQLite has opened. */
     if (status == PROFD_OK &&
         (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved)) {
         status = profd_error_set(e, PROFD_IO, "\"%s\" was replaced while it was opened", s->path);
@@ -85,7 +85,7 @@ void sqlite_watch_end(struct sqlite_store *s)
     }
 }
 
-/* What happened to the file: "" if it is as it was left. */
+/* Returns what happened to the file; "" if it is unchanged. */
 static const char *judge(const struct sqlite_watched *w, int *error)
 {
     struct stat st;
@@ -96,8 +96,8 @@ static const char *judge(const struct sqlite_watched *w, int *error)
                                                              : "";
 }
 
-/* Only the log's name is gone: what is committed there would be lost with the descriptor. It goes into the database
- * now. */
+/* Only the name of the log was removed: its commits would be lost with the descriptor, so they are copied into the
+ * database now. */
 static void save_log(struct sqlite_store *s, size_t missing, int error)
 {
     int other;

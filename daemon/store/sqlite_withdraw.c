@@ -1,19 +1,19 @@
-/* Lists stay true when something is removed: what is shown is what is stored. */
+/* Updates the lists after something was removed, so that they show what is stored. */
 #include <string.h>
 
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_rollup.h"
 
-/* A build as one user sees it, and what is gone of it. */
+/* A build as one user sees it, and the removed part of it. */
 struct part_key {
     int64_t build, uid;
 };
 struct part {
     uint64_t uploads, processes, nanoseconds, calls;
-    int64_t first, last; /* earliest and latest that is gone where the rest of its series does not reach as far */
+    int64_t first, last; /* earliest and latest removed time, if the rest of its series does not extend as far */
     uint32_t lost;       /* reasons for inexactness that the rest of the series does not have */
-    bool anew;           /* add up what is left: the build may be no program any more */
+    bool anew;           /* add up the remainder: the build may not be a program any more */
 };
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -74,7 +74,7 @@ static void read_shown(sqlite3_stmt *q, struct sqlite_shown *x)
                                .inexact = (uint32_t)sqlite3_column_int64(q, 7)};
 }
 
-/* False where a saturated sum hides what is left. */
+/* False if a saturated sum hides the remainder. */
 static bool take_away(uint64_t *from, uint64_t part)
 {
     if (*from >= SUM_MAX || part > *from) {
@@ -84,7 +84,7 @@ static bool take_away(uint64_t *from, uint64_t part)
     return true;
 }
 
-/* Subtracts; false when what is left must be added up anew. */
+/* Subtracts; false if the remainder must be added up again. */
 static bool subtract_part(struct sqlite_shown *x, const struct part *p)
 {
     if (p->anew || p->first <= x->first || p->last >= x->last || (p->lost & x->inexact) != 0) {
@@ -109,7 +109,7 @@ void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, si
     x->is_program |= program;
 }
 
-/* Adds up what the series say of a build. uploads 0: there are none. */
+/* Adds up the sums of a build over its series. uploads 0: there are none. */
 static enum profd_status add_up(struct sqlite_store *s, const struct part_key *key, struct sqlite_shown *x,
                                 struct profd_error *e)
 {
@@ -137,7 +137,7 @@ static enum profd_status add_up(struct sqlite_store *s, const struct part_key *k
     return status;
 }
 
-/* The build is removed for this user. If no user has it, its row states since when. */
+/* Removes the build for this user. If no user has it, its row states since when. */
 static enum profd_status remove_shown(struct sqlite_store *s, const struct part_key *key,
                                       const struct sqlite_shown *was, bool *gone, struct profd_error *e)
 {

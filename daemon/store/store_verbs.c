@@ -17,7 +17,7 @@ _Static_assert(LIMIT_ID_DAYS >= STORE_ENDED_DAYS, "one time tells of both");
 
 #define OBJECT_SHRINKS 4 /* estimated compression of symbols */
 
-/* *e: where the verb says what went wrong. Its caller may not ask; the store's health always does. */
+/* *e: receives the sentence of the verb. The caller may pass NULL; the store's health always needs it. */
 static enum profd_status check_writable(struct store *s, struct profd_error **e)
 {
     *e = *e ? *e : &s->unasked;
@@ -27,7 +27,7 @@ static enum profd_status check_writable(struct store *s, struct profd_error **e)
     return PROFD_OK;
 }
 
-/* Notes what a writing verb of the engine returned. stored: on OK it has written, so there is space. */
+/* Records what a writing verb of the engine returned. stored: on OK it has written, so there is space. */
 static enum profd_status note(struct store *s, enum profd_status status, bool stored, const struct profd_error *e)
 {
     struct store_health *h = &s->health;
@@ -82,7 +82,7 @@ enum profd_status store_share_refuse(struct store *s, uint32_t uid, struct profd
                                  (unsigned long long)s->share.limit);
 }
 
-/* The users of one batch, and what each may still add. */
+/* The users of one batch, and the bytes that each may still store. */
 struct share_batch {
     struct store *s;
     struct hashmap users;
@@ -99,7 +99,7 @@ static void share_batch_done(struct share_batch *b)
     hashmap_clear(&b->users);
 }
 
-/* Reserves that many bytes of the user's share; false if it is exceeded. */
+/* Reserves the bytes of the user's share; false if it is exceeded. */
 static enum profd_status share_take(struct share_batch *b, uint32_t uid, uint64_t bytes, bool *may,
                                     struct profd_error *e)
 {
@@ -142,7 +142,7 @@ static enum profd_status check_upload(const struct store_upload *u, struct profd
     return PROFD_OK;
 }
 
-/* Marks what is over its user's share; a repeat of what was counted is none of that. *over: how many. */
+/* Marks items that exceed their user's share, except repeats of counted uploads. *over: their number. */
 static enum profd_status mark_over(struct store *s, const struct store_upload *uploads, size_t n,
                                    enum store_outcome *outcomes, size_t *over, struct profd_error *e)
 {
@@ -163,7 +163,7 @@ static enum profd_status mark_over(struct store *s, const struct store_upload *u
     return status;
 }
 
-/* Stores those that are not marked. */
+/* Stores the items that are not marked. */
 static enum profd_status put_rest(struct store *s, const struct store_upload *uploads, size_t n,
                                   enum store_outcome *outcomes, size_t over, struct profd_error *e)
 {
@@ -244,7 +244,7 @@ static enum profd_status check_instances(const struct store_harvest *harvests, s
     return status;
 }
 
-/* Stores the harvests of users within their share; told and rest have space for all. */
+/* Stores the harvests of users within their share; told and rest have capacity for all. */
 static enum profd_status harvest_rest(struct store *s, const struct store_harvest *harvests, size_t n,
                                       struct store_harvest *rest, enum store_harvest_outcome *told,
                                       enum store_harvest_outcome *outcomes, struct profd_error *e)
@@ -344,7 +344,7 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
     return status != PROFD_OK ? status : note(s, s->ops->put_object(s, object, e), true, e);
 }
 
-/* Lower case of an ASCII text, so that ids pasted from other tools are found. */
+/* Converts an ASCII text to lower case, so that ids copied from other tools are found. */
 static void fold_case(const char *text, char *out)
 {
     size_t n = strlen(text);
