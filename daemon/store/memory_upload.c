@@ -14,8 +14,8 @@ static enum profd_status no_memory(struct profd_error *e)
 
 static struct memory_sender *find_sender(struct memory_store *s, const struct store_upload *u)
 {
-    for (size_t i = s->sender_count;
-         i-- > 0;) { /* searched from the end, because the latest uploads are repeated most */
+    /* From the end, because the latest senders are looked up most. */
+    for (size_t i = s->sender_count; i-- > 0;) {
         if (s->senders[i]->uid == u->uid && memcmp(s->senders[i]->sender, u->sender, sizeof u->sender) == 0 &&
             strcmp(s->senders[i]->host, u->host) == 0) {
             return s->senders[i];
