@@ -53,7 +53,7 @@ enum profd_status supply_send(int fd, const struct config *c, struct profd_error
     const char *paths[FILES];
     const unsigned wanted = supply_list(c, paths);
     enum profd_status status = PROFD_OK;
-    int fds[FILES];
+    int fds[FILES] = {0};
     unsigned n = 0;
 
     while (n < wanted && !status) {
