@@ -263,7 +263,7 @@ tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that a
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
 
-.PHONY: deps demo demo-fleet check lint tsan bench fuzz crash soak
+.PHONY: deps demo demo-fleet check lint tsan bench fuzz crash fleet soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
@@ -324,6 +324,10 @@ EIO ?= 5
 STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
+# make fleet HOSTS=10 T=600: hosts, relays, gate and centre are killed while programs upload; SEED repeats a run.
+HOSTS ?= 3
+fleet: all
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py $(HOSTS) $(T) $(SEED)
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

@@ -116,12 +116,13 @@ for part in $parts; do
         done ;;
     script)
         for t in tests/oracle/*.sh tests/{oracle,lint}/test_*.py tests/integration/*.sh \
-            tests/{integration,collect}/*.py; do
+            tests/{integration,collect,fleet}/*.py; do
             grep -q '^# not a test' "$t" && continue
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
-        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects gate; do
+        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects gate \
+            centre; do
             script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
         for t in example daemon upkeep http attach; do

@@ -161,8 +161,6 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
 enum profd_status centre_receive_arrive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct centre_service *s = context;
-    const conn_id id = conn_get_id(c);
-    const uint32_t waits = 0;
     struct arrive *a;
     enum profd_status status = centre_check(s, c, e);
 
@@ -175,7 +173,7 @@ enum profd_status centre_receive_arrive(void *context, struct conn *c, struct co
     }
     a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &arrive_type};
     a->service = s;
-    a->conn = id;
+    a->conn = conn_get_id(c);
     a->tag = f->header.tag;
     status = body_decode(f, &a->message, e);
     if (status) {
@@ -193,9 +191,6 @@ enum profd_status centre_receive_arrive(void *context, struct conn *c, struct co
     }
     a->session_job = session_begin(conn_get_user(c));
     s->counts.arrived++;
-    if (!hashmap_find(&s->arrived, &id, sizeof id)) { /* without memory for it, its segments wait less */
-        (void)hashmap_put(&s->arrived, &id, sizeof id, &waits, sizeof waits);
-    }
     return PROFD_OK;
 }
 
@@ -205,7 +200,7 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
     struct centre_service *s = calloc(1, sizeof *s);
 
     if (s) {
-        hashmap_init(&s->arrived, 0);
+        hashmap_init(&s->hosts, 0);
         s->config = *config;
         s->timer = loop_timer_new(config->loop, centre_on_timer, s);
     }
@@ -226,7 +221,7 @@ void centre_service_free(struct centre_service *s)
         message_done(&s->items[i].message);
     }
     free(s->items);
-    hashmap_clear(&s->arrived);
+    hashmap_clear(&s->hosts);
     loop_timer_free(s->timer);
     free(s);
 }

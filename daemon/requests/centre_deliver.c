@@ -10,8 +10,7 @@
 #include "requests/session.h"
 #include "requests/sync.h"
 
-#define WAIT_FIRST_MS 10u
-#define WAIT_AGAIN_MS 50u
+#define WAIT_QUIET_MS 50u /* nothing more has come for so long: what waits is all that there is */
 #define WAIT_MOST_MS 10000u
 #define FLUSH_BYTES (16u << 20)
 #define HELD_MOST (64u << 20)
@@ -22,17 +21,6 @@
 static size_t item_weight(const struct centre_item *x)
 {
     return sizeof *x + x->delivery.size + segment_content_size(x->delivery.bytes, x->delivery.size);
-}
-
-/* Nothing of the connection waits any more, or something does. */
-static void set_waiting(struct centre_service *s, conn_id id, bool waits)
-{
-    uint32_t *known = hashmap_find(&s->arrived, &id, sizeof id);
-
-    if (known && *known != waits) {
-        *known = waits;
-        s->waiting_conns += waits ? 1 : SIZE_MAX;
-    }
 }
 
 static void log_receipt(const struct centre_item *x)
@@ -129,50 +117,24 @@ void centre_flush_waiting(struct centre_service *s)
         return;
     }
     if (!centre_flush_put(s->config.writer, s->items, s->item_count, on_flush_done, s)) {
-        loop_timer_set(s->timer, WAIT_AGAIN_MS);
+        loop_timer_set(s->timer, WAIT_QUIET_MS);
         return;
     }
-    for (size_t i = 0; i < s->item_count; i++) {
-        set_waiting(s, s->items[i].conn, false);
-    }
+    hashmap_clear(&s->hosts);
     s->items = NULL;
     s->item_count = s->item_capacity = s->waiting_bytes = 0;
     loop_timer_clear(s->timer);
 }
 
-/* Connections that have closed wait for nothing. */
-static void remove_closed(struct centre_service *s)
-{
-    struct hashmap open;
-    size_t position = 0;
-    const void *key;
-
-    hashmap_init(&open, 0);
-    s->waiting_conns = 0;
-    for (const uint32_t *waits; (waits = hashmap_next(&s->arrived, &position, &key));) {
-        conn_id id;
-
-        memcpy(&id, key, sizeof id);
-        if (conn_find(s->config.conns, id) && hashmap_put(&open, &id, sizeof id, waits, sizeof *waits)) {
-            s->waiting_conns += *waits;
-        }
-    }
-    hashmap_clear(&s->arrived);
-    s->arrived = open;
-}
-
 void centre_on_timer(void *context)
 {
     struct centre_service *s = context;
+    const uint64_t now = loop_now();
 
-    if (!s->item_count) {
-        return;
-    }
-    remove_closed(s);
-    if (2 * s->waiting_conns >= s->arrived.count || loop_now() - s->began >= WAIT_MOST_MS) {
+    if (now - s->latest >= WAIT_QUIET_MS || now - s->began >= WAIT_MOST_MS) {
         centre_flush_waiting(s);
-    } else {
-        loop_timer_set(s->timer, WAIT_AGAIN_MS);
+    } else if (s->item_count) {
+        loop_timer_set(s->timer, WAIT_QUIET_MS);
     }
 }
 
@@ -225,12 +187,15 @@ static void add_item(struct centre_service *s, struct conn *c, const struct cent
     s->held_bytes += x->weight;
     s->waiting_bytes += x->weight;
     s->pending++;
-    set_waiting(s, x->conn, true);
-    if (s->item_count == 1) {
-        s->began = loop_now();
-        loop_timer_set(s->timer, WAIT_FIRST_MS);
+    s->latest = loop_now();
+    if (!hashmap_find(&s->hosts, x->delivery.host, STORE_HOST_SIZE)) { /* without memory for it, they wait longer */
+        (void)hashmap_put(&s->hosts, x->delivery.host, STORE_HOST_SIZE, "", 1);
     }
-    if (s->waiting_bytes >= FLUSH_BYTES) {
+    if (s->item_count == 1) {
+        s->began = s->latest;
+        loop_timer_set(s->timer, WAIT_QUIET_MS);
+    }
+    if (s->waiting_bytes >= FLUSH_BYTES || s->hosts.count >= LIMIT_GATE_CONNECTIONS / 2) {
         centre_flush_waiting(s);
     }
 }

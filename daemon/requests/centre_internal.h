@@ -13,11 +13,10 @@ struct centre_service {
     struct centre_config config;
     struct centre_counts counts;
     struct loop_timer *timer;
-    struct hashmap arrived;    /* conn_id → uint32_t: connections of hosts, and how many of their segments wait */
-    size_t waiting_conns;      /* of these, those of which segments wait for the next flush */
     struct centre_item *items; /* that wait for it */
     size_t item_count, item_capacity;
-    uint64_t began;                   /* ms of loop_now: when the first of them came */
+    uint64_t began, latest;           /* ms of loop_now: when the first and the last of them came */
+    struct hashmap hosts;             /* identities of the hosts that sent them */
     size_t waiting_bytes, held_bytes; /* of these; of all that are not answered */
     size_t pending;                   /* that are not answered */
 };

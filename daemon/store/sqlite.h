@@ -207,8 +207,7 @@ enum profd_status sqlite_schema_make(sqlite3 *db, int64_t from, int64_t version,
 /* DAMAGED, naming the first difference, if the tables and indexes of the database are not those of this version, or if
  * it has one that only a later version has. Others are ignored. O(tables), a few ms. */
 enum profd_status sqlite_structure_judge(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
-/* Draws a new random salt for ETags (struct store_epoch), and a new incarnation of a centre. In the caller's
- * transaction, if there is one. */
+/* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
 
 /* --- sqlite_watch.c

@@ -7,21 +7,32 @@
 
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
 {
-    int64_t salt, incarnation[2]; /* of a centre: hosts send again what a restored one may lack */
-    char sql[160];
-    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt ||
-        getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation) {
+    int64_t salt;
+    char sql[64];
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) {
         return profd_error_set(e, PROFD_IO, "no random bytes for the salt of ETags");
     }
-    sqlite3_snprintf((int)sizeof sql, sql,
-                     "UPDATE state SET salt=%lld; UPDATE centre SET incarnation=x'%016llx%016llx'", (long long)salt,
-                     (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
+    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE state SET salt=%lld", (long long)salt);
     return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
+}
+
+enum profd_status store_sqlite_resalt(struct store *base, struct profd_error *e)
+{
+    return sqlite_salt_draw(sqlite_self(base)->db, e);
 }
 
 enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
 {
-    return sqlite_salt_draw(sqlite_self(base)->db, e);
+    uint64_t incarnation[2];
+    char sql[96];
+    if (getrandom(incarnation, sizeof incarnation, 0) != (ssize_t)sizeof incarnation) {
+        return profd_error_set(e, PROFD_IO, "no random bytes for the incarnation of a centre");
+    }
+    sqlite3_snprintf((int)sizeof sql, sql, "UPDATE centre SET incarnation=x'%016llx%016llx'",
+                     (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
+    enum profd_status status =
+        sqlite_direct_run(sqlite_self(base)->db, sql, "cannot set the incarnation of a centre", e);
+    return status == PROFD_OK ? store_sqlite_resalt(base, e) : status;
 }
 
 enum profd_status store_sqlite_touch(struct store *base, struct profd_error *e)

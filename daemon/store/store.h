@@ -506,9 +506,12 @@ enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, st
 bool store_sqlite_is_ours(const char *path);
 /* Adds a file that must keep its name as long as the writing handle may write: path, which fd has open. At most one. */
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);
-/* Gives a restored sqlite database a new salt, so that no ETag of the original database is used again. For a writing
- * handle on which no verb is running, as the next two. */
+/* Gives a restored sqlite database a new salt, so that no ETag of the original database is used again, and a new
+ * incarnation, so that hosts send again what it may lack. For a writing handle on which no verb is running, as the next
+ * three. */
 enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e);
+/* Gives it a new salt only. */
+enum profd_status store_sqlite_resalt(struct store *s, struct profd_error *e);
 /* Commits without a change, so that the log is not empty; an empty log then means a lost one. */
 enum profd_status store_sqlite_touch(struct store *s, struct profd_error *e);
 /* Identifies the stored state: two databases with the same salt are equal if number and text are equal. number never

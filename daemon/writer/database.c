@@ -33,7 +33,7 @@ void database_note_end(const char *state_dir, int lock_fd, struct store *store, 
     char path[4096];
     struct store_sqlite_state last;
     struct database_mark mark;
-    const bool unsalted = salt && store_sqlite_renew(store, NULL);
+    const bool unsalted = salt && store_sqlite_resalt(store, NULL);
 
     if (state_dir_database_path(state_dir, path, sizeof path, NULL) || store_sqlite_describe(store, &last, NULL)) {
         return;
@@ -239,10 +239,10 @@ static enum profd_status database_judge_files(const char *state_dir, const char 
 }
 
 /* Draws a new salt of ETags, for this run if the database cannot store one: queries and removals must be possible on a
- * full disk. */
-static enum profd_status database_renew(struct store *store, uint64_t *salt, struct profd_error *e)
+ * full disk. copy: it may lack what was committed. */
+static enum profd_status database_renew(struct store *store, bool copy, uint64_t *salt, struct profd_error *e)
 {
-    enum profd_status status = store_sqlite_renew(store, e);
+    enum profd_status status = copy ? store_sqlite_renew(store, e) : store_sqlite_resalt(store, e);
 
     if (status != PROFD_FULL && status != PROFD_BUSY) {
         return status;
@@ -258,7 +258,7 @@ static enum profd_status database_renew(struct store *store, uint64_t *salt, str
 
 /* Is it the database that profd closed last, as it was then? If not, its ETags could be those of other contents. */
 static enum profd_status database_begin(const char *state_dir, const char *path, const struct database_mark *mark,
-                                        struct store *store, uint64_t *salt, struct profd_error *e)
+                                        bool lost, struct store *store, uint64_t *salt, struct profd_error *e)
 {
     const struct store_sqlite_state *last = &mark->last;
     struct store_sqlite_state now;
@@ -277,7 +277,9 @@ static enum profd_status database_begin(const char *state_dir, const char *path,
     }
     *salt = 0;
     if (status || !same) {
-        return status ? status : database_renew(store, salt, e);
+        const bool killed = mark->known && !mark->closed && !mark->damaged && !lost;
+
+        return status ? status : database_renew(store, !killed, salt, e);
     }
     status = store_sqlite_touch(store, e);
     if (status == PROFD_FULL || status == PROFD_BUSY) { /* nothing has changed: the salt may stay */
@@ -318,7 +320,7 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
         }
     }
     if (!status) {
-        status = database_begin(state_dir, path, &mark, store, salt, e);
+        status = database_begin(state_dir, path, &mark, lost, store, salt, e);
     }
     if (status) {
         store_close(store);

@@ -12,6 +12,7 @@ import sys
 import time
 
 from harness import NOBODY, Daemon, Tap, as_user, run
+from judge import calls_of, difference, sums
 from relaying import Sender, acknowledge, body, equation, fetch
 from segment import inflate
 from wire import Wire, field, sender_number, varint, zstd
@@ -90,29 +91,6 @@ def upload(d, sender, sequence, build, calls):
             pass
 
 
-def calls_of(d, *options):
-    """build → calls of its report, and ticks."""
-    out = {}
-    for row in d.json("builds", "--all", "--json")["rows"]:
-        with Wire(d.socket) as w:
-            report = json.loads(w.query(f"/api/v1/builds/{row['build_id']}/report" + "".join(options))[1])
-        out[row["build_id"]] = report["totals"]["calls"], report["totals"]["ticks"]
-    return out
-
-
-def sums(*hosts):
-    out = {}
-    for h in hosts:
-        for build, (calls, ticks) in calls_of(h).items():
-            was = out.get(build, (0, 0))
-            out[build] = was[0] + calls, was[1] + ticks
-    return out
-
-
-def difference(want, got):
-    return {k: (want.get(k), got.get(k)) for k in set(want) | set(got) if want.get(k) != got.get(k)}
-
-
 def simple(tap):
     with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, Daemon("--gate") as centre:
         gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
@@ -145,8 +123,10 @@ def simple(tap):
                 if kind != "ACKNOWLEDGE" or m.get(5, 0):
                     tap.point(False, "a repeat is acknowledged", m)
         tap.point(calls_of(centre) == before, "repeats change nothing")
+        first = gates[0].incarnation
         centre.stop(signal.SIGKILL)
         centre.start()
+        tap.point(gates[0].round() == 0 and gates[0].incarnation == first, "a killed centre was not restored")
         tap.point(calls_of(centre) == want and centre.ctl("verify").returncode == 0, "it is all durable")
 
 
@@ -309,6 +289,27 @@ def killed(tap, seconds, seed):
         tap.point(all(x.returncode == 0 for x in said), "verification finds nothing", [x.stdout for x in said])
 
 
+def control(tap):
+    """What the judge must find: segments that are acknowledged before they are committed."""
+    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
+        g, sender = Gate(host, centre, "a.example"), sender_number()
+        upload(host, sender, 1, ARCS[0], 5)
+        g.settle()
+        upload(host, sender, 2, ARCS[1], 7)
+        with Wire(centre.socket) as c, Wire(host.socket) as h:
+            g.arrive(c)
+            found = g.fetch_all()
+            centre.process.send_signal(signal.SIGSTOP)
+            for s in found:
+                g.deliver(c, *s)
+                acknowledge(h, g, s[0], s[1], 2, 0)
+            centre.stop(signal.SIGKILL)
+        centre.start()
+        g.settle()
+        tap.point(difference(calls_of(host), calls_of(centre)) == {ARCS[1]: ((7, 7), None)},
+                  "the judge finds what was acknowledged before its commit", (calls_of(host), calls_of(centre)))
+
+
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 6
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
@@ -317,6 +318,7 @@ def main():
         refused(tap)
         restored(tap)
         killed(tap, seconds, seed)
+        control(tap)
 
 
 main()
