@@ -55,7 +55,7 @@ CREATE INDEX instance_waiting_by_child ON instance_waiting (child);
 CREATE INDEX instance_by_name ON instance (name);
 
 -- For each sum, the number of its processes in each of the 16 random groups, and the number of processes without a known group: 17 LEB128
--- numbers (daemon/core/process_groups.h). A sum without a row was made by an older version: its groups are unknown. A table of its own,
+-- numbers (daemon/core/random_groups.h). A sum without a row was made by an older version: its groups are unknown. A table of its own,
 -- because rows of table rollup are too long to be read to their end for it. A single upload has this in its columns.
 CREATE TABLE rollup_processes (
     series INTEGER NOT NULL,

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/process_groups.h"
+#include "core/random_groups.h"
 
 /* Times are nanoseconds since the epoch, UTC; 0 where nothing was found. */
 struct provenance {
     uint64_t uploads;
     uint64_t processes; /* counted where a process's first upload lands (DECISIONS 7) */
-    struct process_groups
+    struct random_groups
         groups;           /* of these processes by random group: for comparisons with intervals, known of some or all */
     uint64_t hosts;       /* distinct machines, by machine-id */
     uint64_t host_labels; /* distinct values of the label "host"; uploads without it count for none */

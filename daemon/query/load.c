@@ -155,7 +155,7 @@ static enum profd_status add_source(struct loading *l, const struct store_row *r
     bool added, first = p->uploads == 0;
     p->uploads += row->uploads;
     p->processes += row->processes_started;
-    process_groups_add(&p->groups, &row->groups);
+    random_groups_add(&p->groups, &row->groups);
     p->inexact |= row->inexact;
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;

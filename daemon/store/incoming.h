@@ -10,7 +10,7 @@
 struct incoming {
     struct store_upload upload; /* of STORE_TENANT: builds with their shares, labels with the host's name, window, sums;
                                    no counts */
-    struct process_groups groups;
+    struct random_groups groups;
     uint64_t uploads, processes;
     struct rollup counts;
     struct rollup_spread spread;

@@ -16,9 +16,9 @@
 /* A copy of an upload; everything is owned. */
 struct memory_upload {
     uint64_t number, series;
-    uint64_t uploads;             /* 1, unless it is a segment's */
-    bool rolled;                  /* counts are core/rollup.h's encoding: a segment's */
-    struct process_groups groups; /* then */
+    uint64_t uploads;            /* 1, unless it is a segment's */
+    bool rolled;                 /* counts are core/rollup.h's encoding: a segment's */
+    struct random_groups groups; /* then */
     char host[33];
     uint32_t uid, inexact, program, group;
     uint64_t processes_started;

@@ -40,9 +40,9 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, (uint32_t)sqlite3_column_int(q, 6), e);
     counts_done(&c);
     out->uploads += (uint64_t)parts;
-    struct process_groups started = {.unknown = 0};
-    started.of[sqlite3_column_int(q, 6) & (int)(PROCESS_GROUPS - 1)] = (uint64_t)sqlite3_column_int64(q, 5);
-    process_groups_add(&out->groups, &started);
+    struct random_groups started = {.unknown = 0};
+    started.of[sqlite3_column_int(q, 6) & (int)(RANDOM_GROUPS - 1)] = (uint64_t)sqlite3_column_int64(q, 5);
+    random_groups_add(&out->groups, &started);
     sum_add(&out->processes, (uint64_t)sqlite3_column_int64(q, 5), &saturated);
     out->inexact |= (uint32_t)sqlite3_column_int64(q, 4) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
     out->number = number < out->number ? number : out->number;

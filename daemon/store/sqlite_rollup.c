@@ -104,15 +104,15 @@ bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int6
 }
 
 enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
-                                          struct process_groups *out, struct profd_error *e)
+                                          struct random_groups *out, struct profd_error *e)
 {
     size_t n;
     if (sqlite3_column_type(q, column) == SQLITE_NULL) {
-        *out = (struct process_groups){.unknown = processes};
+        *out = (struct random_groups){.unknown = processes};
         return PROFD_OK;
     }
     const uint8_t *bytes = sqlite_blob(q, column, &n);
-    if (!process_groups_decode(bytes, n, out)) {
+    if (!random_groups_decode(bytes, n, out)) {
         return profd_error_set(e, PROFD_DAMAGED,
                                "database %s: a sum's %zu bytes of processes by group break their rules", s->path, n);
     }
@@ -182,7 +182,7 @@ enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqli
     bool saturated = false;
     sum_add(&out->uploads, row->uploads, &saturated);
     sum_add(&out->processes, row->processes, &saturated);
-    process_groups_add(&out->groups, &row->groups);
+    random_groups_add(&out->groups, &row->groups);
     out->number = row->number < out->number ? row->number : out->number;
     out->first = row->first < out->first ? row->first : out->first;
     out->last = row->last > out->last ? row->last : out->last;
@@ -204,10 +204,10 @@ enum profd_status sqlite_folding_finish(struct sqlite_folding *f, struct profd_e
 }
 
 static enum profd_status save_processes(struct sqlite_store *s, int64_t series, int level, int64_t at,
-                                        const struct process_groups *groups, struct profd_error *e)
+                                        const struct random_groups *groups, struct profd_error *e)
 {
-    uint8_t bytes[PROCESS_GROUPS_BYTES];
-    size_t n = process_groups_encode(groups, bytes);
+    uint8_t bytes[RANDOM_GROUPS_BYTES];
+    size_t n = random_groups_encode(groups, bytes);
     return sqlite_run(s, SQL_ROLLUP_PROCESSES_SET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at), BLOB(bytes, n)),
                       e);
 }

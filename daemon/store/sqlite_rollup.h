@@ -2,7 +2,7 @@
 #ifndef PROFD_STORE_SQLITE_ROLLUP_H
 #define PROFD_STORE_SQLITE_ROLLUP_H
 
-#include "core/process_groups.h"
+#include "core/random_groups.h"
 #include "core/rollup.h"
 #include "store/sqlite_sums.h"
 
@@ -13,7 +13,7 @@ struct sqlite_rolled {
     bool folded;
     int64_t number; /* of its first upload */
     uint64_t uploads, processes;
-    struct process_groups groups; /* of the processes */
+    struct random_groups groups; /* of the processes */
     int64_t first, last;
     uint32_t inexact;
     uint64_t ticks, calls; /* as its columns say; not looked at when it is stored */
@@ -41,7 +41,7 @@ enum {
 /* The groups of the processes of a sum, from column groups of a row of rollup with that many; those of an older version
  * are in no group. */
 enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
-                                          struct process_groups *out, struct profd_error *e);
+                                          struct random_groups *out, struct profd_error *e);
 /* Row ids of hosts from their blob, in the arena. DAMAGED if they do not ascend. */
 enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
                                       size_t *count, struct profd_error *e);

@@ -119,7 +119,7 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     one.processes = row.processes;
     if (row.processes < SUM_MAX) {
         sqlite_verify_equal(v, where, "processes", "column of the hour's sum", row.processes, "sum of its groups",
-                            process_groups_known(&row.groups) + row.groups.unknown);
+                            random_groups_known(&row.groups) + row.groups.unknown);
     }
     one.first = row.first;
     one.last = row.last;

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "core/process_groups.h"
 #include "core/provenance.h"
+#include "core/random_groups.h"
 #include "core/rows.h"
 #include "proto/buildid.h"
 #include "proto/message.h"
@@ -296,7 +296,7 @@ struct store_row {
     int64_t start, end;               /* earliest start and latest end */
     uint32_t inexact;
     uint64_t processes_started;
-    struct process_groups groups; /* of these processes */
+    struct random_groups groups; /* of these processes */
     uint32_t program;
     size_t build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */

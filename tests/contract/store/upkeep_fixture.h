@@ -19,7 +19,7 @@ struct seen {
     uint32_t inexact;
     uint64_t arcs;    /* of all rows */
     uint64_t commits; /* Σ of the rows' */
-    struct process_groups groups;
+    struct random_groups groups;
 };
 struct seen look(struct fixture *f, struct store_scope scope, const struct store_filter *filter);
 struct seen look_window(struct fixture *f, int64_t since, int64_t until);

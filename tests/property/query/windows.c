@@ -226,7 +226,7 @@ static void compare_unaligned(struct store *raw, struct store *rolled, struct qu
 }
 
 /* Processes by group, asked for as a comparison does. */
-static struct process_groups load_groups(struct store *s, struct query_cache *cache, int64_t since, int64_t until)
+static struct random_groups load_groups(struct store *s, struct query_cache *cache, int64_t since, int64_t until)
 {
     struct arena *a = arena_new(0);
     struct profd_error e = {""};
@@ -236,8 +236,8 @@ static struct process_groups load_groups(struct store *s, struct query_cache *ca
                                          .cache = cache,
                                          .filter = {.build_id = PROGRAM, .since = since, .until = until}};
     cr_assert_eq(load_profile(&request, a, &load, &e), PROFD_OK, "%s", e.sentence);
-    struct process_groups groups = load.provenance.groups;
-    cr_assert_eq(process_groups_known(&groups) + groups.unknown, load.provenance.processes);
+    struct random_groups groups = load.provenance.groups;
+    cr_assert_eq(random_groups_known(&groups) + groups.unknown, load.provenance.processes);
     arena_free(a);
     return groups;
 }
@@ -247,8 +247,8 @@ static void compare_groups(struct store *raw, struct store *rolled, struct query
     int64_t since = (FLEET_NOW / HOUR - (int64_t)below(HOURS)) * HOUR,
             until = since + (1 + (int64_t)below(HOURS)) * HOUR;
     bool all = below(3) == 0;
-    const struct process_groups a = load_groups(raw, NULL, all ? 0 : since, all ? 0 : until),
-                                b = load_groups(rolled, cache, all ? 0 : since, all ? 0 : until);
+    const struct random_groups a = load_groups(raw, NULL, all ? 0 : since, all ? 0 : until),
+                               b = load_groups(rolled, cache, all ? 0 : since, all ? 0 : until);
     cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
     cr_assert_eq(a.unknown, 0);
 }

@@ -327,7 +327,7 @@ static uint64_t calls_between(struct store *s, int64_t since, int64_t until, int
 
 struct seen_groups {
     uint64_t rows, processes;
-    struct process_groups groups;
+    struct random_groups groups;
 };
 
 static enum profd_status add_groups(void *context, const struct store_row *row, struct profd_error *why)
@@ -336,7 +336,7 @@ static enum profd_status add_groups(void *context, const struct store_row *row, 
     struct seen_groups *seen = context;
     seen->rows++;
     seen->processes += row->processes_started;
-    process_groups_add(&seen->groups, &row->groups);
+    random_groups_add(&seen->groups, &row->groups);
     return PROFD_OK;
 }
 

@@ -1,7 +1,7 @@
 /* How many processes of a sum are in each of the 16 random groups (schema/spread.md): calls per process have an
  * interval with them. */
-#ifndef PROFD_CORE_PROCESS_GROUPS_H
-#define PROFD_CORE_PROCESS_GROUPS_H
+#ifndef PROFD_CORE_RANDOM_GROUPS_H
+#define PROFD_CORE_RANDOM_GROUPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,22 +9,22 @@
 
 #include "proto/varint.h"
 
-#define PROCESS_GROUPS 16u
-#define PROCESS_GROUPS_BYTES ((PROCESS_GROUPS + 1) * (size_t)VARINT_MAX)
+#define RANDOM_GROUPS 16u
+#define RANDOM_GROUPS_BYTES ((RANDOM_GROUPS + 1) * (size_t)VARINT_MAX)
 
 /* Sums stop at 2^63−1. known + unknown processes are all processes of the sum, where no number stopped. */
-struct process_groups {
-    uint64_t of[PROCESS_GROUPS];
+struct random_groups {
+    uint64_t of[RANDOM_GROUPS];
     uint64_t unknown; /* processes of sums that were made before groups were counted: their numbers are known for the
                          others only */
 };
 
-void process_groups_add(struct process_groups *to, const struct process_groups *more);
+void random_groups_add(struct random_groups *to, const struct random_groups *more);
 /* Processes of all groups together, the unknown ones not among them. */
-uint64_t process_groups_known(const struct process_groups *g);
-/* The stored encoding: 17 LEB128 numbers. Returns its size, at most PROCESS_GROUPS_BYTES. */
-size_t process_groups_encode(const struct process_groups *g, uint8_t *out);
+uint64_t random_groups_known(const struct random_groups *g);
+/* The stored encoding: 17 LEB128 numbers. Returns its size, at most RANDOM_GROUPS_BYTES. */
+size_t random_groups_encode(const struct random_groups *g, uint8_t *out);
 /* False if the bytes are none; *out is then unchanged. */
-bool process_groups_decode(const uint8_t *in, size_t n, struct process_groups *out);
+bool random_groups_decode(const uint8_t *in, size_t n, struct random_groups *out);
 
 #endif
