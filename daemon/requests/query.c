@@ -393,7 +393,7 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
 {
     struct query_service *s = context;
     /* A client with the token of the TCP listener may read everything; without a token, the administrator has opened it
-     * * to all users. */
+     * to all users. */
     struct query_request r = {.target = request->target,
                               .if_none_match = request->if_none_match,
                               .http = true,
