@@ -158,6 +158,8 @@ bool memory_same_series(const struct memory_upload *a, const struct memory_uploa
 /* A batch is one event: what it touched carries its last number. before: the number before it. */
 void memory_level_epochs(struct memory_store *s, uint64_t before);
 
+/* A program was deleted: what hosts send of it later is not stored. */
+enum profd_status memory_note_deletion(struct memory_store *s, const char *build_id, struct profd_error *e);
 /* Compares what was counted of segments with their marks and with what is stored. */
 void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void *context, const char *sentence),
                             void *context);

@@ -16,4 +16,5 @@ void memory_centre_done(struct memory_centre *c)
     free(c->hosts);
     free(c->arrivals);
     free(c->marks);
+    free(c->deletions);
 }

@@ -2,6 +2,7 @@
 #ifndef PROFD_STORE_MEMORY_ARRIVAL_H
 #define PROFD_STORE_MEMORY_ARRIVAL_H
 
+#include "proto/buildid.h"
 #include "store/arrivals.h"
 
 struct memory_host {
@@ -26,6 +27,12 @@ struct memory_mark {
     uint32_t reasons;
 };
 
+/* A program that was deleted. */
+struct memory_deletion {
+    char build_id[BUILDID_TEXT_SIZE];
+    int64_t before; /* ns */
+};
+
 struct memory_centre {
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t number, quarantined, quarantine_bytes;
@@ -34,6 +41,8 @@ struct memory_centre {
     struct memory_host *hosts;
     struct memory_arrival *arrivals;
     struct memory_mark *marks;
+    struct memory_deletion *deletions;
+    size_t deletion_count, deletion_capacity;
     size_t host_count, host_capacity, arrival_count, arrival_capacity, mark_count, mark_capacity;
 };
 

@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "core/sum.h"
 #include "store/incoming.h"
 #include "store/labels.h"
 #include "store/memory.h"
@@ -81,6 +83,40 @@ enum profd_status memory_admit_hosts(struct store *base, const struct store_arri
     return status;
 }
 
+enum profd_status memory_note_deletion(struct memory_store *s, const char *build_id, struct profd_error *e)
+{
+    struct memory_centre *c = &s->centre;
+    enum profd_status status =
+        memory_reserve(&c->deletions, c->deletion_count, &c->deletion_capacity, 1, sizeof *c->deletions, e);
+    if (status == PROFD_OK) {
+        struct memory_deletion *x = &c->deletions[c->deletion_count++];
+        snprintf(x->build_id, sizeof x->build_id, "%s", build_id);
+        x->before = (int64_t)time(NULL) * INT64_C(1000000000);
+    }
+    return status;
+}
+
+/* Was the program deleted after all of this had ended? Then it counts as accepted and removed. */
+static bool remove_deleted(struct memory_store *s, const struct store_upload *u, const struct store_amount *amount)
+{
+    const struct memory_centre *c = &s->centre;
+    bool deleted = false, saturated = false;
+    for (size_t i = 0; i < c->deletion_count; i++) {
+        deleted |=
+            strcmp(c->deletions[i].build_id, u->builds[u->program].id.text) == 0 && u->end <= c->deletions[i].before;
+    }
+    if (deleted) {
+        sum_add(&s->uploads_total, amount->uploads, &saturated);
+        sum_add(&s->ticks, amount->ticks, &saturated);
+        sum_add(&s->calls, amount->calls, &saturated);
+        sum_add(&s->retired_uploads, amount->uploads, &saturated);
+        sum_add(&s->retired_ticks, amount->ticks, &saturated);
+        sum_add(&s->retired_calls, amount->calls, &saturated);
+        outgoing_amount_add(&s->centre.removed, amount);
+    }
+    return deleted;
+}
+
 /* The upload of a segment, with its counts as a sum. */
 static enum profd_status put_counts(struct memory_store *s, const struct store_delivery *d, const struct memory_host *h,
                                     struct memory_arrival *x, struct store_receipt *r, struct profd_error *e)
@@ -101,6 +137,10 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
         status = memory_spares_take(s, &in.upload, 1, &spares, e);
     }
     if (status == PROFD_OK) {
+        x->amount = (struct store_amount){in.uploads, in.upload.ticks, in.upload.calls};
+        r->relabelled = in.relabelled;
+    }
+    if (status == PROFD_OK && !remove_deleted(s, &in.upload, &x->amount)) {
         struct memory_upload *copy = &spares.copies[0];
         copy->rolled = true;
         copy->uploads = in.uploads;
@@ -111,8 +151,6 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
         }
         memory_put_upload(s, &in.upload, copy, spares.names);
         memory_level_epochs(s, before);
-        x->amount = (struct store_amount){in.uploads, in.upload.ticks, in.upload.calls};
-        r->relabelled = in.relabelled;
     }
     memory_spares_done(&spares);
     free(counts);

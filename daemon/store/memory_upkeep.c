@@ -108,10 +108,12 @@ static uint64_t remove_gone(struct memory_store *s)
     bool saturated = false;
     uint64_t removed = 0;
     size_t kept = 0;
+    bool any = false;
     for (size_t i = 0; i < s->upload_count; i++) {
-        removed += s->uploads[i].gone;
+        any |= s->uploads[i].gone;
+        removed += s->uploads[i].gone ? s->uploads[i].uploads : 0;
     }
-    if (removed == 0) {
+    if (!any) {
         return 0;
     }
     s->list_epoch = ++s->number;
@@ -243,6 +245,12 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < s->upload_count && status == PROFD_OK; i++) {
         status = s->uploads[i].gone ? memory_withdraw(&s->relay, s->uploads[i].series, e) : PROFD_OK;
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (memory_visible(scope, STORE_TENANT)) {
+        status = memory_note_deletion(s, build_id, e);
     }
     if (status != PROFD_OK) {
         return status;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/sum.h"
 #include "store/incoming.h"
 #include "store/outgoing.h"
 #include "store/sqlite_batch.h"
@@ -259,14 +260,51 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     return sqlite_folding_add(&fold->folding, &row, e);
 }
 
+/* Was the program deleted after all of this had ended? */
+static enum profd_status is_deleted(struct arriving *a, const struct incoming *in, bool *deleted, struct profd_error *e)
+{
+    const struct store_upload *u = &in->upload;
+    int64_t before = 0;
+    bool found = false;
+    enum profd_status status =
+        sqlite_find(a->s, SQL_DELETION_FIND, VALUES(TEXT(u->builds[u->program].id.text)), &before, &found, e);
+    *deleted = found && u->end <= before;
+    return status;
+}
+
+/* It counts as accepted and removed. */
+static void remove_counts(struct arriving *a, const struct incoming *in)
+{
+    struct sqlite_state *t = &a->s->state;
+    struct sqlite_sums gone;
+    const struct store_amount amount = {in->uploads, in->upload.ticks, in->upload.calls};
+    bool saturated = false;
+    sqlite_sums_init(&gone, 0);
+    gone.uploads = amount.uploads;
+    gone.ticks = amount.ticks;
+    gone.calls = amount.calls;
+    (void)sqlite_batch_number(&a->batch);
+    sum_add(&t->uploads, amount.uploads, &saturated);
+    sum_add(&t->ticks, amount.ticks, &saturated);
+    sum_add(&t->calls, amount.calls, &saturated);
+    sqlite_retired_add(t, &gone);
+    outgoing_amount_add(&a->centre.removed, &amount);
+}
+
 static enum profd_status put_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
                                     struct store_receipt *r, struct profd_error *e)
 {
     struct incoming in;
+    bool deleted = false;
     struct arena *scratch = arena_new(0);
     enum profd_status status = scratch ? incoming_read(scratch, d, o->name, o->clock, &in, e) : no_memory(e);
     if (status == PROFD_OK) {
         r->relabelled = in.relabelled;
+        status = is_deleted(a, &in, &deleted, e);
+    }
+    if (status == PROFD_OK && deleted) {
+        remove_counts(a, &in);
+    } else if (status == PROFD_OK) {
         status = add_counts(a, d, &in, e);
     }
     if (status == PROFD_OK) {

@@ -102,6 +102,9 @@ static enum profd_status delete_program(struct sqlite_store *s, const struct sto
     if (status == PROFD_OK && !any) {
         return refuse(s, scope, build_id, build, e);
     }
+    if (status == PROFD_OK && (scope->all || scope->uid == STORE_TENANT)) { /* hosts may send some of it later */
+        status = sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id)), e);
+    }
     if (status == PROFD_OK) {
         status = sqlite_withdrawal_apply(s, w, e);
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/contract/store/harvest_fixture.h"
 
@@ -353,6 +354,31 @@ STORE_TEST(arrival_removed)
     cr_assert(uploads == 3 && c.removed.uploads == 51 && c.removed.calls == c.counted.calls);
     close_sender(s);
     close_sender(late);
+}
+
+/* What ended before its program was deleted does not come back; what ended later is stored. */
+STORE_TEST(arrival_of_what_was_deleted)
+{
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    uint64_t uploads;
+    const int64_t later = ((int64_t)time(NULL) + 7200) * INT64_C(1000000000);
+    admit(f, s, "a.example", 0, 24);
+    OK(f, store_put_segments(f->w, s->list, 3, r, &f->e));
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+    struct store_centre c = centre_of(f);
+    cr_assert(uploads == 9 && c.counted.uploads == 24 && c.removed.uploads == 24);
+    cr_assert(c.removed.ticks == c.counted.ticks && c.removed.calls == c.counted.calls);
+    cr_assert_eq(look_window(f, 0, 0).uploads, 0);
+    put_at(s, 4, 1, later, 5);
+    s->n = 0;
+    seal(s);
+    s->list[0].received = later;
+    OK(f, store_put_segments(f->w, s->list, 1, r, &f->e));
+    c = centre_of(f);
+    cr_assert(c.counted.uploads == 25 && c.removed.uploads == 24 && look_window(f, 0, 0).uploads == 1);
+    close_sender(s);
 }
 
 /* Keys are known for ever; of old ones no digest is kept. */
