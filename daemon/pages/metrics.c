@@ -273,3 +273,54 @@ void metrics_format(const struct pages_numbers *n, const struct store_totals *to
     metrics_value(out, "log_lines_suppressed_total", "counter", "Log lines suppressed by the rate limit.",
                   log_suppressed());
 }
+
+static void metrics_relay(const struct relay_counts *n, const struct store_relay *r, struct buffer *out)
+{
+    metrics_head(out, "relay_uploads", "gauge", "Uploads accepted since relay was configured, by where they are.");
+    buffer_add_format(
+        out,
+        "profd_relay_uploads{state=\"acknowledged\"} %" PRIu64 "\nprofd_relay_uploads{state=\"withdrawn\"} %" PRIu64
+        "\nprofd_relay_uploads{state=\"sealed\"} %" PRIu64 "\nprofd_relay_uploads{state=\"open\"} %" PRIu64 "\n",
+        r->acknowledged.uploads, r->withdrawn.uploads, r->sealed.uploads, r->open.uploads);
+    metrics_value(out, "relay_uploads_not_counted", "gauge", "Uploads acknowledged and not counted by the centre.",
+                  r->rejected.uploads);
+    metrics_value(out, "relay_open_segments", "gauge", "Segments that are not sealed.", r->open_segments);
+    metrics_value(out, "relay_sealed_segments", "gauge", "Segments that are sealed and not acknowledged.",
+                  r->sealed_segments);
+    metrics_value(out, "relay_kept_bytes", "gauge", "Bytes of acknowledged segments that are kept.", r->kept_bytes);
+    metrics_value(out, "relay_oldest_seconds", "gauge",
+                  "When the oldest segment that is not acknowledged was opened, since the epoch; 0: there is none.",
+                  (uint64_t)(r->oldest / 1000000000));
+    metrics_value(out, "relay_fetched_total", "counter", "Segments given to profd-relay.", n->fetched);
+    metrics_value(out, "relay_error", "gauge", "1: profd-relay could not reach the centre.", n->error[0] != 0);
+}
+
+static void metrics_centre(const struct centre_counts *n, const struct store_centre *c, struct buffer *out)
+{
+    metrics_value(out, "centre_hosts", "gauge", "Hosts that have ever arrived.", c->hosts);
+    metrics_value(out, "centre_series", "gauge", "Series of hosts in the current or previous hour.", c->series);
+    metrics_value(out, "centre_uploads_total", "counter", "Uploads in segments that were counted.", c->counted.uploads);
+    metrics_value(out, "centre_last_seconds", "gauge", "When a segment came last, since the epoch; 0: none has.",
+                  (uint64_t)(c->last / 1000000000));
+    metrics_value(out, "centre_quarantined", "gauge", "Segments that could not be read.", c->quarantined);
+    metrics_value(out, "centre_arrivals_total", "counter", "Arrivals of hosts.", n->arrived);
+    metrics_head(out, "centre_segments_total", "counter", "Segments answered, by result.");
+    buffer_add_format(out,
+                      "profd_centre_segments_total{result=\"counted\"} %" PRIu64
+                      "\nprofd_centre_segments_total{result=\"repeat\"} %" PRIu64
+                      "\nprofd_centre_segments_total{result=\"put-aside\"} %" PRIu64
+                      "\nprofd_centre_segments_total{result=\"conflict\"} %" PRIu64
+                      "\nprofd_centre_segments_total{result=\"refused\"} %" PRIu64 "\n",
+                      n->counted, n->again, n->put_aside, n->conflicts, n->refused);
+}
+
+void metrics_format_fleet(const struct status_setup *setup, const struct pages_numbers *n,
+                          const struct status_store *store, struct buffer *out)
+{
+    if (setup->relay) {
+        metrics_relay(&n->relay, &store->relay, out);
+    }
+    if (setup->gate) {
+        metrics_centre(&n->centre, &store->centre, out);
+    }
+}

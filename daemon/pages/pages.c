@@ -122,12 +122,13 @@ void pages_make_status(struct pages *p, const struct status_store *store, struct
     status_format(&p->config.setup, &n, store, &page->body);
 }
 
-void pages_make_metrics(struct pages *p, const struct store_totals *totals, const struct query_cache_use *cache,
+void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
                         struct page *page)
 {
     struct pages_numbers n;
 
     pages_get_numbers(p, &n);
     page_init(page, 200, "text/plain; version=0.0.4; charset=utf-8");
-    metrics_format(&n, totals, cache, p->config.start, &page->body);
+    metrics_format(&n, &store->totals, cache, p->config.start, &page->body);
+    metrics_format_fleet(&p->config.setup, &n, store, &page->body);
 }

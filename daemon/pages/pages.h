@@ -29,7 +29,7 @@ void pages_free(struct pages *p);
 bool pages_find(struct pages *p, enum query_source source, const struct query_request *request, struct page *page);
 /* /api/v1/status and /metrics, which tell what the store holds, too. */
 void pages_make_status(struct pages *p, const struct status_store *store, struct page *page);
-void pages_make_metrics(struct pages *p, const struct store_totals *totals, const struct query_cache_use *cache,
+void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
                         struct page *page);
 
 #endif

@@ -56,7 +56,7 @@ struct query {
     struct arena *arena; /* of the processes; NULL: none were asked for */
     struct query_request request;
     struct query_answer answer;
-    struct status_store store; /* for status; for metrics its totals */
+    struct status_store store; /* for status and metrics */
     struct query_cache_use cache_use;
     enum profd_status totals_status;
     struct profd_error totals_error;
@@ -147,10 +147,10 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
             q->totals_status = store_get_totals(store, &q->store.totals, &q->totals_error);
-            if (!q->totals_status && q->source == QUERY_STATUS) {
+            if (!q->totals_status) {
                 q->totals_status = store_get_relay(store, &q->store.relay, &q->totals_error);
             }
-            if (!q->totals_status && q->source == QUERY_STATUS) {
+            if (!q->totals_status) {
                 q->totals_status = store_get_centre(store, &q->store.centre, &q->totals_error);
             }
             q->cache_use =
@@ -216,7 +216,7 @@ static void query_done(void *context, struct work_item *item)
         } else if (q->source == QUERY_STATUS) {
             pages_make_status(s->config.pages, &q->store, &page);
         } else {
-            pages_make_metrics(s->config.pages, &q->store.totals, &q->cache_use, &page);
+            pages_make_metrics(s->config.pages, &q->store, &q->cache_use, &page);
         }
         if (query_code(s, q, &page)) {
             return;

@@ -108,6 +108,11 @@ def simple(tap):
                   and status["last"] > 0 and status["quarantined"] == 0, "status says what came", status)
         text = centre.ctl("status").stdout
         tap.point("centre   hosts 2, uploads counted 40" in text, "so does profctl status", text)
+        metrics = centre.get("/metrics")[2].decode() + a.get("/metrics")[2].decode()
+        wanted = ("profd_centre_hosts 2", "profd_centre_uploads_total 40", "profd_relay_sealed_segments 0",
+                  'profd_relay_uploads{state="acknowledged"} 20',
+                  f'profd_centre_segments_total{{result="counted"}} {status["segments"]}')
+        tap.point(all(f"\n{line}\n" in metrics for line in wanted), "and the metrics of both ends", metrics)
         groups = {r["label_host"]: r["calls"] for r in centre.json("groups", ARCS[1], "--by", "host", "--json")["rows"]}
         tap.point(groups == {g.name: sum(i for i in range(1, 21) if i % 5 == 1) for g in gates},
                   "each host has its label", groups)
