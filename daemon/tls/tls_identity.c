@@ -119,6 +119,10 @@ enum profd_status tls_identity_read(X509 *certificate, struct tls_identity *out,
         }
         memcpy(found.host, digest, sizeof found.host);
     }
+    if (!*found.name) {
+        snprintf(found.name, sizeof found.name, "%02x%02x%02x%02x", found.host[0], found.host[1], found.host[2],
+                 found.host[3]);
+    }
     *out = found;
     return PROFD_OK;
 }

@@ -15,7 +15,8 @@ struct tls_identity {
     char name[TLS_NAME_SIZE]; /* printable ASCII */
 };
 
-/* name: the first DNS name of subjectAltName, or the common name; at most 255 bytes. host: the UUID of the first URI
+/* name: the first DNS name of subjectAltName, or the common name, or the first 8 digits of the UUID;
+ * at most 255 bytes. host: the UUID of the first URI
  * urn:uuid:… of subjectAltName, or the first 16 bytes of the SHA-256 of the name in lower case. UNTRUSTED if there is
  * neither a name nor a UUID, or if a name holds other characters. */
 enum profd_status tls_identity_read(X509 *certificate, struct tls_identity *out, struct profd_error *e);

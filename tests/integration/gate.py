@@ -1,6 +1,7 @@
 """profd-gate and profd-relay with real certificates: what a host uploads arrives at the centre once, whatever is
 killed; what is no host of the fleet is refused with a sentence, and nothing of it reaches the daemon of the centre."""
 import hashlib
+import json
 import os
 import random
 import signal
@@ -11,83 +12,48 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 
-import segment
 from harness import LONG, Daemon, Tap, run, until
-from relaying import BUILDS, Sender, body, equation
+from relaying import Sender, body, equation
 from tls_bed import GATE, Authority, Bed, TlsWire
 from wire import Wire, field, header, sender_number, varint
 
 
-class Recorder:
-    """The centre's daemon: counts each key once."""
+def builds(n):
+    """Three made-up programs that nothing else uploads."""
+    return [f"{16 * n + i:02x}" * 20 for i in range(3)]
 
-    def __init__(self, folder):
-        self.path, self.lock = os.path.join(folder, "recorder.sock"), threading.Lock()
-        self.incarnation, self.has, self.arrived, self.kinds, self.copies = b"i" * 16, {}, [], set(), 0
-        self.wait_ms, self.closed, self.silent = 200, 0, False
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
-        self.listener.listen(64)
-        threading.Thread(target=self.accept, daemon=True).start()
 
-    def accept(self):
-        while True:
-            threading.Thread(target=self.serve, args=(self.listener.accept()[0],), daemon=True).start()
+class Centre(Daemon):
+    """The daemon behind the gate."""
 
-    def serve(self, s):
-        w = Wire.__new__(Wire)
-        w.socket, w.buffer = s, b""
-        while (got := w.take()) is not None:
-            kind, tag, _, m = got
-            with self.lock:
-                self.kinds.add(kind)
-                answer = self.answer(kind, m)
-            if answer and not self.silent:
-                try:
-                    w.send(answer[0], answer[1], tag)
-                except OSError:
-                    return
+    def __init__(self):
+        super().__init__("--gate", "--relay-interval", "1s")
 
-    def answer(self, kind, m):
-        if kind == "HELLO":
-            return "WELCOME", field(1, 1) + field(2, 64 << 20) + field(3, 256) + field(4, "recorder")
-        if kind == "ARRIVE":
-            self.arrived.append((bytes(m[1]), m.get(2, b"").decode(), m.get(4, 0)))
-            return "ADMIT", field(1, self.incarnation) + field(3, self.wait_ms) + field(4, 1)
-        if kind == "DELIVER":
-            s = segment.read(m[4])
-            key = bytes(m[1]), bytes(m[2]), m[3]
-            self.copies += key in self.has
-            if key not in self.has:
-                self.has[key] = len(self.has) + 1, s
-            return "ACKNOWLEDGE", (field(1, m[2]) + field(2, m[3]) + field(3, self.incarnation)
-                                   + field(4, self.has[key][0]))
-        return None
-
-    def calls(self, host=None):
-        """(build, callee) → calls"""
+    def calls(self, of):
+        """build → calls in its report"""
         out = {}
-        with self.lock:
-            for (of, _, _), (_, s) in self.has.items():
-                if s["kind"] == "counts" and host in (None, of):
-                    for (_, _, build, to), n in s["arcs"].items():
-                        key = s["builds"][build][0], to
-                        out[key] = out.get(key, 0) + n
+        with Wire(self.socket) as w:
+            for build in of:
+                status, data = w.query(f"/api/v1/builds/{build}/report")
+                if status == 200:
+                    out[build] = json.loads(data)["totals"]["calls"]
         return out
 
+    def counts(self):
+        return self.json("status", "--json")["store"]["centre"]
 
-def upload(d, sender, n):
-    """n uploads; what they count."""
-    sent = {}
+
+def upload(d, of, n):
+    """n uploads; what they count, by build."""
+    sent, sender = {}, sender_number()
     with Wire(d.socket) as w:
         for i in range(1, n + 1):
-            w.send("UPLOAD", body(sender, i, BUILDS[i % 3], i % 7, i))
+            build = of[i % 3]
+            w.send("UPLOAD", body(sender, i, build, i % 7, i))
             while w.take()[0] != "ACK":
                 pass
-            key = BUILDS[i % 3], 0x1000 + i % 7
-            sent[key] = sent.get(key, 0) + i
+            sent[build] = sent.get(build, 0) + i
     return sent
 
 
@@ -107,30 +73,30 @@ def host_daemon(bed):
 
 def arrives(tap, bed, centre):
     """The whole way, once; by IPv6, by IPv4, and through a proxy."""
-    number = uuid.uuid4()
-    pair = bed.authority.host("web-1.example", number.int)
+    pair = bed.authority.host("web-1.example")
     with host_daemon(bed) as d:
-        sent = upload(d, sender_number(), 30)
+        of = builds(1)
+        sent = upload(d, of, 30)
         r = bed.relay(d, "relay-1", pair)
         done = run(r.program, "--config", r.file, "--once")
-        tap.point(done.returncode == 0 and centre.calls() == sent,
+        tap.point(done.returncode == 0 and centre.calls(of) == sent,
                   "profd-relay --once: the centre has what was uploaded",
-                  (done, centre.calls(), sent))
-        tap.point(centre.arrived and centre.arrived[-1][:2] == (number.bytes, "web-1.example")
-                  and centre.arrived[-1][2] >= 30, "the gate states identity and name of the certificate",
-                  centre.arrived)
+                  (done, centre.calls(of), sent))
+        rows = centre.json("groups", of[0], "--by", "host", "--json")["rows"]
+        tap.point([row["label_host"] for row in rows] == ["web-1.example"], "as that of the host in the certificate",
+                  rows)
         tap.point(settled(d) and equation(ledger(d)), "and the host's ledger says that it was acknowledged", ledger(d))
         proxy = Proxy()
         for what, host, proxied in (("IPv6", "[::1]", False), ("IPv4", "127.0.0.1", False),
                                     ("a proxy", "localhost", True)):
-            more = upload(d, sender_number(), 5)
+            more = upload(d, of, 5)
             r.configure(socket=d.socket, relay=f"tls://{host}:{bed.port}", relay_certificate=pair[0],
                         relay_key=pair[1], relay_ca=bed.authority.ca,
                         relay_proxy=f"http://127.0.0.1:{proxy.port}" if proxied else None)
             done = run(r.program, "--config", r.file, "--once")
             for key, n in more.items():
                 sent[key] = sent.get(key, 0) + n
-            tap.point(done.returncode == 0 and centre.calls() == sent
+            tap.point(done.returncode == 0 and centre.calls(of) == sent
                       and proxy.targets == [f"localhost:{bed.port}"] * proxied, f"by {what}", (done, proxy.targets))
         for what, ends in (("before the handshake", b""), ("in the handshake", b"\x16\x03\x03\x00\x50\x02")):
             with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -208,10 +174,10 @@ def refused_hosts(tap, bed, centre):
         f.write(f"# lost and stolen\nserial ABCDEF0123\nkey {key}\n")
     tap.point(until(lambda: "certificates were read" in bed.gate.logged()), "the list of revoked hosts is read again",
               bed.gate.logged())
-    before = centre.calls()
+    before = centre.counts()
     good = bed.authority.host("good.example")
     with host_daemon(bed) as d:
-        upload(d, sender_number(), 3)
+        upload(d, builds(2), 3)
         for what, pair, status, sentence in (
                 ("expired", expired, 77, "expired"),
                 ("revoked by its serial number", stolen, 77, "the certificate of this host is revoked"),
@@ -235,7 +201,8 @@ def refused_hosts(tap, bed, centre):
         r = bed.relay(d, "refused", good, relay=f"tls://127.0.0.2:{bed.port}")
         done = run(r.program, "--config", r.file, "--once")
         tap.point(done.returncode == 77 and "IP address mismatch" in done.stderr, "a centre of another name", done)
-        tap.point(centre.calls() == before and ledger(d)["open"]["uploads"] == 3, "nothing was sent, nothing was lost")
+        tap.point(centre.counts() == before and ledger(d)["open"]["uploads"] == 3,
+                  "nothing was sent, nothing was lost", (before, centre.counts()))
         r = bed.relay(d, "refused", good)
         done = run(r.program, "--config", r.file, "--once")
         tap.point(done.returncode == 0 and settled(d), "with a good certificate it is sent", done)
@@ -266,7 +233,7 @@ def old_tls(bed, pair):
 
 def refused_frames(tap, bed, centre):
     """A host with a good certificate and bad manners."""
-    pair = bed.authority.host("odd.example")
+    pair, before = bed.authority.host("odd.example"), centre.counts()
     arrive = field(5, 1) + field(6, 1)
     cut = b"\x22" + varint(18)  # a field of 18 bytes of which none is there: what the gate appends must not fill it
     cases = [
@@ -275,7 +242,7 @@ def refused_frames(tap, bed, centre):
         ("DELIVER before ARRIVE", True, [("DELIVER", field(3, 1))], 3, "DELIVER before ARRIVE"),
         ("ATTACH", True, [("ATTACH", b"")], 12, "ATTACH does not pass the gate"),
         ("ADMIN", True, [("ADMIN", field(1, "backup"))], 12, "ADMIN does not pass the gate"),
-        ("UPLOAD", True, [("UPLOAD", body(1, 1, BUILDS[0], 1, 1))], 12, "UPLOAD does not pass the gate"),
+        ("UPLOAD", True, [("UPLOAD", body(1, 1, builds(3)[0], 1, 1))], 12, "UPLOAD does not pass the gate"),
         ("QUERY", True, [("QUERY", field(1, "/api/v1/builds"))], 12, "QUERY does not pass the gate"),
         ("FETCH", True, [("FETCH", b"")], 12, "FETCH does not pass the gate"),
         ("an unknown type", True, [(99, b"x")], 5, "99"),
@@ -307,7 +274,9 @@ def refused_frames(tap, bed, centre):
             answer = w.take()
             tap.point(first[0] == "ADMIT" and answer[0] == "NACK" and answer[3][1] == status and w.ended(),
                       f"{what}: {answer[3][4].decode()}", answer)
-    tap.point(centre.kinds <= {"HELLO", "ARRIVE", "DELIVER"}, "the daemon got nothing else", centre.kinds)
+    after = centre.counts()
+    tap.point(after["counted"] == before["counted"] and after["quarantined"] == before["quarantined"],
+              "nothing of all this was stored", (before, after))
     with socket.create_connection(("localhost", bed.port)) as s:
         s.settimeout(LONG)
         said = len(bed.gate.logged())
@@ -316,11 +285,11 @@ def refused_frames(tap, bed, centre):
                   "a handshake that does not end is ended", bed.gate.logged()[said:])
 
 
-def rotates(tap, bed, centre):
+def rotates(tap, bed):
     """Certificates of both ends are replaced while they run, by a new CA."""
     pair = bed.authority.host("turn.example")
     with host_daemon(bed) as d:
-        upload(d, sender_number(), 2)
+        upload(d, builds(4), 2)
         r = bed.relay(d, "rotate", pair).start()
         tap.point(until(lambda: settled(d)), "a running profd-relay sends", (ledger(d), r.logged()))
         new, said = Authority(bed.folder, "new"), len(bed.gate.logged())
@@ -329,7 +298,7 @@ def rotates(tap, bed, centre):
             os.replace(source, target)
         tap.point(until(lambda: "certificates were read" in bed.gate.logged()[said:]), "the gate reads new files",
                   bed.gate.logged()[said:])
-        upload(d, sender_number(), 2)
+        upload(d, builds(4), 2)
         tap.point(until(lambda: "certificate is not accepted" in d.ctl("status").stdout),
                   "the relay that trusts the old CA says so", r.logged())
         old = open(bed.authority.ca).read()
@@ -345,7 +314,7 @@ def rotates(tap, bed, centre):
         tap.point(until(lambda: "of before stay in use" in bed.gate.logged()[said:]),
                   "an empty key file: the certificates of before stay in use, and that is logged",
                   bed.gate.logged()[said:])
-        upload(d, sender_number(), 2)
+        upload(d, builds(4), 2)
         tap.point(until(lambda: settled(d)), "and the relay still gets through", (ledger(d), r.logged()))
         with open(bed.keys["gate_key"], "w") as f:
             f.write(key)
@@ -353,19 +322,19 @@ def rotates(tap, bed, centre):
 
 
 def killed(tap, bed, centre, seconds, seed):
-    """Relay, gate and the host's daemon are killed at random points."""
+    """Relay, gate and both daemons are killed at random points."""
     dice = random.Random(seed)
-    number, start = uuid.uuid4(), centre.copies
-    pair = bed.authority.host("killed.example", number.int)
+    of, start = builds(5), centre.counts()["repeats"]
+    pair = bed.authority.host("killed.example")
     with host_daemon(bed) as d:
-        senders = [Sender(d, random.Random(seed + i)) for i in range(2)]
+        senders = [Sender(d, random.Random(seed + i), of) for i in range(2)]
         r = bed.relay(d, "killed", pair).start()
         for s in senders:
             s.start()
-        kills, end = [0, 0, 0], time.monotonic() + seconds
-        while time.monotonic() < end or min(kills) < 3:
+        kills, end = [0, 0, 0, 0], time.monotonic() + seconds
+        while time.monotonic() < end or min(kills) < 2:
             time.sleep(dice.random() * 0.3)
-            which = dice.randrange(3)
+            which = dice.randrange(4)
             kills[which] += 1
             if which == 0:
                 r.stop()
@@ -374,8 +343,8 @@ def killed(tap, bed, centre, seconds, seed):
                 bed.gate.stop()
                 bed.gate.start()
             else:
-                d.stop(signal.SIGKILL)
-                d.start()
+                (d, centre)[which - 2].stop(signal.SIGKILL)
+                (d, centre)[which - 2].start()
         for s in senders:
             s.ended = True
         for s in senders:
@@ -384,13 +353,14 @@ def killed(tap, bed, centre, seconds, seed):
         r.stop()
         want = {}
         for s in senders:
-            for key, n in s.sent.items():
-                want[key] = want.get(key, 0) + n
-        got = centre.calls(number.bytes)
-        tap.point(got == want and want, f"relay, gate and profd killed {kills} times, seed {seed}: the centre has what "
-                  f"was uploaded, by arc; {centre.copies - start} segments came twice",
+            for (build, _), n in s.sent.items():
+                want[build] = want.get(build, 0) + n
+        got = centre.calls(of)
+        tap.point(got == want and want, f"relay, gate, the host's profd and the centre's killed {kills} times, seed "
+                  f"{seed}: the centre has what was uploaded; {centre.counts()['repeats'] - start} segments came twice",
                   {k: (want.get(k), got.get(k)) for k in set(want) | set(got) if want.get(k) != got.get(k)})
-        tap.point(settled(d) and equation(ledger(d)) and d.ctl("verify").returncode == 0, "the host's ledger agrees",
+        tap.point(settled(d) and equation(ledger(d)) and d.ctl("verify").returncode == 0
+                  and centre.ctl("verify").returncode == 0, "the ledgers agree, and verification finds nothing",
                   (ledger(d), r.logged()[-2000:]))
 
 
@@ -447,17 +417,14 @@ def starts(tap):
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
-    with Tap() as tap, Bed("/unset") as bed:
-        centre = Recorder(bed.folder)
-        bed.keys["socket"] = centre.path
-        bed.gate.configure(**bed.keys)
+    with Tap() as tap, Centre() as centre, Bed(centre.socket) as bed:
         starts(tap)
         if not tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
             return
         arrives(tap, bed, centre)
         refused_hosts(tap, bed, centre)
         refused_frames(tap, bed, centre)
-        rotates(tap, bed, centre)
+        rotates(tap, bed)
         killed(tap, bed, centre, seconds, seed)
 
 

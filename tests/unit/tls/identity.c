@@ -30,6 +30,14 @@ Test(tls_identity, a_uuid_is_the_identity)
     cr_assert_str_eq(i.name, "cn");
 }
 
+Test(tls_identity, a_host_without_a_name_is_called_by_its_uuid)
+{
+    struct tls_identity i;
+
+    cr_assert_eq(identify(NULL, "URI:urn:uuid:a0112233-4455-6677-8899-aabbccddeeff", &i), PROFD_OK);
+    cr_assert_str_eq(i.name, "a0112233");
+}
+
 Test(tls_identity, without_one_it_is_the_digest_of_the_name)
 {
     static const uint8_t abc[4] = {0xba, 0x78, 0x16, 0xbf}; /* SHA-256 of "abc" */
