@@ -341,6 +341,7 @@ def killed(tap, bed, centre, seconds, seed):
                 r.start()
             elif which == 1:
                 bed.gate.stop()
+                until(lambda: not bed.reaches())  # its second process holds the port a moment longer
                 bed.gate.start()
             else:
                 (d, centre)[which - 2].stop(signal.SIGKILL)
