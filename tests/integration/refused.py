@@ -220,7 +220,6 @@ def refused_uploads(tap, d, exe):
         bad("a label value of 1,025 bytes", made(more=field(7, field(1, "a") + field(2, "v" * 1025))), 2, "1025",
             "1024")
         bad("a host that is none", made(host="../../etc"), 6, "../../etc")
-        bad("two processes in one", made(more=field(10, 2)), 6, "2")
         bad("unknown reasons", made(more=field(9, 1 << 20)), 6, "0x100000")
         bad("no counts", made(data=b""), 1)
         bad("counts of an unknown format", made(data=b"\x09" + counts(1)[1:]), 1, "9")
