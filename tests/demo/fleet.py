@@ -174,7 +174,7 @@ def story(f, centre, bed):
     f.settle([h for h in f.hosts if h is not lost])
     until(lambda: lost.ledger()["error"])
     print("\n".join(line for line in lost.daemon.ctl("status").stdout.splitlines()
-                    if line.startswith(("relay", "unsent"))))
+                    if line.startswith(("relay", "unsent", "CENTRE"))))
     say("The centre is killed (kill -9) while all hosts go on, and started again")
     centre.stop(signal.SIGKILL)
     f.work(2)
