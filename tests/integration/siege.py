@@ -263,10 +263,15 @@ def drips(tap, d):
 def noise(tap, d):
     """20,000 bad frames: the log stays short and no byte of theirs reaches a terminal."""
     lines = len(d.logged().splitlines())
-    for n in range(20000):
+    sent = 0
+    while sent < 20000:
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(d.socket)
-            s.sendall(b"\x1b]0;owned\x07\n" + os.urandom(8))
+            try:
+                s.sendall(b"\x1b]0;owned\x07\n" + os.urandom(8))
+                sent += 1
+            except OSError:  # earlier ones are all connections that this user may have: it was closed at once
+                time.sleep(0.01)
 
     def say():
         """False: the noise still has all connections of this user, so that a new one is told to come again."""
