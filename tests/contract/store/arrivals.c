@@ -72,12 +72,18 @@ static struct sender *open_sender(uint8_t identity)
     return s;
 }
 
-static void close_sender(struct sender *s)
+static void forget_sealed(struct sender *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         segment_done(&s->segments[i]);
         free(s->bytes[i]);
     }
+    s->n = 0;
+}
+
+static void close_sender(struct sender *s)
+{
+    forget_sealed(s);
     fixture_close(&s->store);
     free(s);
 }
@@ -346,7 +352,7 @@ STORE_TEST(arrival_removed)
     for (unsigned i = 0; i < 3; i++) {
         put_at(s, 4, 1 + i, NOON + i * HOUR, 5);
     }
-    s->n = 0;
+    forget_sealed(s);
     seal(s);
     OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
     OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
@@ -372,7 +378,7 @@ STORE_TEST(arrival_of_what_was_deleted)
     cr_assert(c.removed.ticks == c.counted.ticks && c.removed.calls == c.counted.calls);
     cr_assert_eq(look_window(f, 0, 0).uploads, 0);
     put_at(s, 4, 1, later, 5);
-    s->n = 0;
+    forget_sealed(s);
     seal(s);
     s->list[0].received = later;
     OK(f, store_put_segments(f->w, s->list, 1, r, &f->e));
