@@ -127,7 +127,8 @@ def spool_crash(tap):
             time.sleep(0.005 * n)
             d.stop(signal.SIGKILL)
             said = p.communicate(timeout=LONG)[1]
-            if p.returncode != 0:
+            # it may be killed while it takes the executable: the profiles are stored, and profctl says what is not
+            if p.returncode != 0 and (p.returncode != 69 or b"executable not stored" not in said):
                 tap.point(False, "profctl without a daemon", (p.returncode, said))
             delivered += 40
             d.start()
