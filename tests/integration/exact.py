@@ -2,6 +2,7 @@
 import os
 import signal
 import sys
+import time
 
 from harness import NOBODY, ROOT, Daemon, Other, Tap
 from memory import Attached, Memory
@@ -324,8 +325,9 @@ def down(tap):
         def put():
             with Wire(d.socket) as w:
                 w.send("UPLOAD", upload(sender_number(), 1, ticks=1, build_id="ab" * 20), 7)
-                while w.take()[0] == "WANT_OBJECT":
+                while (answer := w.take())[0] == "WANT_OBJECT":
                     pass
+                assert answer[0] == "ACK", answer
 
         def told():
             p = d.json("report", "ab" * 20, "--json")["provenance"]
@@ -338,6 +340,7 @@ def down(tap):
         tap.point(told() == (0, 0, reasons, []), "before: profd always ran", told())
         for n, how in ((1, signal.SIGTERM), (2, signal.SIGKILL)):
             d.stop(how)
+            time.sleep(0.05)  # times of files have a grain: what is shorter than 10 ms is not seen
             d.start()
             before = told()
             tap.point(before[0] == n - 1, f"{how.name}: nothing is stored since: nothing is said of it", before)
@@ -349,6 +352,7 @@ def down(tap):
         with open(os.path.join(d.state, "runs"), "a") as f:
             f.write("not a line")
         d.stop()
+        time.sleep(0.05)
         d.start()
         put()
         tap.point(told()[0] == 3, "a damaged end of the file of runs hides no other", told())
