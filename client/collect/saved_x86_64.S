@@ -60,10 +60,4 @@ profd_collect_call:
 	.cfi_endproc
 	.size	profd_collect_call, . - profd_collect_call
 
-	.section .note.GNU-stack, "", @progbits
-/* This object may run where indirect branches are checked (IBT). */
-	.section .note.gnu.property, "a"
-	.p2align 3
-	.long	4, 16, 5
-	.asciz	"GNU"
-	.long	0xc0000002, 4, 1, 0
+#include "client/collect/notes.inc"

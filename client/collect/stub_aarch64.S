@@ -107,9 +107,4 @@ collect_enter:
 	.cfi_endproc
 	.size	collect_enter, . - collect_enter
 
-	.section .note.GNU-stack, "", @progbits
-	.section .note.gnu.property, "a"
-	.p2align 3
-	.long	4, 16, 5
-	.asciz	"GNU"
-	.long	0xc0000000, 4, 1, 0 /* BTI */
+#include "client/collect/notes.inc"

@@ -272,10 +272,4 @@ profd_collect_stub:
 	CODE	fentry
 	.size	profd_collect_stub, . - profd_collect_stub
 
-	.section .note.GNU-stack, "", @progbits
-/* This object may run where indirect branches are checked (IBT). */
-	.section .note.gnu.property, "a"
-	.p2align 3
-	.long	4, 16, 5
-	.asciz	"GNU"
-	.long	0xc0000002, 4, 1, 0
+#include "client/collect/notes.inc"
