@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,22 +181,15 @@ int server_main(int argc, char *argv[])
     struct config config;
     struct profd_error e = {""};
     enum profd_status status;
+    bool run;
     int exit_status = 0;
 
     if (argc > 0 && !strcmp(argv[0], BROKER_NAME)) {
         broker_main();
     }
-    memset(&config, 0, sizeof config);
-    status = config_load(OF_PROFD, argc, argv, &config, &e);
-    if (!status && config.values[CONFIG_help]) {
-        config_print_help(OF_PROFD);
-    } else if (!status && config.values[CONFIG_version]) {
-        printf("profd %s\n", PROFD_VERSION);
-    } else if (!status) {
-        log_open(config.log_level);
+    status = config_start(OF_PROFD, argc, argv, &config, &run, &e);
+    if (run) {
         status = config.values[CONFIG_restore] ? server_restore(&config, &e) : server_run(&config, &exit_status, &e);
-    } else {
-        log_open(LOG_LEVEL_ERROR);
     }
     config_done(&config);
     if (status) {

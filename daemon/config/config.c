@@ -30,25 +30,6 @@ void config_done(struct config *config)
     memset(config, 0, sizeof *config);
 }
 
-void config_print_help(enum config_program program)
-{
-    printf("%s", program == OF_RELAY ? "usage: profd-relay [OPTION]...\nSends what profd collects for a centre.\n\n"
-                 : program == OF_GATE
-                     ? "usage: profd-gate [OPTION]...\nReceives for profd what hosts send over TLS.\n\n"
-                     : "usage: profd [OPTION]...\n"
-                       "Collects call-graph profiles from processes and serves reports.\n\n");
-    for (size_t i = 0; i < CONFIG_COUNT; i++) {
-        char left[64];
-
-        snprintf(left, sizeof left, "--%s%s%s", config_rows[i].name, config_rows[i].argument ? " " : "",
-                 config_rows[i].argument ? config_rows[i].argument : "");
-        if (config_rows[i].programs & program) {
-            printf("  %-24s %s\n", left, config_rows[i].help);
-        }
-    }
-    printf("\nOptions that do not concern one start of the program are also keys of profd.conf(5).\n");
-}
-
 /* Sets what is not set yet. */
 static enum profd_status config_set(struct config *config, enum config_option option, const char *value, size_t n,
                                     struct profd_error *e)
@@ -216,6 +197,48 @@ enum profd_status config_load(enum config_program program, int argc, char *const
         config_done(&made);
     } else {
         *config = made;
+    }
+    return status;
+}
+
+static void config_print_help(enum config_program program)
+{
+    printf("%s", program == OF_RELAY ? "usage: profd-relay [OPTION]...\nSends what profd collects for a centre.\n\n"
+                 : program == OF_GATE
+                     ? "usage: profd-gate [OPTION]...\nReceives for profd what hosts send over TLS.\n\n"
+                     : "usage: profd [OPTION]...\n"
+                       "Collects call-graph profiles from processes and serves reports.\n\n");
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        char left[64];
+
+        snprintf(left, sizeof left, "--%s%s%s", config_rows[i].name, config_rows[i].argument ? " " : "",
+                 config_rows[i].argument ? config_rows[i].argument : "");
+        if (config_rows[i].programs & program) {
+            printf("  %-24s %s\n", left, config_rows[i].help);
+        }
+    }
+    printf("\nOptions that do not concern one start of the program are also keys of profd.conf(5).\n");
+}
+
+enum profd_status config_start(enum config_program program, int argc, char *const argv[], struct config *config,
+                               bool *run, struct profd_error *e)
+{
+    const char *name = program == OF_RELAY ? "profd-relay" : program == OF_GATE ? "profd-gate" : "profd";
+    enum profd_status status;
+
+    *run = false;
+    memset(config, 0, sizeof *config);
+    log_set_program(name);
+    status = config_load(program, argc, argv, config, e);
+    if (status) {
+        log_open(LOG_LEVEL_ERROR);
+    } else if (config->values[CONFIG_help]) {
+        config_print_help(program);
+    } else if (config->values[CONFIG_version]) {
+        printf("%s %s\n", name, PROFD_VERSION);
+    } else {
+        log_open(config->log_level);
+        *run = true;
     }
     return status;
 }

@@ -119,7 +119,10 @@ void config_done(struct config *config);
 /* Fills in and checks what profd-relay or profd-gate needs. CONFIG names key and value. */
 enum profd_status config_check_network(enum config_program program, struct config *config, struct profd_error *e);
 
-/* The text of --help. */
-void config_print_help(enum config_program program);
+/* The beginning of each program: names it in the log, loads the configuration, opens the log, and answers --help and
+ * --version. *run: it was neither of these. Errors as of config_load; the log is open then, too. The caller calls
+ * config_done in any case. */
+enum profd_status config_start(enum config_program program, int argc, char *const argv[], struct config *config,
+                               bool *run, struct profd_error *e);
 
 #endif

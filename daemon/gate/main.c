@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -119,17 +118,11 @@ int main(int argc, char *argv[])
     struct config config;
     struct profd_error e = {""};
     enum profd_status status;
+    bool run;
     int exit_status = 0;
 
-    memset(&config, 0, sizeof config);
-    log_set_program("profd-gate");
-    status = config_load(OF_GATE, argc, argv, &config, &e);
-    if (!status && config.values[CONFIG_help]) {
-        config_print_help(OF_GATE);
-    } else if (!status && config.values[CONFIG_version]) {
-        printf("profd-gate %s\n", PROFD_VERSION);
-    } else if (!status) {
-        log_open(config.log_level);
+    status = config_start(OF_GATE, argc, argv, &config, &run, &e);
+    if (run) {
         status = gate_start(&config, &exit_status, &e);
     }
     config_done(&config);

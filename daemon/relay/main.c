@@ -1,6 +1,5 @@
 /* profd-relay: see profd-relay(8). A signal ends it at any point: a segment that profd does not know to be committed is
  * delivered again, and the centre counts it once. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -40,7 +39,8 @@ static enum profd_status relay_flush(const struct config *c, struct profd_error 
     return status;
 }
 
-static enum profd_status relay_run(const struct config *c, struct profd_error *e)
+/* What fails is in the log. */
+static enum profd_status relay_run(const struct config *c)
 {
     struct profd_error last = {""};
     enum profd_status status;
@@ -53,7 +53,6 @@ static enum profd_status relay_run(const struct config *c, struct profd_error *e
     for (;;) {
         status = relay_flush(c, &last, &f);
         if (c->values[CONFIG_relay_once]) {
-            *e = last;
             return status;
         }
         if (getrandom(&random, sizeof random, 0) != sizeof random) {
@@ -68,25 +67,13 @@ int main(int argc, char *argv[])
 {
     struct config config;
     struct profd_error e = {""};
-    enum profd_status status;
-    bool logged = false;
+    bool run;
+    enum profd_status status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
 
-    memset(&config, 0, sizeof config);
-    log_set_program("profd-relay");
-    status = config_load(OF_RELAY, argc, argv, &config, &e);
-    if (!status && config.values[CONFIG_help]) {
-        config_print_help(OF_RELAY);
-    } else if (!status && config.values[CONFIG_version]) {
-        printf("profd-relay %s\n", PROFD_VERSION);
-    } else {
-        log_open(status ? LOG_LEVEL_ERROR : config.log_level);
-        if (!status) {
-            logged = true;
-            status = relay_run(&config, &e);
-        }
-    }
-    if (status && !logged) {
+    if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
+    } else if (run) {
+        status = relay_run(&config);
     }
     config_done(&config);
     return profd_status_exit(status);
