@@ -12,6 +12,8 @@
 #define PROBES 32u /* slots of the second area that are searched; the slot after them always stays empty */
 #define TABLES_MAX 16384u
 #define OWNER_SHARED UINT32_MAX
+#define TID_UNNAMED 0x80000000u /* above every number of a thread (at most 2^22) */
+#define TID_UNNAMED_MAX 0x7fffffffu
 /* Reserved for the shared tables when the region is nearly full: calls stay exact, but slower. */
 #define RESERVE(header) ((header)->size / 8)
 
@@ -92,10 +94,15 @@ static uint32_t table_total(void)
     return n < TABLES_MAX ? n : TABLES_MAX;
 }
 
+/* A filter may refuse gettid. Then the thread gets a number that no thread of the kernel has, and no other thread here:
+ * two threads with one number would count in one table, without atomic additions. */
 static uint32_t my_tid(void)
 {
+    static uint32_t unnamed;
     if (!profd_collect_thread.tid) {
-        profd_collect_thread.tid = (uint32_t)raw_call(SYS_gettid, 0, 0, 0, 0);
+        long tid = raw_call(SYS_gettid, 0, 0, 0, 0);
+        profd_collect_thread.tid =
+            tid > 0 ? (uint32_t)tid : TID_UNNAMED + __atomic_fetch_add(&unnamed, 1, __ATOMIC_RELAXED) % TID_UNNAMED_MAX;
     }
     return profd_collect_thread.tid;
 }

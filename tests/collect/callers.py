@@ -27,7 +27,7 @@ def true(tap, p, what):
     into = {pair: n for pair, n in pairs.items() if pair[1] == "spin"}
     tap.point(ticks["spin"] > 20 and set(into) <= {("inner", "spin"), ("quiet", "spin")}
               and sum(into.values()) == ticks["spin"], f"{what}: every tick of spin has one of its two callers",
-              (pairs, ticks))
+              (pairs, ticks, p["TICKS"], p["TICKS_BLOCKED"], p["TICKS_DROPPED"], p["CPU_NS"]))
     inner = pairs.get(("inner", "spin"), 0)
     tap.point(inner > 0 and all(pairs.get(pair, 0) >= inner for pair in CHAIN)
               and all(caller != "innocent" for caller, _ in pairs),

@@ -193,9 +193,9 @@ static QUIET const char *coroutine(void)
     return "good";
 }
 
-static QUIET void *small_thread(void *context)
+static QUIET void *small_thread(void *slot)
 {
-    (void)context;
+    truth_slot = (unsigned)(uintptr_t)slot;
     burn(0.1);
     return NULL;
 }
@@ -214,6 +214,21 @@ static QUIET const char *small_stack(void)
 }
 
 /* --- a filter that refuses what it does not know --- */
+/* Threads that cannot know their number count at the same time. */
+static QUIET const char *four_threads(void)
+{
+    pthread_t ids[4];
+    for (int i = 0; i < 4; i++) {
+        if (pthread_create(&ids[i], NULL, small_thread, (void *)(uintptr_t)(i + 1)) != 0) {
+            return "no thread";
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(ids[i], NULL);
+    }
+    return "good";
+}
+
 static QUIET const char *seccomp(void)
 {
     static const int refused[] = {SYS_memfd_create, SYS_timer_create, SYS_timer_settime, SYS_socket,
@@ -229,6 +244,8 @@ static QUIET const char *seccomp(void)
         code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     }
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    for (double end = cpu() + 0.1; cpu() < end;) { /* ticks come before the first call */
+    }
     struct sock_fprog filter = {(unsigned short)n, code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
         return "no seccomp";
@@ -243,7 +260,7 @@ static QUIET const char *seccomp(void)
     }
     int status;
     wait(&status);
-    return status == 7 << 8 ? small_stack() : "the child died";
+    return status == 7 << 8 ? four_threads() : "the child died";
 }
 
 /* --- 200 depths of a nested function that need its static chain --- */
