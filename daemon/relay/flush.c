@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "proto/frame.h"
+#include "proto/limits.h"
 #include "proto/noun.h"
 #include "proto/segment.h"
 #include "relay/connect.h"
@@ -11,6 +12,14 @@
 
 #define INCARNATION_SIZE 16
 #define ACKNOWLEDGE_MS 120000 /* the centre sums up for a while before it commits */
+#define CENTRE_ANSWER_MAX (64u << 10)
+
+/* A segment that was delivered. */
+struct flush_key {
+    uint8_t epoch[SEGMENT_EPOCH_SIZE];
+    uint64_t sequence;
+    bool answered;
+};
 
 /* The state of one connection. */
 struct flush_run {
@@ -18,8 +27,9 @@ struct flush_run {
     struct talk profd, centre;
     struct message_fetch fetch; /* the next one */
     uint8_t incarnation[INCARNATION_SIZE];
-    unsigned waiting; /* segments without an answer */
-    bool last;        /* no more is fetched: there is none, or the centre refused one */
+    struct flush_key keys[FLUSH_SEGMENTS]; /* of the segments that were delivered: of tag 1 first */
+    unsigned waiting;                      /* segments without an answer */
+    bool last;                             /* no more is fetched: there is none, or the centre refused one */
     enum profd_status refused;
     struct profd_error refusal; /* if refused */
     struct flush *out;
@@ -107,7 +117,14 @@ static enum profd_status flush_deliver(struct flush_run *f, struct profd_error *
     f->fetch.after = segment.as.segment.id;
     f->fetch.through = segment.as.segment.through;
     f->last = !segment.as.segment.id;
-    if (!f->last) {
+    if (!f->last && segment.as.segment.epoch.size != SEGMENT_EPOCH_SIZE) {
+        status = profd_error_set(e, PROFD_PROTOCOL, "profd: the epoch of a segment has %zu bytes, not %d",
+                                 segment.as.segment.epoch.size, SEGMENT_EPOCH_SIZE);
+    } else if (!f->last) {
+        struct flush_key *key = &f->keys[f->out->delivered];
+
+        key->sequence = segment.as.segment.sequence;
+        memcpy(key->epoch, segment.as.segment.epoch.data, sizeof key->epoch);
         deliver.as.deliver.epoch = segment.as.segment.epoch;
         deliver.as.deliver.sequence = segment.as.segment.sequence;
         deliver.as.deliver.segment = segment.as.segment.segment;
@@ -117,6 +134,25 @@ static enum profd_status flush_deliver(struct flush_run *f, struct profd_error *
     }
     message_done(&segment);
     return status;
+}
+
+/* Marks the segment that an answer is of as answered. PROTOCOL: no segment with this tag waits, or the answer states
+ * another key. */
+static enum profd_status flush_find_key(struct flush_run *f, const struct message *answer, uint32_t tag,
+                                        struct profd_error *e)
+{
+    struct flush_key *key = tag - 1 < f->out->delivered ? &f->keys[tag - 1] : NULL;
+    const struct message_acknowledge *a = &answer->as.acknowledge;
+
+    if (!key || key->answered ||
+        (answer->type == FRAME_ACKNOWLEDGE && (a->sequence != key->sequence || a->epoch.size != sizeof key->epoch ||
+                                               memcmp(a->epoch.data, key->epoch, sizeof key->epoch) != 0))) {
+        return profd_error_set(e, PROFD_PROTOCOL,
+                               "the centre sent %s with tag %u, which is not of a segment that was delivered and waits",
+                               frame_type_name(answer->type), tag);
+    }
+    key->answered = true;
+    return PROFD_OK;
 }
 
 /* Takes one answer of the centre and passes an acknowledgement on to profd. */
@@ -129,24 +165,26 @@ static enum profd_status flush_take_answer(struct flush_run *f, struct profd_err
     if (status) {
         return status;
     }
-    if (answer.type == FRAME_ACKNOWLEDGE) {
+    if (answer.type == FRAME_NACK && !tag) { /* it concerns the connection */
+        status = talk_explain_nack(&f->centre, &answer, e);
+    } else if (answer.type == FRAME_ACKNOWLEDGE || answer.type == FRAME_NACK) {
+        status = flush_find_key(f, &answer, tag, e);
+    } else {
+        status =
+            profd_error_set(e, PROFD_PROTOCOL, "the centre answered DELIVER with %s", frame_type_name(answer.type));
+    }
+    if (!status && answer.type == FRAME_ACKNOWLEDGE) {
         status = talk_ask(&f->profd, &answer, FRAME_ACK, &ack, e);
         if (!status) {
             message_done(&ack);
             f->out->acknowledged++;
         }
-    } else if (answer.type == FRAME_NACK) {
+    } else if (!status) {
         f->refused = talk_explain_nack(&f->centre, &answer, &f->refusal);
         f->last = true;
-        status = tag ? PROFD_OK : f->refused; /* tag 0: it concerns the connection */
-        if (status) {
-            *e = f->refusal;
-        } else if (answer.as.nack.retry_after_ms > f->out->wait_ms) {
+        if (answer.as.nack.retry_after_ms > f->out->wait_ms) {
             f->out->wait_ms = answer.as.nack.retry_after_ms;
         }
-    } else {
-        status =
-            profd_error_set(e, PROFD_PROTOCOL, "the centre answered DELIVER with %s", frame_type_name(answer.type));
     }
     f->waiting -= !status;
     message_done(&answer);
@@ -179,7 +217,10 @@ static enum profd_status flush_exchange(struct flush_run *f, struct profd_error 
 
 enum profd_status flush_run(const struct config *c, const char *last_error, struct flush *out, struct profd_error *e)
 {
-    struct flush_run f = {.config = c, .profd = talk_of("profd"), .centre = talk_of("the centre"), .out = out};
+    struct flush_run f = {.config = c,
+                          .profd = talk_of("profd", LIMIT_FRAME_PAYLOAD),
+                          .centre = talk_of("the centre", CENTRE_ANSWER_MAX),
+                          .out = out};
     struct profd_error ignored;
     uint64_t number = 0;
     enum profd_status status;

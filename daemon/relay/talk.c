@@ -7,12 +7,12 @@
 #include "proto/frame.h"
 #include "proto/limits.h"
 
-#define MESSAGE_MS 60000 /* for one message, after its first byte */
+#define MESSAGE_MS 60000 /* for one message, after its first byte; when one is sent, LIMIT_FRAME_RATE gives more */
 #define ANSWER_MS 60000  /* for an answer to begin */
 
-struct talk talk_of(const char *peer)
+struct talk talk_of(const char *peer, uint32_t most)
 {
-    return (struct talk){.stream = {.fd = -1}, .peer = peer};
+    return (struct talk){.stream = {.fd = -1}, .peer = peer, .most = most};
 }
 
 enum profd_status talk_send(struct talk *t, const struct message *m, uint32_t tag, struct profd_error *e)
@@ -22,7 +22,8 @@ enum profd_status talk_send(struct talk *t, const struct message *m, uint32_t ta
     enum profd_status status = message_encode(m, 0, tag, &frame, &n, e);
 
     if (!status) {
-        status = stream_write(&t->stream, frame, n, stream_now() + MESSAGE_MS, e);
+        status =
+            stream_write(&t->stream, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
         free(frame);
     }
     return status ? profd_error_wrap(e, status, "%s", t->peer) : PROFD_OK;
@@ -41,7 +42,7 @@ static enum profd_status talk_take_body(struct talk *t, const struct frame *f, i
     }
     *n = f->length;
     if (!status && (f->flags & FRAME_FLAG_COMPRESSED)) {
-        status = frame_inflate(data, f->length, LIMIT_FRAME_PAYLOAD, &plain, n, e);
+        status = frame_inflate(data, f->length, t->most, &plain, n, e);
         if (!status) {
             free(data);
             data = plain;
@@ -69,6 +70,10 @@ static enum profd_status talk_take_frame(struct talk *t, int64_t wait_ms, struct
     }
     if (!status) {
         status = frame_decode(head, &f, e);
+    }
+    if (!status && f.length > t->most) {
+        status =
+            profd_error_set(e, PROFD_TOO_LARGE, "a message of %u bytes, at most %u are expected", f.length, t->most);
     }
     if (!status && frame_fds(&f)) {
         status = profd_error_set(e, PROFD_PROTOCOL, "a message with descriptors, which a relay does not expect");

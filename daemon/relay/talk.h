@@ -9,10 +9,11 @@
 struct talk {
     struct stream stream;
     const char *peer; /* "profd" or "the centre", for sentences */
+    uint32_t most;    /* bytes of a message that it may send */
 };
 
-/* One that is not connected yet. */
-struct talk talk_of(const char *peer);
+/* One that is not connected yet. A larger message of the peer than of most bytes is refused before memory is taken. */
+struct talk talk_of(const char *peer, uint32_t most);
 
 /* HELLO; the peer must answer with WELCOME. */
 enum profd_status talk_greet(struct talk *t, struct profd_error *e);

@@ -128,6 +128,11 @@ class Bed:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def relay_once(r):
+    """One flush of profd-relay."""
+    return run(r.program, "--config", r.file, "--once", timeout=LONG)
+
+
 class TlsWire(Wire):
     """The protocol by hand, over TLS."""
 
