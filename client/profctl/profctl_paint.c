@@ -87,15 +87,17 @@ static void line_write(const struct paint *p, FILE *out)
     (void)fwrite(p->line + tail, 1, p->size - tail, out);
 }
 
-/* Parses a number with a decimal point; false if there is none. */
+/* Parses a number with a decimal point; "<0.01" is 0. False if there is none. */
 static bool take_number(const char **text, double *out)
 {
     const char *p = *text + strspn(*text, " ");
+    bool below = *p == '<';
+    p += below;
     size_t n = strspn(p, "0123456789.");
     if (n == 0 || (p[n] != ' ' && p[n] != '\0') || !memchr(p, '.', n)) {
         return false;
     }
-    *out = strtod(p, NULL);
+    *out = below ? 0 : strtod(p, NULL);
     *text = p + n;
     return true;
 }

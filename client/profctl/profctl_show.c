@@ -40,3 +40,12 @@ void show_bytes(uint64_t bytes, char *out, size_t size)
     }
     (void)snprintf(out, size, "%.*f %s", i ? 1 : 0, value, units[i]);
 }
+
+void show_amount(double value, char *out, size_t size)
+{
+    if (value > 0 && value < 0.005) {
+        (void)snprintf(out, size, "<0.01");
+    } else {
+        (void)snprintf(out, size, "%.2f", value);
+    }
+}

@@ -1,4 +1,4 @@
-/* Times and lists of builds as people read them. */
+/* Times and amounts as people read them. */
 #ifndef PROFD_CLIENT_PROFCTL_SHOW_H
 #define PROFD_CLIENT_PROFCTL_SHOW_H
 
@@ -11,5 +11,7 @@ void show_age(int64_t then, int64_t now, char *out, size_t size);
 void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size);
 /* "812 B", "1.4 MB". */
 void show_bytes(uint64_t bytes, char *out, size_t size);
+/* Two decimals, "12.34"; "<0.01" for what is above 0 and would read 0.00. */
+void show_amount(double value, char *out, size_t size);
 
 #endif

@@ -92,19 +92,20 @@ static enum profd_status measure(struct table *t, struct rows *by_id, struct pro
 
 static void row_print(const struct table *t, size_t i)
 {
-    char age[64], calls[32];
+    char age[64], calls[32], seconds[40];
     rows_calls(t->rows, i, calls, sizeof calls);
+    show_amount(rows_real(t->rows, i, "seconds"), seconds, sizeof seconds);
     const char *note = rows_text(t->rows, i, "note"), *seen = rows_text(t->rows, i, "last_seen");
     if (t->relative) {
         show_age_of(seen, t->now, age, sizeof age);
     } else { /* to the second: more is in the JSON */
         (void)snprintf(age, sizeof age, "%.19s%s", seen[0] ? seen : "-", strlen(seen) > 19 ? "Z" : "");
     }
-    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11.2f %14s %-5s %-5s %s%s%s%s\n", t->name_width, row_name(t, i),
+    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11s %14s %-5s %-5s %s%s%s%s\n", t->name_width, row_name(t, i),
            t->id_width, t->full ? 128 : t->id_width, rows_text(t->rows, i, "build_id"),
-           rows_number(t->rows, i, "uploads"), rows_number(t->rows, i, "processes_started"),
-           rows_real(t->rows, i, "seconds"), calls, rows_flag(t->rows, i, "exact") ? "yes" : "no",
-           rows_flag(t->rows, i, "symbols") ? "yes" : "no", age, note[0] ? " (" : "", note, note[0] ? ")" : "");
+           rows_number(t->rows, i, "uploads"), rows_number(t->rows, i, "processes_started"), seconds, calls,
+           rows_flag(t->rows, i, "exact") ? "yes" : "no", rows_flag(t->rows, i, "symbols") ? "yes" : "no", age,
+           note[0] ? " (" : "", note, note[0] ? ")" : "");
 }
 
 static void table_print(const struct table *t)

@@ -8,6 +8,7 @@
 #include "profctl/profctl_build.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_rows.h"
+#include "profctl/profctl_show.h"
 
 #define LABELS_MAX 3 /* the daemon's limit, which it says itself when there are more */
 
@@ -63,13 +64,14 @@ static int find_width(const struct rows *r, const char *field)
 static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths,
                       bool steps)
 {
-    char calls[32];
+    char calls[32], seconds[40];
     rows_calls(r, i, calls, sizeof calls);
+    show_amount(rows_real(r, i, "seconds"), seconds, sizeof seconds);
     if (steps) {
         printf("%-20s ", rows_text(r, i, "time"));
     }
-    printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11.2f %14s %-5s", rows_number(r, i, "uploads"),
-           rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), rows_real(r, i, "seconds"), calls,
+    printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11s %14s %-5s", rows_number(r, i, "uploads"),
+           rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), seconds, calls,
            rows_flag(r, i, "exact") ? "yes" : "no");
     for (size_t k = 0; k < labels; k++) {
         const char *value = rows_text(r, i, fields[k]);

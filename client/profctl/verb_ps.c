@@ -8,6 +8,7 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_rows.h"
+#include "profctl/profctl_show.h"
 
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "list only processes with this label; may be repeated"},
@@ -43,11 +44,15 @@ static void show_elapsed(uint64_t seconds, char *out, size_t size)
     }
 }
 
-/* "812", "4.31k", "12.3M", "144M", "2.20G". */
+/* "0", "<0.01", "0.25", "812", "4.31k", "12.3M", "144M", "2.20G". */
 static void show_rate(double n, char *out, size_t size)
 {
     static const char units[] = {'\0', 'k', 'M', 'G', 'T'};
     size_t i = 0;
+    if (n > 0 && n < 9.995) {
+        show_amount(n, out, size);
+        return;
+    }
     while (n >= 999.5 && i + 1 < sizeof units) {
         n /= 1000;
         i++;
@@ -86,11 +91,12 @@ static const char *user_of(uint64_t uid, char *out, size_t size)
 
 static void row_print(const struct rows *r, size_t i)
 {
-    char age[32], rate[16], user[40], overhead[16];
+    char age[32], rate[16], user[40], share[16], overhead[24];
     const char *name = rows_text(r, i, "name"), *slash = strrchr(name, '/'), *why = rows_text(r, i, "why");
     show_elapsed((uint64_t)rows_real(r, i, "age_seconds"), age, sizeof age);
     show_rate(rows_real(r, i, "calls_per_second"), rate, sizeof rate);
-    (void)snprintf(overhead, sizeof overhead, "%.2f%%", 100 * rows_real(r, i, "overhead"));
+    show_amount(100 * rows_real(r, i, "overhead"), share, sizeof share);
+    (void)snprintf(overhead, sizeof overhead, "%s%%", share);
     printf("%7" PRIu64 " %-16.16s %-8.8s %9s %15" PRIu64 " %9" PRIu64 " %8s %8s %-9s %-5s", rows_number(r, i, "pid"),
            slash && slash[1] ? slash + 1
            : name[0]         ? name

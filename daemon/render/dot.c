@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/message.h"
+#include "render/amount.h"
 #include "render/formats.h"
 #include "render/name.h"
 #include "render/select.h"
@@ -73,7 +74,11 @@ static void add_node(const struct dot *d, uint32_t position)
     add_quoted(d->out, d->names->text[position]);
     buffer_add_text(d->out, "\", label=\"");
     add_label(d->out, d->names->text[position]);
-    buffer_add_format(d->out, "\\n%.2f%% (self %.2f ", f->percent, f->self);
+    buffer_add_text(d->out, "\\n");
+    amount_add(d->out, f->percent, 0);
+    buffer_add_text(d->out, "% (self ");
+    amount_add(d->out, f->self, 0);
+    buffer_add_char(d->out, ' ');
     add_quoted(d->out, d->unit);
     buffer_add_format(d->out, ")\\n%s%llu %s\", fillcolor=\"#ff%02x%02x\", fontsize=%u];\n", d->mark,
                       (unsigned long long)(f->calls + f->self_calls),
@@ -102,7 +107,9 @@ static void add_cycles(const struct dot *d)
         if (shown == 0) {
             continue;
         }
-        buffer_add_format(d->out, "  subgraph cluster_%u { label=\"cycle %u: %.2f%%", c->number, c->number, c->percent);
+        buffer_add_format(d->out, "  subgraph cluster_%u { label=\"cycle %u: ", c->number, c->number);
+        amount_add(d->out, c->percent, 0);
+        buffer_add_char(d->out, '%');
         if (shown < c->member_count) {
             buffer_add_format(d->out, ", %u of %u functions shown", shown, c->member_count);
         }
@@ -135,8 +142,9 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
     buffer_add_text(out, "digraph \"");
     const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
     add_quoted(out, title != NULL ? title : "");
-    buffer_add_format(out, "\" {\n  // %u %s not shown, %.2f %s\n", s.hidden,
-                      noun_for(s.hidden, "function", "functions"), s.hidden_seconds, d.unit);
+    buffer_add_format(out, "\" {\n  // %u %s not shown, ", s.hidden, noun_for(s.hidden, "function", "functions"));
+    amount_add(out, s.hidden_seconds, 0);
+    buffer_add_format(out, " %s\n", d.unit);
     if (d.mark[0] != '\0') {
         buffer_add_text(out, "  // ~: calls were sampled, not counted\n");
     }

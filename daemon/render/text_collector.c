@@ -1,8 +1,10 @@
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "proto/message.h"
 #include "proto/noun.h"
+#include "render/amount.h"
 #include "render/text_internal.h"
 
 #define FEW_TICKS 30
@@ -49,7 +51,7 @@ static const struct {
 
 static void add_seconds(struct buffer *out, uint64_t nanoseconds)
 {
-    buffer_add_fixed(out, (double)nanoseconds / 1e9, 0, 2);
+    amount_add(out, (double)nanoseconds / 1e9, 0);
 }
 
 static void add_share(struct buffer *out, const struct coverage *c)
@@ -59,7 +61,7 @@ static void add_share(struct buffer *out, const struct coverage *c)
     const bool known = coverage_share(c, &share);
     buffer_add_text(out, "Coverage  ");
     if (known) {
-        buffer_add_fixed(out, 100 * share, 0, 2);
+        amount_add(out, 100 * share, 0);
         buffer_add_text(out, "% of the program's own CPU time: ");
     } else {
         buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
@@ -84,15 +86,15 @@ static double ticks_of_share(const struct coverage *c, const struct report *r)
     return (double)r->ticks + (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9 * rate;
 }
 
-/* Where none of n ticks was inside, the share is below 3/n with a probability of 95 % (the rule of three). Of fewer
- * than FEW_TICKS that says nothing. */
+/* Where none of n ticks was inside, the share is below 3/n with a probability of 95 % (the rule of three), rounded up.
+ * Of fewer than FEW_TICKS that says nothing. */
 static void add_overhead(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     double share, ticks = ticks_of_share(c, r);
     bool none = c->counters[COLLECTOR_INSIDE_NS] == 0;
     if (coverage_overhead(c, &share) && (!none || ticks >= FEW_TICKS)) {
         buffer_add_text(out, none ? "Overhead  below " : "Overhead  ");
-        buffer_add_fixed(out, none ? 300 / ticks : 100 * share, 0, 2);
+        amount_add(out, none ? ceil(30000 / ticks) / 100 : 100 * share, 0);
         buffer_add_text(out, "% of the CPU time was spent counting");
         if (ticks < FEW_TICKS) {
             buffer_add_text(out, ", estimated from few ticks");
@@ -168,6 +170,6 @@ void text_add_inside(const struct text_parts *t, int before, int width)
     }
     buffer_add_char(t->out, '\n');
     buffer_add_repeat(t->out, ' ', (size_t)before);
-    buffer_add_fixed(t->out, (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9, width, 2);
+    amount_add(t->out, (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9, width);
     buffer_add_text(t->out, "  [collector], not in the total: ticks inside the collector belong to no function\n");
 }

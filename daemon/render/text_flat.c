@@ -1,38 +1,29 @@
 #include <string.h>
 
-#include "core/buffer_number.h"
+#include "render/amount.h"
 #include "render/text_internal.h"
 
 struct flat_layout {
     int cumulative, self, calls, per_call;
-    int recursion;    /* width of "+182104"; 0 if no function calls itself */
-    double scale;     /* calls of this many seconds are shown as 1 */
-    const char *unit; /* "ms/call" */
+    int recursion; /* width of "+182104"; 0 if no function calls itself */
     const char *dimension, *mark;
 };
 
-/* The unit that brings the longest call between 1 and 1000. */
-static void flat_choose_unit(const struct text_parts *t, const uint32_t *list, uint32_t n, struct flat_layout *l)
+/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. What else is sampled is
+ * counted in its own unit. */
+static int flat_width_per_call(const struct report *r, double each)
 {
-    static const struct {
-        double scale;
-        const char *unit;
-    } UNITS[] = {{1, "s/call"}, {1e3, "ms/call"}, {1e6, "us/call"}, {1e9, "ns/call"}};
-    double longest = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct report_function *f = &t->in->report->functions[list[i]];
-        double each = f->calls > 0 ? (f->self + f->children) / (double)f->calls : 0;
-        longest = each > longest ? each : longest;
+    return r->in_seconds ? amount_duration_width(each) : amount_width(each);
+}
+
+static void flat_add_per_call(const struct text_parts *t, const struct flat_layout *l, double each)
+{
+    buffer_add_char(t->out, ' ');
+    if (t->in->report->in_seconds) {
+        amount_add_duration(t->out, each, l->per_call);
+    } else {
+        amount_add(t->out, each, l->per_call);
     }
-    size_t u = 0;
-    while (t->in->report->in_seconds && longest > 0 && longest * UNITS[u].scale < 1 &&
-           u + 1 < sizeof UNITS / sizeof *UNITS) {
-        u++;
-    }
-    l->scale = UNITS[u].scale;
-    l->unit = t->in->report->in_seconds ? UNITS[u].unit : "per call";
-    int width = text_width_seconds(longest * l->scale);
-    l->per_call = width > 8 ? width : 8;
 }
 
 /* The name of the unit over its columns. */
@@ -47,20 +38,25 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
     struct flat_layout l = {.cumulative = 9,
                             .self = 8,
                             .calls = 8,
+                            .per_call = 9,
                             .mark = text_calls_mark(t->in),
                             .dimension = flat_unit(t->in->report, t->arena)};
-    int seconds = text_width_seconds(t->in->report->total), name = (int)strlen(l.dimension);
+    int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
     seconds = name > seconds ? name : seconds;
     l.cumulative = seconds > l.cumulative ? seconds : l.cumulative;
     l.self = seconds > l.self ? seconds : l.self;
     for (uint32_t i = 0; i < n; i++) {
-        int width = text_width_count(t->in->report->functions[list[i]].calls);
+        const struct report_function *f = &t->in->report->functions[list[i]];
+        int width = amount_count_width(f->calls);
         l.calls = width > l.calls ? width : l.calls;
-        uint64_t recursive = t->in->report->functions[list[i]].self_calls;
-        width = recursive == 0 ? 0 : recursive < 10000 ? 5 : 1 + text_width_count(recursive); /* at least of "+self" */
+        uint64_t recursive = f->self_calls;
+        width = recursive == 0      ? 0
+                : recursive < 10000 ? 5
+                                    : 1 + amount_count_width(recursive); /* at least of "+self" */
         l.recursion = width > l.recursion ? width : l.recursion;
+        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, (f->self + f->children) / (double)f->calls);
+        l.per_call = width > l.per_call ? width : l.per_call;
     }
-    flat_choose_unit(t, list, n, &l);
     return l;
 }
 
@@ -71,7 +67,7 @@ static void flat_add_header(struct buffer *out, const struct flat_layout *l)
                       "total"); /* each over its column, none ends in blanks */
     buffer_add_format(out, "%5s %*s  %*s %*s%s%-*s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self,
                       l->dimension, l->calls - 5, l->mark, "calls", l->recursion, l->recursion > 0 ? "+self" : "",
-                      l->per_call, l->unit, l->per_call, l->unit);
+                      l->per_call, "per call", l->per_call, "per call");
 }
 
 /* "1+182104": calls from others, and calls of itself, as the graph has them. */
@@ -89,11 +85,10 @@ static void flat_add_calls(struct buffer *out, const struct flat_layout *l, cons
 /* "~0.46" where it is an estimate: in its column and the blank before it. */
 static void flat_add_self(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
 {
-    char digits[BUFFER_FIXED_MOST];
-    size_t width = (size_t)l->self + 1, size = (size_t)(buffer_put_fixed(digits, f->self, 0, 2) - digits);
-    buffer_add_repeat(out, ' ', width - size - (f->self_estimated ? 1 : 0));
+    size_t width = (size_t)l->self + 1, size = (size_t)amount_width(f->self) + (f->self_estimated ? 1 : 0);
+    buffer_add_repeat(out, ' ', width > size ? width - size : 0);
     buffer_add_text(out, f->self_estimated ? "~" : "");
-    buffer_add(out, digits, size);
+    amount_add(out, f->self, 0);
 }
 
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
@@ -101,9 +96,9 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
     const struct report_function *f = &t->in->report->functions[position];
     double total = t->in->report->total;
     struct buffer *out = t->out;
-    buffer_add_fixed(out, total > 0 ? 100 * f->self / total : 0, 6, 2);
+    amount_add(out, total > 0 ? 100 * f->self / total : 0, 6);
     buffer_add_char(out, ' ');
-    buffer_add_fixed(out, cumulative, l->cumulative, 2);
+    amount_add(out, cumulative, l->cumulative);
     flat_add_self(out, l, f);
     if (f->calls > 0 || f->self_calls > 0) {
         double calls = (double)f->calls;
@@ -112,10 +107,8 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
         if (l->mark[0] != '\0' || f->calls == 0) { /* time per sampled call would mean nothing */
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
-            buffer_add_char(out, ' ');
-            buffer_add_fixed(out, l->scale * f->self / calls, l->per_call, 2);
-            buffer_add_char(out, ' ');
-            buffer_add_fixed(out, l->scale * (f->self + f->children) / calls, l->per_call, 2);
+            flat_add_per_call(t, l, f->self / calls);
+            flat_add_per_call(t, l, (f->self + f->children) / calls);
         }
     } else {
         buffer_add_repeat(out, ' ', (size_t)(l->calls + l->recursion + 2 * l->per_call + 3));

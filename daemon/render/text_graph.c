@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "render/amount.h"
 #include "render/text_internal.h"
 #include "proto/noun.h"
 
@@ -42,9 +43,9 @@ static void graph_measure(struct graph *g)
     for (uint32_t i = 0; i < r->cycle_count; i++) {
         most = max_count(most, max_count(r->cycles[i].calls_outside, r->cycles[i].calls_inside));
     }
-    g->index = max_int(6, text_width_count(r->order_count) + 3);
-    g->self = g->children = max_int(7, text_width_seconds(r->total));
-    g->count = g->of = max_int(7, text_width_count(most));
+    g->index = max_int(6, amount_count_width(r->order_count) + 3);
+    g->self = g->children = max_int(7, amount_width(r->total));
+    g->count = g->of = max_int(7, amount_count_width(most));
 }
 
 /* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the
@@ -97,9 +98,9 @@ static void add_row(const struct graph *g, const struct report_arc *arc, bool ti
     }
     if (timed) {
         buffer_add_repeat(out, ' ', (size_t)(g->index + 7));
-        buffer_add_fixed(out, arc->self, g->self, 2);
+        amount_add(out, arc->self, g->self);
         buffer_add_char(out, ' ');
-        buffer_add_fixed(out, arc->children, g->children, 2);
+        amount_add(out, arc->children, g->children);
         buffer_add_char(out, ' ');
     } else {
         buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 9));
@@ -134,7 +135,7 @@ static void add_left_out(const struct graph *g, const struct row_cut *cut, const
         buffer_add_repeat(g->out, ' ', (size_t)(g->index + 9));
         buffer_add_format(g->out, "(%s: %" PRIu32 " more, with %" PRIu64 " %s and ", what, cut->left, cut->calls,
                           noun_for(cut->calls, "call", "calls"));
-        buffer_add_fixed(g->out, cut->seconds, 0, 2);
+        amount_add(g->out, cut->seconds, 0);
         buffer_add_format(g->out, " %s)\n", g->report->in_seconds ? "seconds" : "units");
     }
 }
@@ -166,16 +167,16 @@ static void add_rows(const struct graph *g, const struct report_arc *arcs, uint3
 static void add_primary(const struct graph *g, uint32_t index, double percent, double self, double children)
 {
     struct buffer *out = g->out;
-    int used = text_width_count(index) + 2;
+    int used = amount_count_width(index) + 2;
     buffer_add_char(out, '[');
     buffer_add_u64(out, index, 0);
     buffer_add_char(out, ']');
     buffer_add_repeat(out, ' ', (size_t)(g->index > used ? g->index - used : 1));
-    buffer_add_fixed(out, percent, 6, 2);
+    amount_add(out, percent, 6);
     buffer_add_char(out, ' ');
-    buffer_add_fixed(out, self, g->self, 2);
+    amount_add(out, self, g->self);
     buffer_add_char(out, ' ');
-    buffer_add_fixed(out, children, g->children, 2);
+    amount_add(out, children, g->children);
     buffer_add_char(out, ' ');
 }
 

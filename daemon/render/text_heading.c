@@ -4,6 +4,7 @@
 #include "proto/message.h"
 #include "proto/noun.h"
 #include "proto/collector.h"
+#include "render/amount.h"
 #include "render/text_internal.h"
 
 #define SECOND 1000000000
@@ -115,7 +116,7 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
         buffer_add_text(out, "Down      profd did not run ");
         add_count(out, in->provenance->down_count, "time", "times");
         buffer_add_text(out, " in this time, for ");
-        buffer_add_fixed(out, (double)in->provenance->down_ns / 1e9, 0, 1);
+        amount_add(out, (double)in->provenance->down_ns / 1e9, 0);
         buffer_add_text(out, " s:\n          processes that began and ended then are in no report\n");
     }
     if ((inexact & INEXACT_SAMPLED) != 0) {
@@ -139,7 +140,7 @@ static void add_amount(struct buffer *out, const struct report *r)
         add_unit(out, r);
         return;
     }
-    buffer_add_fixed(out, r->total, 0, 2);
+    amount_add(out, r->total, 0);
     buffer_add_char(out, ' ');
     add_unit(out, r);
     buffer_add_text(out, " in ");
@@ -220,12 +221,12 @@ static void add_missing(const struct text_parts *t)
         buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " %s; the self time of the others is ",
                           s->function_count, s->function_count + s->hidden,
                           noun_for(s->function_count + s->hidden, "function", "functions"));
-        buffer_add_fixed(t->out, left, 0, 2);
+        amount_add(t->out, left, 0);
         buffer_add_char(t->out, ' ');
         add_unit(t->out, r);
         if (both) {
             buffer_add_text(t->out, " in the flat profile and ");
-            buffer_add_fixed(t->out, s->hidden_seconds, 0, 2);
+            amount_add(t->out, s->hidden_seconds, 0);
             buffer_add_text(t->out, " in the graph, which shows other functions");
         }
         buffer_add_char(t->out, '\n');

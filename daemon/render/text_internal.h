@@ -30,10 +30,4 @@ enum profd_status text_add_graph(const struct text_parts *t, struct profd_error 
 /* "~" where calls were sampled and not counted, else "": before a number of calls, or the heading of their column. */
 const char *text_calls_mark(const struct render_input *in);
 
-/* --- text_column.c */
-
-/* Decimal digits of a count; bytes of a number with two decimals. */
-int text_width_count(uint64_t value);
-int text_width_seconds(double value);
-
 #endif

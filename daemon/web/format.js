@@ -13,25 +13,34 @@ export const exact = (row, field) => count(row[`${field}_str`] ?? row[field]);
 export const several = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 export const many = (row, field, one, several) => `${exact(row, field)} ${row[field] === 1 ? one : several}`;
 
+/** At most three significant digits of what is below 1000. */
+const three = (n) => n.toFixed(n >= 99.95 ? 0 : n >= 9.995 ? 1 : 2);
+/** Units are chosen after rounding: 999.7 ms is "1.00 s". */
+const fitting = (units, n) => units.find(([size]) => n >= 0.9995 * size) ?? units.at(-1);
+const SIZES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+
+/** Of a count that is an average: what is above 0 does not read 0. */
 export function short(value) {
   const n = Number(value);
+  if (n > 0 && n < 0.0005) return "<0.001";
   if (n < 10000) return count(n);
-  for (const [size, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (n >= size) return `${(n / size).toPrecision(3)} ${unit}`;
-  }
-  return count(n);
+  const [size, unit] = fitting(SIZES, n);
+  return `${three(n / size)} ${unit}`;
 }
+
+/** "0.25", "8.50", "812", "4.31 k". */
+export const rate = (n) => (n > 0 && n < 0.005 ? "<0.01" : n > 0 && n < 9.995 ? n.toFixed(2) : short(Math.round(n)));
 
 export function seconds(value) {
   if (!Number.isFinite(value)) return "";
   const n = Math.abs(value);
   if (n === 0) return "0";
   if (n >= 3600) return `${(value / 3600).toFixed(2)} h`;
-  if (n >= 100) return `${value.toFixed(0)} s`;
-  if (n >= 1) return `${value.toFixed(2)} s`;
-  if (n >= 1e-3) return `${(value * 1e3).toPrecision(3)} ms`;
-  if (n >= 1e-6) return `${(value * 1e6).toPrecision(3)} µs`;
-  return `${(value * 1e9).toPrecision(3)} ns`;
+  const [size, unit] = fitting(TIMES, n);
+  const sign = value < 0 ? "-" : "";
+  if (n / size < 0.005) return `${sign}<0.01 ${unit}`;
+  return sign + (size === 1 && n < 99.995 ? n.toFixed(2) : three(n / size)) + ` ${unit}`;
 }
 
 /** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. */
@@ -41,7 +50,11 @@ export const amounts = (dimension) => (["seconds", "wall", undefined].includes(d
 export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
 export const selfRange = (amount, least, most) => (Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "");
 
-export const percent = (value) => (Number.isFinite(value) ? `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)} %` : "");
+export const percent = (value) => {
+  if (!Number.isFinite(value)) return "";
+  const n = Math.abs(value);
+  return n > 0 && n < 0.0005 ? "<0.001 %" : `${value.toFixed(n > 0 && n < 0.0995 ? 3 : 2)} %`;
+};
 export const signed = (text, value) => (value > 0 ? `+${text}` : text);
 
 export function ago(time) {

@@ -96,7 +96,7 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
     ["Self", `${format.self(look.amount, f.self, f.self_least)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)}${Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : ""})`],
     ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],
     ["Calls", calls],
-    ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "no calls in this time range"],
+    look.mark ? null : ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "no calls from other functions in this time range"],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,

@@ -83,7 +83,7 @@ function coverage(c, ticks) {
   const above = c.coverage > 1 ? [`it can exceed ${format.percent(100)}, because ticks are a sample of the time`] : [];
   const without = c.wall_seconds === 0 && c.sampled_seconds < 0.9 * c.cpu_seconds && c.cpu_seconds - c.sampled_seconds >= 0.05 ? [`${format.seconds(c.cpu_seconds - c.sampled_seconds)} without ticks: counting was paused, the clock was off, or threads block SIGPROF`] : [];
   const lost = [...above, ...without, ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.seconds(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
-  return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, c.overhead === null || (c.collector_seconds === 0 && ticks < FEW_TICKS) ? null : `Overhead: ${c.collector_seconds > 0 ? format.percent(100 * c.overhead) : `below ${format.percent(300 / ticks)}`} of the CPU time was spent counting. `, el("strong", {}, `Coverage ${share}`), ` of the program's own CPU time: ${format.seconds(c.attributed_seconds)} in functions of ${format.seconds(c.cpu_seconds - (c.coverage === null ? 0 : c.collector_seconds))} in ${format.many(c, "processes", "process", "processes")}${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
+  return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, c.overhead === null || (c.collector_seconds === 0 && ticks < FEW_TICKS) ? null : `Overhead: ${c.collector_seconds > 0 ? format.percent(100 * c.overhead) : `below ${format.percent(Math.ceil(30000 / ticks) / 100)}`} of the CPU time was spent counting. `, el("strong", {}, `Coverage ${share}`), ` of the program's own CPU time: ${format.seconds(c.attributed_seconds)} in functions of ${format.seconds(c.cpu_seconds - (c.coverage === null ? 0 : c.collector_seconds))} in ${format.many(c, "processes", "process", "processes")}${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
 }
 
 /** What else was sampled, a step away. */
@@ -96,7 +96,7 @@ function dimensions(report, state) {
 const totalOf = (report) => {
   const { seconds, dimension } = report.totals;
   if (dimension === "seconds") return `${format.seconds(seconds)} of CPU time`;
-  return dimension === "wall" ? `${format.seconds(seconds)}, including waiting` : `${format.short(Math.round(seconds))} ${dimension}`;
+  return dimension === "wall" ? `${format.seconds(seconds)}, including waiting` : `${format.amounts(dimension)(seconds)} ${dimension}`;
 };
 
 /** Calls that are no counts say so. */
@@ -124,7 +124,7 @@ export function origin(report, state) {
     dimensions(report, state),
     p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${exactPart}`),
     p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still running.`) : null,
-    p.down_count ? el("p", { class: "warning", id: "down" }, `profd did not run ${format.many(p, "down_count", "time", "times")} in this time, for ${p.down_seconds.toFixed(1)} s: processes that began and ended then are in no report.`) : null,
+    p.down_count ? el("p", { class: "warning", id: "down" }, `profd did not run ${format.many(p, "down_count", "time", "times")} in this time, for ${format.seconds(p.down_seconds)}: processes that began and ended then are in no report.`) : null,
     p.not_read ? el("p", { class: "warning", id: "not-read" }, `${format.many(p, "not_read", "process was", "processes were")} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon reads them.`) : null,
     sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     coverage(report.collector, report.totals.ticks),

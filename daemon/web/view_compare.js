@@ -40,7 +40,7 @@ function columnsOf(rows, scale, amount, mark, state) {
   const change = (i) => difference(b(i).self * scale, a(i).self);
   const whole = (i) => difference(b(i).total * scale, a(i).total);
   const hint = mark ? SAMPLED : undefined;
-  const ratio = (i) => (per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
+  const ratio = (i) => (!mark && per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
   return [
     { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short) : el("span", { title: rows[i].name }, rows[i].short), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
     { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(amount(Math.abs(change(i))), change(i)) },

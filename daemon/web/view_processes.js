@@ -12,7 +12,7 @@ const STATES = { counting: "counting", paused: "paused, does not count", silent:
 let still = false; // the reader stopped the updates
 
 const age = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : s < 86400 ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`);
-const bytes = (n) => (n >= 1 << 20 ? `${(n / (1 << 20)).toFixed(1)} MiB` : `${(n / 1024).toFixed(0)} KiB`);
+const bytes = (n) => (n >= 1 << 20 ? `${(n / (1 << 20)).toFixed(1)} MiB` : `${Math.ceil(n / 1024)} KiB`);
 const tags = (row) => Object.entries(row.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(" ");
 
 const columns = (rows, state) => [
@@ -27,7 +27,7 @@ const columns = (rows, state) => [
   { key: "state", title: "State", value: (i) => rows[i].state, cell: (i) => el("span", { class: `state ${rows[i].state}`, title: `${STATES[rows[i].state] ?? rows[i].state}${rows[i].why ? `; ${rows[i].why}` : ""}` }, rows[i].state) },
   { key: "mode", title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
   { key: "rate", title: "Ticks/s", hint: "actual sampling rate, and requested rate", numeric: true, value: (i) => rows[i].rate, cell: (i) => `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}` },
-  { key: "persecond", title: "Calls/s", hint: "between the last two harvests", numeric: true, value: (i) => rows[i].calls_per_second, cell: (i) => format.short(Math.round(rows[i].calls_per_second)) },
+  { key: "persecond", title: "Calls/s", hint: "between the last two harvests", numeric: true, value: (i) => rows[i].calls_per_second, cell: (i) => format.rate(rows[i].calls_per_second) },
   { key: "calls", title: "Calls", numeric: true, value: (i) => rows[i].calls, cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)) },
   { key: "cpu", title: "CPU time", numeric: true, value: (i) => rows[i].cpu_seconds, cell: (i) => format.seconds(rows[i].cpu_seconds) },
   { key: "overhead", title: "Overhead", hint: "estimated share of its CPU time that is spent counting", numeric: true, value: (i) => rows[i].overhead, cell: (i) => format.percent(100 * rows[i].overhead) },
@@ -54,7 +54,7 @@ function show(state, answer, box) {
   replace(
     box,
     table.node,
-    el("p", { id: "live-sum" }, `${format.many({ n: rows.length }, "n", "process", "processes")}, ${format.short(Math.round(sum("calls_per_second")))} calls/s, ${format.count(rows.filter((r) => r.state === "counting").length)} counting.`),
+    el("p", { id: "live-sum" }, `${format.many({ n: rows.length }, "n", "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, ${format.count(rows.filter((r) => r.state === "counting").length)} counting.`),
   );
   apply(state.q);
   table.restore();

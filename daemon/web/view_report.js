@@ -23,6 +23,7 @@ function columnsOf(flat, now) {
   const total = flat.report.totals.seconds || 1;
   const amount = format.amounts(flat.report.totals.dimension);
   const mark = sampled(flat.report) ? "~" : "";
+  const each = (times, i) => (!mark && Number(c.calls[i]) > 0 ? times[i] / Number(c.calls[i]) : Number.NaN);
   const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
   return [
     {
@@ -39,14 +40,13 @@ function columnsOf(flat, now) {
     { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },
     { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "calls from other functions + recursive calls", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
-    { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(c.self[i], c, i), cell: (i) => amount(perCall(c.self[i], c, i)) },
-    { key: "totalcall", title: "Total/call", numeric: true, value: (i) => perCall(c.total[i], c, i), cell: (i) => amount(perCall(c.total[i], c, i)) },
+    { key: "percall", title: "Self/call", hint: mark && "not known: calls are sampled", numeric: true, value: (i) => each(c.self, i), cell: (i) => amount(each(c.self, i)) },
+    { key: "totalcall", title: "Total/call", hint: mark && "not known: calls are sampled", numeric: true, value: (i) => each(c.total, i), cell: (i) => amount(each(c.total, i)) },
     { key: "build", title: "In", value: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? ""), cell: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? "[outside]") },
   ];
 }
 
 const count = (c, i) => format.count(c.calls[i]) + (Number(c.self_calls[i]) ? `+${format.count(c.self_calls[i])}` : "");
-const perCall = (time, c, i) => (Number(c.calls[i]) > 0 ? time / Number(c.calls[i]) : Number.NaN);
 
 /** A pattern, or a plain text where it is none. */
 export function matcher(text) {

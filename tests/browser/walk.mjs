@@ -237,6 +237,10 @@ async function sampledBuild(page) {
   point(/^Overhead: 4\.76 % of the CPU time was spent counting\. Coverage 83\.33 % of the program's own CPU time: 4\.00 s in functions of 4\.80 s in 1 process; 800 ms without ticks: counting was paused, the clock was off, or threads block SIGPROF, 200 ms inside the collector, 3 calls lost/.test(await about("coverage")), "overhead and coverage: their shares, and what was lost", await about("coverage"));
   point(/Calls are sampled/.test(await about("sampled")) && /Ticks are exact/.test(await about("origin")), "sampled calls are said to be sampled", await about("origin"));
   point((await page.locator("thead", { hasText: "~Calls" }).count()) > 0 && (await page.locator("tbody [title^=sampled]").allTextContents()).some((t) => t === "~12,345"), "and look like it in the table", await text(page));
+  const titles = await page.locator("thead th").allTextContents();
+  const each = [titles.findIndex((t) => t.startsWith("Self/call")), titles.findIndex((t) => t.startsWith("Total/call"))];
+  const cells = await page.locator("[role=grid] tbody tr[data-at]").evaluateAll((rows, at) => rows.flatMap((r) => at.map((i) => r.children[i].textContent)), each);
+  point(each.every((i) => i >= 0) && cells.length > 0 && cells.every((t) => t === ""), "a time per sampled call is not known", [titles, cells]);
   await check(page, "sampled build");
   await page.locator("#dimensions a").press("Enter");
   await page.waitForFunction(() => /In cycles/.test(document.getElementById("dimensions")?.textContent ?? ""));
@@ -249,6 +253,21 @@ async function sampledBuild(page) {
   }
   await visit(page, `?build=${id("sampled")}&view=graph`);
   point(/~12/.test(await text(page)), "graph: sampled calls are marked");
+}
+
+/** What is above 0 does not read 0; a number that is rounded up has the next unit. */
+async function numbers(page) {
+  await visit(page, "?view=builds");
+  const cases = [
+    ["seconds", [0, 1e-16, 3.5e-10, 1.5e-7, 9.997e-7, 0.9997, 12.345, 99.996, 3600], ["0", "<0.01 ns", "0.35 ns", "150 ns", "1.00 µs", "1.00 s", "12.35 s", "100 s", "1.00 h"]],
+    ["percent", [0, 1e-9, 0.04, 0.09996, 50], ["0.00 %", "<0.001 %", "0.040 %", "0.10 %", "50.00 %"]],
+    ["short", [0, 0.0001, 0.25, 9999, 999960, 1e15], ["0", "<0.001", "0.25", "9,999", "1.00 M", "1000 T"]],
+    ["rate", [0, 0.0001, 0.25, 812.4, 10000], ["0", "<0.01", "0.25", "812", "10.0 k"]],
+  ];
+  for (const [name, values, wanted] of cases) {
+    const shown = await page.evaluate(async ([f, v]) => v.map((await import(new URL("format.js", document.baseURI)))[f]), [name, values]);
+    point(shown.join() === wanted.join(), `${name}: nothing above 0 reads 0`, [shown, wanted]);
+  }
 }
 
 /** On paper: no controls, every row and not only those in sight. */
@@ -268,7 +287,7 @@ async function paper(page) {
 
 export async function walk() {
   const page = await open();
-  for (const part of [fromBuilds, inTable, inFunction, inGraph, inFlame, inCompare, brush, fleet, sampledBuild, paper]) await part(page);
+  for (const part of [fromBuilds, inTable, inFunction, inGraph, inFlame, inCompare, brush, fleet, sampledBuild, numbers, paper]) await part(page);
   await page.keyboard.press("?");
   point(await page.locator("#help").evaluate((d) => d.open), "? shows the keys");
   await page.keyboard.press("Escape");

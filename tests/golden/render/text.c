@@ -19,13 +19,13 @@ static const char HEADING[] =
     "Total     1.93 seconds in 193 ticks at 100 a second, 16 calls\n";
 
 static const char FLAT[] = "\nFlat profile:\n\n"
-                           "  %   cumulative   self              self     total\n"
-                           " time   seconds   seconds    calls   s/call   s/call  name\n"
-                           " 52.85      1.02     1.02        3     0.34     0.34  b\n"
-                           " 38.86      1.77     0.75        3     0.25     0.25  a\n"
-                           "  8.29      1.93     0.16        1     0.16     1.93  main\n"
-                           "  0.00      1.93     0.00        6     0.00     0.00  c\n"
-                           "  0.00      1.93     0.00                             start\n";
+                           "  %   cumulative   self               self      total\n"
+                           " time   seconds   seconds    calls  per call  per call  name\n"
+                           " 52.85      1.02     1.02        3     340ms     340ms  b\n"
+                           " 38.86      1.77     0.75        3     250ms     250ms  a\n"
+                           "  8.29      1.93     0.16        1     160ms     1.93s  main\n"
+                           "  0.00      1.93     0.00        6         0         0  c\n"
+                           "  0.00      1.93     0.00                               start\n";
 
 static const char GRAPH[] = "\t\t\tCall graph\n\n"
                             "index % time    self  children    called     name\n"

@@ -152,7 +152,10 @@ Test(render_collector, the_heading_says_where_the_time_went)
     counters.counters[COLLECTOR_CALLS_LOST] = 1;
     counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
     report.ticks = cycle_report.ticks;
-    says("text", "\nOverhead  below 1.55% of the CPU time was spent counting\n", true); /* no tick of 193 */
+    says("text", "\nOverhead  below 1.56% of the CPU time was spent counting\n", true); /* no tick of 193 */
+    report.ticks = 1000000;
+    says("text", "\nOverhead  below 0.01% of the CPU time was spent counting\n", true);
+    report.ticks = cycle_report.ticks;
     says("text", "exceed 100%", false);
     counters.counters[COLLECTOR_CPU_NS] = 10000000000;
     says("text", "          8.01 s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n",
@@ -162,6 +165,12 @@ Test(render_collector, the_heading_says_where_the_time_went)
     says("text", " in 1 process\n          (it can exceed 100%, because ticks are a sample of the time)\n", true);
     counters.counters[COLLECTOR_CPU_NS] = 0;
     says("text", "Coverage  unknown, because no CPU time was recorded: 1.99 s in functions of 0.00 s", true);
+    counters.counters[COLLECTOR_INSIDE_NS] = 0;
+    counters.counters[COLLECTOR_CPU_NS] = 5;
+    counters.counters[COLLECTOR_WALL_NS] = 1;
+    says("text", "Coverage  unknown, because ticks include waiting: 1.99 s in functions of <0.01 s in 1 process\n",
+         true);
+    says("text", " s of CPU time and <0.01 s, including waiting,", true);
     counters.counters[COLLECTOR_CPU_NS] = 5;
     counters.counters[COLLECTOR_WALL_NS] = 1000000000;
     says("text", "Coverage  unknown, because ticks include waiting: 2.99 s in functions", true);
@@ -232,7 +241,7 @@ Test(render_collector, reasons_speak_of_calls_or_of_ticks)
 Test(render_collector, sampled_calls_are_marked)
 {
     static const char *const MARKS[][2] = {{"text", "~calls    sampled: "},
-                                           {"text", "   ~calls   s/call"},
+                                           {"text", "   ~calls  per call"},
                                            {"text", "   ~called"},
                                            {"text", " ticks at 100 a second, ~"},
                                            {"dot", "\\n~3 calls"},
@@ -287,9 +296,9 @@ Test(render_collector, units_are_those_of_the_dimension)
     usual();
     says("text", "Total     1.93 i-cache misses in 193 ticks at 100 a unit, 16 calls\n", true);
     says("text",
-         "  %        cumulative         self              self     total\n"
-         " time i-cache misses  i-cache misses    calls per call per call  name\n"
-         " 52.85           1.02           1.02        3     0.34     0.34  b\n",
+         "  %        cumulative         self               self      total\n"
+         " time i-cache misses  i-cache misses    calls  per call  per call  name\n"
+         " 52.85           1.02           1.02        3      0.34      0.34  b\n",
          true);
     says("text", "seconds", false);
     says("text", "[collector]", false);

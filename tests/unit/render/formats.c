@@ -154,10 +154,10 @@ Test(render_formats, recursion_counts_in_flat_lists)
     in.report = &report;
     in.show.view = RENDER_VIEW_FLAT;
     char *text = render("text", &in);
-    expect(text, "  %   cumulative   self                     self     total\n"
-                 " time   seconds   seconds    calls+self    ms/call  ms/call  name\n"
-                 "100.00      0.50     0.50        1+182104   500.00   500.00  ack\n"
-                 "  0.00      0.50     0.00        1            0.00     0.00  main\n");
+    expect(text, "  %   cumulative   self                      self      total\n"
+                 " time   seconds   seconds    calls+self    per call  per call  name\n"
+                 "100.00      0.50     0.50        1+182104     500ms     500ms  ack\n"
+                 "  0.00      0.50     0.00        1                0         0  main\n");
     free(text);
     text = render("csv", &in);
     expect(text, "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most\r\n1,ack,ack,");

@@ -223,8 +223,99 @@ Test(render_text, lists_are_cut_to_their_heaviest_rows)
     free(text);
 }
 
+/* Each cell of the columns "per call" has a unit of its own: three significant digits at most, as wide as its column.
+ */
+Test(render_text, time_of_a_call_has_a_unit_of_its_own)
+{
+    static const struct {
+        double self, children;
+        uint64_t calls;
+        const char *cells;
+    } CASES[] = {
+        {0.35, 0, 1000000, "     350ns     350ns"},      {0.012, 0.0333, 10000, "     1.2us    4.53us"},
+        {0, 0.0453, 10, "         0    4.53ms"},         {4, 0.2, 2, "        2s      2.1s"},
+        {0.0009997, 12345.4, 1, "       1ms    12345s"}, {1e-12, 1e-9, 1, "  <0.01ns       1ns"},
+        {999.5, 0.9995, 1, "     1000s     1000s"},      {0.9996, 0.1, 1, "        1s      1.1s"},
+        {99.94, 0.02, 1, "     99.9s      100s"},        {9.994, 0.002, 1, "     9.99s       10s"},
+        {0.35e-9, 0, 1, "    0.35ns    0.35ns"},         {0.5, 1e9, 0, "                    "},
+    };
+    struct report r = cycle_report;
+    struct report_function f[CYCLE_FUNCTIONS];
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_functions, sizeof f);
+    r.functions = f;
+    in.report = &r;
+    in.show.view = RENDER_VIEW_FLAT;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char line[64];
+        f[MAIN].self = CASES[i].self;
+        f[MAIN].children = CASES[i].children;
+        f[MAIN].calls = CASES[i].calls;
+        snprintf(line, sizeof line, "%s  main\n", CASES[i].cells);
+        char *text = render(&in);
+        contains(text, "  %   cumulative   self               self      total\n"
+                       " time   seconds   seconds    calls  per call  per call  name\n");
+        contains(text, line);
+        free(text);
+    }
+    f[MAIN].calls = 1;
+    f[MAIN].children = 12345678901;
+    char *text = render(&in);
+    contains(text, "calls     per call     per call  name\n");
+    contains(text, "        500ms 12345678902s  main\n");
+    contains(text, "        340ms        340ms  b\n");
+    free(text);
+}
+
+/* 0.00 is 0. What is above 0 and would read so is "<0.01", as wide as its column. */
+Test(render_text, nothing_above_0_reads_0)
+{
+    struct report r = cycle_report;
+    struct report_function f[CYCLE_FUNCTIONS];
+    struct report_cycle cycle = cycle_cycles[0];
+    struct report_arc rows[] = {{.other = MAIN, .calls = 1, .of_calls = 1, .self = 0.0049, .children = 1e-9},
+                                {.other = C, .calls = 1, .of_calls = 1, .self = 0.005}};
+    struct provenance p = cycle_provenance;
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_functions, sizeof f);
+    f[START].callees = rows;
+    f[START].callee_count = 2;
+    f[START].percent = 0.003;
+    f[START].self = f[START].children = 1e-5;
+    f[START].self_estimated = true;
+    f[C].self = cycle.children = 0.004;
+    cycle.percent = 1e-7;
+    r.functions = f;
+    r.cycles = &cycle;
+    p.down_count = 1;
+    p.down_ns = 4000000;
+    in.report = &r;
+    in.provenance = &p;
+    char *text = render(&in);
+    contains(text, " in this time, for <0.01 s:\n");
+    contains(text, "  0.21      1.93    <0.01        6     667us     667us  c\n");
+    contains(text, " <0.01      1.93   ~<0.01                               start\n");
+    contains(text, "[2]    <0.01   <0.01   <0.01                 start [2]\n"
+                   "               <0.01   <0.01       1/1           main [1]\n"
+                   "                0.01    0.00       1/1           c [6]\n");
+    contains(text, "[3]    <0.01    1.77   <0.01       1+5       <cycle 1 as a whole> [3]\n");
+    free(text);
+    in.show.rows = 1;
+    in.show.limit = 4;
+    in.show.sort = RENDER_SORT_CALLS;
+    in.show.view = RENDER_VIEW_FLAT;
+    text = render(&in);
+    contains(text, "; the self time of the others is <0.01 seconds\n");
+    free(text);
+    r.total = 0.001;
+    in.show = cycle_input().show;
+    text = render(&in);
+    contains(text, "Total     <0.01 seconds in ");
+    free(text);
+}
+
 /* The patterns that gprof2dot reads the graph section with (its format is not to be had here): every line between the
- * header and the form feed must be a row, an entry, <spontaneous> or dashes. */
+ * header and the form feed must be a row, an entry, <spontaneous> or dashes. A row with "<0.01" it leaves out. */
 Test(render_text, graph_reads_as_gprof2dot_reads_it)
 {
     static const char *const PATTERNS[] = {
