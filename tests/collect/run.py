@@ -266,8 +266,8 @@ def lives(tap, shop, exe):
     tap.point(rows and rows[0]["pid"] == int(shop.child) and rows[0]["state"] == "counting" and rows[0]["name"] == exe,
               "ps lists a process while it counts", rows)
     text = shop.daemon.ctl("ps", shop.child).stdout.splitlines()
-    tap.point(len(text) == 2 and re.search(rf"^ *{shop.child} steady +\S+ +[\d:-]+ +\d+ +\d+ +\S+ +(<0\.01|\d+\.\d\d)% counting "
-                                           rf"+(yes|no) +service=long", text[1]), "as a table", text)
+    line = rf" *{shop.child} steady +\S+ +[\d:-]+ +\d+ +\d+ +\S+ +(<0\.01|\d+\.\d\d)% counting +(yes|no) +service=long"
+    tap.point(len(text) == 2 and re.match(line, text[1]), "as a table", text)
     tap.point("No live process matches" in shop.daemon.ctl("ps", "-l", "service=none").stdout,
               "or says that there is none")
     tap.point(wait_until(lambda: shop.calls(exe)[0].get("leaf", 0) > 0),
