@@ -160,6 +160,11 @@ static enum profd_status config_parse_options(enum config_program program, struc
             status = profd_error_set(e, PROFD_USAGE, "unknown option \"%s\"; try --help", shown);
         } else if (config->values[meant[index]]) {
             status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" was given twice", options[index].name);
+        } else if (meant[index] == CONFIG_relay_proxy && strchr(optarg, '@')) {
+            status =
+                profd_error_set(e, PROFD_USAGE,
+                                "option \"--relay-proxy\" has a password, which other users could see: write it as "
+                                "relay-proxy into the file of --config");
         } else if (optarg && !*optarg) {
             status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" has an empty value", options[index].name);
         } else {

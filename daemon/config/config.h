@@ -67,6 +67,13 @@ enum config_option {
         CONFIG_COUNT
 };
 
+#define CONFIG_HOST_MAX 256
+
+/* HOST:PORT, taken apart; an IPv6 address without its brackets. */
+struct config_address {
+    char host[CONFIG_HOST_MAX], port[8];
+};
+
 struct config {
     char *values[CONFIG_COUNT]; /* text, owned; NULL if not given. Flags are "yes" or "no" */
 
@@ -98,9 +105,13 @@ struct config {
 
     /* of profd-relay and profd-gate */
     const char *certificate, *key, *ca; /* paths */
-    const char *proxy;                  /* host:port; NULL: none */
-    int64_t relay_interval;             /* nanoseconds */
-    const char *revoked, *gate_listen;  /* NULL: none */
+    struct config_address centre;       /* of relay */
+    bool has_proxy;
+    struct config_address proxy;
+    const char *proxy_user;            /* USER:PASSWORD; NULL: none. Belongs into no log */
+    int64_t relay_interval;            /* nanoseconds */
+    const char *revoked, *gate_listen; /* NULL: none */
+    struct config_address listen;      /* of gate_listen */
 };
 
 /* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown

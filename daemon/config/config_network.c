@@ -24,25 +24,82 @@ enum profd_status config_check_level(struct config *config, struct profd_error *
     return PROFD_OK;
 }
 
-/* Where HOST:PORT begins behind the scheme, or NULL. */
-static const char *config_find_host(const char *url, const char *scheme)
+bool config_parse_address(const char *text, struct config_address *out)
 {
-    const char *host = url + strlen(scheme), *colon = strrchr(url, ':');
-    char *end;
-    unsigned long port;
+    const size_t brackets = *text == '[';
+    const char *colon = strrchr(text, ':'), *host = text + brackets;
+    const size_t n = colon > host + brackets ? (size_t)(colon - host) - brackets : 0;
 
-    if (strncmp(url, scheme, strlen(scheme)) != 0 || colon <= host || colon[1] < '1' || colon[1] > '9') {
-        return NULL;
+    if (!n || n >= sizeof out->host || !colon[1] || !http_host_valid(text, strlen(text))) {
+        return false;
     }
-    port = strtoul(colon + 1, &end, 10);
-    return !*end && port <= UINT16_MAX && http_host_valid(host, strlen(host)) ? host : NULL;
+    memcpy(out->host, host, n);
+    out->host[n] = 0;
+    memcpy(out->port, colon + 1, strlen(colon + 1) + 1); /* of at most 5 digits */
+    return true;
+}
+
+/* SCHEME://HOST:PORT with a port that one can connect to. */
+static bool config_parse_url(const char *url, const char *scheme, struct config_address *out)
+{
+    return !strncmp(url, scheme, strlen(scheme)) && config_parse_address(url + strlen(scheme), out) &&
+           *out->port != '0';
 }
 
 enum profd_status config_check_relay_url(struct config *config, struct profd_error *e)
 {
     config->relay = config->values[CONFIG_relay];
-    if (!config_find_host(config->relay, "tls://")) {
+    if (!config_parse_url(config->relay, "tls://", &config->centre)) {
         return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not tls://HOST:PORT", config->relay);
+    }
+    return PROFD_OK;
+}
+
+/* Decodes %XX in place. False: two digits are missing, or a control character comes out. */
+static bool config_decode_percent(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from; from++) {
+        if (*from == '%') {
+            const char digits[3] = {from[1], from[1] ? from[2] : 0, 0};
+
+            if (strspn(digits, "0123456789abcdefABCDEF") != 2) {
+                return false;
+            }
+            *to = (char)strtoul(digits, NULL, 16);
+            from += 2;
+        } else {
+            *to = *from;
+        }
+        if ((unsigned char)*to < ' ' || *to == 0x7f) {
+            return false;
+        }
+        to++;
+    }
+    *to = 0;
+    return true;
+}
+
+/* http://[USER:PASSWORD@]HOST:PORT. User and password stay out of the sentence. */
+static enum profd_status config_check_proxy(struct config *c, char *url, struct profd_error *e)
+{
+    static const char scheme[] = "http://";
+    char *at = strrchr(url, '@'), *user = url + strlen(scheme);
+    const bool is_http = !strncmp(url, scheme, strlen(scheme));
+
+    c->has_proxy = is_http && config_parse_address(at ? at + 1 : user, &c->proxy) && *c->proxy.port != '0';
+    if (!c->has_proxy) {
+        return profd_error_set(e, PROFD_CONFIG, "relay-proxy is \"%s%s\", not http://HOST:PORT", at ? "…@" : "",
+                               at ? at + 1 : url);
+    }
+    if (at) {
+        *at = 0;
+        c->proxy_user = user;
+    }
+    if (at && (*user == ':' || !strchr(user, ':') || !config_decode_percent(user))) {
+        return profd_error_set(
+            e, PROFD_CONFIG, "before the @ of relay-proxy is not USER:PASSWORD, with %%XX for each of : @ %% in them");
     }
     return PROFD_OK;
 }
@@ -60,7 +117,7 @@ static enum profd_status config_take_path(struct config *config, enum config_opt
 
 static enum profd_status config_check_relay_program(struct config *c, struct profd_error *e)
 {
-    const char *interval = c->values[CONFIG_relay_interval], *proxy = c->values[CONFIG_relay_proxy];
+    const char *interval = c->values[CONFIG_relay_interval];
     enum profd_status status;
 
     if (!c->values[CONFIG_relay]) {
@@ -73,10 +130,8 @@ static enum profd_status config_check_relay_program(struct config *c, struct pro
     if (!status && (c->relay_interval < RELAY_INTERVAL_MIN || c->relay_interval > RELAY_INTERVAL_MAX)) {
         status = profd_error_set(e, PROFD_CONFIG, "relay-interval is \"%s\", not 1s to 1d", interval);
     }
-    if (!status && proxy) {
-        c->proxy = config_find_host(proxy, "http://");
-        status = c->proxy ? PROFD_OK
-                          : profd_error_set(e, PROFD_CONFIG, "relay-proxy is \"%s\", not http://HOST:PORT", proxy);
+    if (!status && c->values[CONFIG_relay_proxy]) {
+        status = config_check_proxy(c, c->values[CONFIG_relay_proxy], e);
     }
     if (!status) {
         status = config_take_path(c, CONFIG_relay_certificate, SYSCONFDIR "/profd/relay.crt", &c->certificate, e);
@@ -94,6 +149,9 @@ static enum profd_status config_check_gate_program(struct config *c, struct prof
 
     c->revoked = c->values[CONFIG_gate_revoked];
     c->gate_listen = c->values[CONFIG_gate_listen];
+    if (!status && c->gate_listen && !config_parse_address(c->gate_listen, &c->listen)) {
+        status = profd_error_set(e, PROFD_CONFIG, "gate-listen is \"%s\", not ADDR:PORT with numbers", c->gate_listen);
+    }
     if (!status) {
         status = config_take_path(c, CONFIG_gate_key, SYSCONFDIR "/profd/gate.key", &c->key, e);
     }

@@ -40,24 +40,6 @@ static enum profd_status listener_take_passed(int *fd, struct profd_error *e)
     return PROFD_OK;
 }
 
-static enum profd_status listener_resolve(const char *address, struct addrinfo **out, struct profd_error *e)
-{
-    const struct addrinfo want = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
-    const char *colon = strrchr(address, ':');
-    char host[64];
-    const bool brackets = *address == '[';
-    const size_t n = colon ? (size_t)(colon - address) : 0;
-
-    if (n > 2u * brackets && n < sizeof host && (!brackets || address[n - 1] == ']')) {
-        memcpy(host, address + brackets, n - 2u * brackets);
-        host[n - 2u * brackets] = 0;
-        if (!getaddrinfo(host, colon + 1, &want, out)) {
-            return PROFD_OK;
-        }
-    }
-    return profd_error_set(e, PROFD_CONFIG, "gate-listen is \"%s\", not ADDR:PORT with numbers", address);
-}
-
 static void listener_tell(int fd)
 {
     struct sockaddr_storage a;
@@ -70,8 +52,9 @@ static void listener_tell(int fd)
     }
 }
 
-enum profd_status listener_open(const char *address, int *fd, struct profd_error *e)
+enum profd_status listener_open(const struct config *c, int *fd, struct profd_error *e)
 {
+    const struct addrinfo want = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
     const int on = 1, off = 0;
     struct addrinfo *a;
     enum profd_status status = listener_take_passed(fd, e);
@@ -79,12 +62,11 @@ enum profd_status listener_open(const char *address, int *fd, struct profd_error
     if (status || *fd >= 0) {
         return status;
     }
-    if (!address) {
+    if (!c->gate_listen) {
         return profd_error_set(e, PROFD_CONFIG, "no socket was passed in, and gate-listen is not set");
     }
-    status = listener_resolve(address, &a, e);
-    if (status) {
-        return status;
+    if (getaddrinfo(c->listen.host, c->listen.port, &want, &a)) {
+        return profd_error_set(e, PROFD_CONFIG, "gate-listen is \"%s\", not ADDR:PORT with numbers", c->gate_listen);
     }
     *fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -92,7 +74,7 @@ enum profd_status listener_open(const char *address, int *fd, struct profd_error
         (void)setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     }
     if (*fd < 0 || bind(*fd, a->ai_addr, a->ai_addrlen) || listen(*fd, BACKLOG)) {
-        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot listen on %s: %s", address, strerror(errno));
+        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot listen on %s: %s", c->gate_listen, strerror(errno));
     } else {
         listener_tell(*fd);
     }

@@ -87,7 +87,7 @@ static enum profd_status gate_start(const struct config *c, int *exit_status, st
     pid_t child;
 
     (void)notify_open();
-    status = listener_open(c->gate_listen, &listener, e);
+    status = listener_open(c, &listener, e);
     if (status) {
         return status;
     }

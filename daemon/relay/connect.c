@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <openssl/evp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -16,22 +17,8 @@
 #define CONNECT_MS 10000   /* for one address */
 #define HANDSHAKE_MS 20000 /* of proxy and TLS: a gate with many connections accepts late */
 #define PROXY_HEAD_MAX 8192
-
-enum profd_status connect_parse(const char *text, struct connect_address *out, struct profd_error *e)
-{
-    const char *colon = strrchr(text, ':');
-    const bool brackets = *text == '[';
-    const char *host = text + brackets;
-    const size_t n = (size_t)(colon - host) - brackets;
-
-    if (n >= sizeof out->host || strlen(colon + 1) >= sizeof out->port) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "the host of %s has more than %d bytes", text, CONNECT_HOST_MAX - 1);
-    }
-    memcpy(out->host, host, n);
-    out->host[n] = 0;
-    memcpy(out->port, colon + 1, strlen(colon + 1) + 1);
-    return PROFD_OK;
-}
+#define PROXY_USER_MAX 3072
+#define ADDRESSES_MAX 16 /* of one name that are tried */
 
 enum profd_status connect_judge_proxy(const char *head, size_t n, struct profd_error *e)
 {
@@ -95,7 +82,7 @@ static int connect_address(const struct addrinfo *a, struct profd_error *e)
     return -1;
 }
 
-static enum profd_status connect_name(const struct connect_address *to, struct stream *out, struct profd_error *e)
+static enum profd_status connect_name(const struct config_address *to, struct stream *out, struct profd_error *e)
 {
     const struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list = NULL;
@@ -107,7 +94,7 @@ static enum profd_status connect_name(const struct connect_address *to, struct s
         return profd_error_set(e, PROFD_UNAVAILABLE, "the name %s cannot be resolved: %s", to->host,
                                failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
     }
-    for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next, tried++) {
+    for (const struct addrinfo *a = list; a && fd < 0 && tried < ADDRESSES_MAX; a = a->ai_next, tried++) {
         fd = connect_address(a, e);
     }
     freeaddrinfo(list);
@@ -119,14 +106,37 @@ static enum profd_status connect_name(const struct connect_address *to, struct s
     return PROFD_OK;
 }
 
-/* Asks the proxy for a connection to HOST:PORT. Reads byte by byte: what follows the head belongs to TLS. */
-static enum profd_status connect_proxy(struct stream *s, const char *target, int64_t deadline, struct profd_error *e)
+/* The request of a connection to HOST:PORT. */
+static int connect_write_request(const struct config *c, char out[PROXY_HEAD_MAX], struct profd_error *e)
+{
+    const char *target = c->relay + strlen("tls://"), *user = c->proxy_user;
+    unsigned char code[PROXY_USER_MAX / 3 * 4 + 5] = "";
+    int n;
+
+    if (user && strlen(user) > PROXY_USER_MAX) {
+        profd_error_set(e, PROFD_CONFIG, "user and password of relay-proxy have %zu bytes, at most %d", strlen(user),
+                        PROXY_USER_MAX);
+        return -1;
+    }
+    if (user) {
+        EVP_EncodeBlock(code, (const unsigned char *)user, (int)strlen(user));
+    }
+    n = snprintf(out, PROXY_HEAD_MAX, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s%s%s\r\n", target, target,
+                 user ? "Proxy-Authorization: Basic " : "", (const char *)code, user ? "\r\n" : "");
+    OPENSSL_cleanse(code, sizeof code);
+    return n;
+}
+
+/* Asks the proxy for a connection to the centre. Reads byte by byte: what follows the head belongs to TLS. */
+static enum profd_status connect_proxy(struct stream *s, const struct config *c, int64_t deadline,
+                                       struct profd_error *e)
 {
     char head[PROXY_HEAD_MAX];
-    int n = snprintf(head, sizeof head, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
-    enum profd_status status = stream_write(s, head, (size_t)n, deadline, e);
+    const int n = connect_write_request(c, head, e);
+    enum profd_status status = n < 0 ? PROFD_CONFIG : stream_write(s, head, (size_t)n, deadline, e);
     size_t got = 0;
 
+    OPENSSL_cleanse(head, sizeof head);
     while (!status && (got < 4 || memcmp(head + got - 4, "\r\n\r\n", 4) != 0)) {
         if (got == sizeof head) {
             return profd_error_set(e, PROFD_UNAVAILABLE, "the answer of the proxy has more than %u bytes",
@@ -181,30 +191,22 @@ static enum profd_status connect_tls(SSL_CTX *context, const char *name, struct 
 
 enum profd_status connect_centre(const struct config *c, struct stream *out, struct profd_error *e)
 {
-    const char *target = c->relay + strlen("tls://");
-    struct connect_address centre, first;
     struct stream s = {.fd = -1};
     SSL_CTX *context = NULL;
     int64_t deadline;
-    enum profd_status status = connect_parse(target, &centre, e);
+    enum profd_status status = connect_context(c, &context, e);
 
     if (!status) {
-        status = connect_parse(c->proxy ? c->proxy : target, &first, e);
-    }
-    if (!status) {
-        status = connect_context(c, &context, e);
-    }
-    if (!status) {
-        status = connect_name(&first, &s, e);
+        status = connect_name(c->has_proxy ? &c->proxy : &c->centre, &s, e);
     }
     deadline = stream_now() + HANDSHAKE_MS;
-    if (!status && c->proxy) {
-        status = connect_proxy(&s, target, deadline, e);
+    if (!status && c->has_proxy) {
+        status = connect_proxy(&s, c, deadline, e);
     }
     if (!status) {
-        status = connect_tls(context, centre.host, &s, deadline, e);
+        status = connect_tls(context, c->centre.host, &s, deadline, e);
         if (status) {
-            profd_error_wrap(e, status, "%s", target);
+            profd_error_wrap(e, status, "%s", c->relay + strlen("tls://"));
         }
     }
     SSL_CTX_free(context);

@@ -6,16 +6,6 @@
 #include "proto/status.h"
 #include "relay/stream.h"
 
-#define CONNECT_HOST_MAX 256
-
-/* HOST:PORT, taken apart; an IPv6 address without its brackets. */
-struct connect_address {
-    char host[CONNECT_HOST_MAX], port[8];
-};
-
-/* text was validated by config_load: HOST:PORT. TOO_LARGE if the host has more than 255 bytes. */
-enum profd_status connect_parse(const char *text, struct connect_address *out, struct profd_error *e);
-
 /* Judges a proxy's answer to CONNECT: the head of n bytes, which ends with an empty line. UNAVAILABLE with its status
  * line unless that is HTTP/1.x 2xx. */
 enum profd_status connect_judge_proxy(const char *head, size_t n, struct profd_error *e);

@@ -13,6 +13,13 @@
 #include "relay/wait.h"
 #include "tls/tls_context.h"
 
+static uint32_t relay_draw(void)
+{
+    uint32_t random;
+
+    return getrandom(&random, sizeof random, 0) == sizeof random ? random : (uint32_t)stream_now();
+}
+
 static void relay_sleep(uint64_t ms)
 {
     const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
@@ -45,20 +52,19 @@ static enum profd_status relay_run(const struct config *c)
     struct profd_error last = {""};
     enum profd_status status;
     struct flush f;
-    uint32_t random = 0;
 
     tls_init();
     (void)notify_open();
     notify_send("READY=1");
+    if (!c->values[CONFIG_relay_once]) {
+        relay_sleep(wait_first(c->relay_interval, relay_draw()));
+    }
     for (;;) {
         status = relay_flush(c, &last, &f);
         if (c->values[CONFIG_relay_once]) {
             return status;
         }
-        if (getrandom(&random, sizeof random, 0) != sizeof random) {
-            random = (uint32_t)stream_now();
-        }
-        relay_sleep(wait_next(&f, c->relay_interval, random));
+        relay_sleep(wait_next(&f, c->relay_interval, relay_draw()));
         log_flush();
     }
 }

@@ -1,5 +1,6 @@
 """profd-gate and profd-relay with real certificates: what a host uploads arrives at the centre once, whatever is
 killed; what is no host of the fleet is refused with a sentence, and nothing of it reaches the daemon of the centre."""
+import base64
 import hashlib
 import json
 import os
@@ -108,7 +109,18 @@ def arrives(tap, bed, centre):
                           f"a centre that closes {what}: {done.stderr.strip()[-60:]}", done)
         r.configure(socket=d.socket, relay=f"tls://localhost:{bed.port}", relay_certificate=pair[0], relay_key=pair[1],
                     relay_ca=bed.authority.ca, relay_proxy=f"http://127.0.0.1:{proxy.port}")
+        proxy.wants = b"\r\nProxy-Authorization: Basic " + base64.b64encode(b"me:p@ss:word") + b"\r\n"
+        for password, status in (("p%40ss%3aword", 0), ("other-pass", 69)):
+            upload(d, of, 1)
+            r.configure(socket=d.socket, relay=f"tls://localhost:{bed.port}", relay_certificate=pair[0],
+                        relay_key=pair[1], relay_ca=bed.authority.ca, log_level="debug",
+                        relay_proxy=f"http://me:{password}@127.0.0.1:{proxy.port}")
+            done = run(r.program, "--config", r.file, "--once")
+            tap.point(done.returncode == status and "ss" + "%3aword" not in done.stderr and "pass" not in done.stderr
+                      and (status == 0) == settled(d), f"a proxy that wants a password: exit {status}", done)
         proxy.refuses = True
+        r.configure(socket=d.socket, relay=f"tls://localhost:{bed.port}", relay_certificate=pair[0], relay_key=pair[1],
+                    relay_ca=bed.authority.ca, relay_proxy=f"http://127.0.0.1:{proxy.port}")
         done = run(r.program, "--config", r.file, "--once")
         text = d.ctl("status").stdout
         tap.point(done.returncode == 69 and "the proxy refuses the connection: HTTP/1.1 407" in done.stderr
@@ -128,7 +140,7 @@ class Proxy:
     """An HTTP proxy that knows CONNECT."""
 
     def __init__(self):
-        self.targets, self.refuses = [], False
+        self.targets, self.refuses, self.wants = [], False, None
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -143,7 +155,7 @@ class Proxy:
         while not head.endswith(b"\r\n\r\n"):
             head += s.recv(1)
         method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
-        if self.refuses or method != "CONNECT":
+        if self.refuses or method != "CONNECT" or (self.wants and self.wants not in head):
             s.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
             s.close()
             return

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "config/config_network.h"
 #include "config/config_units.h"
 
 static char directory[] = "/tmp/profd-config-XXXXXX";
@@ -409,6 +410,8 @@ Test(config, the_programs_of_the_network_read_the_same_file)
 {
     static const char *const wrong[][3] = {{"--relay-interval", "0s", "not 1s to 1d"},
                                            {"--relay-proxy", "proxy:3128", "not http://HOST:PORT"},
+                                           {"--relay-proxy", "http://proxy:0", "not http://HOST:PORT"},
+                                           {"--relay", "tls://centre:0", "not tls://HOST:PORT"},
                                            {"--relay", "http://centre:1", "not tls://HOST:PORT"}};
     struct profd_error e;
     struct config config;
@@ -418,7 +421,10 @@ Test(config, the_programs_of_the_network_read_the_same_file)
     cr_assert_str_eq(config.relay, "tls://centre:7655");
     cr_assert_str_eq(config.key, "/r");
     cr_assert_str_eq(config.certificate, SYSCONFDIR "/profd/relay.crt");
-    cr_assert_str_eq(config.proxy, "[::1]:3128");
+    cr_assert(config.has_proxy && !config.proxy_user);
+    cr_assert_str_eq(config.proxy.host, "::1");
+    cr_assert_str_eq(config.proxy.port, "3128");
+    cr_assert_str_eq(config.centre.host, "centre");
     cr_assert_eq(config.relay_interval, INT64_C(60000000000));
     config_done(&config);
     cr_assert_eq(LOAD_OF(OF_GATE, &config, &e, "--config", file, "--gate-listen", "[::1]:0"), PROFD_OK);
@@ -440,4 +446,62 @@ Test(config, the_programs_of_the_network_read_the_same_file)
                      PROFD_CONFIG);
         cr_assert_not_null(strstr(e.sentence, wrong[i][2]), "%s", e.sentence);
     }
+}
+
+Test(config, addresses_are_taken_apart)
+{
+    static const struct {
+        const char *text, *host, *port;
+    } cases[] = {{"centre.example:7655", "centre.example", "7655"},
+                 {"127.0.0.1:0", "127.0.0.1", "0"},
+                 {"[::1]:65535", "::1", "65535"},
+                 {"[2001:db8::7]:80", "2001:db8::7", "80"}};
+    static const char *const wrong[] = {"",      ":1",     "a",        "a:",       "a:65536",    "a:1x", "a b:1",
+                                        "[::1]", "[::1]:", "[::1]1:2", "::1:7655", "[centre]:1", "[]:1", "a:000001"};
+    struct config_address a = {"untouched", ""};
+    char text[300];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_assert(!config_parse_address(wrong[i], &a), "%s", wrong[i]);
+    }
+    cr_assert_str_eq(a.host, "untouched");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_assert(config_parse_address(cases[i].text, &a), "%s", cases[i].text);
+        cr_assert_str_eq(a.host, cases[i].host);
+        cr_assert_str_eq(a.port, cases[i].port);
+    }
+    memset(text, 'a', sizeof text);
+    memcpy(text + 253, ":1", 3);
+    cr_assert(config_parse_address(text, &a));
+    cr_assert_eq(strlen(a.host), 253);
+    memcpy(text + 253, "a:1", 4);
+    cr_assert(!config_parse_address(text, &a));
+}
+
+Test(config, the_password_of_a_proxy_is_in_no_sentence)
+{
+    static const char *const wrong[] = {"http://me:secret@proxy",           "http://me:secret@proxy:0",
+                                        "https://me:secret@proxy:1",        "http://secret@proxy:1",
+                                        "http://:secret@proxy:1",           "http://me:secret%4@proxy:1",
+                                        "http://me:secret%0d%0aX:@proxy:1", "http://me:secret@@:proxy:1:secret"};
+    struct profd_error e;
+    struct config config;
+    char line[200];
+
+    write_file("relay = tls://centre:1\nrelay-proxy = http://me:se%3acret%40@proxy:3128\n", 0600);
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_OK, "%s", e.sentence);
+    cr_assert_str_eq(config.proxy_user, "me:se:cret@");
+    cr_assert_str_eq(config.proxy.host, "proxy");
+    config_done(&config);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(line, sizeof line, "relay = tls://centre:1\nrelay-proxy = %s\n", wrong[i]);
+        write_file(line, 0600);
+        cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_CONFIG, "%s", wrong[i]);
+        cr_assert(strstr(e.sentence, "relay-proxy") && !strstr(e.sentence, "me:secret"), "%s", e.sentence);
+    }
+    write_file("", 0600);
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay", "tls://centre:1", "--relay-proxy",
+                         "http://me:secret@proxy:1"),
+                 PROFD_USAGE);
+    cr_assert(strstr(e.sentence, "other users could see") && !strstr(e.sentence, "secret"), "%s", e.sentence);
 }

@@ -1,36 +1,9 @@
-/* The pure parts of profd-relay: addresses, answers of proxies, and when to connect next. */
+/* The pure parts of profd-relay: answers of proxies, and when to connect next. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "relay/connect.h"
 #include "relay/wait.h"
-
-Test(relay, addresses_are_taken_apart)
-{
-    static const struct {
-        const char *text, *host, *port;
-    } cases[] = {{"centre.example:7655", "centre.example", "7655"},
-                 {"127.0.0.1:1", "127.0.0.1", "1"},
-                 {"[::1]:65535", "::1", "65535"},
-                 {"[2001:db8::7]:80", "2001:db8::7", "80"}};
-    struct connect_address a;
-    struct profd_error e;
-    char text[300];
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert_eq(connect_parse(cases[i].text, &a, &e), PROFD_OK);
-        cr_assert_str_eq(a.host, cases[i].host);
-        cr_assert_str_eq(a.port, cases[i].port);
-    }
-    memset(text, 'a', sizeof text);
-    memcpy(text + 255, ":1", 3);
-    cr_assert_eq(connect_parse(text, &a, &e), PROFD_OK);
-    cr_assert_eq(strlen(a.host), 255);
-    text[255] = 'a';
-    memcpy(text + 256, ":1", 3);
-    cr_assert_eq(connect_parse(text, &a, &e), PROFD_TOO_LARGE);
-    cr_assert_not_null(strstr(e.sentence, "255"), "%s", e.sentence);
-}
 
 Test(relay, a_proxy_that_refuses_is_quoted)
 {
@@ -61,4 +34,14 @@ Test(relay, the_slot_of_the_centre_is_kept_and_without_one_hosts_spread)
     cr_assert_eq(wait_next(&none, minute, 0), 3000);
     cr_assert_eq(wait_next(&none, minute, UINT32_MAX), 59999);
     cr_assert_eq(wait_next(&none, minute, UINT32_MAX / 2), 31499);
+}
+
+Test(relay, hosts_that_start_together_spread_over_ten_seconds)
+{
+    const int64_t second = INT64_C(1000000000);
+
+    cr_assert_eq(wait_first(60 * second, 0), 0);
+    cr_assert_eq(wait_first(60 * second, UINT32_MAX / 2), 4999);
+    cr_assert_eq(wait_first(60 * second, UINT32_MAX), 9999);
+    cr_assert_eq(wait_first(second, UINT32_MAX), 999, "an interval that is shorter");
 }
