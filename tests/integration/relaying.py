@@ -30,11 +30,11 @@ def acknowledge(w, centre, epoch, sequence, number, outcome, tag=2):
 
 
 class Sender(threading.Thread):
-    """Uploads; each until it is acknowledged."""
+    """Uploads; each until it is acknowledged. It waits up to pause seconds between two."""
 
-    def __init__(self, d, dice, builds=BUILDS, callees=50):
+    def __init__(self, d, dice, builds=BUILDS, callees=50, pause=0.0):
         super().__init__(daemon=True)
-        self.builds, self.callees = builds, callees
+        self.builds, self.callees, self.pause = builds, callees, pause
         self.d, self.dice, self.ended, self.sent, self.uploads = d, dice, False, {}, 0
         self.number, self.sequence = sender_number(), 0
 
@@ -58,6 +58,8 @@ class Sender(threading.Thread):
                         self.sent[key] = self.sent.get(key, 0) + pending[2]
                         self.uploads += 1
                         pending = None
+                        if self.pause:
+                            time.sleep(self.dice.random() * self.pause)
             except (OSError, TypeError, ValueError):
                 pass
             time.sleep(0.01)

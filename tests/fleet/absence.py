@@ -1,0 +1,3 @@
+# not a test
+def absences(*_):
+    pass

@@ -1,0 +1,108 @@
+# not a test
+"""A fleet of real programs: the profd of a centre, profd-gate, and hosts with profd, profd-relay and a program that
+uploads and counts its own calls. Between relay and gate is a proxy."""
+import os
+import random
+import signal
+import sys
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+from harness import LONG, Daemon, Tap, run, until  # noqa: E402,F401
+from judge import calls_of, difference, sums  # noqa: E402,F401
+from proxy import Proxy  # noqa: E402
+from relaying import Sender, equation  # noqa: E402,F401
+from tls_bed import Bed  # noqa: E402
+
+ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
+MARKS = {"restored", "segment-missing"}         # what a report says where a host's counts are missing
+
+
+class Previous:
+    """The programs of another build folder."""
+
+    def __init__(self, folder):
+        self.profd, self.relay, self.gate = (os.path.join(folder, n) for n in ("profd", "profd-relay", "profd-gate"))
+
+
+class Machine(Daemon):
+    """A profd that can be killed, backed up and restored. It may be of another build."""
+
+    def __init__(self, *options, programs=None, **more):
+        super().__init__(*options, start=False, **more)
+        self.program = programs.profd if programs else self.program
+        self.backups = []
+        self.start()
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+        self.start()
+
+    def back_up(self):
+        path = os.path.join(self.folder, f"backup-{len(self.backups)}")
+        done = self.ctl("backup", path)
+        if done.returncode == 0:
+            self.backups.append(path)
+        return done
+
+    def restore(self, path, how=signal.SIGKILL):
+        self.stop(how)
+        done = run(self.program, "--state-dir", self.state, "--restore", path)
+        if done.returncode:
+            raise RuntimeError(f"{path} is not restored: {done.stderr}")
+        self.start()
+
+
+class Host:
+    """port: of the gate, or of a proxy in front of it. The program begins to upload at once, unless builds is empty."""
+
+    def __init__(self, bed, name, pair, seed, port=None, programs=None, builds=ARCS, pause=0.0, rate=0.5, **more):
+        self.name, self.bed, self.proxy = name, bed, Proxy(port or bed.port, seed, rate)
+        self.daemon = Machine("--relay", f"tls://localhost:{self.proxy.port}", programs=programs, **more)
+        self.relay = bed.relay(self.daemon, f"relay-{name}", pair, relay=f"tls://localhost:{self.proxy.port}")
+        self.relay.program = programs.relay if programs else self.relay.program
+        self.sender = Sender(self.daemon, random.Random(seed), builds, 1, pause)
+        if builds:
+            self.sender.start()
+
+    def flush(self):
+        """One flush. Returns its exit status."""
+        return run(self.relay.program, "--config", self.relay.file, "--once").returncode
+
+    def ledger(self):
+        return self.daemon.json("status", "--json")["store"]["relay"]
+
+    def settled(self):
+        """True when everything that the host accepted is acknowledged."""
+        relay = self.ledger()
+        return relay["acknowledged"]["uploads"] == relay["accepted"]["uploads"] and not relay["sealed_segments"]
+
+    def end(self):
+        self.sender.ended = True
+        self.relay.stop()
+        self.proxy.stop()
+        self.daemon.stop()
+        self.daemon.__exit__()
+
+
+def certificate(bed, name):
+    return bed.authority.host(name, uuid.uuid4().int)
+
+
+def truth_of(hosts):
+    """build → calls, as the programs counted them."""
+    out = {}
+    for h in hosts:
+        for (build, _), n in h.sender.sent.items():
+            out[build] = out.get(build, 0) + n
+    return out
+
+
+def calls(reports):
+    """build → calls, of what calls_of and sums return."""
+    return {build: n[0] for build, n in reports.items()}
+
+
+def excess(a, b):
+    """By how many calls a exceeds b, added up over arcs."""
+    return sum(max(0, n - b.get(build, 0)) for build, n in a.items())

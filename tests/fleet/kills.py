@@ -1,0 +1,115 @@
+# not a test
+"""Host, relay, gate and centre are killed while programs upload through a proxy that disturbs every second
+connection."""
+import random
+import threading
+import time
+from collections import Counter
+
+from bed import LONG, Bed, Host, Machine, calls, calls_of, certificate, difference, equation, excess, sums, truth_of, until
+
+PARTITION = 2.0  # seconds at most
+
+
+class Killer(threading.Thread):
+    """Kills these targets until there were so many kills: (what, kill, place in the fleet that it holds meanwhile)."""
+
+    def __init__(self, targets, count, seed, partition):
+        super().__init__(daemon=True)
+        self.targets, self.count, self.dice, self.partition = targets, count, random.Random(seed), partition
+        self.kills, self.error = Counter(), None
+
+    def run(self):
+        try:
+            while sum(self.kills.values()) < self.count:
+                time.sleep(self.dice.random() * 0.2)
+                what, kill = self.dice.choice(self.targets)
+                kill()
+                self.kills[what] += 1
+                if self.dice.random() < 0.1:
+                    self.partition(self.dice)
+        except Exception as e:  # the judge tells
+            self.error = e
+
+
+def restart(service):
+    service.stop()
+    service.start()
+
+
+def split(hosts):
+    """A partition of some hosts from the centre."""
+    def act(dice):
+        some = dice.sample(hosts, dice.randrange(1, len(hosts) + 1))
+        for h in some:
+            h.proxy.partition(True)
+        time.sleep(dice.random() * PARTITION)
+        for h in some:
+            h.proxy.partition(False)
+    return act
+
+
+def kills(tap, count, number, seed, what, of_hosts, of_centre):
+    if not number:
+        return
+    centre = Machine("--gate", "--relay-interval", "1s", programs=of_centre)
+    with centre, Bed(centre.socket) as bed:
+        bed.gate.program = of_centre.gate if of_centre else bed.gate.program
+        if not tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
+            return
+        hosts = [Host(bed, f"host-{i}", certificate(bed, f"host-{i}.example"), seed + i, programs=of_hosts, pause=0.02)
+                 for i in range(count)]
+        try:
+            for h in hosts:
+                h.relay.start()
+            trouble(tap, bed, centre, hosts, number, seed, what)
+        finally:
+            for h in hosts:
+                h.end()
+
+
+def trouble(tap, bed, centre, hosts, number, seed, what):
+    began, repeats = time.monotonic(), Counter()
+
+    def kill_centre():
+        repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
+        centre.kill()
+
+    of_centre = [("gate", lambda: restart(bed.gate)), ("centre", kill_centre)]
+    of_hosts = [(k, act) for h in hosts for k, act in (("host", h.daemon.kill), ("relay", lambda h=h: restart(h.relay)))]
+    killers = [Killer(of_centre, number // 3, f"{seed}/centre", lambda dice: None),
+               Killer(of_hosts, number - number // 3, f"{seed}/hosts", split(hosts))]
+    for k in killers:
+        k.start()
+    for k in killers:
+        k.join()
+    errors = [k.error for k in killers if k.error]
+    tap.point(not errors, "every process starts again", errors)
+    done, faults = killers[0].kills + killers[1].kills, sum((h.proxy.counts for h in hosts), Counter())
+    for h in hosts:
+        h.sender.ended = True
+        h.proxy.rate = 0
+    for h in hosts:
+        h.sender.join(LONG)
+    tap.point(until(lambda: all(h.settled() for h in hosts)), "every host's segments are acknowledged",
+              [(h.ledger(), h.relay.logged()[-500:]) for h in hosts if not h.settled()])
+    repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
+    judge(tap, centre, hosts, f"{what}{len(hosts)} hosts, seed {seed}, {time.monotonic() - began:.0f} s: "
+          f"kills {sum(done.values())} {dict(sorted(done.items()))}, {dict(sorted(faults.items()))}, "
+          f"segments sent again {repeats['n']}")
+
+
+def judge(tap, centre, hosts, what):
+    truth, daemons = truth_of(hosts), [h.daemon for h in hosts]
+    want, got = sums(*daemons), calls_of(centre)
+    uploads = sum(h.sender.uploads for h in hosts)
+    status = centre.json("status", "--json")["store"]["centre"]
+    tap.point(truth == calls(got) and want == got,
+              f"{what}: calls {sum(truth.values())}, lost {excess(truth, calls(got))}, "
+              f"doubled {excess(calls(got), truth)}: programs = hosts = centre, by arc",
+              (difference(want, got), difference(truth, calls(got))))
+    tap.point(status["counted"]["uploads"] == uploads and status["hosts"] == len(hosts) and not status["quarantined"],
+              f"uploads {uploads}, segments of the last centre {status['segments']}", status)
+    tap.point(all(equation(h.ledger()) for h in hosts), "the ledgers of the hosts agree")
+    said = [d.ctl("verify") for d in (*daemons, centre)]
+    tap.point(all(x.returncode == 0 for x in said), "verification finds nothing", [x.stdout for x in said])
