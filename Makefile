@@ -324,10 +324,14 @@ EIO ?= 5
 STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
-# make fleet HOSTS=10 T=600: hosts, relays, gate and centre are killed while programs upload; SEED repeats a run.
+# make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
+# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run.
 HOSTS ?= 3
+RESTORES ?= 30
+PARTITIONS ?= 10
 fleet: all
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py $(HOSTS) $(T) $(SEED)
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
+	  $(if $(SEED),seed=$(SEED)) $(if $(OLD),old=$(OLD))
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

@@ -24,7 +24,7 @@
 enum segment_kind {
     SEGMENT_COUNTS,
     SEGMENT_WITHDRAWN, /* the host deleted it before it was acknowledged */
-    SEGMENT_DROPPED,   /* it was acknowledged, and a centre that does not have it cannot get it any more */
+    SEGMENT_DROPPED,   /* the host does not have it: a restored centre cannot get it, or the host was restored */
     SEGMENT_KINDS
 };
 

@@ -1,9 +1,10 @@
-/* The salt of ETags. With the number of a change it identifies a state of the data that no other database has. */
+/* The salt of ETags, and what else a restored database gets. With the number of a change the salt identifies a state of
+ * the data that no other database has. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
 
-#include "store/sqlite.h"
+#include "store/sqlite_segment.h"
 
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
 {
@@ -32,6 +33,9 @@ enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
                      (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
     enum profd_status status =
         sqlite_direct_run(sqlite_self(base)->db, sql, "cannot set the incarnation of a centre", e);
+    if (status == PROFD_OK) {
+        status = sqlite_relay_mark_gap(sqlite_self(base), e);
+    }
     return status == PROFD_OK ? store_sqlite_resalt(base, e) : status;
 }
 

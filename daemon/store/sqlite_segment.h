@@ -34,6 +34,10 @@ enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error
  * write transaction that accepts it. */
 enum profd_status sqlite_segment_add(struct sqlite_store *s, const struct store_upload *u, int64_t series,
                                      const struct sqlite_sums *one, struct profd_error *e);
+/* Of a database that was restored from a backup, or copied: what the host accepted since then is in no segment. Adds a
+ * SEGMENT_DROPPED for each hour from the backup until now, so that the centre marks these hours. Not inside a
+ * transaction. O(hours), at most a year of them. */
+enum profd_status sqlite_relay_mark_gap(struct sqlite_store *s, struct profd_error *e);
 /* Folds the parts of a segment into its bytes. *readable: false, and nothing has changed, if it is damaged. */
 enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool *readable, struct profd_error *e);
 /* Folds one segment that has many parts. *more: there was one. */

@@ -507,7 +507,8 @@ bool store_sqlite_is_ours(const char *path);
 /* Adds a file that must keep its name as long as the writing handle may write: path, which fd has open. At most one. */
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);
 /* Gives a restored sqlite database a new salt, so that no ETag of the original database is used again, and a new
- * incarnation, so that hosts send again what it may lack. For a writing handle on which no verb is running, as the next
+ * incarnation, so that hosts send again what it may lack. If it forwards, a SEGMENT_DROPPED for each hour since the
+ * backup tells the centre that something may be missing. For a writing handle on which no verb is running, as the next
  * three. */
 enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e);
 /* Gives it a new salt only. */

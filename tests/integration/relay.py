@@ -171,6 +171,31 @@ def restored(tap):
                   "and the host's ledger agrees", relay)
 
 
+def rolled_back(tap):
+    """The host is restored from a backup: the centre learns in which hours something may be missing."""
+    with Daemon("--relay", "tls://centre:7655") as d:
+        centre, sender, copy = Centre(FIRST), sender_number(), os.path.join(d.folder, "copy")
+        for i in range(1, 4):
+            with Wire(d.socket) as w:
+                w.send("UPLOAD", body(sender, i, BUILDS[0], 1, i))
+                while w.take()[0] != "ACK":
+                    pass
+            if i == 1:
+                d.ctl("backup", copy)
+        first = time.time_ns() // segment.HOUR
+        settle(d, centre)
+        d.stop()
+        done = run(*d.command(), "--restore", copy)
+        d.start()
+        relay = settle(d, centre)
+        hours = [s["hour"] for _, s in centre.has.values() if s["kind"] == "dropped"]
+        tap.point(done.returncode == 0 and hours and set(range(first, max(hours) + 1)) == set(hours)
+                  and max(hours) <= time.time_ns() // segment.HOUR,
+                  "a restored host tells the centre each hour since the backup", (done.stderr, hours, first))
+        tap.point(equation(relay) and relay["accepted"]["uploads"] == relay["acknowledged"]["uploads"] == 1
+                  and d.ctl("verify").returncode == 0, "and its ledger agrees", relay)
+
+
 def killed(tap, seconds, seed):
     """Both ends are killed at random points, connections break between delivery and acknowledgement."""
     dice = random.Random(seed)
@@ -218,6 +243,7 @@ def main():
         simple(tap)
         refused(tap)
         restored(tap)
+        rolled_back(tap)
         killed(tap, seconds, seed)
 
 
