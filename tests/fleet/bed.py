@@ -1,6 +1,7 @@
 # not a test
 """A fleet of real programs: the profd of a centre, profd-gate, and hosts with profd, profd-relay and a program that
 uploads and counts its own calls. Between relay and gate is a proxy."""
+import glob
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from relaying import Sender, equation  # noqa: E402,F401
 from tls_bed import Bed  # noqa: E402
 
 ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
+FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [""])[0]
 MARKS = {"restored", "segment-missing"}         # what a report says where a host's counts are missing
 
 
@@ -26,10 +28,14 @@ class Previous:
 
 
 class Machine(Daemon):
-    """A profd that can be killed, backed up and restored. It may be of another build."""
+    """A profd that can be killed, backed up and restored. It may be of another build. clock: a file that says how
+    far its clock is ahead, in seconds."""
 
-    def __init__(self, *options, programs=None, **more):
+    def __init__(self, *options, programs=None, clock=None, **more):
         super().__init__(*options, start=False, **more)
+        if clock:
+            self.env.update(LD_PRELOAD=FAKETIME, FAKETIME_TIMESTAMP_FILE=clock, FAKETIME_NO_CACHE="1",
+                            FAKETIME_DONT_FAKE_MONOTONIC="1")
         self.program = programs.profd if programs else self.program
         self.backups = []
         self.start()

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""make fleet: real programs only. Everything is killed, cut and partitioned while programs upload; then hosts and centre
-are restored from backups; then hosts are cut off for more than a week of simulated time. Judge: what the programs
-counted = Σ of the hosts' reports = the centre's report, for each build and arc; the ledgers; verification on every
-database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partitions=N] [seed=S] [old=FOLDER]: old has the
-programs of an earlier version, which then run at either end."""
+"""make fleet: real programs only. Everything is killed, cut and partitioned while programs upload; then hosts and
+centre are restored from backups; then hosts are cut off for more than a week of simulated time. Judge: what the
+programs counted = Σ of the hosts' reports = the centre's report, for each build and arc; the ledgers; verification on
+every database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partitions=N] [seed=S] [old=FOLDER]: old has
+the programs of an earlier version, which then run at either end."""
 import random
 import sys
 

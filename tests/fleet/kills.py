@@ -6,7 +6,8 @@ import threading
 import time
 from collections import Counter
 
-from bed import LONG, Bed, Host, Machine, calls, calls_of, certificate, difference, equation, excess, sums, truth_of, until
+from bed import (LONG, Bed, Host, Machine, calls, calls_of, certificate, difference, equation, excess, sums, truth_of,
+                 until)
 
 PARTITION = 2.0  # seconds at most
 
@@ -76,7 +77,8 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
         centre.kill()
 
     of_centre = [("gate", lambda: restart(bed.gate)), ("centre", kill_centre)]
-    of_hosts = [(k, act) for h in hosts for k, act in (("host", h.daemon.kill), ("relay", lambda h=h: restart(h.relay)))]
+    of_hosts = [(k, act) for h in hosts
+                for k, act in (("host", h.daemon.kill), ("relay", lambda h=h: restart(h.relay)))]
     killers = [Killer(of_centre, number // 3, f"{seed}/centre", lambda dice: None),
                Killer(of_hosts, number - number // 3, f"{seed}/hosts", split(hosts))]
     for k in killers:

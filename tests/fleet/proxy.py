@@ -1,6 +1,6 @@
 # not a test
-"""A TCP proxy between the relay of a host and the gate. It drops, delays, doubles, half-closes and cuts connections, and
-partitions the network. What happens to the n-th connection follows from the seed and n."""
+"""A TCP proxy between the relay of a host and the gate. It drops, delays, doubles, half-closes and cuts connections,
+and partitions the network. What happens to the n-th connection follows from the seed and n."""
 import random
 import select
 import socket
@@ -50,7 +50,7 @@ class Proxy:
 
     def __init__(self, port, seed, rate=0.5):
         self.target, self.seed, self.rate, self.number = port, seed, rate, 0
-        self.counts, self.closed, self.ended = Counter(), False, False
+        self.counts, self.closed, self.refuses, self.ended = Counter(), False, False, False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -80,8 +80,8 @@ class Proxy:
     def serve(self, near, dice):
         fault = dice.choice(FAULTS) if dice.random() < self.rate else ""
         self.wait()
-        if fault == "drop":
-            self.counts["dropped"] += 1
+        if fault == "drop" or self.refuses:
+            self.counts["refused" if self.refuses else "dropped"] += 1
             return reset(near)
         far = self.connect(near)
         again = self.connect(near) if far and fault == "twice" else None

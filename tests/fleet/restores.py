@@ -7,7 +7,8 @@ import random
 import time
 from collections import Counter
 
-from bed import ARCS, LONG, MARKS, Bed, Host, Machine, calls, calls_of, certificate, equation, excess, sums, truth_of, until
+from bed import (ARCS, LONG, MARKS, Bed, Host, Machine, calls, calls_of, certificate, equation, excess, sums, truth_of,
+                 until)
 from wire import Wire
 
 STEPS = 12
@@ -20,8 +21,8 @@ def reasons_of(d, build):
 
 
 def unmarked(truth, centre, hosts):
-    """Builds of which the centre has less than the programs counted, and whose report does not say so. Of a program that
-    the centre does not know there is no report: those of the host's other programs must say it."""
+    """Builds of which the centre has less than the programs counted, and whose report does not say so. Of a program
+    that the centre does not know there is no report: those of the host's other programs must say it."""
     got, out = calls(calls_of(centre)), {}
     for h in hosts:
         known = [b for b in h.sender.builds if b in got]
