@@ -45,11 +45,12 @@ static enum profd_status check_key(const struct segment *s, struct profd_error *
 
 static enum profd_status check_sums(const struct segment *s, struct profd_error *e)
 {
-    if (s->first < 0 || s->first > s->last || s->last / SEGMENT_HOUR != s->hour) {
+    if (s->first < 0 || s->first > s->ended || s->ended > s->last || s->ended / SEGMENT_HOUR != s->hour ||
+        s->last / SEGMENT_HOUR != s->hour) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "a segment from %lld to %lld ns in hour %lld: its end must be in that hour, and its "
-                               "start not after its end",
-                               (long long)s->first, (long long)s->last, (long long)s->hour);
+                               "a segment from %lld to %lld ns in hour %lld that ended first at %lld ns: its ends must "
+                               "be in that hour, and its start not after its ends",
+                               (long long)s->first, (long long)s->last, (long long)s->hour, (long long)s->ended);
     }
     if ((s->inexact & ~(uint32_t)INEXACT_SENT) != 0) {
         return profd_error_set(e, PROFD_MALFORMED, "a segment with reasons 0x%x: known are 0x%x", s->inexact,

@@ -11,7 +11,8 @@
 #include "proto/message.h"
 #include "proto/status.h"
 
-#define SEGMENT_VERSION 1
+#define SEGMENT_VERSION 2
+#define SEGMENT_VERSION_OLDEST 1 /* that is read: it does not say when the earliest window ended */
 #define SEGMENT_EPOCH_SIZE 12
 #define SEGMENT_DIGEST_SIZE 32
 #define SEGMENT_DIGEST_AT 1 /* in an encoded segment */
@@ -51,6 +52,7 @@ struct segment {
 
     uint32_t uid;        /* on the host */
     int64_t first, last; /* ns: earliest start and latest end of a window in it */
+    int64_t ended;       /* ns: the earliest end, in that hour; of version 1 the earliest that it may be */
     uint32_t inexact;    /* enum message_inexact, those of INEXACT_SENT */
     bool saturated;      /* a sum stopped at SEGMENT_COUNT_MAX */
     uint64_t uploads;

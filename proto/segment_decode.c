@@ -6,6 +6,7 @@
 struct reader {
     uint8_t *at;
     const uint8_t *end;
+    uint8_t version;
 };
 
 static enum profd_status decode_short(const char *what, struct profd_error *e)
@@ -55,10 +56,12 @@ static bool get_text(struct reader *r, const char **text)
 
 static enum profd_status decode_sums(struct reader *r, struct segment *s, struct profd_error *e)
 {
-    uint64_t into = 0, length = 0, saturated = 0;
+    uint64_t into = 0, length = 0, ends = 0, saturated = 0;
     bool found = get_32(r, &s->uid) && get(r, (uint64_t)SEGMENT_HOUR - 1, &into) &&
-                 get(r, (uint64_t)(s->hour * SEGMENT_HOUR) + into, &length) && get_32(r, &s->inexact) &&
-                 get(r, 1, &saturated) && get(r, SEGMENT_COUNT_MAX, &s->uploads);
+                 get(r, (uint64_t)(s->hour * SEGMENT_HOUR) + into, &length);
+    ends = length < into ? length : into;
+    found = found && (r->version == 1 || get(r, ends, &ends)) && get_32(r, &s->inexact) && get(r, 1, &saturated) &&
+            get(r, SEGMENT_COUNT_MAX, &s->uploads);
     for (unsigned g = 0; g < SEGMENT_GROUPS && found; g++) {
         found = get(r, SEGMENT_COUNT_MAX, &s->processes[g]);
     }
@@ -67,6 +70,7 @@ static enum profd_status decode_sums(struct reader *r, struct segment *s, struct
     }
     s->last = s->hour * SEGMENT_HOUR + (int64_t)into;
     s->first = s->last - (int64_t)length;
+    s->ended = s->last - (int64_t)ends;
     s->saturated = saturated == 1;
     return PROFD_OK;
 }
@@ -315,7 +319,7 @@ enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s,
     if (status != PROFD_OK) {
         return status;
     }
-    struct reader r = {content, content + size};
+    struct reader r = {content, content + size, in[0]};
     result.text = content;
     status = decode_content(&r, &result, e);
     if (status == PROFD_OK) {

@@ -53,6 +53,7 @@ static uint8_t *put_sums(uint8_t *p, const struct segment *s)
     p = varint_put(p, s->uid);
     p = varint_put(p, (uint64_t)(s->last - s->hour * SEGMENT_HOUR));
     p = varint_put(p, (uint64_t)(s->last - s->first));
+    p = varint_put(p, (uint64_t)(s->last - s->ended));
     p = varint_put(p, s->inexact);
     p = varint_put(p, s->saturated ? 1 : 0);
     p = varint_put(p, s->uploads);

@@ -1,5 +1,9 @@
--- Schema version 6: what a centre accepts from hosts (profd-segment(5)). Only adds tables: a database of an older version is changed where
--- it is. Without `gate` they stay as they are here.
+-- Schema version 6: what a centre accepts from hosts (profd-segment(5)). Only adds tables and columns: a database of an older version is
+-- changed where it is. Without `gate` they stay as they are here.
+
+-- The ends of the windows in an open segment are in [since, until): ns.
+ALTER TABLE segment ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE segment ADD COLUMN until INTEGER NOT NULL DEFAULT 9223372036854775807;
 
 -- One row. Always: counted = the series of the user STORE_TENANT (daemon/store/arrivals.h) + removed = the sum of table arrival, of outcome
 -- 0, and of what table epoch says of rows that are gone.
@@ -71,10 +75,13 @@ CREATE INDEX quarantine_kept ON quarantine (id) WHERE size > 0;
 -- Hours in which something of a host is missing, or may be counted twice.
 CREATE TABLE hour_mark (
     hour INTEGER NOT NULL,
-    host INTEGER NOT NULL,        -- fleet_host
+    host INTEGER NOT NULL,        -- fleet_host; 0: every host
     reasons INTEGER NOT NULL,     -- message_inexact bits
     PRIMARY KEY (hour, host)
 ) STRICT, WITHOUT ROWID;
+
+-- Table rollup has further levels for what hosts have sent: 3, 4 and 5 are sums of 1, 5 and 15 minutes of the current hour and the one before
+-- (at: minutes since the epoch / width; folded 0: they are in no other sum); 16 and above could not be read (at: the hour).
 
 -- Programs that were deleted: what ended before then is not stored when it arrives.
 CREATE TABLE deletion (

@@ -200,6 +200,7 @@ static void centre_print(const struct state *s)
     const json_t *c = json_object_get(status, "centre");
     if (json_is_object(c)) {
         const int64_t now = (int64_t)time(NULL), last = json_integer_value(json_object_get(c, "last")),
+                      damaged = json_integer_value(json_object_get(c, "damaged_sums")),
                       quarantined = json_integer_value(json_object_get(c, "quarantined"));
         char age[32] = "";
         show_age(last, now, age, sizeof age);
@@ -207,6 +208,9 @@ static void centre_print(const struct state *s)
                "%s%s\n",
                json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),
                json_integer_value(json_object_get(c, "segments")), last ? ", the last " : "", last ? age : "");
+        if (damaged) {
+            printf("CENTRE   stored sums that cannot be read: %" PRId64 "; see profctl verify\n", damaged);
+        }
         if (quarantined) {
             printf("CENTRE   segments that could not be read: %" PRId64 "; see the journal\n", quarantined);
         }

@@ -302,6 +302,8 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
     metrics_value(out, "centre_uploads_total", "counter", "Uploads in segments that were counted.", c->counted.uploads);
     metrics_value(out, "centre_last_seconds", "gauge", "When a segment came last, since the epoch; 0: none has.",
                   (uint64_t)(c->last / 1000000000));
+    metrics_value(out, "centre_damaged_sums", "gauge", "Stored sums that cannot be read and were put aside.",
+                  c->damaged);
     metrics_value(out, "centre_quarantined", "gauge", "Segments that could not be read.", c->quarantined);
     metrics_value(out, "centre_arrivals_total", "counter", "Arrivals of hosts.", n->arrived);
     metrics_head(out, "centre_segments_total", "counter", "Segments answered, by result.");

@@ -83,6 +83,7 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     status_add_number(out, "last", (uint64_t)(c->last / 1000000000));
     json_object_set_new(out, "counted", status_make_amount(&c->counted));
     json_object_set_new(out, "removed", status_make_amount(&c->removed));
+    status_add_number(out, "damaged_sums", c->damaged);
     status_add_number(out, "quarantined", c->quarantined);
     status_add_number(out, "quarantine_bytes", c->quarantine_bytes);
     status_add_number(out, "repeats", n->centre.again);

@@ -56,8 +56,9 @@ static const char *find_value(const struct store_row *row, const char *name)
 static void find_step(const struct adding *g, const struct store_row *row, int64_t *time, int64_t *width)
 {
     int64_t step = g->request->step;
-    bool wide = row->rolled && step < g->chunk_width;
-    if (!row->rolled && row->width > step) { /* a slice of a live process */
+    const bool slice = row->width > 0 && row->width < HOUR; /* of a live process, or of what hosts have sent */
+    bool wide = row->rolled && !slice && step < g->chunk_width;
+    if ((slice || !row->rolled) && row->width > step) {
         step = row->width;
     }
     *time = wide ? g->chunk : row->end - row->end % step;

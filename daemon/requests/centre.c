@@ -146,10 +146,10 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
     if (m->clock > INT64_MAX || m->number > INT64_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "clock and number of ARRIVE must be at most 2^63-1");
     }
-    if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION) {
+    if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION_OLDEST) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                               "the host writes versions %u to %u of segments; the centre reads version %d",
-                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION);
+                               "the host writes versions %u to %u of segments; the centre reads versions %d to %d",
+                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION_OLDEST, SEGMENT_VERSION);
     }
     to->name = m->name;
     to->now = loop_clock();

@@ -59,6 +59,7 @@ struct store_centre {
     struct store_amount counted, removed;
     uint64_t hosts;                         /* that have ever arrived */
     uint64_t series;                        /* of hosts, in the hour that has more of the last two with any */
+    uint64_t damaged;                       /* sums that could not be read and were put aside; verification says so */
     uint64_t quarantined, quarantine_bytes; /* segments that could not be read; bytes of those that are kept */
 };
 

@@ -75,6 +75,20 @@ static void set_window(const struct store_delivery *d, int64_t clock, struct sto
     }
 }
 
+/* The narrowest slice of the clock with all ends. */
+static int64_t width_of(const struct store_delivery *d, int64_t clock, const struct incoming *in)
+{
+    static const int minutes[] = {1, 5, 15};
+    const int64_t earliest = correct(d->segment->ended, clock);
+    for (size_t i = 0; i < sizeof minutes / sizeof minutes[0] && in->hour >= d->received / SEGMENT_HOUR - 1; i++) {
+        const int64_t width = minutes[i] * INT64_C(60000000000);
+        if (earliest <= in->upload.end && earliest / width == in->upload.end / width) {
+            return width;
+        }
+    }
+    return SEGMENT_HOUR;
+}
+
 /* The segment's labels, with the host's name as the label `host`. */
 static enum profd_status set_labels(struct arena *a, const struct segment *s, const char *name, struct incoming *out,
                                     struct profd_error *e)
@@ -163,6 +177,7 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     u->received = d->received;
     set_window(d, clock, u);
     out->hour = u->end / SEGMENT_HOUR;
+    out->width = width_of(d, clock, out);
     const struct profile_order order = order_of(out->hour, d->epoch, d->sequence);
     out->number = order.commit;
     enum profd_status status = rollup_from_segment(d->segment, &order, a, &out->counts, &out->spread, e);

@@ -15,6 +15,8 @@ struct incoming {
     struct rollup counts;
     struct rollup_spread spread;
     int64_t hour;
+    int64_t width; /* ns: 1, 5, 15 or 60 minutes of the clock that contain the ends of everything in it; an hour, unless
+                      the hour is the one in which it was received, or the one before */
     uint64_t number; /* of the order of its rows */
     bool relabelled; /* it had another label `host` */
 };

@@ -18,6 +18,7 @@ struct memory_upload {
     uint64_t number, series;
     uint64_t uploads;            /* 1, unless it is a segment's */
     bool rolled;                 /* counts are core/rollup.h's encoding: a segment's */
+    int64_t width;               /* then: as in struct incoming */
     struct random_groups groups; /* then */
     char host[33];
     uint32_t uid, inexact, program, group;

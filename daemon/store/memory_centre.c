@@ -143,6 +143,7 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
     if (status == PROFD_OK && !remove_deleted(s, &in.upload, &x->amount)) {
         struct memory_upload *copy = &spares.copies[0];
         copy->rolled = true;
+        copy->width = in.width;
         copy->uploads = in.uploads;
         copy->processes_started = in.processes;
         copy->groups = in.groups;

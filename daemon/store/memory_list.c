@@ -317,7 +317,7 @@ enum profd_status memory_get_range(struct store *base, const struct store_scope 
     *until = filter->until;
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        const int64_t width = u->rolled ? SEGMENT_HOUR : MEMORY_SLICE;
+        const int64_t width = u->rolled ? u->width : MEMORY_SLICE;
         int64_t slice = u->end - u->end % width;
         if ((!u->live && !u->rolled) || !memory_matches(u, scope, filter)) {
             continue;
@@ -351,7 +351,7 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                                 .rolled = u->rolled,
                                 .version = u->rolled ? u->number : 0,
                                 .uploads = u->uploads,
-                                .width = u->rolled ? SEGMENT_HOUR
+                                .width = u->rolled ? u->width
                                          : u->live ? MEMORY_SLICE
                                                    : 0,
                                 .label_count = u->label_count,

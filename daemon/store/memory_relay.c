@@ -152,6 +152,7 @@ enum profd_status memory_acknowledge_segments(struct store *base, const struct s
                                               int64_t now, struct profd_error *e)
 {
     (void)e;
+    outgoing_pace_note(&memory_self(base)->relay.pace, now);
     for (size_t i = 0; i < n; i++) {
         acknowledge(&memory_self(base)->relay, &list[i], now);
     }

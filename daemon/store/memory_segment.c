@@ -117,11 +117,11 @@ enum profd_status memory_stage(struct memory_relay *r, const struct store_upload
     return status == PROFD_OK && parts > 0 && !reserve(r, parts) ? no_memory(e) : status;
 }
 
-static struct memory_segment *find_open(struct memory_relay *r, uint64_t series, int64_t hour)
+static struct memory_segment *find_open(struct memory_relay *r, uint64_t series, int64_t end)
 {
     for (size_t i = r->count; i-- > 0;) {
         struct memory_segment *x = &r->segments[i];
-        if (x->state == MEMORY_OPEN && x->series == series && x->hour == hour &&
+        if (x->state == MEMORY_OPEN && x->series == series && x->since <= end && x->until > end &&
             memcmp(x->epoch, r->epoch, sizeof x->epoch) == 0) {
             return x;
         }
@@ -135,7 +135,7 @@ void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64
     const int64_t hour = u->end / SEGMENT_HOUR;
     for (size_t i = 0; staged->parts != NULL; i++) {
         struct memory_part *p = staged->parts;
-        struct memory_segment *x = find_open(r, series, hour);
+        struct memory_segment *x = find_open(r, series, u->end);
         if (x != NULL && x->weight + p->chunk.weight > LIMIT_SEGMENT_ROWS) {
             x->state = MEMORY_CLOSED;
             x = NULL;
@@ -150,6 +150,7 @@ void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64
                                          .bytes = staged->heads[i],
                                          .size = staged->head_size};
             memcpy(x->epoch, r->epoch, sizeof x->epoch);
+            outgoing_slice(&r->pace, u, &x->since, &x->until);
             staged->heads[i] = NULL;
         }
         p->chunk.part.uploads = p->chunk.amount.uploads = i == 0 ? uploads : 0;

@@ -15,7 +15,7 @@ struct memory_part {
 struct memory_segment {
     uint64_t id, sequence, series;
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
-    int64_t hour, opened, changed;
+    int64_t hour, since, until, opened, changed;
     enum memory_state state;
     bool marked; /* only its key is left */
     struct store_amount amount;
@@ -31,6 +31,7 @@ struct memory_relay {
     uint8_t epoch[SEGMENT_EPOCH_SIZE], incarnation[STORE_INCARNATION_SIZE];
     uint64_t sequence, newest, backup;
     struct store_amount outside, acknowledged, rejected, withdrawn;
+    struct outgoing_pace pace;
     struct memory_segment *segments; /* by ascending id */
     size_t count, capacity;
 };

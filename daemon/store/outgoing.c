@@ -60,6 +60,7 @@ enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoc
                             .uid = u->uid,
                             .first = u->start,
                             .last = u->end,
+                            .ended = u->end,
                             .program = u->program,
                             .build_count = u->build_count,
                             .builds = builds,
@@ -71,6 +72,31 @@ enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoc
     free(builds);
     free(labels);
     return status;
+}
+
+#define MINUTE INT64_C(60000000000)
+#define APART (5 * SEGMENT_HOUR / 3600) /* acknowledgements of one connection are closer together */
+
+void outgoing_pace_note(struct outgoing_pace *p, int64_t now)
+{
+    if (now - p->acknowledged >= APART || now < p->acknowledged) {
+        p->apart = p->acknowledged != 0 ? now - p->acknowledged : 0;
+        p->acknowledged = now;
+    }
+}
+
+void outgoing_slice(struct outgoing_pace *p, const struct store_upload *u, int64_t *since, int64_t *until)
+{
+    static const int minutes[] = {1, 5, 15};
+    int64_t width = SEGMENT_HOUR;
+    p->acknowledged = p->acknowledged != 0 ? p->acknowledged : u->received;
+    const int64_t elapsed = u->received - p->acknowledged, apart = elapsed > p->apart ? elapsed : p->apart;
+    for (size_t i = sizeof minutes / sizeof minutes[0];
+         i-- > 0 && apart <= minutes[i] * MINUTE && u->end / SEGMENT_HOUR >= u->received / SEGMENT_HOUR - 1;) {
+        width = minutes[i] * MINUTE;
+    }
+    *since = u->end - u->end % width;
+    *until = *since + width;
 }
 
 enum profd_status outgoing_mark(enum segment_kind kind, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
@@ -243,6 +269,7 @@ enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing
     counts_done(&c);
     to->first = part->start < to->first ? part->start : to->first;
     to->last = part->end > to->last ? part->end : to->last;
+    to->ended = part->end < to->ended ? part->end : to->ended;
     sum_add(&to->uploads, part->uploads, &stopped);
     sum_add(&to->processes[part->group % SEGMENT_GROUPS], part->started, &stopped);
     to->inexact |= part->inexact | (stopped ? (uint32_t)INEXACT_SATURATED : 0);

@@ -14,6 +14,15 @@
 /* A segment without counts that the upload can be added to, in a new block that the caller frees. */
 enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoch[SEGMENT_EPOCH_SIZE],
                                 uint64_t sequence, uint8_t **out, size_t *size, struct profd_error *e);
+/* How often the centre acknowledges. */
+struct outgoing_pace {
+    int64_t acknowledged; /* ns: when it did last, or, before that, when something was accepted first; 0: neither */
+    int64_t apart;        /* ns: between the last two times */
+};
+void outgoing_pace_note(struct outgoing_pace *p, int64_t now);
+/* The slice of time of a new segment for this upload: ends of windows in it are in [*since, *until). It is as wide as
+ * the centre's acknowledgements are apart, so that a centre that is far away gets few segments. */
+void outgoing_slice(struct outgoing_pace *p, const struct store_upload *u, int64_t *since, int64_t *until);
 /* One that is only a key. */
 enum profd_status outgoing_mark(enum segment_kind kind, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
                                 int64_t hour, uint8_t **out, size_t *size, struct profd_error *e);

@@ -11,6 +11,7 @@
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/hashmap.h"
+#include "store/outgoing.h"
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
@@ -89,7 +90,10 @@ struct sqlite_store {
     bool relaying;   /* what is accepted goes into segments of this epoch, too */
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE];
     bool relay_settled; /* table relay says so */
-    bool no_widening;   /* slices that were to become wider cannot be accounted for: likewise */
+    struct outgoing_pace relay_pace;
+    int64_t intervals_checked; /* ns: when the slices of hosts were added up; large: they take too much */
+    bool intervals_large;
+    bool no_widening; /* slices that were to become wider cannot be accounted for: likewise */
 
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
 };

@@ -7,14 +7,15 @@
 #include "store/outgoing.h"
 #include "store/sqlite_batch.h"
 #include "store/sqlite_centre.h"
-#include "store/sqlite_rollup.h"
+#include "store/sqlite_interval.h"
 #include "store/sqlite_segment.h"
 
 #define SECOND INT64_C(1000000000)
+#define MINUTE (60 * SECOND)
 
-/* What the transaction adds to a series and hour. */
+/* What the transaction adds to a row. */
 struct fold_key {
-    int64_t series, hour;
+    int64_t series, level, at;
 };
 struct fold {
     struct sqlite_folding folding;
@@ -184,10 +185,10 @@ static void host_text(const uint8_t *identity, char out[33])
     }
 }
 
-static enum profd_status find_fold(struct arriving *a, const struct sqlite_series *series, int64_t hour,
+static enum profd_status find_fold(struct arriving *a, const struct sqlite_series *series, const struct incoming *in,
                                    struct fold **out, struct profd_error *e)
 {
-    const struct fold_key key = {series->id, hour};
+    const struct fold_key key = {series->id, sqlite_level_of(in->width / MINUTE), in->upload.end / in->width};
     struct fold fresh = {.build_count = series->build_count};
     *out = hashmap_find(&a->folds, &key, sizeof key);
     if (*out) {
@@ -241,7 +242,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
         status = add_sums(a, in, series, e);
     }
     if (status == PROFD_OK) {
-        status = find_fold(a, series, in->hour, &fold, e);
+        status = find_fold(a, series, in, &fold, e);
     }
     if (status != PROFD_OK) {
         return status;
@@ -356,7 +357,7 @@ static enum profd_status put_segment(struct arriving *a, const struct store_deli
     return status == PROFD_OK && !r->again ? put_new(a, d, &o, r, e) : status;
 }
 
-/* Adds the sums to the pyramid. */
+/* Adds the sums to their rows. */
 static enum profd_status flush_folds(struct arriving *a, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -368,7 +369,7 @@ static enum profd_status flush_folds(struct arriving *a, struct profd_error *e)
         const struct sqlite_identity series = {.id = copy.series, .build_count = f->build_count};
         status = sqlite_folding_finish(&f->folding, e);
         if (status == PROFD_OK) {
-            status = sqlite_pyramid_add(a->s, a->arena, &series, copy.hour, &f->folding.out, e);
+            status = sqlite_interval_add(a->s, a->arena, &series, (int)copy.level, copy.at, &f->folding.out, e);
         }
     }
     return status;

@@ -180,7 +180,7 @@ enum profd_status sqlite_get_marks(struct store *base, const struct store_scope 
     }
     enum profd_status status = sqlite_start(s, SQL_HOUR_MARKS, VALUES(INTEGER(from), INTEGER(to)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
-        if (host_matches(filter, sqlite_text(q, 1))) {
+        if (sqlite3_column_type(q, 1) == SQLITE_NULL || host_matches(filter, sqlite_text(q, 1))) {
             *reasons |= (uint32_t)sqlite3_column_int64(q, 0);
         }
     }
@@ -195,6 +195,7 @@ static enum profd_status get_counts(struct sqlite_store *s, struct store_centre 
         size_t at;
     } counts[] = {{SQL_FLEET_HOST_COUNT, offsetof(struct store_centre, hosts)},
                   {SQL_TENANT_SERIES, offsetof(struct store_centre, series)},
+                  {SQL_ROLLUP_ASIDE_COUNT, offsetof(struct store_centre, damaged)},
                   {SQL_QUARANTINE_COUNT, offsetof(struct store_centre, quarantined)},
                   {SQL_QUARANTINE_BYTES, offsetof(struct store_centre, quarantine_bytes)}};
     enum profd_status status = PROFD_OK;

@@ -1,6 +1,5 @@
 /* Decides which uploads and sums are rolled up next: hours from uploads, days from hours, all time from days. */
-#include "store/sqlite_rollup.h"
-#include "store/sqlite_slice.h"
+#include "store/sqlite_interval.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -139,6 +138,11 @@ static enum profd_status work_once(struct sqlite_store *s, const struct store_po
         s->no_widening = status == PROFD_DAMAGED && s->broken == PROFD_OK;
     }
     if (status != PROFD_OK || *found || s->no_folding) {
+        return status;
+    }
+    status = sqlite_interval_compact(s, policy, now, found, progress, e);
+    if (status != PROFD_OK || *found) {
+        s->no_folding = status == PROFD_DAMAGED && s->broken == PROFD_OK;
         return status;
     }
     /* If all uploads of a day are old enough to be rolled up, the day has all of its hours. Later uploads are added. */

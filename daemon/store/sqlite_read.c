@@ -1,6 +1,7 @@
 /* Reads stored data: the rows that a filter selects are found by index and sorted, then read one after the other. */
 #include <string.h>
 
+#include "store/sqlite_interval.h"
 #include "store/sqlite_select.h"
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -99,7 +100,9 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     row.inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT);
     row.version = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER);
     int level = sqlite3_column_int(q, ROLLUP_AFTER + 1);
-    row.width = level == SQLITE_LEVEL_HOUR ? SQLITE_HOUR : level == SQLITE_LEVEL_DAY ? SQLITE_DAY : 0;
+    row.width = level == SQLITE_LEVEL_DAY   ? SQLITE_DAY
+                : level == SQLITE_LEVEL_ALL ? 0
+                                            : sqlite_level_minutes(level) * INT64_C(60000000000);
     row.counts = sqlite_blob(q, ROLLUP_COUNTS, &row.counts_size);
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size);
     struct arena *a = arena_new(0);

@@ -288,6 +288,7 @@ enum profd_status sqlite_acknowledge_segments(struct store *base, const struct s
         return status;
     }
     status = sqlite_relay_load(s, &r, e);
+    outgoing_pace_note(&s->relay_pace, now);
     for (size_t i = 0; i < n && status == PROFD_OK && r.known; i++) {
         status = acknowledge(s, &r, &list[i], now, e);
     }

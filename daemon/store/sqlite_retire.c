@@ -4,8 +4,7 @@
 #include "core/sum.h"
 #include "store/quota.h"
 #include "store/sqlite_centre.h"
-#include "store/sqlite_rollup.h"
-#include "store/sqlite_slice.h"
+#include "store/sqlite_interval.h"
 #include "store/sqlite_users.h"
 
 #define RAW_AT_ONCE 1000 /* above this number, single uploads of a day are rolled up before they are removed */
@@ -89,16 +88,35 @@ static enum profd_status remove_sums(struct sqlite_store *s, int64_t series, int
                               : status;
 }
 
+/* Removes the slices of hosts in these hours, and what was put aside. */
+static enum profd_status remove_intervals(struct sqlite_store *s, int64_t series, int64_t from, int64_t to,
+                                          uint64_t *removed, struct profd_error *e)
+{
+    enum profd_status status =
+        remove_rows(s, SQL_ROLLUP_ASIDE_REMOVE,
+                    VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(from), INTEGER(to)), removed, e);
+    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
+        const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
+        uint64_t rows = 0;
+        status = remove_sums(s, series, level, from * each, to * each + each - 1, &rows, e);
+        *removed += rows;
+    }
+    return status;
+}
+
 /* Removes everything of a series in these hours, both included, which are whole days. */
 static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_t from, int64_t to,
                                       struct profd_error *e)
 {
     struct sqlite_store *s = r->s;
-    uint64_t hours = 0, days = 0, all = 0, ignored;
+    uint64_t slices = 0, hours = 0, days = 0, all = 0, ignored;
     enum profd_status status = remove_rows(
         s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
     if (status == PROFD_OK) {
         status = sqlite_slice_remove_hours(s, series, from, to, e);
+    }
+    if (status == PROFD_OK) {
+        status = remove_intervals(s, series, from, to, &slices, e);
     }
     if (status == PROFD_OK) {
         status = remove_sums(s, series, SQLITE_LEVEL_HOUR, from, to, &hours, e);
@@ -116,7 +134,7 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
     if (status == PROFD_OK) {
         status = remove_rows(s, SQL_LEDGER_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &ignored, e);
     }
-    uint64_t rows = hours + days + all;
+    uint64_t rows = slices + hours + days + all;
     s->state.rollups -= rows < s->state.rollups ? rows : s->state.rollups;
     r->progress.rows += rows;
     return status;

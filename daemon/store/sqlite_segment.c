@@ -17,14 +17,15 @@ struct open_segment {
     uint64_t weight, parts, part_bytes;
 };
 
-static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t hour, struct open_segment *out,
+static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t end, struct open_segment *out,
                                    bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     *found = false;
-    enum profd_status status =
-        sqlite_start(s, SQL_SEGMENT_OPEN_FIND,
-                     VALUES(INTEGER(series), INTEGER(hour), BLOB(s->relay_epoch, sizeof s->relay_epoch)), &q, e);
+    enum profd_status status = sqlite_start(
+        s, SQL_SEGMENT_OPEN_FIND,
+        VALUES(INTEGER(series), INTEGER(end / SQLITE_HOUR), BLOB(s->relay_epoch, sizeof s->relay_epoch), INTEGER(end)),
+        &q, e);
     if (status == PROFD_OK) {
         status = sqlite_next(s, q, found, e);
     }
@@ -43,7 +44,7 @@ static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64
 static enum profd_status open_new(struct sqlite_store *s, const struct store_upload *u, int64_t series,
                                   struct open_segment *out, struct profd_error *e)
 {
-    int64_t sequence = 0;
+    int64_t sequence = 0, since, until;
     bool found = false;
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -54,10 +55,12 @@ static enum profd_status open_new(struct sqlite_store *s, const struct store_upl
     if (status == PROFD_OK) {
         status = outgoing_open(u, s->relay_epoch, (uint64_t)sequence, &bytes, &size, e);
     }
+    outgoing_slice(&s->relay_pace, u, &since, &until);
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_SEGMENT_ADD,
                             VALUES(BLOB(s->relay_epoch, sizeof s->relay_epoch), INTEGER(sequence), INTEGER(series),
-                                   INTEGER(u->end / SQLITE_HOUR), INTEGER(u->received), INTEGER(size)),
+                                   INTEGER(u->end / SQLITE_HOUR), INTEGER(u->received), INTEGER(size), INTEGER(since),
+                                   INTEGER(until)),
                             e);
     }
     *out = (struct open_segment){.id = sqlite3_last_insert_rowid(s->db)};
@@ -96,7 +99,7 @@ static enum profd_status add_chunk(struct sqlite_store *s, const struct store_up
 {
     struct open_segment to;
     bool found;
-    enum profd_status status = find_open(s, series, u->end / SQLITE_HOUR, &to, &found, e);
+    enum profd_status status = find_open(s, series, u->end, &to, &found, e);
     if (status == PROFD_OK && found && (to.weight + c->weight > LIMIT_SEGMENT_ROWS || to.parts + 1 >= PARTS_MOST)) {
         status = sqlite_run(s, SQL_SEGMENT_STATE_SET,
                             VALUES(INTEGER(to.id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "store/labels.h"
-#include "store/sqlite_slice.h"
+#include "store/sqlite_interval.h"
 
 #define MINUTE INT64_C(60000000000)
 
@@ -159,7 +159,24 @@ static enum profd_status find_series(struct reading *r, const struct store_scope
     return status;
 }
 
-/* Moves a limit outward to the border of the widest slice of a live process that contains it in a matching series. */
+/* Has a series a slice of a live process, or a sum of what hosts have sent, of that width there? */
+static enum profd_status has_slice(struct reading *r, int64_t series, int width, int64_t at, bool live, bool *found,
+                                   struct profd_error *e)
+{
+    int64_t one;
+    enum profd_status status = PROFD_OK;
+    *found = false;
+    if (live) {
+        status =
+            sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(series), INTEGER(width), INTEGER(at)), &one, found, e);
+    }
+    return status == PROFD_OK && !*found && width < SQLITE_SLICE_WIDE
+               ? sqlite_find(r->s, SQL_ROLLUP_EXISTS,
+                             VALUES(INTEGER(series), INTEGER(sqlite_level_of(width)), INTEGER(at)), &one, found, e)
+               : status;
+}
+
+/* Moves a limit outward to the border of the widest slice that contains it in a matching series. */
 static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
 {
     int64_t one;
@@ -172,11 +189,10 @@ static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up,
             continue;
         }
         status = sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &found, e);
-        bool any = found;
+        const bool live = found;
         found = false;
-        for (size_t i = 0; status == PROFD_OK && any && !found && i < r->series_count; i++) {
-            status = sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(r->series[i].id), INTEGER(width), INTEGER(at)),
-                                 &one, &found, e);
+        for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
+            status = has_slice(r, r->series[i].id, width, at, live, &found, e);
         }
         if (found) {
             *edge = minutes > INT64_MAX / MINUTE ? INT64_MAX : minutes * MINUTE;
@@ -263,6 +279,18 @@ static enum profd_status take_sums(struct reading *r, uint32_t series, int level
                      VALUES(INTEGER(r->series[series].id), INTEGER(level), INTEGER(from), INTEGER(to)), true, e);
 }
 
+/* The sums of slices in [since, until); no slice contains one of these limits. */
+static enum profd_status take_slices(struct reading *r, uint32_t series, int64_t since, int64_t until,
+                                     struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
+        const int64_t width = sqlite_level_minutes(level) * MINUTE;
+        status = take_sums(r, series, level, true, since / width + (since % width != 0), (until - 1) / width, e);
+    }
+    return status;
+}
+
 /* All uploads of a series: the sum of all time, the days and hours that it does not contain, and single uploads. */
 static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
 {
@@ -272,6 +300,9 @@ static enum profd_status select_all(struct reading *r, uint32_t series, struct p
     }
     if (status == PROFD_OK) {
         status = take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e);
+    }
+    if (status == PROFD_OK) {
+        status = take_slices(r, series, 0, INT64_MAX, e);
     }
     if (status == PROFD_OK) {
         status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
@@ -305,6 +336,9 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
         }
     } else {
         status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e);
+    }
+    if (status == PROFD_OK) {
+        status = take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e);
     }
     if (status == PROFD_OK) {
         status = take_refs(r, series, SQL_UPLOAD_NUMBERS,

@@ -1,5 +1,5 @@
 /* Compares the stored data with the ledger, hour by hour. */
-#include "store/sqlite_slice.h"
+#include "store/sqlite_interval.h"
 #include "store/sqlite_verify.h"
 
 #include <inttypes.h>
@@ -103,15 +103,15 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
     return true;
 }
 
-/* Adds the hour's sum, and compares its columns with its counts. */
-static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
-                                 struct found_hour *h, const char *where, struct profd_error *e)
+/* Adds a sum of the hour or of a slice, and compares its columns with its counts. */
+static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
+                                 int64_t at, struct found_hour *h, const char *where, struct profd_error *e)
 {
     struct sqlite_rolled row;
     struct sqlite_sums one;
     bool found;
     sqlite_sums_init(&one, series->build_count);
-    enum profd_status status = sqlite_verify_load(v, series, SQLITE_LEVEL_HOUR, hour, &row, &found, e);
+    enum profd_status status = sqlite_verify_load(v, series, level, at, &row, &found, e);
     if (status != PROFD_OK || !found) {
         return status;
     }
@@ -136,6 +136,27 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     h->rounding += row.uploads * row.counts.histogram_count;
     v->uploads += row.uploads;
     return PROFD_OK;
+}
+
+/* Adds the hour's sum and those of its slices. */
+static enum profd_status add_sums(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
+                                  struct found_hour *h, const char *where, struct profd_error *e)
+{
+    enum profd_status status = add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e);
+    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
+        const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
+        int64_t at = hour * each;
+        for (bool found = true; status == PROFD_OK && found; at++) {
+            status =
+                sqlite_find(v->s, SQL_ROLLUP_OPEN_AT,
+                            VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(hour * each + each - 1)),
+                            &at, &found, e);
+            if (status == PROFD_OK && found) {
+                status = add_sum(v, series, level, at, h, where, e);
+            }
+        }
+    }
+    return status;
 }
 
 static void compare_shares(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *ledger,
@@ -190,7 +211,7 @@ static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sq
     sqlite_sums_init(&h.sums, series->build_count);
     enum profd_status status = add_raws(v, series, hour, &h, where, e);
     if (status == PROFD_OK) {
-        status = add_sum(v, series, hour, &h, where, e);
+        status = add_sums(v, series, hour, &h, where, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e);

@@ -28,8 +28,8 @@ enum profd_status sqlite_verify_arrivals(struct sqlite_verifying *v, struct prof
 {
     struct sqlite_centre c;
     struct store_amount stored, marks = {0};
-    int64_t number = 0;
-    bool orphan = false;
+    int64_t number = 0, aside = 0;
+    bool orphan = false, found;
     enum profd_status status = sqlite_centre_load(v->s, &c, e);
     if (status != PROFD_OK) {
         return status;
@@ -45,8 +45,18 @@ enum profd_status sqlite_verify_arrivals(struct sqlite_verifying *v, struct prof
     if (status == PROFD_OK) {
         status = sqlite_find(v->s, SQL_ARRIVAL_ORPHAN, NULL, 0, &number, &orphan, e);
     }
+    if (status == PROFD_OK) {
+        status = sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e);
+    }
     if (status != PROFD_OK) {
         return status;
+    }
+    if (aside > 0) {
+        sqlite_verify_tell(v,
+                           "%" PRId64
+                           " sums of what hosts have sent cannot be read and were put aside: their hours are "
+                           "marked segment-missing",
+                           aside);
     }
     if (orphan) {
         sqlite_verify_tell(v, "arrival %" PRId64 " is of no epoch, or is below its mark", number);

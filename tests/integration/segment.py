@@ -94,12 +94,12 @@ def rows(r, s):
 
 def read(data):
     """A dictionary of what is in the segment."""
-    if data[0] != 1:
+    if data[0] not in (1, 2):
         raise Bad(f"version {data[0]}")
     r = Reader(data[33:])
     size = r.number()
     content = inflate(r.data[r.at:], size)
-    if hashlib.sha256(b"\1" + content).digest() != data[1:33]:
+    if hashlib.sha256(data[:1] + content).digest() != data[1:33]:
         raise Bad("digest")
     r = Reader(content)
     s = {"kind": KINDS[r.number()], "epoch": r.take(12), "sequence": r.number(), "hour": r.number(),
@@ -108,6 +108,8 @@ def read(data):
         s["uid"] = r.number()
         s["last"] = s["hour"] * HOUR + r.number()
         s["first"] = s["last"] - r.number()
+        if data[0] > 1:
+            s["ended"] = s["last"] - r.number()
         s["inexact"], s["saturated"], s["uploads"] = r.column(3)
         s["processes"] = r.column(16)
         builds, s["program"] = r.column(2)

@@ -120,7 +120,8 @@ static void fill(struct sample *x)
     }
     s->uid = (uint32_t)draw();
     s->last = s->hour * SEGMENT_HOUR + (int64_t)(draw() % (uint64_t)SEGMENT_HOUR);
-    s->first = (int64_t)(draw() % ((uint64_t)s->last + 1));
+    s->ended = s->last - (int64_t)(draw() % (uint64_t)(s->last % SEGMENT_HOUR + 1));
+    s->first = (int64_t)(draw() % ((uint64_t)s->ended + 1));
     s->inexact = (uint32_t)draw() & INEXACT_SENT;
     s->uploads = draw_count();
     for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
@@ -194,8 +195,8 @@ static void same(const struct segment *a, const struct segment *b)
 {
     cr_assert(memcmp(a->epoch, b->epoch, sizeof a->epoch) == 0 && a->sequence == b->sequence && a->hour == b->hour &&
               a->kind == b->kind);
-    cr_assert(a->uid == b->uid && a->first == b->first && a->last == b->last && a->inexact == b->inexact &&
-              a->saturated == b->saturated && a->uploads == b->uploads);
+    cr_assert(a->uid == b->uid && a->first == b->first && a->last == b->last && a->ended == b->ended &&
+              a->inexact == b->inexact && a->saturated == b->saturated && a->uploads == b->uploads);
     cr_assert_arr_eq(a->processes, b->processes, sizeof a->processes);
     same_names(a, b);
     same_counts(&a->counts, &b->counts);

@@ -1,5 +1,6 @@
 /* What a segment may not be is refused with the rule, by the encoder and by the decoder, before memory is taken. */
 #include <criterion/criterion.h>
+#include <nettle/sha2.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static struct sample good(void)
         .groups = {1, 0x8000, 2, 0x8001, 4},
     };
     x.s.first = x.s.hour * SEGMENT_HOUR - 5;
-    x.s.last = x.s.hour * SEGMENT_HOUR;
+    x.s.last = x.s.ended = x.s.hour * SEGMENT_HOUR;
     x.s.build_count = x.s.label_count = 2;
     x.s.counts = (struct segment_counts){.histogram_count = 2, .bin_count = 3, .arc_count = 2, .share_count = 6};
     return x;
@@ -89,6 +90,9 @@ Test(segment, every_rule_is_checked)
     REFUSED(x.s.hour++);
     REFUSED(x.s.first = x.s.last + 1);
     REFUSED(x.s.first = -1);
+    REFUSED(x.s.ended = x.s.last + 1);
+    REFUSED(x.s.ended = x.s.last - 1);
+    REFUSED(x.s.first = x.s.last; x.s.last += 2; x.s.ended--);
     REFUSED(x.s.inexact = INEXACT_NOT_READ);
     REFUSED(x.s.uploads = UINT64_MAX);
     REFUSED(x.s.processes[15] = UINT64_MAX);
@@ -201,9 +205,54 @@ static enum profd_status decode_head(uint8_t version, uint64_t size)
 
 Test(segment, sizes_are_checked_before_memory_is_taken)
 {
-    cr_assert_eq(decode_head(2, 1), PROFD_UNKNOWN_VERSION);
+    cr_assert_eq(decode_head(SEGMENT_VERSION + 1, 1), PROFD_UNKNOWN_VERSION);
+    cr_assert_eq(decode_head(0, 1), PROFD_UNKNOWN_VERSION);
     cr_assert_eq(decode_head(1, 2), PROFD_MALFORMED);
     cr_assert_eq(decode_head(1, 40 << 20), PROFD_MALFORMED, "more than its bytes can hold");
     cr_assert_eq(decode_head(1, (uint64_t)LIMIT_SEGMENT_CONTENT + 1), PROFD_TOO_LARGE);
     cr_assert_eq(decode_head(1, UINT64_MAX), PROFD_TOO_LARGE);
+}
+
+/* The same segment in version 1, which lacks the number behind these two. */
+static uint8_t *make_old(struct sample *x, uint8_t into, uint8_t length, size_t *size)
+{
+    uint8_t *bytes, *content, *old;
+    size_t n, at = 0;
+    struct sha256_ctx c;
+    cr_assert_eq(segment_encode(aim(x), &bytes, &n, NULL), PROFD_OK);
+    cr_assert_eq(segment_unpack(bytes, n, &content, &n, NULL), PROFD_OK);
+    while (content[at] != into || content[at + 1] != length || content[at + 2] != 0) {
+        at++;
+    }
+    memmove(content + at + 2, content + at + 3, --n - at - 2);
+    cr_assert_eq(segment_pack(content, n, &old, size, NULL), PROFD_OK);
+    old[0] = 1;
+    sha256_init(&c);
+    sha256_update(&c, 1, old);
+    sha256_update(&c, n, content);
+    sha256_digest(&c, SEGMENT_DIGEST_SIZE, old + 1);
+    free(bytes);
+    free(content);
+    return old;
+}
+
+/* A segment of version 1 does not say when the earliest window ended: perhaps when all began, or with the hour. */
+Test(segment, version_1)
+{
+    for (uint8_t before = 0; before <= 10; before += 5) { /* of what began five nanoseconds after the hour */
+        struct sample x = good();
+        struct segment s;
+        size_t n;
+        const int64_t hour = x.s.hour * SEGMENT_HOUR;
+        x.s.first = hour + 5 - before;
+        x.s.last = x.s.ended = hour + 100;
+        uint8_t *old = make_old(&x, 100, (uint8_t)(95 + before), &n);
+        cr_assert_eq(segment_decode(old, n, &s, NULL), PROFD_OK);
+        cr_assert(s.first == x.s.first && s.last == x.s.last && s.uploads == 3);
+        cr_assert_eq(s.ended, s.first > hour ? s.first : hour);
+        segment_done(&s);
+        old[0] = SEGMENT_VERSION;
+        cr_assert_eq(segment_decode(old, n, &s, NULL), PROFD_MALFORMED, "the digest is of the version, too");
+        free(old);
+    }
 }
