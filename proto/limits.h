@@ -67,7 +67,8 @@
 #define LIMIT_GATE_HANDSHAKE_SECONDS 10        /* from accept to the end of the handshake */
 #define LIMIT_GATE_IDLE_SECONDS 60             /* without a request */
 #define LIMIT_GATE_IN_FLIGHT 32u               /* unanswered requests of one connection; then it isn't read */
-#define LIMIT_GATE_BYTES (24u << 20)           /* of requests of all connections; one alone may be larger */
+#define LIMIT_GATE_BYTES (24u << 20)           /* of requests of up to LIMIT_FRAME_SMALL, of all connections */
+#define LIMIT_GATE_LARGE_BYTES (65u << 20)     /* of larger ones, beside that: one of any size, or several */
 
 /* live processes (DECISIONS 23–25) */
 #define LIMIT_ATTACH_RESIDENT                                                                                          \

@@ -1,6 +1,7 @@
 #include "gate/gate.h"
 
 #include <event2/event.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -129,6 +130,7 @@ static enum profd_status gate_make(struct gate *g, int listener, struct profd_er
                                      .freed = gate_on_freed,
                                      .writable = gate_on_writable,
                                      .context = g};
+    const struct passwd *daemon = getpwnam("profd");
     struct event *supply, *tick;
     enum profd_status status;
 
@@ -138,6 +140,8 @@ static enum profd_status gate_make(struct gate *g, int listener, struct profd_er
     if (!supply || !tick || event_add(supply, NULL) || event_add(tick, &interval)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the event loop");
     }
+    uplinks.has_user = daemon != NULL;
+    uplinks.user = daemon ? daemon->pw_uid : 0;
     hosts.base = uplinks.base = g->base;
     status = hostconns_new(&hosts, &g->hosts, e);
     return status ? status : uplinks_new(&uplinks, &g->uplinks, e);

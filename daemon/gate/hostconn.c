@@ -34,11 +34,7 @@ void hostconn_close(struct hostconn *c)
 {
     struct hostconns *h = c->all;
 
-    if (c->wait != HOSTCONN_READY) {
-        struct hostconn_list *queue = c->wait == HOSTCONN_FOR_MEMORY ? &h->memory_queue : &h->daemon_queue;
-
-        TAILQ_REMOVE(queue, c, waits);
-    }
+    hostconn_set_wait(c, HOSTCONN_READY);
     hostconn_drop_frame(c);
     TAILQ_REMOVE(&h->conns, c, next);
     h->table[c->id & 0xffff] = NULL;
@@ -73,15 +69,10 @@ static void hostconn_linger(struct hostconn *c)
 
 void hostconn_refuse(struct hostconn *c, uint32_t tag, enum profd_status status, const char *sentence)
 {
-    if (c->wait != HOSTCONN_READY) {
-        struct hostconns *h = c->all;
-        struct hostconn_list *queue = c->wait == HOSTCONN_FOR_MEMORY ? &h->memory_queue : &h->daemon_queue;
-
-        TAILQ_REMOVE(queue, c, waits);
-        c->wait = HOSTCONN_READY;
-    }
+    hostconn_set_wait(c, HOSTCONN_READY);
     hostconn_tell(c, sentence);
     hostconn_drop_frame(c);
+    event_active(c->all->resume, EV_TIMEOUT, 0); /* others may wait for its memory */
     c->state = HOSTCONN_REFUSING;
     if (!hostconn_put_nack(c, tag, status, sentence)) {
         hostconn_close(c);
@@ -279,6 +270,8 @@ static void hostconn_on_event(evutil_socket_t fd, short what, void *context)
     (void)fd;
     if (!(what & EV_TIMEOUT)) {
         hostconn_progress(c);
+    } else if (hostconn_extend_deadline(c)) {
+        return;
     } else if (c->state == HOSTCONN_OPEN && c->phase != HOSTCONN_PHASE_WRITE) {
         hostconn_refuse(c, 0, PROFD_TIMEOUT, hostconn_explain_deadline(c));
     } else {

@@ -1,9 +1,21 @@
 /* How long a connection of a host may take for what it is doing. */
+#include <errno.h>
 #include <event2/event.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #include "gate/hostconns_internal.h"
 
 #define LINGER_SECONDS 2
+#define STALE_MS 2000
+
+static int64_t hostconn_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
 
 static enum hostconn_phase hostconn_find_phase(const struct hostconn *c)
 {
@@ -41,13 +53,30 @@ void hostconn_set_deadline(struct hostconn *c)
         return;
     }
     c->phase = phase;
+    c->since = hostconn_now();
     if (phase == HOSTCONN_PHASE_WAIT) { /* for the daemon, which answers or ends */
         event_del(c->timer);
         return;
     }
     t.tv_sec = (time_t)seconds[phase];
-    t.tv_sec += phase == HOSTCONN_PHASE_BODY ? (time_t)(c->frame.length / LIMIT_FRAME_RATE) : 0;
     event_add(c->timer, &t);
+}
+
+bool hostconn_extend_deadline(struct hostconn *c)
+{
+    const int64_t earned = LIMIT_FRAME_SECONDS + (int64_t)(c->got / LIMIT_FRAME_RATE);
+    const int64_t left = earned * 1000 - (hostconn_now() - c->since);
+    const struct timeval t = {(time_t)(left / 1000) + 1, 0};
+
+    return c->state == HOSTCONN_OPEN && c->phase == HOSTCONN_PHASE_BODY && left > 0 && !event_add(c->timer, &t);
+}
+
+bool hostconn_is_stale(const struct hostconn *c)
+{
+    char byte;
+
+    return c->state == HOSTCONN_HANDSHAKE && hostconn_now() - c->since >= STALE_MS &&
+           recv(c->fd, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
 }
 
 const char *hostconn_explain_deadline(const struct hostconn *c)
@@ -62,7 +91,7 @@ const char *hostconn_explain_deadline(const struct hostconn *c)
     case HOSTCONN_PHASE_HEADER:
         return "the header of a frame took more than 2 seconds";
     case HOSTCONN_PHASE_BODY:
-        return "a frame took more than 10 seconds and one for each 64 KiB";
+        return "a frame took more than 10 seconds and one for each 64 KiB that came";
     default:
         return "no answer was read for 10 seconds";
     }

@@ -1,41 +1,65 @@
 /* The frames of one connection: memory for a request, what the gate answers itself, output. */
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gate/hostconns_internal.h"
 #include "proto/message.h"
 
-/* Memory is given in order: a large frame must not wait for ever behind small ones. One alone may have any size. */
+void hostconn_set_wait(struct hostconn *c, enum hostconn_wait wait)
+{
+    struct hostconns *h = c->all;
+
+    if (c->wait == wait) {
+        return;
+    }
+    if (c->wait != HOSTCONN_READY) {
+        TAILQ_REMOVE(&h->queues[c->wait], c, waits);
+    }
+    if (wait != HOSTCONN_READY) {
+        TAILQ_INSERT_TAIL(&h->queues[wait], c, waits);
+    }
+    c->wait = wait;
+}
+
+/* What a charge belongs to: the memory of large or of small frames. */
+static size_t *hostconn_account(struct hostconns *h, size_t charge)
+{
+    return charge > LIMIT_FRAME_SMALL ? &h->large_memory : &h->memory;
+}
+
+/* Memory is given in order. Large frames have memory of their own, so that slow ones hold up only large ones. */
 bool hostconn_take_memory(struct hostconn *c)
 {
     struct hostconns *h = c->all;
     const size_t need = FRAME_HEADER_SIZE + (size_t)c->frame.length + FRAMES_ADDED_MAX;
-    const struct hostconn *first = TAILQ_FIRST(&h->memory_queue);
+    size_t *account = hostconn_account(h, need);
+    const bool large = account == &h->large_memory;
+    const enum hostconn_wait wait = large ? HOSTCONN_FOR_LARGE : HOSTCONN_FOR_MEMORY;
+    const size_t most = large ? LIMIT_GATE_LARGE_BYTES : LIMIT_GATE_BYTES;
+    const struct hostconn *first = TAILQ_FIRST(&h->queues[wait]);
 
-    if ((first && first != c) || (h->memory && h->memory + need > LIMIT_GATE_BYTES)) {
-        if (c->wait != HOSTCONN_FOR_MEMORY) {
-            c->wait = HOSTCONN_FOR_MEMORY;
-            TAILQ_INSERT_TAIL(&h->memory_queue, c, waits);
-        }
+    if ((first && first != c) || h->memory > LIMIT_GATE_BYTES || *account + need > most) {
+        hostconn_set_wait(c, wait);
         return false;
     }
-    if (c->wait == HOSTCONN_FOR_MEMORY) {
-        c->wait = HOSTCONN_READY;
-        TAILQ_REMOVE(&h->memory_queue, c, waits);
-    }
+    hostconn_set_wait(c, HOSTCONN_READY);
     c->bytes = malloc(need);
     if (!c->bytes) {
         return false;
     }
     c->charge = need;
-    h->memory += need;
+    *account += need;
     return true;
 }
 
 void hostconn_drop_frame(struct hostconn *c)
 {
     free(c->bytes);
-    c->all->memory -= c->charge;
+    *hostconn_account(c->all, c->charge) -= c->charge;
+    if (c->timer) {
+        event_del(c->timer); /* the next frame has its own time */
+    }
     c->bytes = NULL;
     c->charge = 0;
     c->header_got = c->got = 0;
@@ -128,25 +152,18 @@ static enum profd_status hostconn_forward(struct hostconn *c, struct profd_error
     const enum hostconns_result result = h->config.request(h->config.context, c->id, c->frame.tag, c->bytes, size, e);
 
     if (result == HOSTCONNS_WAIT) {
-        if (c->wait != HOSTCONN_FOR_DAEMON) {
-            c->wait = HOSTCONN_FOR_DAEMON;
-            TAILQ_INSERT_TAIL(&h->daemon_queue, c, waits);
-        }
+        hostconn_set_wait(c, HOSTCONN_FOR_DAEMON);
         return PROFD_OK;
     }
-    if (c->wait == HOSTCONN_FOR_DAEMON) {
-        c->wait = HOSTCONN_READY;
-        TAILQ_REMOVE(&h->daemon_queue, c, waits);
-    }
+    hostconn_set_wait(c, HOSTCONN_READY);
     if (result == HOSTCONNS_REFUSED) {
         if (!hostconn_put_nack(c, c->frame.tag, PROFD_UNAVAILABLE, e->sentence)) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer");
         }
     } else {
         c->in_flight++;
-        h->memory -= c->charge - size; /* the rest is given back when it was written */
+        h->memory += size; /* given back when it was written */
         c->bytes = NULL;
-        c->charge = 0;
     }
     c->stage = FRAMES_AFTER_ARRIVE;
     hostconn_drop_frame(c);

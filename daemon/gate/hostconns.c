@@ -12,7 +12,7 @@
 #include "log/log.h"
 
 #define ACCEPTS_PER_WAKE 64
-#define PAUSE_SECONDS 1 /* when descriptors are exhausted */
+#define PAUSE_SECONDS 1 /* when descriptors or connections are exhausted */
 
 /* An address as 16 bytes. */
 static void hostconns_map(const struct sockaddr_storage *a, struct in6_addr *out)
@@ -26,19 +26,48 @@ static void hostconns_map(const struct sockaddr_storage *a, struct in6_addr *out
     }
 }
 
+/* The same IPv4 address, or IPv6 network of 64 bits. */
+static bool hostconns_same_site(const struct in6_addr *a, const struct in6_addr *b)
+{
+    return !memcmp(a, b, IN6_IS_ADDR_V4MAPPED(b) ? sizeof *a : sizeof *a / 2);
+}
+
 /* Handshakes of the same address, or IPv6 network of 64 bits, that have not ended. Connections with a certificate are
  * not counted: a whole site may be behind one address. */
 static unsigned hostconns_count_handshakes(const struct hostconns *h, const struct in6_addr *address)
 {
-    const size_t same = IN6_IS_ADDR_V4MAPPED(address) ? 16 : 8;
     const struct hostconn *c;
     unsigned n = 0;
 
     TAILQ_FOREACH(c, &h->conns, next)
     {
-        n += c->state == HOSTCONN_HANDSHAKE && !memcmp(&c->address, address, same);
+        n += c->state == HOSTCONN_HANDSHAKE && hostconns_same_site(&c->address, address);
     }
     return n;
+}
+
+/* Ends handshakes, of one address or (NULL) of all, that only hold a place. */
+static void hostconns_end_stale(struct hostconns *h, const struct in6_addr *address)
+{
+    struct hostconn *c, *next;
+
+    for (c = TAILQ_FIRST(&h->conns); c; c = next) {
+        next = TAILQ_NEXT(c, next);
+        if ((!address || hostconns_same_site(&c->address, address)) && hostconn_is_stale(c)) {
+            hostconn_close(c);
+        }
+    }
+}
+
+/* If there are as many connections as there may be, the others wait in the backlog. */
+static void hostconns_pause(struct hostconns *h)
+{
+    const struct timeval later = {PAUSE_SECONDS, 0};
+
+    if (h->count >= h->config.most) {
+        event_del(h->acceptable);
+        event_add(h->resume, &later);
+    }
 }
 
 static void hostconns_accept(evutil_socket_t listener, short what, void *context)
@@ -65,15 +94,16 @@ static void hostconns_accept(evutil_socket_t listener, short what, void *context
         }
         hostconns_map(&from, &address);
         if (hostconns_count_handshakes(h, &address) >= LIMIT_GATE_HANDSHAKES_PER_ADDRESS) {
+            hostconns_end_stale(h, &address);
+        }
+        if (hostconns_count_handshakes(h, &address) >= LIMIT_GATE_HANDSHAKES_PER_ADDRESS) {
             close(fd);
             continue;
         }
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         hostconn_open(h, fd, &address);
     }
-    if (h->count >= h->config.most) {
-        event_del(h->acceptable); /* the others wait in the backlog */
-    }
+    hostconns_pause(h);
 }
 
 static void hostconns_on_resume(evutil_socket_t unused, short what, void *context)
@@ -82,9 +112,13 @@ static void hostconns_on_resume(evutil_socket_t unused, short what, void *contex
 
     (void)unused;
     (void)what;
+    if (h->count >= h->config.most) {
+        hostconns_end_stale(h, NULL);
+    }
     if (h->context && h->count < h->config.most) {
         event_add(h->acceptable, NULL);
     }
+    hostconns_pause(h);
     hostconns_wake(h);
 }
 
@@ -95,8 +129,9 @@ enum profd_status hostconns_new(const struct hostconns_config *config, struct ho
     if (h) {
         h->config = *config;
         TAILQ_INIT(&h->conns);
-        TAILQ_INIT(&h->memory_queue);
-        TAILQ_INIT(&h->daemon_queue);
+        for (size_t i = 0; i < HOSTCONN_WAITS; i++) {
+            TAILQ_INIT(&h->queues[i]);
+        }
         h->table = calloc(config->most, sizeof(struct hostconn *));
         h->acceptable = event_new(config->base, config->listener, EV_READ | EV_PERSIST, hostconns_accept, h);
         h->resume = evtimer_new(config->base, hostconns_on_resume, h);
@@ -177,8 +212,8 @@ static bool hostconns_retry(struct hostconn *c)
     struct profd_error e;
     enum profd_status status = PROFD_OK;
 
-    if (c->wait == HOSTCONN_FOR_MEMORY) {
-        if (!hostconn_take_memory(c) && c->wait == HOSTCONN_FOR_MEMORY) {
+    if (c->wait != HOSTCONN_FOR_DAEMON) {
+        if (!hostconn_take_memory(c) && c->wait != HOSTCONN_READY) {
             return false;
         }
         status = c->bytes ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a frame");
@@ -198,10 +233,11 @@ static bool hostconns_retry(struct hostconn *c)
 
 void hostconns_wake(struct hostconns *h)
 {
+    static const enum hostconn_wait order[] = {HOSTCONN_FOR_DAEMON, HOSTCONN_FOR_MEMORY, HOSTCONN_FOR_LARGE};
     struct hostconn *c;
 
-    while ((c = TAILQ_FIRST(&h->daemon_queue)) != NULL && hostconns_retry(c)) {
-    }
-    while ((c = TAILQ_FIRST(&h->memory_queue)) != NULL && hostconns_retry(c)) {
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        while ((c = TAILQ_FIRST(&h->queues[order[i]])) != NULL && hostconns_retry(c)) {
+        }
     }
 }

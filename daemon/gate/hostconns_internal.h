@@ -16,7 +16,7 @@ enum hostconn_state {
 };
 
 /* What a connection waits for before it is read further. */
-enum hostconn_wait { HOSTCONN_READY, HOSTCONN_FOR_MEMORY, HOSTCONN_FOR_DAEMON };
+enum hostconn_wait { HOSTCONN_READY, HOSTCONN_FOR_MEMORY, HOSTCONN_FOR_LARGE, HOSTCONN_FOR_DAEMON, HOSTCONN_WAITS };
 
 /* What the deadline is of; each has its own time (hostconn_deadline.c). */
 enum hostconn_phase {
@@ -42,6 +42,7 @@ struct hostconn {
     enum frames_stage stage;
     enum hostconn_wait wait;
     enum hostconn_phase phase;
+    int64_t since;            /* ms of the monotonic clock: when the phase began */
     struct tls_identity host; /* from the end of the handshake on */
     unsigned in_flight;
     bool wants_write; /* TLS cannot go on before the descriptor is writable */
@@ -49,8 +50,8 @@ struct hostconn {
     uint8_t header[FRAME_HEADER_SIZE];
     size_t header_got, got; /* of header; of the payload */
     struct frame frame;
-    uint8_t *bytes; /* header, payload, place for what is added; counted as charge */
-    size_t charge;
+    uint8_t *bytes; /* header, payload, place for what is added */
+    size_t charge;  /* of bytes: in hostconns.memory, or of a large frame in hostconns.large_memory */
 
     uint8_t *output;
     size_t output_size, output_sent, output_capacity;
@@ -63,11 +64,13 @@ struct hostconns {
     SSL_CTX *context;
     struct revoked *revoked;
     struct event *acceptable, *resume;
-    struct hostconn_list conns, memory_queue, daemon_queue;
+    struct hostconn_list conns;
+    struct hostconn_list queues[HOSTCONN_WAITS]; /* of those that wait, by what for; that of HOSTCONN_READY is empty */
     unsigned count;
     uint64_t generation;
     struct hostconn **table; /* most entries */
-    size_t memory;           /* of all bytes that are charged */
+    size_t memory;           /* of all bytes that are charged: small frames, and those on their way to the daemon */
+    size_t large_memory;     /* large frames that are received */
 };
 
 /* hostconn.c */
@@ -80,6 +83,8 @@ void hostconn_refuse(struct hostconn *c, uint32_t tag, enum profd_status status,
 void hostconn_close(struct hostconn *c);
 
 /* hostconn_frames.c */
+/* Changes what the connection waits for, and its place in the queues. */
+void hostconn_set_wait(struct hostconn *c, enum hostconn_wait wait);
 /* After a header: false, with status and sentence, if the frame is refused. */
 enum profd_status hostconn_begin_frame(struct hostconn *c, struct profd_error *e);
 /* Takes memory for the frame after its header; false: it waits. */
@@ -96,5 +101,9 @@ bool hostconn_put_nack(struct hostconn *c, uint32_t tag, enum profd_status statu
 void hostconn_set_deadline(struct hostconn *c);
 /* Why the time is over. */
 const char *hostconn_explain_deadline(const struct hostconn *c);
+/* After the deadline of a frame: true if so much of it has come that it gets more time. */
+bool hostconn_extend_deadline(struct hostconn *c);
+/* True for a handshake that has taken seconds and for which nothing has come. */
+bool hostconn_is_stale(const struct hostconn *c);
 
 #endif

@@ -38,11 +38,10 @@ static _Noreturn void gate_child(const struct config *c, int listener, int suppl
     exit(gate_run(c, listener, supply));
 }
 
-/* Sends the files again when they change, until the child ends. */
-static void gate_serve(const struct config *c, int supply)
+/* Sends the files again when they change, until the child ends. seen: observed before they were sent first. */
+static void gate_serve(const struct config *c, int supply, unsigned long long seen)
 {
     struct pollfd p = {.fd = supply, .events = POLLIN};
-    unsigned long long seen = supply_observe(c);
     struct profd_error e;
     char byte;
 
@@ -82,6 +81,7 @@ static int gate_reap(pid_t child)
 static enum profd_status gate_start(const struct config *c, int *exit_status, struct profd_error *e)
 {
     const pid_t self = getpid();
+    const unsigned long long seen = supply_observe(c);
     int ends[2], listener = -1;
     enum profd_status status;
     pid_t child;
@@ -108,7 +108,7 @@ static enum profd_status gate_start(const struct config *c, int *exit_status, st
     }
     close(ends[1]);
     close(listener);
-    gate_serve(c, ends[0]);
+    gate_serve(c, ends[0], seen);
     *exit_status = gate_reap(child);
     return PROFD_OK;
 }

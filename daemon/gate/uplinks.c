@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -217,6 +218,20 @@ static void uplink_on_writable(evutil_socket_t fd, short what, void *context)
     l->all->config.writable(l->all->config.context);
 }
 
+/* Is the other end of root, of the daemon's user or of the own one? Any user might bind a path that is free. */
+static bool uplink_trusts(const struct uplink *l, char *why, size_t n)
+{
+    struct ucred peer = {.uid = UINT32_MAX};
+    socklen_t size = sizeof peer;
+
+    if (!getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+        (!peer.uid || peer.uid == geteuid() || (l->all->config.has_user && peer.uid == l->all->config.user))) {
+        return true;
+    }
+    snprintf(why, n, "it belongs to user %u, not to root, profd or user %u", peer.uid, geteuid());
+    return false;
+}
+
 /* Queues HELLO. */
 static bool uplink_greet(struct uplink *l)
 {
@@ -239,6 +254,7 @@ static void uplink_open(evutil_socket_t unused, short what, void *context)
 {
     struct uplink *l = context;
     struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char why[120];
 
     (void)unused;
     (void)what;
@@ -246,6 +262,10 @@ static void uplink_open(evutil_socket_t unused, short what, void *context)
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0 || connect(l->fd, (const struct sockaddr *)&a, sizeof a)) {
         uplink_close(l, strerror(errno));
+        return;
+    }
+    if (!uplink_trusts(l, why, sizeof why)) {
+        uplink_close(l, why);
         return;
     }
     l->readable = event_new(l->all->config.base, l->fd, EV_READ | EV_PERSIST, uplink_on_readable, l);

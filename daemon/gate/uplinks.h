@@ -21,7 +21,10 @@ struct uplinks_origin {
 
 struct uplinks_config {
     struct event_base *base;
-    const char *path; /* of the daemon's Unix socket */
+    const char
+        *path; /* of the daemon's Unix socket; it must be of root, of the own user, or of user if that is given */
+    bool has_user;
+    uint32_t user;
     /* An answer: payload is borrowed until it returns. f->tag is the origin's. */
     void (*answered)(void *context, const struct uplinks_origin *from, const struct frame *f, const uint8_t *payload);
     /* The daemon has gone: whether the request was carried out is unknown. */

@@ -111,6 +111,7 @@ enum profd_status tls_context_new(enum tls_side side, const struct tls_material 
     SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(c, 0);
+    SSL_CTX_set_verify_depth(c, TLS_ISSUERS_BETWEEN);
     SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     status = tls_use_certificate(c, &m->certificate, e);
     if (!status) {

@@ -7,6 +7,9 @@
 #include "proto/status.h"
 #include "tls/tls_file.h"
 
+#define TLS_ISSUERS_BETWEEN                                                                                            \
+    8 /* certificates between that of a side and one that is trusted; a longer chain is refused */
+
 enum tls_side { TLS_CLIENT, TLS_SERVER };
 
 /* What a side needs: its own certificate with those that issued it, the key of the first of them, and the certificates

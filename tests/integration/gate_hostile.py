@@ -1,0 +1,259 @@
+#!/usr/bin/python3
+"""profd-gate against clients that do what no relay does. Each attack is bounded; during it or right after it another
+host's segments reach the centre."""
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+
+from harness import LONG, NOBODY, Daemon, Other, Tap, run, until
+from relaying import body
+from tls_bed import Bed, TlsWire, openssl, relay_once
+from wire import Wire, field, header, sender_number
+
+ARRIVE = field(5, 1) + field(6, 1)
+
+
+class Witness:
+    """A host that behaves. passes(): what it uploads is acknowledged by the centre."""
+
+    def __init__(self, bed, d, name="witness.example"):
+        self.d, self.sender, self.sequence = d, sender_number(), 0
+        self.relay = bed.relay(d, name, bed.authority.host(name))
+
+    def passes(self):
+        self.sequence += 1  # an attempt that failed is made up for by the next
+        with Wire(self.d.socket) as w:
+            w.send("UPLOAD", body(self.sender, self.sequence, "d1" * 20, 1, 1))
+            while w.take()[0] != "ACK":
+                pass
+        done = relay_once(self.relay)
+        relay = self.d.json("status", "--json")["store"]["relay"]
+        return done.returncode == 0 and relay["acknowledged"]["uploads"] == self.sequence
+
+
+def memory(bed):
+    """Resident bytes of the gate's processes."""
+    pids = [str(bed.gate.process.pid)] + run("pgrep", "-P", bed.gate.process.pid).stdout.split()
+    return sum(int(line.split()[1]) * 1024 for pid in pids for line in open(f"/proc/{pid}/status")
+               if line.startswith("RssAnon:"))
+
+
+def held_memory(tap, bed, witness):
+    """Headers of large frames whose bodies do not come."""
+    pair = bed.authority.host("hoarder.example")
+    wires = [TlsWire(bed, pair) for _ in range(3)]
+    for w in wires:
+        w.send("ARRIVE", ARRIVE)
+        w.take()
+        w.raw(header("DELIVER", 9, 60 << 20) + b"\x22")
+    tap.point(witness.passes(), "frames of 60 MiB are announced and do not come: another host is served")
+    answer = wires[0].take()
+    tap.point(answer and answer[0] == "NACK" and answer[3][1] == 22 and b"frame" in answer[3][4],
+              f"they are ended: {answer and answer[3].get(4, b'').decode()}", answer)
+    for w in wires:
+        w.close()
+
+
+def half_open(tap, bed, witness):
+    """2,000 connections of one address that never begin a handshake."""
+    before, open_ones = memory(bed), []
+    try:
+        for _ in range(2000):
+            s = socket.socket()
+            s.setblocking(False)
+            open_ones.append(s)
+            s.connect_ex(("127.0.0.2", bed.port))
+        tap.point(until(witness.passes), "2,000 connections of one address without a handshake: another host is served")
+        tap.point(memory(bed) < before + (64 << 20), "and the gate stays below 64 MiB more",
+                  (before, memory(bed)))
+    finally:
+        for s in open_ones:
+            s.close()
+
+
+def garbage(tap, bed, witness):
+    """What is no TLS 1.3."""
+    for what, data in (("oversized record", b"\x16\x03\x01\xff\xff" + b"x" * 70000),
+                       ("a ClientHello of 16 KiB of nothing", b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc" + bytes(16380)),
+                       ("application data first", b"\x17\x03\x03\x00\x10" + bytes(16)),
+                       ("an alert flood", b"\x15\x03\x03\x00\x02\x01\x00" * 5000),
+                       ("change_cipher_spec flood", b"\x14\x03\x03\x00\x01\x01" * 5000),
+                       ("SSLv2", b"\x80\x2e\x01\x00\x02" + bytes(44)), ("HTTP", b"GET / HTTP/1.1\r\n\r\n" * 100)):
+        with socket.create_connection(("127.0.0.1", bed.port)) as s:
+            s.settimeout(LONG)
+            try:
+                s.sendall(data)
+                while s.recv(65536):
+                    pass
+                ended = True
+            except socket.timeout:
+                ended = False
+            except OSError:
+                ended = True
+        tap.point(ended, f"{what}: the connection is ended")
+    tap.point(bed.gate.process.poll() is None and witness.passes(), "and another host is served")
+
+
+def key_updates(tap, bed, witness):
+    """KeyUpdate with request for an answer, many times."""
+    pair = bed.authority.host("updates.example")
+    client = subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{bed.port}", "-cert", pair[0], "-key",
+                               pair[1], "-CAfile", bed.authority.ca], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(50):
+            client.stdin.write(b"K\n")
+            client.stdin.flush()
+        tap.point(witness.passes(), "KeyUpdate requests in a row: another host is served")
+    except BrokenPipeError:
+        tap.point(witness.passes(), "KeyUpdate requests: the connection was ended, another host is served")
+    finally:
+        client.kill()
+        client.wait()
+
+
+def chain(bed, depth):
+    """A certificate of a host under that many intermediate ones, all signed."""
+    base = os.path.join(bed.folder, "chain")
+    issuer, key, certificates = bed.authority.ca, bed.authority.key, []
+    for i in range(depth + 1):
+        last = i == depth
+        name = f"{base}{i}"
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", name + ".key",
+                "-out", name + ".csr", "-subj", f"/CN={'deep.example' if last else f'middle {i}'}")
+        with open(name + ".ext", "w") as f:
+            f.write(f"basicConstraints=critical,CA:{'FALSE' if last else 'TRUE'}\n")
+        openssl("x509", "-req", "-in", name + ".csr", "-CA", issuer, "-CAkey", key, "-set_serial", str(1000 + i),
+                "-extfile", name + ".ext", "-days", "7", "-out", name + ".crt")
+        certificates.insert(0, open(name + ".crt").read())
+        issuer, key = name + ".crt", name + ".key"
+    os.chmod(key, 0o600)
+    with open(base + ".pem", "w") as f:
+        f.write("".join(certificates))
+    return base + ".pem", key
+
+
+def chains(tap, bed, witness):
+    for depth, accepted in ((8, True), (9, False)):
+        try:
+            with TlsWire(bed, chain(bed, depth)) as w:
+                answered = w.welcome and w.welcome[0] == "WELCOME"
+        except (OSError, ssl.SSLError):
+            answered = False
+        tap.point(bool(answered) == accepted,
+                  f"a chain with {depth} intermediate certificates is {'accepted' if accepted else 'refused'}",
+                  bed.gate.logged())
+    tap.point(witness.passes(), "and another host is served")
+
+
+def names(tap, bed, centre):
+    """Names in certificates that look like something else."""
+    def subject(value, san):
+        base = tempfile.mktemp(dir=bed.folder)
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", base + ".key",
+                "-out", base + ".csr", "-utf8", "-subj", f"/CN={value}" if value else "/O=none")
+        os.chmod(base + ".key", 0o600)
+        with open(base + ".ext", "w") as f:
+            f.write(san)
+        openssl("x509", "-req", "-in", base + ".csr", "-CA", bed.authority.ca, "-CAkey", bed.authority.key,
+                "-set_serial", str(int.from_bytes(os.urandom(8), "big")), "-extfile", base + ".ext", "-days", "7",
+                "-out", base + ".crt")
+        return base + ".crt", base + ".key"
+
+    nothing = "basicConstraints=CA:FALSE\n"
+    many = "subjectAltName=" + ",".join(f"DNS:n{i}.example" for i in range(1000)) + "\n"
+    dns = lambda data: "subjectAltName=DER:" + der(data) + "\n"
+    cases = [("..", subject("..", nothing), True), ("empty", subject("", nothing), False),
+             ("300 bytes in subjectAltName", subject("a", dns(b"x" * 300)), False),
+             ("NUL in subjectAltName", subject("a", dns(b"good.example\0.evil")), False),
+             ("invalid UTF-8 in subjectAltName", subject("a", dns(b"b\xff\xfe")), False),
+             ("an empty DNS name", subject("a", dns(b"")), False), ("1,000 names", subject("a", many), True),
+             ("umlauts in the common name", subject("höst", nothing), False),
+             ("markup", subject('"><script>x', nothing), True)]
+    before = centre.counts()
+    for what, pair, accepted in cases:
+        with TlsWire(bed, pair, hello=False) as w:
+            try:
+                w.send("HELLO", field(1, 1) + field(2, 1) + field(3, "x"))
+                first = w.take()
+                if first and first[0] == "WELCOME":
+                    w.send("ARRIVE", ARRIVE)
+                    first = w.take()
+            except OSError as failure:
+                first = failure
+            good = isinstance(first, tuple) and first[0] == "ADMIT"
+            tap.point(good == accepted, f"a host named {what}: {'admitted' if accepted else 'refused'}", first)
+    tap.point(centre.json("status", "--json")["store"]["centre"]["hosts"] == before["hosts"] + 3,
+              "only those that were admitted are known", centre.counts())
+
+
+def der(data):
+    """subjectAltName with one DNS name, as openssl wants it."""
+    def block(tag, content):
+        n = len(content)
+        size = bytes([n]) if n < 128 else bytes([0x82, n >> 8, n & 255])
+        return bytes([tag]) + size + content
+    return ":".join(f"{b:02x}" for b in block(0x30, block(0x82, data)))
+
+
+def false_daemon(tap):
+    """Another user's process listens where the daemon should."""
+    if os.getuid() != 0:
+        tap.skip("a socket of another user is not the daemon's", "needs root")
+        return
+    folder = tempfile.mkdtemp(prefix="profd-false-")
+    os.chmod(folder, 0o777)
+    path = os.path.join(folder, "profd.sock")
+
+    def listen(say):
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(path)
+        os.chmod(path, 0o666)
+        s.listen(64)
+        say("ready")
+        while True:
+            s.accept()
+
+    with Bed(path) as bed:
+        other = Other(listen)
+        try:
+            tap.point(other.line() == "ready" and bed.start(), "a process of another user listens", bed.gate.logged())
+            tap.point(until(lambda: "belongs to user" in bed.gate.logged()),
+                      "the gate does not take its socket for the daemon's", bed.gate.logged())
+            with TlsWire(bed, bed.authority.host("careful.example")) as w:
+                w.send("ARRIVE", ARRIVE)
+                answer = w.take()
+                tap.point(answer[0] == "NACK" and b"does not answer" in answer[3][4], "and tells hosts to wait", answer)
+        finally:
+            other.end()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Centre(Daemon):
+    def __init__(self):
+        super().__init__("--gate", "--relay-interval", "1s")
+
+    def counts(self):
+        return self.json("status", "--json")["store"]["centre"]
+
+
+def main():
+    with Tap() as tap, Centre() as centre, Bed(centre.socket) as bed, Daemon("--relay", "tls://c:1") as d:
+        if not tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
+            return
+        witness = Witness(bed, d)
+        tap.point(witness.passes(), "a host is served", bed.gate.logged())
+        names(tap, bed, centre)
+        chains(tap, bed, witness)
+        garbage(tap, bed, witness)
+        key_updates(tap, bed, witness)
+        half_open(tap, bed, witness)
+        held_memory(tap, bed, witness)
+        false_daemon(tap)
+
+
+if __name__ == "__main__":
+    main()
