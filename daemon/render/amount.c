@@ -58,10 +58,6 @@ static char *duration_put(char *text, double seconds)
         const char *unit;
     } UNITS[] = {{1e9, "ns"}, {1e6, "us"}, {1e3, "ms"}, {1, "s"}};
     size_t u = 0, last = sizeof UNITS / sizeof *UNITS - 1;
-    if (!(seconds > 0)) {
-        *text = '0';
-        return text + 1;
-    }
     while (u < last && seconds * UNITS[u].scale >= 999.5) {
         u++;
     }

@@ -14,7 +14,7 @@ int amount_width(double value);
 
 /* Adds a time with a unit of its own, right-aligned in at least width bytes: at most three significant digits and no
  * zeros at their end, "350ns", "1.2us", "4.53ms", "2.1s"; from 1000 s on whole seconds, "12345s"; "<0.01ns" for what is
- * above 0 and shorter; "0" for 0. seconds is finite and at least 0. */
+ * shorter. seconds is finite and above 0. */
 void amount_add_duration(struct buffer *out, double seconds, int width);
 /* Bytes of what amount_add_duration adds with width 0. */
 int amount_duration_width(double seconds);

@@ -129,6 +129,20 @@ static void add_sampled(struct buffer *out, const struct coverage *c)
         }
     }
     buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in functions\n");
+}
+
+static void add_unsampled(struct buffer *out, const struct coverage *c)
+{
+    const uint64_t *w = c->counters;
+    buffer_add_text(out, "Coverage  unknown: no tick in ");
+    add_seconds(out, w[COLLECTOR_CPU_NS]);
+    buffer_add_format(out, " s of CPU time in %" PRIu64 " %s, so no times are known\n", w[COLLECTOR_PROCESSES],
+                      noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
+}
+
+static void add_without_ticks(struct buffer *out, const struct coverage *c)
+{
+    const uint64_t *w = c->counters;
     if (w[COLLECTOR_WALL_NS] == 0 && w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
         w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= LONG_WITHOUT_NS) {
         buffer_add_text(out, INDENT);
@@ -144,9 +158,14 @@ void text_add_collector(const struct text_parts *t)
     if (c == NULL || !c->any) {
         return;
     }
-    add_overhead(out, c, t->in->report);
-    add_share(out, c);
-    add_sampled(out, c);
+    if (c->counters[COLLECTOR_SAMPLED_NS] != 0 || c->counters[COLLECTOR_WALL_NS] != 0) {
+        add_overhead(out, c, t->in->report);
+        add_share(out, c);
+        add_sampled(out, c);
+    } else {
+        add_unsampled(out, c);
+    }
+    add_without_ticks(out, c);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
         uint64_t n = c->counters[REASONS[i].counter];
         if (n != 0) {

@@ -9,20 +9,22 @@ struct flat_layout {
     const char *dimension, *mark;
 };
 
-/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. What else is sampled is
- * counted in its own unit. */
+/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call
+ * takes time, but no tick found it. What else is sampled is counted in its own unit and may be 0. */
 static int flat_width_per_call(const struct report *r, double each)
 {
-    return r->in_seconds ? amount_duration_width(each) : amount_width(each);
+    return !r->in_seconds ? amount_width(each) : each > 0 ? amount_duration_width(each) : 0;
 }
 
 static void flat_add_per_call(const struct text_parts *t, const struct flat_layout *l, double each)
 {
     buffer_add_char(t->out, ' ');
-    if (t->in->report->in_seconds) {
+    if (!t->in->report->in_seconds) {
+        amount_add(t->out, each, l->per_call);
+    } else if (each > 0) {
         amount_add_duration(t->out, each, l->per_call);
     } else {
-        amount_add(t->out, each, l->per_call);
+        buffer_add_repeat(t->out, ' ', (size_t)l->per_call);
     }
 }
 

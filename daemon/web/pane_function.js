@@ -92,11 +92,12 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
   const { dimension } = answer.totals;
   const look = { amount: format.amounts(dimension), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension, all: () => functionPane(pane, state, flat, signal, 0) };
   const calls = look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
+  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls) : "unknown");
   const facts = [
     ["Self", `${format.self(look.amount, f.self, f.self_least)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)}${Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : ""})`],
     ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],
     ["Calls", calls],
-    look.mark ? null : ["Per call", f.calls ? `${look.amount(f.self / f.calls)} self, ${look.amount(f.total / f.calls)} total` : "no calls from other functions in this time range"],
+    look.mark ? null : ["Per call", f.calls ? `${each(f.self)} self, ${each(f.total)} total` : "no calls from other functions in this time range"],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,

@@ -23,7 +23,8 @@ function columnsOf(flat, now) {
   const total = flat.report.totals.seconds || 1;
   const amount = format.amounts(flat.report.totals.dimension);
   const mark = sampled(flat.report) ? "~" : "";
-  const each = (times, i) => (!mark && Number(c.calls[i]) > 0 ? times[i] / Number(c.calls[i]) : Number.NaN);
+  const timed = ["seconds", "wall"].includes(flat.report.totals.dimension);
+  const each = (times, i) => (!mark && Number(c.calls[i]) > 0 && (times[i] > 0 || !timed) ? times[i] / Number(c.calls[i]) : Number.NaN); // no call takes no time
   const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
   return [
     {

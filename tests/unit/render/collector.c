@@ -288,6 +288,22 @@ Test(render_collector, totals_read_as_a_sentence)
     usual();
 }
 
+/* A program may end before its first tick. */
+Test(render_collector, without_ticks_no_times_are_known)
+{
+    usual();
+    counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
+    counters.counters[COLLECTOR_SAMPLED_NS] = 0;
+    counters.counters[COLLECTOR_CPU_NS] = 4000000;
+    says("text", "\nCoverage  unknown: no tick in <0.01 s of CPU time in 2 processes, so no times are known\n", true);
+    says("text", "% of the program's own CPU time", false);
+    says("text", "sampled", false);
+    says("text", "without ticks", false);
+    counters.counters[COLLECTOR_CPU_NS] = 4000000000;
+    says("text", "          4.00 s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n",
+         true);
+}
+
 /* What is no time has its own unit everywhere. */
 Test(render_collector, units_are_those_of_the_dimension)
 {

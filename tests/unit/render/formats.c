@@ -157,7 +157,7 @@ Test(render_formats, recursion_counts_in_flat_lists)
     expect(text, "  %   cumulative   self                      self      total\n"
                  " time   seconds   seconds    calls+self    per call  per call  name\n"
                  "100.00      0.50     0.50        1+182104     500ms     500ms  ack\n"
-                 "  0.00      0.50     0.00        1                0         0  main\n");
+                 "  0.00      0.50     0.00        1                             main\n");
     free(text);
     text = render("csv", &in);
     expect(text, "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most\r\n1,ack,ack,");
