@@ -10,6 +10,7 @@ from bed import (LONG, Bed, Host, Machine, calls, calls_of, certificate, differe
                  until)
 
 PARTITION = 2.0  # seconds at most
+HOSTS_EACH = 5   # of a thread that kills
 
 
 class Killer(threading.Thread):
@@ -77,17 +78,21 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
         centre.kill()
 
     of_centre = [("gate", lambda: restart(bed.gate)), ("centre", kill_centre)]
-    of_hosts = [(k, act) for h in hosts
-                for k, act in (("host", h.daemon.kill), ("relay", lambda h=h: restart(h.relay)))]
-    killers = [Killer(of_centre, number // 3, f"{seed}/centre", lambda dice: None),
-               Killer(of_hosts, number - number // 3, f"{seed}/hosts", split(hosts))]
+    groups = max(1, len(hosts) // HOSTS_EACH)
+    counts = [number // 3] + [(number - number // 3 + i) // groups for i in range(groups)]
+    killers = [Killer(of_centre, counts[0], f"{seed}/centre", lambda dice: None)]
+    for i in range(groups):
+        some = hosts[i::groups]
+        targets = [(k, act) for h in some
+                   for k, act in (("host", h.daemon.kill), ("relay", lambda h=h: restart(h.relay)))]
+        killers.append(Killer(targets, counts[i + 1], f"{seed}/hosts/{i}", split(some)))
     for k in killers:
         k.start()
     for k in killers:
         k.join()
     errors = [k.error for k in killers if k.error]
     tap.point(not errors, "every process starts again", errors)
-    done, faults = killers[0].kills + killers[1].kills, sum((h.proxy.counts for h in hosts), Counter())
+    done, faults = sum((k.kills for k in killers), Counter()), sum((h.proxy.counts for h in hosts), Counter())
     for h in hosts:
         h.sender.ended = True
         h.proxy.rate = 0
