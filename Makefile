@@ -256,6 +256,12 @@ $(B)/tests/crash-fault.so: $(B)/tests/crash/fault.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $< -ldl
 TESTS += $(if $(SANITIZE),,$(B)/tests/crash-campaign $(B)/tests/crash-fault.so)
 
+# Simulated hosts of a fleet, thousands in a process.
+$(B)/tests/simulate: $(patsubst %.c,$(B)/%.o,$(wildcard tests/fleet/*.c)) $(call archives_of,proto)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(call libs_of,proto) -lssl -lcrypto
+TESTS += $(B)/tests/simulate
+
 .PHONY: tests
 tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that adds to TESTS
 
@@ -263,7 +269,7 @@ tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that a
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
 
-.PHONY: deps demo demo-fleet check lint tsan bench fuzz crash fleet soak
+.PHONY: deps demo demo-fleet check lint tsan bench bench-fleet fuzz crash fleet soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
@@ -332,6 +338,9 @@ PARTITIONS ?= 10
 fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
 	  $(if $(SEED),seed=$(SEED)) $(if $(OLD),old=$(OLD))
+# make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host.
+bench-fleet: all $(B)/tests/simulate
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

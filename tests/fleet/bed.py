@@ -9,7 +9,7 @@ import sys
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import LONG, Daemon, Tap, run, until  # noqa: E402,F401
+from harness import BUILD, LONG, Daemon, Tap, run, until  # noqa: E402,F401
 from judge import calls_of, difference, sums  # noqa: E402,F401
 from proxy import Proxy  # noqa: E402
 from relaying import Sender, equation  # noqa: E402,F401

@@ -39,6 +39,12 @@ def restart(service):
     service.start()
 
 
+def restart_gate(bed):
+    bed.gate.stop()
+    until(lambda: not bed.reaches())  # its second process holds the port a moment longer
+    bed.gate.start()
+
+
 def split(hosts):
     """A partition of some hosts from the centre."""
     def act(dice):
@@ -77,7 +83,7 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
         repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
         centre.kill()
 
-    of_centre = [("gate", lambda: restart(bed.gate)), ("centre", kill_centre)]
+    of_centre = [("gate", lambda: restart_gate(bed)), ("centre", kill_centre)]
     groups = max(1, len(hosts) // HOSTS_EACH)
     counts = [number // 3] + [(number - number // 3 + i) // groups for i in range(groups)]
     killers = [Killer(of_centre, counts[0], f"{seed}/centre", lambda dice: None)]
@@ -91,7 +97,8 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
     for k in killers:
         k.join()
     errors = [k.error for k in killers if k.error]
-    tap.point(not errors, "every process starts again", errors)
+    tap.point(not errors and bed.gate.process.poll() is None, "every process starts again",
+              errors or bed.gate.logged()[-1000:])
     done, faults = sum((k.kills for k in killers), Counter()), sum((h.proxy.counts for h in hosts), Counter())
     for h in hosts:
         h.sender.ended = True

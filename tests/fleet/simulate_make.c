@@ -1,0 +1,139 @@
+/* What a simulated host has: a certificate, and segments. */
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/fleet/simulate.h"
+
+#define ARCS_MOST 4096u
+
+static void *must(void *p, const char *what)
+{
+    if (!p) {
+        fprintf(stderr, "simulate: %s failed\n", what);
+        exit(1);
+    }
+    return p;
+}
+
+static FILE *open_file(const char *path)
+{
+    return must(fopen(path, "r"), path);
+}
+
+static X509 *certify(size_t i, X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key)
+{
+    char name[64], alternatives[160];
+    X509 *x = must(X509_new(), "X509_new");
+    X509_NAME *subject = must(X509_NAME_new(), "X509_NAME_new");
+    X509_EXTENSION *extension;
+
+    snprintf(name, sizeof name, "simulated-%zu.example", i);
+    snprintf(alternatives, sizeof alternatives, "DNS:%s,URI:urn:uuid:5150f1ee-0000-4000-8000-%012zx", name, i);
+    X509_set_version(x, X509_VERSION_3);
+    ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), i + 1);
+    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(x), 86400);
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+    X509_set_subject_name(x, subject);
+    X509_NAME_free(subject);
+    X509_set_issuer_name(x, X509_get_subject_name(issuer));
+    X509_set_pubkey(x, key);
+    extension = must(X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, alternatives), "subjectAltName");
+    X509_add_ext(x, extension, -1);
+    X509_EXTENSION_free(extension);
+    if (!X509_sign(x, issuer_key, EVP_sha256())) {
+        must(NULL, "X509_sign");
+    }
+    return x;
+}
+
+void simulate_certify(const char *ca, const char *ca_key, struct simulate_host *hosts, size_t count, EVP_PKEY **key)
+{
+    FILE *f = open_file(ca), *g = open_file(ca_key);
+    X509 *issuer = must(PEM_read_X509(f, NULL, NULL, NULL), ca);
+    EVP_PKEY *issuer_key = must(PEM_read_PrivateKey(g, NULL, NULL, NULL), ca_key);
+
+    fclose(f);
+    fclose(g);
+    *key = must(EVP_EC_gen("P-256"), "EVP_EC_gen");
+    for (size_t i = 0; i < count; i++) {
+        hosts[i].certificate = certify(i, issuer, issuer_key, *key);
+    }
+    X509_free(issuer);
+    EVP_PKEY_free(issuer_key);
+}
+
+void simulate_epoch(size_t host, uint8_t out[SEGMENT_EPOCH_SIZE])
+{
+    static uint32_t start;
+
+    start = start ? start : (uint32_t)time(NULL);
+    memset(out, 0, SEGMENT_EPOCH_SIZE);
+    for (unsigned i = 0; i < 4; i++) {
+        out[i] = (uint8_t)(start >> (24 - 8 * i));
+        out[4 + i] = (uint8_t)(host >> (8 * i));
+    }
+}
+
+/* Arrays that do not change, once. */
+static struct segment_counts *shape(unsigned arcs)
+{
+    static uint32_t zeros[ARCS_MOST], positions[ARCS_MOST], none;
+    static uint64_t from[ARCS_MOST], to[ARCS_MOST], shares[2 * ARCS_MOST];
+    static uint16_t groups[2 * ARCS_MOST];
+    static struct counts_histogram histogram = {
+        .geometry = {0, 4 * ARCS_MOST, 0x1000, 0x1000 + 16 * ARCS_MOST, 100, "seconds", 's'}};
+    static struct segment_counts c;
+
+    c = (struct segment_counts){.histogram_count = 1,
+                                .bin_count = arcs / 2,
+                                .arc_count = arcs,
+                                .share_count = arcs / 2 + arcs,
+                                .histograms = &histogram,
+                                .histogram_rank = &none,
+                                .bin_index = positions,
+                                .from_build = zeros,
+                                .to_build = zeros,
+                                .from = from,
+                                .to = to,
+                                .rank = positions,
+                                .groups = groups,
+                                .shares = shares};
+    histogram.used = c.bin_count;
+    for (unsigned i = 0; i < arcs; i++) {
+        positions[i] = i;
+        from[i] = 0x1010 + 48 * i;
+        to[i] = 0x1000 + 16 * (i * 7 % arcs);
+    }
+    return &c;
+}
+
+void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigned arcs, uint8_t **out, size_t *size)
+{
+    char id[41];
+    const struct message_build build = {id, "/usr/bin/simulated"};
+    struct timespec now;
+    struct segment s = {.kind = SEGMENT_COUNTS, .sequence = sequence, .uid = 1000, .build_count = 1, .builds = &build};
+    struct profd_error e = {""};
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    simulate_epoch(host, s.epoch);
+    snprintf(id, sizeof id, "%08x%032x", (unsigned)(sequence % programs), 0x51u);
+    s.last = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    s.first = s.last - 1000000000;
+    s.hour = s.last / SEGMENT_HOUR;
+    s.uploads = 1;
+    s.processes[host % SEGMENT_GROUPS] = sequence % programs == 0;
+    s.counts = *shape(arcs < ARCS_MOST ? arcs : ARCS_MOST);
+    for (uint32_t i = 0; i < s.counts.share_count; i++) {
+        s.counts.groups[i] = (uint16_t)(1u << host % SEGMENT_GROUPS);
+        s.counts.shares[i] = 1 + (host + sequence + i) % 100;
+    }
+    if (segment_encode(&s, out, size, &e)) {
+        must(NULL, e.sentence);
+    }
+}
