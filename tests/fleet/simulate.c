@@ -126,7 +126,9 @@ static void connection_deliver(struct simulation *s, struct connection *c)
 static bool connection_answer(struct simulation *s, struct connection *c, const struct message *m, uint32_t tag)
 {
     struct simulate_host *h = &s->host[c->host];
-    struct message arrive = {.type = FRAME_ARRIVE, .as.arrive = {.name = "", .segment_oldest = 1, .segment_newest = 1}};
+    struct message arrive = {
+        .type = FRAME_ARRIVE,
+        .as.arrive = {.name = "", .segment_oldest = SEGMENT_VERSION, .segment_newest = SEGMENT_VERSION}};
     struct timespec now;
 
     if (m->type == FRAME_WELCOME && c->phase == GREETED) {

@@ -125,6 +125,7 @@ void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigne
     snprintf(id, sizeof id, "%08x%032x", (unsigned)(sequence % programs), 0x51u);
     s.last = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     s.first = s.last - 1000000000;
+    s.ended = s.last;
     s.hour = s.last / SEGMENT_HOUR;
     s.uploads = 1;
     s.processes[host % SEGMENT_GROUPS] = sequence % programs == 0;
