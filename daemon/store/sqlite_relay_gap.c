@@ -44,7 +44,8 @@ static enum profd_status add_mark(struct sqlite_store *s, const uint8_t epoch[SE
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_SEGMENT_ADD,
                             VALUES(BLOB(epoch, SEGMENT_EPOCH_SIZE), INTEGER(sequence), INTEGER(0), INTEGER(hour),
-                                   INTEGER(now), INTEGER(size)),
+                                   INTEGER(now), INTEGER(size), INTEGER(hour * SQLITE_HOUR),
+                                   INTEGER((hour + 1) * SQLITE_HOUR)),
                             e);
     }
     const int64_t id = sqlite3_last_insert_rowid(s->db);
