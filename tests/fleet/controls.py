@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""What the judge of the fleet's campaign must find: segments that are acknowledged before they are committed, one epoch
+for ever, and segments that are numbered when they are sealed. Something between the programs makes these mistakes; the
+same course of events without them is found to be right."""
+import os
+import signal
+
+from bed import ARCS, Bed, Daemon, Host, Tap, calls, calls_of, certificate, excess, sums, truth_of, until
+from relaying import body
+from shim import Early, Keys, OneEpoch, WhenSealed
+from wire import Wire
+
+
+def upload(h, build, n):
+    """The program counts it when it is acknowledged."""
+    s = h.sender
+    s.sequence += 1
+    with Wire(h.daemon.socket) as w:
+        w.send("UPLOAD", body(s.number, s.sequence, build, 0, n))
+        while w.take()[0] != "ACK":
+            pass
+    s.sent[build, 0] = s.sent.get((build, 0), 0) + n
+    s.uploads += 1
+
+
+def settle(h):
+    return until(lambda: h.flush() == 0 and h.settled())
+
+
+def judge(h, centre):
+    """(what the host has and the centre lacks, what is at the centre more often than it was counted)"""
+    truth, host, got = truth_of([h]), calls(sums(h.daemon)), calls(calls_of(centre))
+    return excess(host, got), excess(got, truth)
+
+
+def quiet_host(bed):
+    return Host(bed, "control", certificate(bed, "control.example"), 0, rate=0, builds=())
+
+
+def early(tap, mistake):
+    """The centre is killed after an acknowledgement."""
+    with Daemon("--gate", "--relay-interval", "1s") as centre:
+        shim = Early(os.path.join(centre.folder, "shim"), centre.socket)
+        shim.early = mistake
+        with Bed(shim.path) as bed:
+            bed.start()
+            h = quiet_host(bed)
+            try:
+                upload(h, ARCS[0], 5)
+                settle(h)
+                centre.stop(signal.SIGKILL)
+                shim.early = False
+                centre.start()
+                upload(h, ARCS[1], 7)
+                settle(h)
+                lacks, doubled = judge(h, centre)
+            finally:
+                h.end()
+    want = 5 if mistake else 0
+    tap.point((lacks, doubled) == (want, 0), f"acknowledged {'before' if mistake else 'after'} the commit: {lacks} "
+              f"calls are found lost, {doubled} doubled", (lacks, doubled))
+
+
+def rolled_back(tap, kind, what, want):
+    """A host is restored from a backup that has an open segment, after that one and others were sent."""
+    with Daemon("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
+        bed.start()
+        h = quiet_host(bed)
+        try:
+            shim = kind(os.path.join(h.daemon.folder, "shim"), h.daemon.socket)
+            with open(h.relay.file, encoding="utf-8") as f:
+                text = f.read().replace(f"socket = {h.daemon.socket}\n", f"socket = {shim.path}\n")
+            with open(h.relay.file, "w", encoding="utf-8") as f:
+                f.write(text)
+            upload(h, ARCS[0], 3)
+            h.daemon.back_up()
+            shim.save()
+            for build in ARCS[1:10]:
+                upload(h, build, 20)
+            settle(h)
+            h.daemon.restore(h.daemon.backups[0])
+            shim.restore()
+            for build in ARCS[10:14]:
+                upload(h, build, 100)
+            settle(h)
+            lacks, doubled = judge(h, centre)
+        finally:
+            h.end()
+    tap.point((lacks > 0, doubled > 0) == want,
+              f"{what}, the host is restored: {lacks} calls are found lost, {doubled} doubled", (lacks, doubled))
+
+
+def main():
+    with Tap() as tap:
+        early(tap, False)
+        early(tap, True)
+        rolled_back(tap, Keys, "numbered when opened, an epoch for each start", (False, False))
+        rolled_back(tap, OneEpoch, "one epoch for ever", (True, False))
+        rolled_back(tap, WhenSealed, "numbered when sealed", (False, True))
+
+
+if __name__ == "__main__":
+    main()
