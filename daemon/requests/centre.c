@@ -148,8 +148,10 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
     }
     if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION_OLDEST) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                               "the host writes versions %u to %u of segments; the centre reads versions %d to %d",
-                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION_OLDEST, SEGMENT_VERSION);
+                               "the host writes versions %u to %u of segments; the centre reads versions %d to %d: "
+                               "update the %s",
+                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION_OLDEST, SEGMENT_VERSION,
+                               m->segment_oldest > SEGMENT_VERSION ? "centre" : "host");
     }
     to->name = m->name;
     to->now = loop_clock();

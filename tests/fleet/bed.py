@@ -9,11 +9,11 @@ import sys
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import BUILD, LONG, Daemon, Tap, run, until  # noqa: E402,F401
+from harness import BUILD, LONG, PROFD, Daemon, Tap, run, until  # noqa: E402,F401
 from judge import calls_of, difference, sums  # noqa: E402,F401
 from proxy import Proxy  # noqa: E402
 from relaying import Sender, equation  # noqa: E402,F401
-from tls_bed import Bed  # noqa: E402
+from tls_bed import GATE, Bed  # noqa: E402,F401
 
 ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
 FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [""])[0]

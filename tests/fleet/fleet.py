@@ -11,6 +11,7 @@ from absence import absences
 from bed import Previous, Tap
 from kills import kills
 from restores import restores
+from upgrades import old_centre
 
 
 def wishes():
@@ -30,7 +31,9 @@ def main():
         ends = [("", None, None)]
         if w["old"]:
             old = Previous(w["old"])
-            ends = [("earlier hosts, ", old, None), ("earlier centre, ", None, old)]
+            ends = [("earlier hosts, ", old, None)]
+            if old_centre(tap, old):
+                ends.append(("earlier centre, ", None, old))
         for what, of_hosts, of_centre in ends:
             kills(tap, w["hosts"], w["kills"], w["seed"], what, of_hosts, of_centre)
             restores(tap, w["restores"], w["seed"], what, of_hosts, of_centre)
