@@ -341,6 +341,7 @@ fleet: all
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host.
 bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
