@@ -71,6 +71,7 @@ struct server {
     struct query_service *queries;
     struct admin_service *admin;
     struct relay_service *relay;
+    uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
     struct centre_service *centre;
     struct sync_config sync;
     struct endpoints *endpoints;

@@ -121,24 +121,6 @@ static enum profd_status server_watch_lock(struct server *s, struct profd_error 
     return status ? status : store_sqlite_watch(s->write_store, path, s->lock_fd, e);
 }
 
-/* Draws the epoch of this run's segments: the time in seconds, so that epochs ascend, and 64 random bits. */
-static enum profd_status server_begin_relay(struct server *s, struct profd_error *e)
-{
-    const uint64_t seconds = (uint64_t)loop_clock() / 1000000000u;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE];
-
-    if (!s->config->relay) {
-        return PROFD_OK;
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        epoch[i] = (uint8_t)(seconds >> (24 - 8 * i));
-    }
-    if (getrandom(epoch + 4, sizeof epoch - 4, 0) != (ssize_t)sizeof epoch - 4) {
-        return profd_error_set(e, PROFD_IO, "there are no random numbers for the epoch of segments");
-    }
-    return store_relay_begin(s->write_store, epoch, e);
-}
-
 static enum profd_status server_open_store(struct server *s, struct profd_error *e)
 {
     enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
@@ -154,7 +136,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     s->run = (s->run & INT64_MAX) | 1;
     if (!status) {
         store_set_run(s->write_store, s->run);
-        status = server_begin_relay(s, e);
+        status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay_epoch, e) : PROFD_OK;
     }
     if (!status) {
         status = store_sqlite_open_reader(s->path, &s->check_store, e);
@@ -491,7 +473,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     enum profd_status status;
 
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
-    const struct relay_config relay = {
+    struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
     const struct centre_config centre = {.active = s->config->gate,
                                          .interval = s->config->relay_interval,
@@ -501,6 +483,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                          .writer = s->writer,
                                          .no_space = server_on_no_space,
                                          .context = s};
+    memcpy(relay.epoch, s->relay_epoch, sizeof relay.epoch);
     status = relay_service_new(&relay, &s->relay, e);
     if (!status) {
         status = centre_service_new(&centre, &s->centre, e);

@@ -40,7 +40,8 @@
     /* client → daemon: administrative command; REPLY answers */                                                     \
     MESSAGE(ADMIN, 13, admin, Admin, TEXT(verb) TEXTS(argument_count, arguments))                                      \
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
-    MESSAGE(FETCH, 14, fetch, Fetch, BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error))               \
+    MESSAGE(FETCH, 14, fetch, Fetch,                                                                                   \
+            BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict))                        \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
     MESSAGE(SEGMENT, 15, segment, Segment, U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number)) \
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
@@ -50,7 +51,7 @@
     MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
             BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest))                     \
     /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
-    MESSAGE(ADMIT, 18, admit, Admit, BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version))                 \
+    MESSAGE(ADMIT, 18, admit, Admit, BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict)) \
     /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
     MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment))
 

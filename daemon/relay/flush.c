@@ -27,6 +27,7 @@ struct flush_run {
     struct talk profd, centre;
     struct message_fetch fetch; /* the next one */
     uint8_t incarnation[INCARNATION_SIZE];
+    uint8_t conflict[SEGMENT_EPOCH_SIZE];  /* an epoch of this host that another machine has, too */
     struct flush_key keys[FLUSH_SEGMENTS]; /* of the segments that were delivered: of tag 1 first */
     unsigned waiting;                      /* segments without an answer */
     bool last;                             /* no more is fetched: there is none, or the centre refused one */
@@ -61,6 +62,10 @@ static enum profd_status flush_check_admit(const struct message_admit *m, struct
     if (m->incarnation.size != INCARNATION_SIZE) {
         return profd_error_set(e, PROFD_MALFORMED, "the centre's incarnation has %zu bytes, not %d",
                                m->incarnation.size, INCARNATION_SIZE);
+    }
+    if (m->conflict.size && m->conflict.size != SEGMENT_EPOCH_SIZE) {
+        return profd_error_set(e, PROFD_MALFORMED, "the centre's conflict has %zu bytes, not %d", m->conflict.size,
+                               SEGMENT_EPOCH_SIZE);
     }
     if (m->segment_version < SEGMENT_VERSION) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION,
@@ -98,6 +103,10 @@ static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, stru
         memcpy(f->incarnation, admit.as.admit.incarnation.data, sizeof f->incarnation);
         f->fetch = (struct message_fetch){
             .incarnation = {f->incarnation, sizeof f->incarnation}, .backup = admit.as.admit.backup, .error = ""};
+        if (admit.as.admit.conflict.size) {
+            memcpy(f->conflict, admit.as.admit.conflict.data, sizeof f->conflict);
+            f->fetch.conflict = (struct message_bytes){f->conflict, sizeof f->conflict};
+        }
         f->out->has_slot = true;
         f->out->wait_ms = admit.as.admit.wait_ms;
     }

@@ -16,6 +16,7 @@
 #define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
 #define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
 #define RETRY_MS 1000u
+#define CONFLICT_BYTES (1u << 20) /* of hosts with conflicts; beyond, all are forgotten */
 
 /* One ARRIVE, until it is answered. */
 struct arrive {
@@ -93,6 +94,7 @@ static void arrive_answer(struct arrive *a)
     struct centre_service *s = a->service;
     struct conn *c = conn_find(s->config.conns, a->conn);
     struct message m = {.type = FRAME_ADMIT};
+    const uint8_t *conflict = hashmap_find(&s->conflicts, a->arrival.host, sizeof a->arrival.host);
 
     if (a->restored) {
         log_write(LOG_LEVEL_NOTICE, NULL,
@@ -106,6 +108,7 @@ static void arrive_answer(struct arrive *a)
         m.as.admit.backup = a->centre.backup;
         m.as.admit.wait_ms = wait_ms(s, a);
         m.as.admit.segment_version = SEGMENT_VERSION;
+        m.as.admit.conflict = (struct message_bytes){conflict, conflict ? SEGMENT_EPOCH_SIZE : 0};
         conn_answer(c, &m, 0, a->tag);
     }
     if (c) {
@@ -203,6 +206,7 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
 
     if (s) {
         hashmap_init(&s->hosts, 0);
+        hashmap_init(&s->conflicts, CONFLICT_BYTES);
         s->config = *config;
         s->timer = loop_timer_new(config->loop, centre_on_timer, s);
     }
@@ -224,6 +228,7 @@ void centre_service_free(struct centre_service *s)
     }
     free(s->items);
     hashmap_clear(&s->hosts);
+    hashmap_clear(&s->conflicts);
     loop_timer_free(s->timer);
     free(s);
 }

@@ -41,6 +41,22 @@ static void log_receipt(const struct centre_item *x)
     }
 }
 
+/* The machine that sent the counted segment is told of it when it sends ARRIVE next. */
+static void note_conflict(struct centre_service *s, const struct centre_item *x)
+{
+    const struct store_delivery *d = &x->delivery;
+    uint8_t *epoch = hashmap_find(&s->conflicts, d->host, sizeof d->host);
+
+    if (x->receipt.outcome != STORE_SEGMENT_CONFLICT) {
+        return;
+    }
+    if (epoch) {
+        memcpy(epoch, d->epoch, sizeof d->epoch);
+    } else { /* without memory for it, the next conflict is noted */
+        (void)hashmap_put(&s->conflicts, d->host, sizeof d->host, d->epoch, sizeof d->epoch);
+    }
+}
+
 static enum profd_status judge_receipt(struct centre_item *x)
 {
     switch (x->receipt.verdict) {
@@ -80,6 +96,7 @@ static void answer_item(struct centre_service *s, struct centre_item *x, const u
     count_item(&s->counts, x);
     if (!x->status) {
         log_receipt(x);
+        note_conflict(s, x);
     }
     if (x->status == PROFD_FULL) {
         s->config.no_space(s->config.context);

@@ -16,6 +16,7 @@ struct centre_service {
     struct centre_item *items; /* that wait for it */
     size_t item_count, item_capacity;
     uint64_t began, latest;           /* ms of loop_now: when the first and the last of them came */
+    struct hashmap conflicts;         /* identity of a host → epoch of its last conflict; forgotten by a restart */
     struct hashmap hosts;             /* identities of the hosts that sent them */
     size_t waiting_bytes, held_bytes; /* of these; of all that are not answered */
     size_t pending;                   /* that are not answered */

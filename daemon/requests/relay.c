@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/container.h"
 #include "log/log.h"
@@ -16,6 +17,7 @@
 struct relay_service {
     struct relay_config config;
     struct relay_counts counts;
+    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; of the writer's thread */
 };
 
 /* One FETCH or ACKNOWLEDGE, until it is answered. */
@@ -31,9 +33,12 @@ struct relay_request {
     bool met; /* the centre has said what follows */
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t backup, after, through;
-    uint64_t number;            /* of the database */
-    uint64_t again;             /* segments that a restored centre gets again */
-    struct store_segment found; /* bytes: owned; id 0: none */
+    bool has_conflict;
+    uint8_t conflict[SEGMENT_EPOCH_SIZE]; /* an epoch in which two machines sent segments */
+    bool renewed;                         /* it was the current one: there is a new one now */
+    uint64_t number;                      /* of the database */
+    uint64_t again;                       /* segments that a restored centre gets again */
+    struct store_segment found;           /* bytes: owned; id 0: none */
 
     struct store_acknowledgement acknowledgement;
 };
@@ -41,6 +46,36 @@ struct relay_request {
 static struct relay_request *relay_of(struct writer_job *job)
 {
     return container_of(job, struct relay_request, job);
+}
+
+enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
+{
+    const uint64_t seconds = (uint64_t)loop_clock() / 1000000000u;
+    uint8_t drawn[SEGMENT_EPOCH_SIZE];
+    enum profd_status status;
+
+    for (unsigned i = 0; i < 4; i++) {
+        drawn[i] = (uint8_t)(seconds >> (24 - 8 * i));
+    }
+    if (getrandom(drawn + 4, sizeof drawn - 4, 0) != (ssize_t)sizeof drawn - 4) {
+        return profd_error_set(e, PROFD_IO, "there are no random numbers for the epoch of segments");
+    }
+    status = store_relay_begin(store, drawn, e);
+    if (!status) {
+        memcpy(epoch, drawn, sizeof drawn);
+    }
+    return status;
+}
+
+/* Two machines made segments of this epoch: if it is the current one, what follows is of a new one. */
+static void relay_leave_epoch(struct relay_request *r, struct store *store, const uint8_t *epoch)
+{
+    struct relay_service *s = r->service;
+
+    if (!r->status && !memcmp(epoch, s->epoch, sizeof s->epoch)) {
+        r->status = relay_begin_epoch(store, s->epoch, &r->error);
+        r->renewed = !r->status;
+    }
 }
 
 static bool relay_take(void *context, const struct store_segment *segment)
@@ -72,7 +107,12 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
         return;
     }
     r->through = r->through ? r->through : ledger.newest;
-    r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
+    if (r->has_conflict) {
+        relay_leave_epoch(r, store, r->conflict);
+    }
+    if (!r->status) {
+        r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
+    }
     if (!r->status) {
         r->status = store_seal_segments(store, r->through, loop_clock(), &sealed, &r->error);
     }
@@ -112,7 +152,22 @@ static void relay_acknowledge_run(struct store *store, const struct profd_error 
         relay_of(jobs[i])->status = status;
         relay_of(jobs[i])->error = e;
     }
+    for (size_t i = 0; i < n && !status; i++) {
+        if (list[i].outcome == STORE_SEGMENT_CONFLICT) {
+            relay_leave_epoch(relay_of(jobs[i]), store, list[i].epoch);
+        }
+    }
     free(list);
+}
+
+static void relay_log_renewed(const struct relay_request *r)
+{
+    if (r->renewed) {
+        log_write(
+            LOG_LEVEL_ERROR, NULL,
+            "two machines have the identity of this host: what follows is sent under a new epoch; give one of them "
+            "a certificate of its own");
+    }
 }
 
 /* Frees the request; m is its answer if it succeeded. */
@@ -144,6 +199,7 @@ static void relay_fetch_done(struct writer_job *job)
                   "the centre was restored from a backup: %" PRIu64 " segments that it had acknowledged are sent again",
                   r->again);
     }
+    relay_log_renewed(r);
     r->service->counts.fetched += !r->status && r->found.id;
     out->id = r->found.id;
     out->sequence = r->found.sequence;
@@ -159,6 +215,7 @@ static void relay_acknowledge_done(struct writer_job *job)
     struct relay_request *r = relay_of(job);
     const struct message ack = {.type = FRAME_ACK};
 
+    relay_log_renewed(r);
     if (!r->status && r->acknowledgement.outcome != STORE_SEGMENT_COUNTED) {
         log_write(LOG_LEVEL_ERROR, NULL, "the centre did not count segment %" PRIu64 ": %s",
                   r->acknowledgement.sequence,
@@ -216,6 +273,10 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     r->through = m->through;
     if (m->backup > INT64_MAX || m->after > INT64_MAX || m->through > INT64_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "a number of FETCH is above 2^63-1");
+    }
+    r->has_conflict = m->conflict.size > 0;
+    if (r->has_conflict && relay_copy(&m->conflict, "the epoch of a conflict", r->conflict, sizeof r->conflict, e)) {
+        return PROFD_MALFORMED;
     }
     return r->met ? relay_copy(&m->incarnation, "the centre's incarnation", r->incarnation, sizeof r->incarnation, e)
                   : PROFD_OK;
@@ -314,6 +375,7 @@ enum profd_status relay_service_new(const struct relay_config *config, struct re
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for what is forwarded");
     }
     s->config = *config;
+    memcpy(s->epoch, config->epoch, sizeof s->epoch);
     *out = s;
     return PROFD_OK;
 }

@@ -8,19 +8,26 @@
 
 #include "net/conn.h"
 #include "pages/numbers.h"
+#include "proto/segment.h"
 #include "proto/status.h"
 
 struct relay_service;
+struct store;
 struct sync_config;
 struct writer;
 
 /* All parts outlive the service. */
 struct relay_config {
-    bool active; /* segments are made */
+    bool active;                       /* segments are made */
+    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* if active: of relay_begin_epoch */
     struct conn_group *conns;
     const struct sync_config *sync;
     struct writer *writer;
 };
+
+/* Draws an epoch, of the time in seconds, so that epochs ascend, and 64 random bits, and begins it: store_relay_begin.
+ * IO: there are no random numbers. */
+enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
 
 enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,
                                     struct profd_error *e);

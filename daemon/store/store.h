@@ -403,8 +403,8 @@ enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_pro
 /* --- What a host forwards to a centre (segments.h), on the writing handle; each call is one transaction --- */
 
 /* Adds what this handle accepts from now on to segments of this epoch; segments of earlier epochs are unchanged. Call
- * it at every start, with a new epoch. Writes nothing itself. Without it nothing that the handle accepts is forwarded,
- * and existing segments stay. */
+ * it at every start, and when another machine has this epoch, with a new one. Writes nothing itself. Without it nothing
+ * that the handle accepts is forwarded, and existing segments stay. */
 enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
 /* Records the state of the centre. If its incarnation has changed, it was restored and may lack what it had
  * acknowledged: all kept segments are sealed again, and those that were removed are sent as SEGMENT_DROPPED; *again is

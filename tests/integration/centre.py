@@ -187,6 +187,7 @@ def refused(tap):
         kind, _, _, m = w.take()
         tap.point(again[0] == kind == "NACK" and m[1] == 12 and b"belongs to another host" in m[4],
                   "a segment of another host's epoch is refused", m)
+        quiet = g.arrive(w)[1]
         answers = []
         for s in ((found[0][0], found[0][1], changed(found[0][2])), (found[1][0], found[1][1], found[1][2][:-3]),
                   (found[2][0], found[2][1], b"\1poison"), (found[2][0], 77, found[3][2]), found[3]):
@@ -195,6 +196,9 @@ def refused(tap):
             answers.append((kind, m.get(5, 0)))
         tap.point(answers == [("ACKNOWLEDGE", n) for n in (2, 1, 1, 1, 0)],
                   "a second content is a conflict; what cannot be read is put aside", answers)
+        told, others = g.arrive(w)[1], other.arrive(w)[1]
+        tap.point(told.get(5) == found[0][0] and 5 not in quiet and 5 not in others,
+                  "the host is told in which epoch, another host is not", (quiet, told, others))
         got = calls_of(centre)
         tap.point(got == {ARCS[1]: (1, 1), ARCS[4]: (4, 4)}, "nothing of them is counted", got)
         report = json.loads(w.query(f"/api/v1/builds/{ARCS[1]}/report")[1])

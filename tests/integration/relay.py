@@ -196,6 +196,47 @@ def rolled_back(tap):
                   and d.ctl("verify").returncode == 0, "and its ledger agrees", relay)
 
 
+def conflicts(tap):
+    """Another machine has the identity of this host, and its epoch: a copy of a running machine."""
+    def sends(i):
+        with Wire(d.socket) as u:
+            u.send("UPLOAD", body(sender, i, BUILDS[0], 1, 1))
+            while u.take()[0] != "ACK":
+                pass
+        return fetch(w, centre)[3]
+
+    def told(epoch):
+        w.send("FETCH", field(1, centre.incarnation) + field(6, epoch))
+        return w.take()
+
+    said = "two machines have the identity of this host"
+    with Daemon("--relay", "tls://centre:7655") as d, Wire(d.socket) as w:
+        centre, sender = Centre(FIRST), sender_number()
+        first = sends(1)
+        acknowledge(w, centre, first[2], first[3], 1, 2)
+        second = sends(2)
+        tap.point(first[2] != second[2] and second[3] == 1 and d.logged().count(said) == 1,
+                  "a segment conflicts with another machine's: what follows has another epoch, and that is said",
+                  (first, second, d.logged()))
+        told(first[2])
+        told(b"of no matter")
+        acknowledge(w, centre, second[2], second[3], 2, 0)
+        third = sends(3)
+        tap.point(third[2] == second[2] and third[3] == 2 and d.logged().count(said) == 1,
+                  "a conflict of another epoch changes nothing", (third, d.logged()))
+        told(second[2])
+        acknowledge(w, centre, third[2], third[3], 3, 0)
+        fourth = sends(4)
+        tap.point(fourth[2] not in (first[2], second[2]) and d.logged().count(said) == 2,
+                  "the machine whose segment was counted is told by the centre", (fourth, d.logged()))
+        answer = told(b"short")
+        tap.point(answer[0] == "NACK" and b"epoch of a conflict" in answer[3][4], "an epoch of 5 bytes is refused",
+                  answer)
+        relay = d.json("status", "--json")["store"]["relay"]
+        tap.point(equation(relay) and relay["not_counted"]["uploads"] == 1 and d.ctl("verify").returncode == 0,
+                  "the ledger has the one that was not counted", relay)
+
+
 def killed(tap, seconds, seed):
     """Both ends are killed at random points, connections break between delivery and acknowledgement."""
     dice = random.Random(seed)
@@ -244,6 +285,7 @@ def main():
         refused(tap)
         restored(tap)
         rolled_back(tap)
+        conflicts(tap)
         killed(tap, seconds, seed)
 
 

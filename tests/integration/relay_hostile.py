@@ -67,7 +67,7 @@ class Peer:
         self.welcome()
         self.take()
         self.put("ADMIT", field(1, INCARNATION) + field(2, more.get("backup", 0)) + field(3, more.get("wait", 1000))
-                 + field(4, more.get("version", 1)))
+                 + field(4, more.get("version", 99)))
 
     def rest(self):
         """Until the other side closes."""
@@ -205,10 +205,40 @@ def hostile_proxies(tap, bed):
                       (done, text))
 
 
+def told_of_conflict(tap, bed):
+    """ADMIT states the epoch of a conflict: the relay passes it on, and profd draws another."""
+    pair, centre, epochs = bed.authority.host("twin.example"), Centre(bed), []
+
+    def serve(p):
+        p.welcome()
+        p.take()
+        p.put("ADMIT", field(1, INCARNATION) + field(3, 1000) + field(4, 99)
+              + (field(5, epochs[-1]) if epochs else b""))
+        tag, m = p.take()
+        epochs.append(m[2])
+        p.put("ACKNOWLEDGE", acknowledgement(m[2], m[3], len(epochs)), tag)
+        p.rest()
+
+    centre.serve = serve
+    with Daemon("--relay", "tls://c:1") as d:
+        r = bed.relay(d, "twin", pair, relay=f"tls://127.0.0.1:{centre.port}")
+        sender, done = sender_number(), []
+        for i in range(3):
+            with Wire(d.socket) as w:
+                w.send("UPLOAD", body(sender, i + 1, BUILD, 1, 5))
+                while w.take()[0] != "ACK":
+                    pass
+            done.append(relay_once(r))
+        tap.point(not any(x.returncode for x in done) and epochs[0] == epochs[1] != epochs[2]
+                  and d.logged().count("two machines have the identity") == 1,
+                  "a centre that tells of a conflict: profd goes on with a new epoch", (done, epochs, d.logged()))
+
+
 def main():
     with Tap() as tap, Bed("/nonexistent") as bed:
         hostile_centres(tap, bed)
         hostile_proxies(tap, bed)
+        told_of_conflict(tap, bed)
 
 
 if __name__ == "__main__":
