@@ -97,6 +97,7 @@ function dimensions(report, state) {
 
 const totalOf = (report) => {
   const { seconds, dimension } = report.totals;
+  if (report.totals.ticks === 0) return "No ticks";
   if (dimension === "seconds") return `${format.seconds(seconds)} of CPU time`;
   return dimension === "wall" ? `${format.seconds(seconds)}, including waiting` : `${format.amounts(dimension)(seconds)} ${dimension}`;
 };

@@ -270,6 +270,19 @@ async function numbers(page) {
   }
 }
 
+/** A program that ended before its first tick. */
+async function unticked(page) {
+  await visit(page, `?build=${id("sampled")}`);
+  const shown = await page.evaluate(async (path) => {
+    const report = await (await fetch(new URL(path, document.baseURI))).json();
+    Object.assign(report.totals, { ticks: 0, seconds: 0 });
+    Object.assign(report.collector, { sampled_seconds: 0, wall_seconds: 0, collector_seconds: 0, cpu_seconds: 0.0004, coverage: 0, overhead: null });
+    const { origin } = await import(new URL("question.js", document.baseURI));
+    return origin(report, {}).flat().map((node) => node?.textContent ?? "").join("\n");
+  }, `api/v1/builds/${id("sampled")}/report?view=flat&limit=1`);
+  point(/^No ticks, ~/.test(shown) && /\nCoverage unknown: no tick in 400 µs of CPU time in 1 process, so no times are known[;.]/.test(shown), "without ticks no times are known", shown);
+}
+
 /** On paper: no controls, every row and not only those in sight. */
 async function paper(page) {
   await visit(page, "?view=functions");
@@ -287,7 +300,7 @@ async function paper(page) {
 
 export async function walk() {
   const page = await open();
-  for (const part of [fromBuilds, inTable, inFunction, inGraph, inFlame, inCompare, brush, fleet, sampledBuild, numbers, paper]) await part(page);
+  for (const part of [fromBuilds, inTable, inFunction, inGraph, inFlame, inCompare, brush, fleet, sampledBuild, numbers, unticked, paper]) await part(page);
   await page.keyboard.press("?");
   point(await page.locator("#help").evaluate((d) => d.open), "? shows the keys");
   await page.keyboard.press("Escape");
