@@ -113,7 +113,7 @@ async function inGraph(page) {
     point((await camera()) !== before, `graph: ${key} ${key.length > 1 ? "moves" : "zooms"}`);
   }
   const moved = await camera();
-  await page.waitForFunction(() => new URLSearchParams(location.search).has("at"));
+  await address(page, "at", moved.split(" ").slice(0, 3).map((n) => Number(n).toFixed(1)).join(",")); // of the last key, not of one before
   await page.reload();
   await ready(page);
   const near = (await camera()).split(" ").every((n, i) => Math.abs(n - moved.split(" ")[i]) < 0.2);
