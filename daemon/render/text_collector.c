@@ -43,15 +43,20 @@ static const struct {
     enum collector_counter counter;
     const char *text;
 } LOSSES[] = {
-    {COLLECTOR_INSIDE_NS, " s inside the collector"},
-    {COLLECTOR_BLOCKED_NS, " s late because the signal was blocked"},
-    {COLLECTOR_DROPPED_NS, " s lost for lack of memory"},
-    {COLLECTOR_OUTSIDE_NS, " s outside every known object"},
+    {COLLECTOR_INSIDE_NS, " inside the collector"},
+    {COLLECTOR_BLOCKED_NS, " late because the signal was blocked"},
+    {COLLECTOR_DROPPED_NS, " lost for lack of memory"},
+    {COLLECTOR_OUTSIDE_NS, " outside every known object"},
 };
 
+/* Of three digits, as a short program has them: 20.2ms of 25.2ms is 80 %, 0.02 s of 0.03 s is not. */
 static void add_seconds(struct buffer *out, uint64_t nanoseconds)
 {
-    amount_add(out, (double)nanoseconds / 1e9, 0);
+    if (nanoseconds == 0) {
+        buffer_add_text(out, "0s");
+    } else {
+        amount_add_duration(out, (double)nanoseconds / 1e9, 0);
+    }
 }
 
 static void add_share(struct buffer *out, const struct coverage *c)
@@ -69,9 +74,9 @@ static void add_share(struct buffer *out, const struct coverage *c)
                                                         : "unknown, because no CPU time was recorded: ");
     }
     add_seconds(out, coverage_attributed(c));
-    buffer_add_text(out, " s in functions of ");
+    buffer_add_text(out, " in functions of ");
     add_seconds(out, w[COLLECTOR_CPU_NS] - (known ? w[COLLECTOR_INSIDE_NS] : 0));
-    buffer_add_format(out, " s in %" PRIu64 " %s\n", w[COLLECTOR_PROCESSES],
+    buffer_add_format(out, " in %" PRIu64 " %s\n", w[COLLECTOR_PROCESSES],
                       noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
     if (known && share > 1) {
         buffer_add_text(out, INDENT "(it can exceed 100%, because ticks are a sample of the time)\n");
@@ -114,11 +119,10 @@ static void add_sampled(struct buffer *out, const struct coverage *c)
     const uint64_t *w = c->counters;
     buffer_add_text(out, INDENT);
     add_seconds(out, w[COLLECTOR_SAMPLED_NS]);
-    buffer_add_text(out, " s");
     if (w[COLLECTOR_WALL_NS] != 0) {
         buffer_add_text(out, " of CPU time and ");
         add_seconds(out, w[COLLECTOR_WALL_NS]);
-        buffer_add_text(out, " s, including waiting,");
+        buffer_add_text(out, ", including waiting,");
     }
     for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
         if (w[LOSSES[i].counter] != 0) {
@@ -136,7 +140,7 @@ static void add_unsampled(struct buffer *out, const struct coverage *c)
     const uint64_t *w = c->counters;
     buffer_add_text(out, "Coverage  unknown: no tick in ");
     add_seconds(out, w[COLLECTOR_CPU_NS]);
-    buffer_add_format(out, " s of CPU time in %" PRIu64 " %s, so no times are known\n", w[COLLECTOR_PROCESSES],
+    buffer_add_format(out, " of CPU time in %" PRIu64 " %s, so no times are known\n", w[COLLECTOR_PROCESSES],
                       noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
 }
 
@@ -147,7 +151,7 @@ static void add_without_ticks(struct buffer *out, const struct coverage *c)
         w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= LONG_WITHOUT_NS) {
         buffer_add_text(out, INDENT);
         add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS]);
-        buffer_add_text(out, " s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n");
+        buffer_add_text(out, " without ticks: counting was paused, the clock was off, or threads block SIGPROF\n");
     }
 }
 
