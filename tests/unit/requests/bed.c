@@ -185,6 +185,15 @@ static void bed_start_services(void)
                                  .replies = &bed.replies,
                                  .state_dir = bed.directory};
 
+    const struct centre_config centre = {.active = true,
+                                         .interval = INT64_C(60000000000),
+                                         .loop = bed.loop,
+                                         .conns = bed.conns,
+                                         .sync = &bed.sync,
+                                         .writer = bed.writer,
+                                         .no_space = bed_ignore};
+
+    cr_assert_eq(centre_service_new(&centre, &bed.centre, NULL), PROFD_OK);
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
     cr_assert_eq(pages_new(&pages, &bed.pages, NULL), PROFD_OK);
     cr_assert_eq(object_service_start(&objects, &bed.objects, NULL), PROFD_OK);
@@ -213,6 +222,7 @@ void bed_setup(void)
                                                .queries = bed.queries,
                                                .sync = &bed.sync,
                                                .admin = bed.admin,
+                                               .centre = bed.centre,
                                                .live = bed.live};
 
     handlers_fill(&services, bed.handlers);
@@ -232,6 +242,7 @@ void bed_teardown(void)
     live_free(bed.live);
     conn_group_free(bed.conns);
     admin_service_free(bed.admin);
+    centre_service_free(bed.centre);
     upload_service_free(bed.uploads);
     object_service_free(bed.objects);
     query_service_free(bed.queries);
@@ -442,12 +453,18 @@ const char *bed_expect_reply(int client, uint32_t tag, uint32_t http_status)
 int bed_join(uint32_t uid, bool may_admin)
 {
     const struct peer peer = {.uid = uid, .may_admin = may_admin, .may_read_all = may_admin};
+
+    return bed_join_peer(&peer);
+}
+
+int bed_join_peer(const struct peer *peer)
+{
     struct message hello = {.type = FRAME_HELLO};
     struct frame f;
     int pair[2];
 
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    conn_group_accept(bed.conns, pair[0], &peer);
+    conn_group_accept(bed.conns, pair[0], peer);
     hello.as.hello.version_oldest = 1;
     hello.as.hello.version_newest = FRAME_VERSION;
     hello.as.hello.client = "requests";

@@ -13,6 +13,7 @@
 #include "net/loop.h"
 #include "pages/pages.h"
 #include "requests/admin.h"
+#include "requests/centre.h"
 #include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
@@ -49,6 +50,7 @@ extern struct requests_bed {
     struct upload_service *uploads;
     struct query_service *queries;
     struct admin_service *admin;
+    struct centre_service *centre;
     unsigned hung_up; /* connections that hung up behind a request in flight */
 } bed;
 
@@ -59,6 +61,8 @@ void bed_run(unsigned ms);
 
 /* The client's end of a new connection that has said HELLO. */
 int bed_join(uint32_t uid, bool may_admin);
+/* The same of a peer with other rights. */
+int bed_join_peer(const struct peer *peer);
 void bed_put(int client, const struct message *m, uint32_t tag);
 /* The same with a descriptor, which stays the caller's. */
 void bed_put_fd(int client, const struct message *m, uint32_t tag, int fd);
