@@ -60,7 +60,7 @@ static enum profd_status talk_take_frame(struct talk *t, int64_t wait_ms, struct
                                          struct profd_error *e)
 {
     uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
-    struct frame f;
+    struct frame f = {.flags = 0};
     size_t n;
     enum profd_status status = stream_read(&t->stream, head, 1, stream_now() + wait_ms, e);
     const int64_t deadline = stream_now() + MESSAGE_MS;
