@@ -17,6 +17,13 @@ export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UB
 # beside them.
 alone=" tests/integration/siege.py tests/integration/flow.py crash "
 
+# begun FILE: tests of Criterion that began and did not end.
+begun() {
+    sed -nE 's/^\[RUN *\] ([^ :]+::[^ :]+).*/\1/p' "$1" | sort >"$work/runs"
+    sed -nE 's/^\[(PASS|FAIL|SKIP) *\] ([^ :]+::[^ :]+).*/\2/p' "$1" | sort | comm -23 "$work/runs" - |
+        sed 's/^/# not ended: /'
+}
+
 # count NAME FOLDER STATUS SECONDS: adds up one program's points.
 count() {
     local ok bad skip tap=$2/tap out=$2/out
@@ -29,7 +36,7 @@ count() {
         echo "# $1: a sanitizer reported something" && bad=$((bad + 1))
         grep -hE -A12 'Sanitizer|runtime error:' "$tap" "$out" | head -40
     elif [ "$3" != 0 ] && [ "$bad" = 0 ]; then
-        echo "# $1: exit status $3 without a failed point" && bad=1 && tail -15 "$out"
+        echo "# $1: exit status $3 without a failed point" && bad=1 && begun "$out" && tail -15 "$out"
     elif [ $((ok + bad + skip)) = 0 ]; then
         echo "# $1: ran no test" && bad=1
     fi
@@ -79,7 +86,7 @@ criterion() { # NAME PROGRAM
 }
 taps() {
     SECONDS=0
-    timeout -k 10 1800 "$1" --tap="$folder/tap" >"$folder/out" 2>&1
+    timeout -k 10 1800 "$1" --tap="$folder/tap" --verbose >"$folder/out" 2>&1
 }
 
 script() { # NAME COMMAND…

@@ -361,7 +361,7 @@ static void remove_files(const char *path)
     }
 }
 
-Test(store_upkeep, changes_no_answer, .timeout = 600)
+Test(store_upkeep, changes_no_answer)
 {
     char directory[] = "/tmp/profd-upkeep-XXXXXX", path[64];
     const char *seeds = getenv("PROFD_SEEDS");

@@ -35,7 +35,7 @@ static void end(void)
     cr_assert_eq(system(command), 0);
 }
 
-TestSuite(client_delivery, .init = begin, .fini = end, .timeout = 120);
+TestSuite(client_delivery, .init = begin, .fini = end);
 
 /* What the peer does with the n-th upload (from 0) of the n-th connection. */
 enum act { ACK, NACK_BUSY, NACK_WRONG, SILENCE, HANG_UP };

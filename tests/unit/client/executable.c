@@ -53,7 +53,7 @@ static void end(void)
     run("rm -rf %s", directory);
 }
 
-TestSuite(client_executable, .init = begin, .fini = end, .timeout = 120);
+TestSuite(client_executable, .init = begin, .fini = end);
 
 static struct profd_executable *exe(const char *path)
 {

@@ -248,7 +248,7 @@ static void expect_end(struct broker *b, char letter, enum profd_status want, co
 }
 
 #ifndef __SANITIZE_ADDRESS__ /* with sanitizers there is no sandbox: SANDBOX_POSSIBLE */
-Test(elf_broker, walls_hold, .timeout = 120)
+Test(elf_broker, walls_hold)
 {
     build();
     struct broker *b;
@@ -289,7 +289,7 @@ static void lie_as_told(const struct worker_job *job)
 }
 
 /* A worker may be owned by its file: whatever status it sends, the file was refused or the worker failed. */
-Test(elf_broker, no_status_of_a_worker_passes, .timeout = 120)
+Test(elf_broker, no_status_of_a_worker_passes)
 {
     struct broker *b;
     unsigned refused = 0;

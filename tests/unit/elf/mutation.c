@@ -89,7 +89,7 @@ static void run(const char *file, unsigned rounds, uint64_t seed)
     free(copy);
 }
 
-Test(elf_mutation, damaged_copies, .timeout = 300)
+Test(elf_mutation, damaged_copies)
 {
     tools_write("a.cc", "int away(int);\nstatic int __attribute__((noipa)) h(int x) { return away(x) + 1; }\nint f(int "
                         "x) { return h(x) * h(x + 1); }\n");

@@ -350,7 +350,7 @@ static void let_end(int i)
     pthread_mutex_unlock(&held.lock);
 }
 
-Test(work, one_user_never_occupies_all_threads, .timeout = 60)
+Test(work, one_user_never_occupies_all_threads)
 {
     start_held();
     for (int i = 0; i < 3; i++) {
@@ -370,7 +370,7 @@ Test(work, one_user_never_occupies_all_threads, .timeout = 60)
     finish();
 }
 
-Test(work, what_runs_together_is_bounded_by_weight, .timeout = 60)
+Test(work, what_runs_together_is_bounded_by_weight)
 {
     start_held();
     cr_assert(put(0, 1, 15));
@@ -392,7 +392,7 @@ Test(work, what_runs_together_is_bounded_by_weight, .timeout = 60)
 }
 
 /* A thread that found nothing it may run must hear that the others have run the rest. */
-Test(work, a_stop_ends_threads_that_waited_for_their_limit, .timeout = 60)
+Test(work, a_stop_ends_threads_that_waited_for_their_limit)
 {
     start_held();
     for (int i = 0; i < 4; i++) {

@@ -8,7 +8,7 @@
 
 #include "proto/attach.h"
 
-TestSuite(messages, .init = bed_setup, .fini = bed_teardown, .timeout = 300);
+TestSuite(messages, .init = bed_setup, .fini = bed_teardown);
 
 static void put_sync(int client, uint32_t tag)
 {

@@ -41,7 +41,7 @@ static void leave(void)
     rmdir(directory);
 }
 
-TestSuite(store_extend, .init = enter, .fini = leave, .timeout = 1800);
+TestSuite(store_extend, .init = enter, .fini = leave);
 
 static void run(sqlite3 *db, const char *sql)
 {

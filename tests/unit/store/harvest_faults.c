@@ -47,7 +47,7 @@ static void leave(void)
     rmdir(directory);
 }
 
-TestSuite(store_harvest_faults, .init = enter, .fini = leave, .timeout = 3600);
+TestSuite(store_harvest_faults, .init = enter, .fini = leave);
 
 /* The harvest after generation g brings 10·g + p calls into 0x1000 + p; its snapshot is their sum. A quarter of an hour
  * each. */

@@ -112,7 +112,7 @@ static uint64_t check_store(void)
     return sum;
 }
 
-Test(store_kill, loses_nothing_acknowledged_counts_nothing_twice, .timeout = 3600)
+Test(store_kill, loses_nothing_acknowledged_counts_nothing_twice)
 {
     const char *wanted = getenv("PROFD_KILLS");
     int kills = wanted ? atoi(wanted) : 30;

@@ -38,7 +38,7 @@ static void leave(void)
     rmdir(directory);
 }
 
-TestSuite(store_upgrade, .init = enter, .fini = leave, .timeout = 1800);
+TestSuite(store_upgrade, .init = enter, .fini = leave);
 
 static void say_mismatch(void *context, const char *sentence)
 {

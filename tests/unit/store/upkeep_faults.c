@@ -46,7 +46,7 @@ static void leave(void)
     rmdir(directory);
 }
 
-TestSuite(store_upkeep_faults, .init = enter, .fini = leave, .timeout = 3600);
+TestSuite(store_upkeep_faults, .init = enter, .fini = leave);
 
 /* Upload i (from 1) has i calls of an arc into 0x1000 + i % 50, and ends in quarter i of an hour. */
 static enum profd_status put(struct store *s, uint32_t first, uint32_t n, enum store_outcome *outcomes)
