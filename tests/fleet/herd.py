@@ -114,14 +114,16 @@ def herd(tap, w, centre, bed):
         time.sleep(1)
         centre.start()
         began, before = time.monotonic(), counted(centre)
-        watch = Watch(gate=bed.gate.process, centre=centre.process)
+        watch, gate = Watch(gate=bed.gate.process, centre=centre.process), cpu_of(bed.gate.process.pid)
         out, err = herd_of.communicate(timeout=10 * LONG)
         took = time.monotonic() - began
     got = dict(line.split() for line in out.splitlines())
     stored, want = counted(centre), w["hosts"] * w["segments"]
     tap.point(herd_of.returncode == 0 and int(got["segments"]) == want and stored - before <= want,
               f"{w['hosts']} hosts with {w['segments']} segments each reach a centre that was killed: all {want} are "
-              f"acknowledged {took:.1f} s after its start; {got['refused']} refused, {got['failed']} broken; "
+              f"acknowledged {took:.1f} s after its start; CPU of centre {cpu_of(centre.process.pid):.1f} s, gate "
+              f"{cpu_of(bed.gate.process.pid) - gate:.1f} s, simulator {got['cpu']} s; {got['refused']} refused, "
+              f"{got['failed']} broken; "
               f"{watch.stop()}", (got, err, stored, before))
 
 
