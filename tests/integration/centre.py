@@ -368,4 +368,5 @@ def main():
         control(tap)
 
 
-main()
+if __name__ == "__main__":
+    main()

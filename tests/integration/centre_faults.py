@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""A centre under faults of its own machine and of its hosts' clocks: nothing is acknowledged that it does not have, and
+what it has acknowledged it reports."""
+import os
+import time
+
+from centre import ARCS, Gate, upload
+from harness import Daemon, Tap, run
+from judge import calls_of
+from wire import Wire, sender_number
+
+
+def answers(g, found):
+    """What the centre answers to ARRIVE and to each of the segments."""
+    with Wire(g.centre.socket) as c:
+        kind, m = g.arrive(c)
+        out = [(kind, m.get(1) if kind == "NACK" else 0, m.get(4, b"") if kind == "NACK" else b"")]
+        for i, s in enumerate(found):
+            g.deliver(c, *s, tag=i + 1)
+        for _ in found:
+            kind, _, _, m = c.take()
+            out.append((kind, m.get(1) if kind == "NACK" else m.get(5, 0), m.get(4, b"")))
+        return out
+
+
+def clocks(tap):
+    """Hosts whose clocks are years off, in both directions."""
+    year = 365 * 86400 * 10**9
+    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
+        sender, g = sender_number(), Gate(host, centre, "clock.example")
+        for i, (what, clock) in enumerate((("in 1970", 1), ("30 years behind", time.time_ns() - 30 * year),
+                                           ("200 years ahead", time.time_ns() + 200 * year),
+                                           ("at the end of time", 2**63 - 1))):
+            upload(host, sender, i + 1, ARCS[i], 7)
+            with Wire(centre.socket) as c:
+                g.arrive(c)
+            found = g.fetch_all()
+            with Wire(centre.socket) as c:
+                g.arrive(c, clock=clock)
+                for s in found:
+                    g.deliver(c, *s)
+                    kind, _, _, m = c.take()
+                    tap.point(kind == "ACKNOWLEDGE" and not m.get(5, 0), f"a clock {what}: the segment counts",
+                              (kind, m))
+            tap.point(calls_of(centre).get(ARCS[i], (0, 0))[0] == 7, "and is reported", calls_of(centre))
+            g.settle()
+        report = centre.json("report", ARCS[0], "--json")
+        tap.point("clock" in report["provenance"]["inexact_reasons"], "and marked",
+                  report["provenance"]["inexact_reasons"])
+        tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def removed(tap):
+    """The database of the centre is removed, or another file is put in its place, while segments come."""
+    for what in ("removed", "replaced"):
+        with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
+            g, sender = Gate(host, centre, "a.example"), sender_number()
+            upload(host, sender, 1, ARCS[0], 1)
+            g.settle()
+            upload(host, sender, 2, ARCS[0], 2)
+            found = g.fetch_all()
+            path = os.path.join(centre.state, "profd.db")
+            kept = path + ".kept"
+            os.rename(path, kept)
+            if what == "replaced":
+                run("cp", kept, path)
+            got = answers(g, found)
+            tap.point(all(a[0] == "NACK" for a in got[1:]), f"the database is {what}: no segment is acknowledged", got)
+            os.rename(kept, path)
+
+
+def main():
+    with Tap() as tap:
+        clocks(tap)
+        removed(tap)
+
+
+if __name__ == "__main__":
+    main()
