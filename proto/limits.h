@@ -60,6 +60,12 @@
 #define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of the content; compressed, it fits into a frame */
 #define LIMIT_SEGMENTS_SEALED 8u          /* of one host that the centre has not acknowledged */
 
+/* parsed objects on their way to a centre */
+#define LIMIT_ATTEST_OBJECT (32u << 20) /* bytes of one */
+#define LIMIT_ATTEST_PIECE (256u << 10) /* of one message */
+#define LIMIT_ATTEST_HELD (64u << 20)   /* that a centre waits for at a time, of all hosts */
+#define LIMIT_ATTEST_SECONDS 60         /* without the next piece; then another host may send it */
+
 /* profd-gate */
 #define LIMIT_GATE_CONNECTIONS 1024u           /* TLS; more wait in the backlog */
 #define LIMIT_GATE_CONNECTIONS_PER_HOST 8u     /* of one identity; then the oldest is closed */

@@ -51,8 +51,20 @@
     MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
             BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest))                     \
     /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
-    MESSAGE(ADMIT, 18, admit, Admit, BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict)) \
+    MESSAGE(ADMIT, 18, admit, Admit,                                                                                   \
+            BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests))            \
     /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
-    MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment))
+    MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment))                      \
+    /* relay → daemon: a piece of the parsed object that this host attests */                                        \
+    MESSAGE(FETCH_OBJECT, 20, fetch_object, FetchObject, TEXT(build_id) U64(offset))                                   \
+    /* daemon → relay: hash of size 0: there is none */                                                              \
+    MESSAGE(PARSED, 21, parsed, Parsed, BYTES(hash) U64(size) BYTES(piece))                                            \
+    /* relay → gate → daemon: ATTESTED answers. host is set by the gate */                                         \
+    MESSAGE(ATTEST, 22, attest, Attest, BYTES(host) TEXT(build_id) BYTES(hash) U64(size) FLAG(ask))                    \
+    /* daemon → gate → relay: what the centre waits for */                                                         \
+    MESSAGE(ATTESTED, 23, attested, Attested, FLAG(wanted) TEXT(next))                                                 \
+    /* relay → gate → daemon: bytes that it waits for; ATTESTED answers. host is set by the gate */                \
+    MESSAGE(OBJECT_BYTES, 24, object_bytes, ObjectBytes,                                                               \
+            BYTES(host) TEXT(build_id) BYTES(hash) U64(offset) BYTES(piece))
 
 #endif

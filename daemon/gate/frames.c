@@ -7,13 +7,31 @@
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 enum { FIELD_HOST = 1, FIELD_ARRIVE_NAME = 2 };
 
+/* Bytes of a payload; 0: the type does not pass. */
+static uint32_t frames_most(unsigned type)
+{
+    switch (type) {
+    case FRAME_HELLO:
+    case FRAME_ATTEST:
+        return FRAMES_HELLO_MAX;
+    case FRAME_OBJECT_BYTES:
+        return LIMIT_ATTEST_PIECE + FRAMES_HELLO_MAX;
+    case FRAME_ARRIVE:
+    case FRAME_DELIVER:
+        return FRAMES_PAYLOAD_MAX;
+    default:
+        return 0;
+    }
+}
+
 enum profd_status frames_check(const struct frame *f, enum frames_stage stage, struct profd_error *e)
 {
     const bool hello = f->type == FRAME_HELLO, arrive = f->type == FRAME_ARRIVE;
-    const uint32_t most = hello ? FRAMES_HELLO_MAX : FRAMES_PAYLOAD_MAX;
+    const uint32_t most = frames_most(f->type);
 
-    if (!hello && !arrive && f->type != FRAME_DELIVER) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "%s does not pass the gate: only HELLO, ARRIVE and DELIVER do",
+    if (!most) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "%s does not pass the gate: only HELLO, ARRIVE, DELIVER, ATTEST and OBJECT_BYTES do",
                                frame_type_name(f->type));
     }
     if (hello != (stage == FRAMES_BEFORE_HELLO)) {
@@ -21,7 +39,8 @@ enum profd_status frames_check(const struct frame *f, enum frames_stage stage, s
                                frame_type_name(f->type));
     }
     if (!hello && arrive != (stage == FRAMES_BEFORE_ARRIVE)) {
-        return profd_error_set(e, PROFD_PROTOCOL, arrive ? "a second ARRIVE" : "DELIVER before ARRIVE");
+        return profd_error_set(e, PROFD_PROTOCOL, arrive ? "a second ARRIVE" : "%s before ARRIVE",
+                               frame_type_name(f->type));
     }
     if (frame_fds(f)) {
         return profd_error_set(e, PROFD_PROTOCOL, "descriptors cannot be sent through the gate");
@@ -104,5 +123,5 @@ size_t frames_add(unsigned type, const struct tls_identity *host, uint8_t *out)
 
 bool frames_may_answer(unsigned type)
 {
-    return type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_NACK;
+    return type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_ATTESTED || type == FRAME_NACK;
 }

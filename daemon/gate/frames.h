@@ -14,7 +14,7 @@
 /* What may be appended to the payload of a frame: host and name. */
 #define FRAMES_ADDED_MAX (2 + TLS_HOST_SIZE + 3 + TLS_NAME_SIZE)
 #define FRAMES_PAYLOAD_MAX (LIMIT_FRAME_PAYLOAD - FRAMES_ADDED_MAX)
-#define FRAMES_HELLO_MAX 1024u
+#define FRAMES_HELLO_MAX 1024u /* also of ATTEST, and of what OBJECT_BYTES has beside its piece */
 
 enum frames_stage { FRAMES_BEFORE_HELLO, FRAMES_BEFORE_ARRIVE, FRAMES_AFTER_ARRIVE };
 
@@ -22,8 +22,8 @@ enum frames_stage { FRAMES_BEFORE_HELLO, FRAMES_BEFORE_ARRIVE, FRAMES_AFTER_ARRI
  * descriptors. FORBIDDEN: a type that does not pass, compression. MALFORMED: empty. TOO_LARGE. */
 enum profd_status frames_check(const struct frame *f, enum frames_stage stage, struct profd_error *e);
 
-/* Is the payload of an ARRIVE or DELIVER a sequence of whole protobuf fields, none of which states what the gate sets?
- * MALFORMED, FORBIDDEN. Only then frames_add is safe. O(n). */
+/* Is the payload of a frame that is passed on a sequence of whole protobuf fields, none of which states what the gate
+ * sets? MALFORMED, FORBIDDEN. Only then frames_add is safe. O(n). */
 enum profd_status frames_check_fields(unsigned type, const uint8_t *payload, size_t n, struct profd_error *e);
 
 /* Appends host, and to ARRIVE the name, as protobuf fields; out has place for FRAMES_ADDED_MAX bytes. Returns their

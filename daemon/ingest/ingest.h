@@ -62,6 +62,7 @@ struct ingest_object {
     const uint8_t *answer;
     size_t answer_size;
     const char *failure;
+    const uint8_t *hash; /* of a host's: as in struct store_object; NULL of another */
 };
 /* Validates the bytes as untrusted, compares the id with the requested one (WRONG_BUILD), stores. */
 enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e);

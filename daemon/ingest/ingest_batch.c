@@ -153,10 +153,12 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
                                   .encoded = o->answer,
                                   .encoded_size = o->answer_size,
                                   .name = o->name,
-                                  .received = o->received};
+                                  .received = o->received,
+                                  .hash = o->hash};
     enum profd_status status = object_decode(a, o->answer, o->answer_size, &object, e);
     if (status != PROFD_OK) {
-        return profd_error_wrap(e, status, "what the worker said about %s", o->name[0] ? o->name : "an executable");
+        return profd_error_wrap(e, status, "what %s about %s", o->hash ? "a host said" : "the worker said",
+                                o->name[0] ? o->name : "an executable");
     }
     if (o->build_id[0] != 0) {
         struct buildid asked;

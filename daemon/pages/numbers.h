@@ -42,6 +42,8 @@ struct centre_counts {
     uint64_t arrived;                              /* ARRIVE */
     uint64_t counted, again, put_aside, conflicts; /* segments that were acknowledged */
     uint64_t refused;                              /* segments that were not */
+    uint64_t attestations, attestations_refused;   /* ATTEST with a hash */
+    uint64_t objects_stored, objects_refused;      /* parsed objects that were sent */
 };
 
 struct pages_numbers {

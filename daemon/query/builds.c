@@ -106,11 +106,14 @@ static bool take_companion(void *context, const char *companion, const char *nam
 static enum profd_status count_variants(struct job *job, const char *id, uint32_t *variants, struct profd_error *e)
 {
     const struct store_scope *scope = &job->request->scope;
+    const uint32_t uid = scope->all ? STORE_TENANT : scope->uid; /* a reader of everything sees what hosts name, too */
+    const struct store_senders of = {.uids = &uid, .uid_count = 1};
+    struct store_naming naming;
     uint8_t *bytes = NULL;
     size_t size;
-    enum profd_status status =
-        store_get_object(job->store, &scope->uid, scope->all ? 0 : 1, id, &bytes, &size, variants, e);
+    enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, e);
     if (status == PROFD_OK) {
+        *variants = naming.variants;
         free(bytes);
     }
     return status == PROFD_NOT_FOUND ? PROFD_OK : status;

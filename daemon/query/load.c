@@ -15,7 +15,7 @@ struct loading {
     struct arena *arena;
     struct profile_sum *sum;
     struct rolled *rolled;
-    struct set series, hosts, host_labels, users;
+    struct set series, hosts, host_labels, users, senders;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
     const char **names; /* per build of the sum */
@@ -141,11 +141,16 @@ static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t bu
     c->arc_count = n;
 }
 
-static enum profd_status add_host(struct loading *l, const char *host)
+static enum profd_status add_host(struct loading *l, uint32_t uid, const char *host)
 {
     uint32_t number;
     bool added;
-    return host == NULL || host[0] == '\0' ? PROFD_OK : set_add(&l->hosts, host, strlen(host), &number, &added);
+    const size_t n = host != NULL ? strlen(host) : 0;
+    enum profd_status status = n == 0 ? PROFD_OK : set_add(&l->hosts, host, n, &number, &added);
+    if (status == PROFD_OK && n > 0 && uid == STORE_TENANT) { /* with its NUL: it is used as text */
+        status = set_add(&l->senders, host, n + 1, &number, &added);
+    }
+    return status;
 }
 
 static enum profd_status add_source(struct loading *l, const struct store_row *row)
@@ -161,10 +166,10 @@ static enum profd_status add_source(struct loading *l, const struct store_row *r
     p->last = first || row->end > p->last ? row->end : p->last;
     enum profd_status status = set_add(&l->users, &row->uid, sizeof row->uid, &number, &added);
     if (status == PROFD_OK) {
-        status = add_host(l, row->host);
+        status = add_host(l, row->uid, row->host);
     }
     for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
-        status = add_host(l, row->hosts[i]);
+        status = add_host(l, row->uid, row->hosts[i]);
     }
     return status;
 }
@@ -203,10 +208,16 @@ static int uid_compare(const void *left, const void *right)
 
 static enum profd_status finish_users(struct loading *l)
 {
+    const char **senders = ARENA_ARRAY(l->arena, (size_t)l->senders.count + 1, const char *);
     uint32_t *uids = ARENA_ARRAY(l->arena, (size_t)l->users.count + 1, uint32_t);
-    if (uids == NULL) {
+    if (uids == NULL || senders == NULL) {
         return PROFD_NO_MEMORY;
     }
+    for (uint32_t i = 0; i < l->senders.count; i++) {
+        senders[i] = (const char *)l->senders.keys[i].bytes;
+    }
+    l->provenance.senders = senders;
+    l->provenance.sender_count = l->senders.count;
     for (uint32_t i = 0; i < l->users.count; i++) {
         memcpy(&uids[i], l->users.keys[i].bytes, sizeof *uids);
     }
@@ -287,6 +298,7 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
+    set_init(&l.senders, a);
     if (l.rolled == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }

@@ -68,18 +68,43 @@ enum profd_status subreport_load(struct subreport *p, struct work *w, struct pro
     return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
 }
 
-/* The sender of the counts determines which executables may name functions: other users may get other objects. */
+static bool same_senders(const struct subreport *p, const struct provenance *from)
+{
+    bool same = from->sender_count == p->sender_count;
+    for (uint64_t i = 0; same && i < p->sender_count; i++) {
+        same = strcmp(p->senders[i], from->senders[i]) == 0;
+    }
+    return same;
+}
+
+static bool keep_senders(struct subreport *p, const struct provenance *from)
+{
+    p->senders = ARENA_ARRAY(p->kept, (size_t)from->sender_count + 1, const char *);
+    p->sender_count = 0;
+    for (uint64_t i = 0; p->senders != NULL && i < from->sender_count; i++) {
+        p->senders[i] = arena_copy(p->kept, from->senders[i], strlen(from->senders[i]));
+        if (p->senders[i] == NULL) {
+            return false;
+        }
+        p->sender_count++;
+    }
+    return p->senders != NULL;
+}
+
+/* The senders of the counts determine which executables may name functions: others may get other objects. */
 static enum profd_status see_users(struct subreport *p, const struct provenance *from, struct profd_error *e)
 {
     size_t bytes = from->uid_count * sizeof *p->uids;
-    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0)) {
+    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0) &&
+        same_senders(p, from)) {
         return PROFD_OK;
     }
     arena_reset(p->kept);
     p->objects = NULL;
     p->object_count = p->object_capacity = 0;
     p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
-    if (p->uids == NULL) {
+    if (p->uids == NULL || !keep_senders(p, from)) {
+        p->any = false;
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
     }
     memcpy(p->uids, from->uids, bytes);
@@ -98,6 +123,7 @@ static enum profd_status find_object(struct subreport *p, const struct work *w, 
         }
     }
     struct job keeping = p->job;
+    const char *disputed;
     keeping.arena = p->kept;
     struct subreport_object *grown =
         arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *grown);
@@ -106,7 +132,7 @@ static enum profd_status find_object(struct subreport *p, const struct work *w, 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
     }
     p->objects = grown;
-    enum profd_status status = work_find_object(&keeping, w, id, out, e);
+    enum profd_status status = work_find_object(&keeping, w, id, out, &disputed, e);
     if (status == PROFD_OK) {
         p->objects[p->object_count++] = (struct subreport_object){copy, *out};
         status = go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);

@@ -1,6 +1,7 @@
 #include "query/work.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,15 +164,47 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     return PROFD_OK;
 }
 
+/* Why the names of a build, or that it has none, do not rest on a quorum of hosts; NULL: they do, or on no host. */
+static enum profd_status explain_naming(struct arena *a, const struct store_naming *n, bool named, const char **out,
+                                        struct profd_error *e)
+{
+    char text[256];
+    *out = NULL;
+    if (n->attesting == 0 || (named && n->by != STORE_NAMED_BY_HOSTS)) {
+        return PROFD_OK;
+    }
+    if (named) {
+        snprintf(text, sizeof text,
+                 "its names rest on %" PRIu64 " %s, those of this report; a quorum is %u hosts and a majority of those "
+                 "that attest its symbols",
+                 n->hosts, noun_for(n->hosts, "host", "hosts"), STORE_QUORUM);
+    } else {
+        snprintf(text, sizeof text,
+                 "it has no names: %" PRIu64 " %s its symbols, but no quorum (%u hosts and a majority) attests the "
+                 "same, nor do all hosts of this report",
+                 n->attesting, noun_for(n->attesting, "host attests", "hosts attest"), STORE_QUORUM);
+    }
+    *out = arena_copy(a, text, strlen(text));
+    return *out != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about a build");
+}
+
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
-                                   struct profd_error *e)
+                                   const char **disputed, struct profd_error *e)
 {
     uint8_t *bytes = NULL;
     size_t size;
-    uint32_t variants;
+    struct store_naming naming = {.variants = 0};
     const struct provenance *p = &w->load.provenance;
+    const struct store_senders of = {p->uids, p->uid_count, p->senders, p->sender_count};
     struct object *object = NULL;
-    enum profd_status status = store_get_object(job->store, p->uids, p->uid_count, id, &bytes, &size, &variants, NULL);
+    enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
+    if (status == PROFD_OK || status == PROFD_NOT_FOUND) {
+        const enum profd_status explained = explain_naming(job->arena, &naming, status == PROFD_OK, disputed, e);
+        if (explained != PROFD_OK) {
+            free(bytes);
+            return explained;
+        }
+    }
     if (status == PROFD_NOT_FOUND) {
         *out = NULL;
         return PROFD_OK;
@@ -193,16 +226,18 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
 {
     const struct profile *p = w->load.profile;
     const struct object **objects = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const struct object *);
-    if (objects == NULL) {
+    const char **disputed = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const char *);
+    if (objects == NULL || disputed == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u builds", p->build_count);
     }
     for (uint32_t i = 0; i < p->build_count; i++) {
-        enum profd_status status = work_find_object(job, w, p->builds[i], &objects[i], e);
+        enum profd_status status = work_find_object(job, w, p->builds[i], &objects[i], &disputed[i], e);
         if (status != PROFD_OK) {
             return status;
         }
     }
     w->objects = objects;
+    w->disputed = disputed;
     return PROFD_OK;
 }
 
@@ -214,8 +249,9 @@ static enum profd_status find_names(struct job *job, struct work *w, struct prof
     uint32_t number;
     bool added;
     bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool);
+    const char **disputed = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, const char *);
     set_init(&ids, job->arena);
-    enum profd_status status = has_names != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+    enum profd_status status = has_names != NULL && disputed != NULL ? PROFD_OK : PROFD_NO_MEMORY;
     for (uint32_t i = 0; status == PROFD_OK && i < w->load.profile->build_count; i++) {
         const char *id = w->load.profile->builds[i];
         status = set_add(&ids, id, strlen(id), &number, &added);
@@ -223,8 +259,10 @@ static enum profd_status find_names(struct job *job, struct work *w, struct prof
     for (uint32_t i = 0; status == PROFD_OK && i < r->build_count; i++) {
         status = set_add(&ids, r->builds[i], strlen(r->builds[i]), &number, &added);
         has_names[i] = !added && w->objects[number] != NULL && w->objects[number]->has_names;
+        disputed[i] = added ? NULL : w->disputed[number];
     }
     w->has_names = has_names;
+    w->report_disputed = disputed;
     return status == PROFD_OK ? status : profd_error_set(e, status, "no memory for %u builds", r->build_count);
 }
 
@@ -292,5 +330,6 @@ struct render_input work_make_input(const struct work *w)
         .show = o->show,
         .match = o->match,
         .has_names = w->has_names,
+        .disputed = w->report_disputed,
     };
 }

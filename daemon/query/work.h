@@ -27,7 +27,9 @@ struct work {
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */
     struct report *report;
-    const bool *has_names; /* one per build of the report; the order is not that of the profile */
+    const char *const *disputed;        /* likewise: why its names are no quorum's; NULL: they are, or no host's */
+    const bool *has_names;              /* one per build of the report; the order is not that of the profile */
+    const char *const *report_disputed; /* likewise */
 };
 
 /* Reads the options, finds the build and the edges of the window, and sets the ETag. compat: as
@@ -43,9 +45,9 @@ enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved,
 enum profd_status work_load(struct job *job, struct work *w, bool alone, struct profd_error *e);
 /* Fetches what names functions. */
 enum profd_status work_find_objects(struct job *job, struct work *w, struct profd_error *e);
-/* The symbols of one build in the loaded sum; NULL: they were not sent. */
+/* The symbols of one build in the loaded sum; NULL: they were not sent. *disputed: a sentence, or NULL. */
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
-                                   struct profd_error *e);
+                                   const char **disputed, struct profd_error *e);
 /* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */
 enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
                                  struct profd_error *e);

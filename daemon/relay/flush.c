@@ -8,6 +8,7 @@
 #include "proto/noun.h"
 #include "proto/segment.h"
 #include "relay/connect.h"
+#include "relay/symbols.h"
 #include "relay/talk.h"
 
 #define INCARNATION_SIZE 16
@@ -33,6 +34,7 @@ struct flush_run {
     bool last;                             /* no more is fetched: there is none, or the centre refused one */
     enum profd_status refused;
     struct profd_error refusal; /* if refused */
+    bool attests;               /* the centre takes parsed objects */
     struct flush *out;
 };
 
@@ -107,6 +109,7 @@ static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, stru
             memcpy(f->conflict, admit.as.admit.conflict.data, sizeof f->conflict);
             f->fetch.conflict = (struct message_bytes){f->conflict, sizeof f->conflict};
         }
+        f->attests = admit.as.admit.attests;
         f->out->has_slot = true;
         f->out->wait_ms = admit.as.admit.wait_ms;
     }
@@ -249,6 +252,9 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
     }
     if (!status) {
         status = flush_exchange(&f, e);
+    }
+    if (!status && !f.refused && f.attests) {
+        (void)symbols_send(&f.profd, &f.centre, &out->symbols); /* asked for again */
     }
     if (!status && f.refused) {
         status = f.refused;

@@ -12,8 +12,9 @@
 
 struct flush {
     unsigned delivered, acknowledged;
-    bool has_slot;    /* the centre has said when to come again: */
-    uint32_t wait_ms; /* after that time */
+    bool has_slot;              /* the centre has said when to come again: */
+    uint32_t wait_ms;           /* after that time */
+    struct profd_error symbols; /* why a parsed object did not reach the centre; "": none failed */
 };
 
 /* Fetches segments from profd, delivers them to the centre, and tells profd which of them the centre has committed.

@@ -38,6 +38,9 @@ static enum profd_status relay_flush(const struct config *c, struct profd_error 
     } else if (!status && *last->sentence) {
         log_write(LOG_LEVEL_NOTICE, NULL, "the centre answers again");
     }
+    if (*f->symbols.sentence) {
+        log_write(LOG_LEVEL_WARNING, "symbols", "%s", f->symbols.sentence);
+    }
     if (f->delivered) {
         log_write(LOG_LEVEL_INFO, NULL, "%u of %u %s acknowledged", f->acknowledged, f->delivered,
                   noun_for(f->delivered, "segment was", "segments were"));

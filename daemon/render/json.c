@@ -136,6 +136,9 @@ static void add_builds(struct buffer *out, const struct render_input *in)
         const char *name = in->report->build_names[i];
         json_add_text(out, "name", name == NULL ? "" : name);
         json_add_flag(out, "has_names", build_named(in, i));
+        if (in->disputed != NULL && in->disputed[i] != NULL) {
+            json_add_text(out, "disputed", in->disputed[i]);
+        }
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]");

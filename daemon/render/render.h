@@ -51,9 +51,10 @@ struct render_input {
     int64_t used_since, used_until;    /* as used: an edge inside an hour that is one sum, or a slice of a live process,
                                           lies at its border */
     struct render_choice show;
-    const char *match;     /* only uploads with such labels: K="V", joined by ", "; NULL: all */
-    uint32_t only;         /* 1 + the one function to show (its position); 0: all */
-    const bool *has_names; /* one per build of the report, in its order; NULL: as the functions' kinds tell */
+    const char *match;           /* only uploads with such labels: K="V", joined by ", "; NULL: all */
+    uint32_t only;               /* 1 + the one function to show (its position); 0: all */
+    const bool *has_names;       /* one per build of the report, in its order; NULL: as the functions' kinds tell */
+    const char *const *disputed; /* likewise: why its names are not those of a quorum of hosts; NULL: they are */
     /* for format gprof only */
     const struct object *object;
     const struct counts *counts;

@@ -199,6 +199,18 @@ static void add_unnamed(struct buffer *out, const struct render_input *in)
     buffer_add_char(out, '\n');
 }
 
+static void add_disputed(struct buffer *out, const struct render_input *in)
+{
+    for (uint32_t i = 0; in->disputed != NULL && i < in->report->build_count; i++) {
+        const char *name = in->report->build_names[i] != NULL ? in->report->build_names[i] : "";
+        if (in->disputed[i] != NULL) {
+            buffer_add_text(out, "Disputed  ");
+            name_add_safe(out, *name != '\0' ? name : in->report->builds[i]);
+            buffer_add_format(out, ": %s\n", in->disputed[i]);
+        }
+    }
+}
+
 static void add_missing(const struct text_parts *t)
 {
     const struct report *r = t->in->report;
@@ -206,6 +218,7 @@ static void add_missing(const struct text_parts *t)
     if (r->unnamed_builds > 0) {
         add_unnamed(t->out, t->in);
     }
+    add_disputed(t->out, t->in);
     if (r->counted_functions > 0) {
         buffer_add_format(t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick)\n",
                           r->not_called_count, r->counted_functions,

@@ -109,6 +109,7 @@ static void arrive_answer(struct arrive *a)
         m.as.admit.wait_ms = wait_ms(s, a);
         m.as.admit.segment_version = SEGMENT_VERSION;
         m.as.admit.conflict = (struct message_bytes){conflict, conflict ? SEGMENT_EPOCH_SIZE : 0};
+        m.as.admit.attests = true;
         conn_answer(c, &m, 0, a->tag);
     }
     if (c) {
@@ -207,6 +208,7 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
     if (s) {
         hashmap_init(&s->hosts, 0);
         hashmap_init(&s->conflicts, CONFLICT_BYTES);
+        centre_objects_init(&s->objects);
         s->config = *config;
         s->timer = loop_timer_new(config->loop, centre_on_timer, s);
     }
@@ -229,6 +231,7 @@ void centre_service_free(struct centre_service *s)
     free(s->items);
     hashmap_clear(&s->hosts);
     hashmap_clear(&s->conflicts);
+    centre_objects_clear(&s->objects);
     loop_timer_free(s->timer);
     free(s);
 }

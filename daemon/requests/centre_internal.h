@@ -6,6 +6,7 @@
 
 #include "core/hashmap.h"
 #include "requests/centre.h"
+#include "requests/centre_await.h"
 #include "requests/centre_flush.h"
 #include "writer/writer.h"
 
@@ -20,6 +21,7 @@ struct centre_service {
     struct hashmap hosts;             /* identities of the hosts that sent them */
     size_t waiting_bytes, held_bytes; /* of these; of all that are not answered */
     size_t pending;                   /* that are not answered */
+    struct centre_objects objects;    /* that hosts are sending */
 };
 
 /* May this peer send what a gate sends, and can it be stored? */

@@ -10,15 +10,10 @@
 #include "log/log.h"
 #include "net/loop.h"
 #include "requests/body.h"
+#include "requests/relay_internal.h"
 #include "requests/session.h"
 #include "requests/sync.h"
 #include "writer/writer.h"
-
-struct relay_service {
-    struct relay_config config;
-    struct relay_counts counts;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; of the writer's thread */
-};
 
 /* One FETCH or ACKNOWLEDGE, until it is answered. */
 struct relay_request {
@@ -239,7 +234,7 @@ static const struct writer_job_type relay_fetch_type = {
 static const struct writer_job_type relay_acknowledge_type = {
     .run = relay_acknowledge_run, .done = relay_acknowledge_done, .drop = relay_drop};
 
-static enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e)
+enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e)
 {
     const struct peer *peer = conn_get_peer(c);
 
@@ -344,6 +339,8 @@ static enum profd_status relay_receive(struct relay_service *s, struct conn *c, 
     } else if (type == &relay_fetch_type) {
         status = relay_read_fetch(r, &m.as.fetch, e);
         s->counts.heard = loop_clock();
+        free(s->object.bytes); /* of the connection before */
+        s->object.bytes = NULL;
         (void)snprintf(s->counts.error, sizeof s->counts.error, "%s", m.as.fetch.error);
     } else {
         status = relay_read_acknowledge(r, &m.as.acknowledge, e);
@@ -382,6 +379,9 @@ enum profd_status relay_service_new(const struct relay_config *config, struct re
 
 void relay_service_free(struct relay_service *s)
 {
+    if (s) {
+        free(s->object.bytes);
+    }
     free(s);
 }
 

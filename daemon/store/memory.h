@@ -59,7 +59,8 @@ struct memory_build {
 struct memory_object {
     struct buildid id;
     char variant[65];
-    bool has_names, outdated;
+    bool has_names, outdated, hashed;
+    uint8_t hash[STORE_HASH_SIZE]; /* if hashed */
     uint8_t *encoded, *bounds;
     size_t encoded_size, bounds_size;
     int64_t seen; /* latest end of what was removed of the build */
@@ -138,9 +139,22 @@ const struct memory_upload *memory_find_upload(const struct memory_store *s, uin
 struct memory_choice {
     ptrdiff_t object;
     const char *note;
+    struct store_naming naming; /* by, hosts */
 };
-struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id, const uint32_t *uids,
-                                          size_t uid_count);
+struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id,
+                                          const struct store_senders *of);
+/* Reports with this build are new from the store's number on. */
+void memory_touch_object(struct memory_store *s, const char *build_id, uint32_t uid, bool everybody);
+/* May it name functions of what these hosts have sent? */
+bool memory_judge_hosts(const struct memory_store *s, const struct memory_object *o, const struct store_senders *of,
+                        struct store_naming *naming);
+/* The number of hosts that attest this hash, or any (NULL). */
+uint64_t memory_count_attesting(const struct memory_store *s, const char *build_id, const uint8_t *hash);
+bool memory_has_quorum(const struct memory_store *s, const char *build_id);
+/* The host shall attest the builds of this upload. */
+enum profd_status memory_await_objects(struct memory_store *s, const struct store_upload *u, const uint8_t *identity,
+                                       struct profd_error *e);
+void memory_forget_attestations(struct memory_store *s, const char *build_id);
 
 /* Everything a batch may need, taken before anything changes. */
 struct memory_spares {

@@ -17,4 +17,5 @@ void memory_centre_done(struct memory_centre *c)
     free(c->arrivals);
     free(c->marks);
     free(c->deletions);
+    free(c->attestations);
 }

@@ -3,7 +3,7 @@
 #define PROFD_STORE_MEMORY_ARRIVAL_H
 
 #include "proto/buildid.h"
-#include "store/arrivals.h"
+#include "store/attestations.h"
 
 struct memory_host {
     uint8_t identity[STORE_HOST_SIZE];
@@ -33,6 +33,16 @@ struct memory_deletion {
     int64_t before; /* ns */
 };
 
+/* What a host attests of a build. */
+struct memory_attestation {
+    char build_id[BUILDID_TEXT_SIZE];
+    size_t host;
+    bool has;
+    uint8_t hash[STORE_HASH_SIZE];
+    uint64_t size;
+    int64_t due;
+};
+
 struct memory_centre {
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t number, quarantined, quarantine_bytes;
@@ -42,6 +52,8 @@ struct memory_centre {
     struct memory_arrival *arrivals;
     struct memory_mark *marks;
     struct memory_deletion *deletions;
+    struct memory_attestation *attestations;
+    size_t attestation_count, attestation_capacity;
     size_t deletion_count, deletion_capacity;
     size_t host_count, host_capacity, arrival_count, arrival_capacity, mark_count, mark_capacity;
 };

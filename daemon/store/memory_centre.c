@@ -140,6 +140,9 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
         x->amount = (struct store_amount){in.uploads, in.upload.ticks, in.upload.calls};
         r->relabelled = in.relabelled;
     }
+    if (status == PROFD_OK) {
+        status = memory_await_objects(s, &in.upload, h->identity, e);
+    }
     if (status == PROFD_OK && !remove_deleted(s, &in.upload, &x->amount)) {
         struct memory_upload *copy = &spares.copies[0];
         copy->rolled = true;

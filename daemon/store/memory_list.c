@@ -88,7 +88,7 @@ static enum profd_status make_row(const struct memory_store *s, struct memory_bu
         return no_memory(e);
     }
     add_rows(rows, n, r, uids);
-    struct memory_choice choice = memory_choose_object(s, r->build_id.text, uids, n);
+    struct memory_choice choice = memory_choose_object(s, r->build_id.text, &(struct store_senders){uids, n, NULL, 0});
     r->has_names = choice.object >= 0 && s->objects[choice.object].has_names;
     r->note = choice.note;
     free(uids);

@@ -8,10 +8,10 @@ static enum profd_status no_memory(struct profd_error *e)
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
 }
 
-static bool contains(const uint32_t *uids, size_t n, uint32_t uid)
+static bool contains(const struct store_senders *of, uint32_t uid)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (uids[i] == uid) {
+    for (size_t i = 0; i < of->uid_count; i++) {
+        if (of->uids[i] == uid) {
             return true;
         }
     }
@@ -24,9 +24,10 @@ struct verdict {
     size_t matched;
     uint64_t delivered;
     const char *note;
+    struct store_naming naming;
 };
 
-static struct verdict judge_object(const struct memory_store *s, size_t object, const uint32_t *uids, size_t uid_count)
+static struct verdict judge_object(const struct memory_store *s, size_t object, const struct store_senders *of)
 {
     struct verdict v = {.note = ""};
     for (size_t i = 0; i < s->object_sender_count; i++) {
@@ -34,7 +35,10 @@ static struct verdict judge_object(const struct memory_store *s, size_t object, 
         if (sender->object != object) {
             continue;
         }
-        bool member = contains(uids, uid_count, sender->uid);
+        bool member = contains(of, sender->uid);
+        if (member && sender->uid == STORE_TENANT) {
+            member = memory_judge_hosts(s, &s->objects[object], of, &v.naming);
+        }
         v.trusted |= sender->trusted;
         v.matched += member;
         if ((sender->trusted || member) && sender->delivered > v.delivered) {
@@ -45,8 +49,8 @@ static struct verdict judge_object(const struct memory_store *s, size_t object, 
     return v;
 }
 
-struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id, const uint32_t *uids,
-                                          size_t uid_count)
+struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id,
+                                          const struct store_senders *of)
 {
     struct memory_choice best = {.object = -1, .note = ""};
     uint64_t best_rank = 0, failure = 0;
@@ -55,11 +59,12 @@ struct memory_choice memory_choose_object(const struct memory_store *s, const ch
         if (strcmp(o->id.text, build_id) != 0) {
             continue;
         }
-        struct verdict v = judge_object(s, i, uids, uid_count);
-        bool eligible = v.trusted || (uid_count > 0 && v.matched == uid_count);
+        struct verdict v = judge_object(s, i, of);
+        bool eligible = v.trusted || (of->uid_count > 0 && v.matched == of->uid_count);
         uint64_t rank = (uint64_t)o->has_names << 63 | (uint64_t)v.trusted << 62 | v.delivered;
         if (o->variant[0] != 0 && eligible && (best.object < 0 || rank > best_rank)) {
             best = (struct memory_choice){.object = (ptrdiff_t)i, .note = v.note};
+            best.naming = v.trusted ? (struct store_naming){.variants = 0} : v.naming;
             best_rank = rank;
         } else if (o->variant[0] == 0 && best.object < 0 && v.delivered > failure) {
             best.note = v.note;
@@ -86,7 +91,7 @@ static bool upload_has(const struct memory_upload *u, const char *build_id)
     return false;
 }
 
-static void touch_epochs(struct memory_store *s, const char *build_id, uint32_t uid, bool everybody)
+void memory_touch_object(struct memory_store *s, const char *build_id, uint32_t uid, bool everybody)
 {
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
@@ -229,8 +234,12 @@ enum profd_status memory_put_object(struct store *base, const struct store_objec
     }
     if (status == PROFD_OK) {
         size_t object = find_or_add(s, o, &fresh);
+        if (o->hash) {
+            s->objects[object].hashed = true;
+            memcpy(s->objects[object].hash, o->hash, STORE_HASH_SIZE);
+        }
         if (put_sender(s, object, o, note, &trusted)) {
-            touch_epochs(s, o->id.text, o->uid, trusted);
+            memory_touch_object(s, o->id.text, o->uid, trusted);
         }
         if (o->variant[0] != '\0' && !o->outdated) {
             remove_replaced(s, object);
@@ -259,11 +268,13 @@ enum profd_status memory_has_object(struct store *base, uint32_t uid, const char
     return PROFD_OK;
 }
 
-enum profd_status memory_get_object(struct store *base, const uint32_t *uids, size_t uid_count, const char *build_id,
-                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e)
+enum profd_status memory_get_object(struct store *base, const struct store_senders *of, const char *build_id,
+                                    uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
     const struct memory_store *s = memory_self(base);
-    struct memory_choice choice = memory_choose_object(s, build_id, uids, uid_count);
+    struct memory_choice choice = memory_choose_object(s, build_id, of);
+    *naming = choice.naming;
+    naming->attesting = memory_count_attesting(s, build_id, NULL);
     if (choice.object < 0) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);
     }
@@ -273,9 +284,9 @@ enum profd_status memory_get_object(struct store *base, const uint32_t *uids, si
         return no_memory(e);
     }
     memcpy(block, o->encoded, o->encoded_size);
-    *variants = 0;
+    naming->variants = 0;
     for (size_t i = 0; i < s->object_count; i++) {
-        *variants += s->objects[i].variant[0] != 0 && strcmp(s->objects[i].id.text, build_id) == 0;
+        naming->variants += s->objects[i].variant[0] != 0 && strcmp(s->objects[i].id.text, build_id) == 0;
     }
     *bytes = block;
     *size = o->encoded_size;
@@ -287,8 +298,29 @@ enum profd_status memory_get_bounds(struct store *base, uint32_t uid, const char
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
-    struct memory_choice choice = memory_choose_object(s, build_id, &uid, 1);
+    struct memory_choice choice = memory_choose_object(s, build_id, &(struct store_senders){&uid, 1, NULL, 0});
     *size = choice.object < 0 ? 0 : s->objects[choice.object].bounds_size;
     *bytes = choice.object < 0 ? NULL : s->objects[choice.object].bounds;
     return PROFD_OK;
+}
+
+enum profd_status memory_get_shared_object(struct store *base, const char *build_id, uint8_t **bytes, size_t *size,
+                                           struct profd_error *e)
+{
+    const struct memory_store *s = memory_self(base);
+    struct store_naming naming;
+    struct store_senders of = {.uid_count = 0};
+    uint32_t *uids = malloc((s->build_count + 1) * sizeof *uids);
+    if (!uids) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the users of a build");
+    }
+    for (size_t i = 0; i < s->build_count; i++) {
+        if (strcmp(s->builds[i].id.text, build_id) == 0) {
+            uids[of.uid_count++] = s->builds[i].uid;
+        }
+    }
+    of.uids = uids;
+    enum profd_status status = memory_get_object(base, &of, build_id, bytes, size, &naming, e);
+    free(uids);
+    return status;
 }

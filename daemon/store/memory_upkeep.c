@@ -170,6 +170,7 @@ static void remove_unseen_objects(struct memory_store *s, int64_t before)
     }
     for (size_t i = s->object_count; i-- > 0;) {
         if (s->objects[i].old) {
+            memory_forget_attestations(s, s->objects[i].id.text);
             memory_remove_object(s, i);
         }
     }
@@ -258,6 +259,7 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
     *uploads = remove_gone(s);
     for (size_t i = s->object_count; i-- > 0 && !is_seen(s, build_id);) {
         if (strcmp(s->objects[i].id.text, build_id) == 0) {
+            memory_forget_attestations(s, build_id);
             memory_remove_object(s, i);
         }
     }

@@ -15,7 +15,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 6
+#define SQLITE_SCHEMA_VERSION 7
 #define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
@@ -273,10 +273,31 @@ struct sqlite_known {
 struct sqlite_choice {
     int64_t object;
     bool has_names;
+    enum store_named_by by;
+    uint64_t hosts; /* that attest it */
     char *note;
 };
-enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const uint32_t *uids, size_t uid_count,
+enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e);
+/* Reports with this build are new from the state's number on, for all users or this one. Inside a write transaction. */
+enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t uid, bool everybody,
+                                      struct profd_error *e);
+
+/* --- sqlite_naming.c */
+
+/* May an object name functions of what these hosts have sent? */
+enum profd_status sqlite_judge_hosts(struct sqlite_store *s, int64_t build, int64_t object,
+                                     const struct store_senders *of, struct sqlite_choice *choice, bool *names,
+                                     struct profd_error *e);
+/* The number of hosts that attest any object of the build. */
+enum profd_status sqlite_count_attesting(struct sqlite_store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
+/* The variant of a build that a quorum of hosts attests; 0: none. */
+enum profd_status sqlite_find_quorum(struct sqlite_store *s, int64_t build, int64_t *variant, struct profd_error *e);
+
+/* --- sqlite_attest.c */
+
+/* A segment of the host came, with builds of this series: the host shall attest them. Inside a write transaction. */
+enum profd_status sqlite_await_objects(struct sqlite_store *s, int64_t series, int64_t host, struct profd_error *e);
 
 /* Inside a write transaction: reports on the builds of this series, and the lists that show them, are new from here
  * on. */

@@ -223,8 +223,8 @@ static enum profd_status add_sums(struct arriving *a, const struct incoming *in,
     return sqlite_batch_add(&a->batch, u, series, &one, e);
 }
 
-static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct incoming *in,
-                                    struct profd_error *e)
+static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                    const struct incoming *in, struct profd_error *e)
 {
     char text[33];
     int64_t *host = ARENA_ARRAY(a->arena, 1, int64_t);
@@ -240,6 +240,9 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     }
     if (status == PROFD_OK) {
         status = add_sums(a, in, series, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_await_objects(a->s, series->id, o->host, e);
     }
     if (status == PROFD_OK) {
         status = find_fold(a, series, in, &fold, e);
@@ -306,7 +309,7 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     if (status == PROFD_OK && deleted) {
         remove_counts(a, &in);
     } else if (status == PROFD_OK) {
-        status = add_counts(a, d, &in, e);
+        status = add_counts(a, d, o, &in, e);
     }
     if (status == PROFD_OK) {
         const struct store_amount amount = {in.uploads, in.upload.ticks, in.upload.calls};

@@ -119,7 +119,8 @@ static enum profd_status emit(struct sqlite_store *s, struct building *b, struct
                               struct profd_error *e)
 {
     struct sqlite_choice choice = {.object = 0};
-    enum profd_status status = sqlite_choose_object(s, b->row_id, b->uids, b->uid_count, &choice, e);
+    enum profd_status status =
+        sqlite_choose_object(s, b->row_id, &(struct store_senders){b->uids, b->uid_count, NULL, 0}, &choice, e);
     if (status != PROFD_OK) {
         return status;
     }

@@ -6,7 +6,8 @@
 
 /* One object with a summary of its senders. */
 struct candidate {
-    int64_t object;
+    int64_t object, build;
+    struct sqlite_choice hosts; /* if hosts have sent it: by, hosts */
     bool readable, has_names, trusted;
     size_t matched;    /* number of the uids that sent it */
     int64_t delivered; /* latest delivery by a trusted sender or one of the uids */
@@ -51,12 +52,18 @@ static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
 }
 
 /* Adds a row of SQL_OBJECT_EACH to its object. */
-static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const uint32_t *uids, size_t uid_count,
-                                     struct profd_error *e)
+static enum profd_status fold_sender(struct sqlite_store *s, struct candidate *c, sqlite3_stmt *q,
+                                     const struct store_senders *of, struct profd_error *e)
 {
-    bool trusted = sqlite3_column_int(q, 4) != 0;
-    bool member = is_member(uids, uid_count, (uint32_t)sqlite3_column_int64(q, 3));
+    const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 3);
+    bool trusted = sqlite3_column_int(q, 4) != 0, member = is_member(of->uids, of->uid_count, uid);
     int64_t delivered = sqlite3_column_int64(q, 5);
+    if (member && uid == STORE_TENANT) {
+        enum profd_status status = sqlite_judge_hosts(s, c->build, c->object, of, &c->hosts, &member, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
     c->readable = sqlite3_column_int(q, 1) != 0;
     c->has_names = sqlite3_column_int(q, 2) != 0;
     c->trusted |= trusted;
@@ -70,7 +77,7 @@ static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const
     return c->note ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about an executable");
 }
 
-enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const uint32_t *uids, size_t uid_count,
+enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -79,18 +86,20 @@ enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, co
     enum profd_status status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         if (sqlite3_column_int64(q, 0) != current.object) {
-            judge_candidate(&current, uid_count, &best, &failure);
-            current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
+            judge_candidate(&current, of->uid_count, &best, &failure);
+            current = (struct candidate){.object = sqlite3_column_int64(q, 0), .build = build};
         }
-        status = fold_sender(&current, q, uids, uid_count, e);
+        status = fold_sender(s, &current, q, of, e);
         if (status != PROFD_OK) {
             sqlite_finish(q);
         }
     }
-    judge_candidate(&current, uid_count, &best, &failure);
+    judge_candidate(&current, of->uid_count, &best, &failure);
     if (status == PROFD_OK) {
         choice->object = best.object;
         choice->has_names = best.has_names;
+        choice->by = best.trusted ? STORE_NAMED_BY_USERS : best.hosts.by;
+        choice->hosts = best.trusted ? 0 : best.hosts.hosts;
         choice->note = best.object != 0 ? best.note : failure.note;
         *(best.object != 0 ? &best.note : &failure.note) = NULL;
     }

@@ -144,24 +144,20 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
                       e);
 }
 
-/* Marks reports with this build, and lists of builds that show it, as changed. */
-static enum profd_status touch_epochs(struct sqlite_store *s, int64_t build, const struct store_object *o,
-                                      bool everybody, struct profd_error *e)
+enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t uid, bool everybody,
+                                      struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
     enum profd_status status = PROFD_OK;
     int users = 0;
     for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
         status = sqlite_run(s, touches[i],
-                            VALUES(INTEGER(build), INTEGER(everybody), INTEGER(o->uid), INTEGER(s->state.number)), e);
+                            VALUES(INTEGER(build), INTEGER(everybody), INTEGER(uid), INTEGER(s->state.number)), e);
         users = sqlite3_changes(s->db);
     }
     struct sqlite_state *t = &s->state;
     if (users > 0) {
         t->list_epoch = t->number;
-    }
-    if (status == PROFD_OK && o->has_names) {
-        status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
     }
     return status == PROFD_OK ? sqlite_save_state(s, e) : status;
 }
@@ -185,6 +181,9 @@ enum profd_status sqlite_put_object(struct store *base, const struct store_objec
     if (status == PROFD_OK && id == 0) {
         status = add_object(s, build, object, &id, e);
     }
+    if (status == PROFD_OK && object->hash) {
+        status = sqlite_run(s, SQL_OBJECT_HASH_SET, VALUES(INTEGER(id), BLOB(object->hash, STORE_HASH_SIZE)), e);
+    }
     if (status == PROFD_OK) {
         status = sqlite_count_object(s, id, -1, e);
     }
@@ -198,7 +197,10 @@ enum profd_status sqlite_put_object(struct store *base, const struct store_objec
         status = remove_replaced(s, build, object, id, e);
     }
     if (status == PROFD_OK && changed) {
-        status = touch_epochs(s, build, object, trusted, e);
+        status = sqlite_touch_object(s, build, object->uid, trusted, e);
+    }
+    if (status == PROFD_OK && changed && object->has_names) {
+        status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
     }
     if (status == PROFD_OK) {
         status = sqlite_space_judge(s, e);
@@ -223,7 +225,7 @@ static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const 
     *known = complete != 0;
     status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
     if (status == PROFD_OK && found) {
-        status = sqlite_choose_object(s, build, &uid, 1, &choice, e);
+        status = sqlite_choose_object(s, build, &(struct store_senders){&uid, 1, NULL, 0}, &choice, e);
     }
     free(choice.note);
     *object = choice.object;
@@ -328,26 +330,31 @@ enum profd_status sqlite_get_bounds(struct store *base, uint32_t uid, const char
     return status;
 }
 
-static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uids, size_t uid_count,
-                                     const char *build_id, uint8_t **bytes, size_t *size, int64_t *variants,
-                                     struct profd_error *e)
+/* *naming is set, too, if there is no object. */
+static enum profd_status read_object(struct sqlite_store *s, const struct store_senders *of, const char *build_id,
+                                     uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
-    int64_t build = 0;
+    int64_t build = 0, variants = 0;
     bool found = false, row = false;
     sqlite3_stmt *q;
     struct sqlite_choice choice = {.object = 0};
     enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
     if (status == PROFD_OK && found) {
-        status = sqlite_choose_object(s, build, uids, uid_count, &choice, e);
+        status = sqlite_choose_object(s, build, of, &choice, e);
     }
     free(choice.note);
+    *naming = (struct store_naming){.by = choice.by, .hosts = choice.hosts};
+    if (status == PROFD_OK) {
+        status = sqlite_count_attesting(s, build, &naming->attesting, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
     if (choice.object == 0) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);
     }
-    status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build)), variants, &found, e);
+    status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build)), &variants, &found, e);
+    naming->variants = (uint32_t)variants;
     if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);
     }
@@ -363,26 +370,52 @@ static enum profd_status read_object(struct sqlite_store *s, const uint32_t *uid
     return status;
 }
 
-enum profd_status sqlite_get_object(struct store *base, const uint32_t *uids, size_t uid_count, const char *build_id,
-                                    uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e)
+enum profd_status sqlite_get_object(struct store *base, const struct store_senders *of, const char *build_id,
+                                    uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     bool began;
     uint8_t *block = NULL;
     size_t n = 0;
-    int64_t contents = 0;
+    struct store_naming found = {.variants = 0};
     enum profd_status status = sqlite_read_begin(s, &began, e);
     if (status != PROFD_OK) {
         return status;
     }
-    status = read_object(s, uids, uid_count, build_id, &block, &n, &contents, e);
+    status = read_object(s, of, build_id, &block, &n, &found, e);
     status = sqlite_read_end(s, began, status, e);
+    *naming = found;
     if (status != PROFD_OK) {
         free(block);
         return status;
     }
     *bytes = block;
     *size = n;
-    *variants = (uint32_t)contents;
     return PROFD_OK;
+}
+
+enum profd_status sqlite_get_shared_object(struct store *base, const char *build_id, uint8_t **bytes, size_t *size,
+                                           struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    sqlite3_stmt *q;
+    bool row = false;
+    struct buffer uids;
+    struct store_naming naming;
+    buffer_init(&uids, SIZE_MAX);
+    enum profd_status status = sqlite_start(s, SQL_BUILD_UIDS, VALUES(TEXT(build_id)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
+        buffer_add(&uids, &uid, sizeof uid);
+    }
+    if (status == PROFD_OK && uids.failed) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the users of a build");
+    }
+    if (status == PROFD_OK) {
+        const struct store_senders of = {.uids = (const uint32_t *)(const void *)uids.data,
+                                         .uid_count = uids.size / sizeof(uint32_t)};
+        status = sqlite_get_object(base, &of, build_id, bytes, size, &naming, e);
+    }
+    buffer_done(&uids);
+    return status;
 }

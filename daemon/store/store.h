@@ -19,7 +19,7 @@
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
-#include "store/arrivals.h"
+#include "store/attestations.h"
 #include "store/segments.h"
 
 struct store;
@@ -203,6 +203,7 @@ struct store_object {
     size_t bounds_size;
     const char *name, *note;
     int64_t received;
+    const uint8_t *hash; /* of a host's: STORE_HASH_SIZE bytes, that of encoded; NULL of another */
 };
 /* Stores a delivery. FULL, with the sentence of store_share_refuse and without effect on the store's health: the sender
  * would exceed the share. */
@@ -213,12 +214,17 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
 enum profd_status store_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
                                    struct profd_error *e);
 
-/* Reads the encoded object that names functions in a sum to which these uids (ascending) contributed: a trusted
- * variant, or one that all of them sent. Objects with names come before those without, then trusted ones before others,
- * then the latest delivered. NOT_FOUND if there is none. *variants is the number of different contents of the build.
- * *bytes is a new block that the caller frees. */
-enum profd_status store_get_object(struct store *s, const uint32_t *uids, size_t uid_count, const char *build_id,
-                                   uint8_t **bytes, size_t *size, uint32_t *variants, struct profd_error *e);
+/* Reads the encoded object that names functions in a sum to which these senders contributed: a trusted variant, or one
+ * that all of them sent. STORE_TENANT has sent one that a quorum of hosts attests, or, if there is no quorum, that each
+ * of the hosts does. Objects with names come before those without, then trusted ones before others, then the latest
+ * delivered. NOT_FOUND if there is none; then, too, *naming says how many hosts attest an object. *bytes is a new block
+ * that the caller frees. */
+enum profd_status store_get_object(struct store *s, const struct store_senders *of, const char *build_id,
+                                   uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e);
+/* Reads the object that a host attests of a build: a trusted variant, or one that every user of the build has sent. As
+ * store_get_object. */
+enum profd_status store_get_shared_object(struct store *s, const char *build_id, uint8_t **bytes, size_t *size,
+                                          struct profd_error *e);
 
 /* Reads the bounds of the object that store_get_object would return for this uid alone; *size is 0 if there is none.
  * Borrowed until the next store_put_object or store_get_bounds. Cached by the writer. */
@@ -443,6 +449,10 @@ enum profd_status store_admit_hosts(struct store *s, const struct store_arrival 
  * stored, and receipts mean nothing. */
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                      struct store_receipt *receipts, struct profd_error *e);
+/* Enters what hosts attest. out[i] says whether that is accepted, and what is asked for next. A host takes back what it
+ * attested of a build before; an object that no host attests any more is removed. */
+enum profd_status store_attest(struct store *s, const struct store_attestation *list, size_t n,
+                               struct store_attested *out, struct profd_error *e);
 /* On any handle. */
 enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e);
 /* The reasons for which hours of the filter are marked, of hosts that its matchers of the label `host` select: bits of

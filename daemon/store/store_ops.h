@@ -38,9 +38,12 @@
     V(has_object, (struct store * s, uint32_t uid, const char *build_id, bool *known, struct profd_error *e),          \
       (s, uid, build_id, known, e))                                                                                    \
     V(get_object,                                                                                                      \
-      (struct store * s, const uint32_t *uids, size_t uid_count, const char *build_id, uint8_t **bytes, size_t *size,  \
-       uint32_t *variants, struct profd_error *e),                                                                     \
-      (s, uids, uid_count, build_id, bytes, size, variants, e))                                                        \
+      (struct store * s, const struct store_senders *of, const char *build_id, uint8_t **bytes, size_t *size,          \
+       struct store_naming *naming, struct profd_error *e),                                                            \
+      (s, of, build_id, bytes, size, naming, e))                                                                       \
+    V(get_shared_object,                                                                                               \
+      (struct store * s, const char *build_id, uint8_t **bytes, size_t *size, struct profd_error *e),                  \
+      (s, build_id, bytes, size, e))                                                                                   \
     V(get_bounds,                                                                                                      \
       (struct store * s, uint32_t uid, const char *build_id, const uint8_t **bytes, size_t *size,                      \
        struct profd_error *e),                                                                                         \
@@ -118,6 +121,10 @@
     V(admit_hosts,                                                                                                     \
       (struct store * s, const struct store_arrival *list, size_t n, bool *restored, struct profd_error *e),           \
       (s, list, n, restored, e))                                                                                       \
+    V(attest,                                                                                                          \
+      (struct store * s, const struct store_attestation *list, size_t n, struct store_attested *out,                   \
+       struct profd_error *e),                                                                                         \
+      (s, list, n, out, e))                                                                                            \
     V(shrink, (struct store * s, uint64_t bytes, struct store_progress * progress, struct profd_error * e),            \
       (s, bytes, progress, e))
 

@@ -185,8 +185,6 @@ def story(f, centre, bed):
     if not f.settle(f.hosts):
         print("not everything was acknowledged")
         return 1
-    for version in VERSIONS:
-        centre.ctl("symbols", f.programs[version])
     say("profctl groups --by host, at the centre")
     for version in VERSIONS:
         print(centre.ctl("groups", f.programs[version], "--by", "host").stdout)

@@ -11,7 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void judge(const struct message *m, const struct tls_identity *host)
 {
-    const struct message_bytes *of = m->type == FRAME_ARRIVE ? &m->as.arrive.host : &m->as.deliver.host;
+    const struct message_bytes *of = m->type == FRAME_ARRIVE    ? &m->as.arrive.host
+                                     : m->type == FRAME_DELIVER ? &m->as.deliver.host
+                                     : m->type == FRAME_ATTEST  ? &m->as.attest.host
+                                                                : &m->as.object_bytes.host;
 
     if (of->size != sizeof host->host || memcmp(of->data, host->host, sizeof host->host) != 0) {
         abort();

@@ -182,8 +182,9 @@ const char *get_content(struct fixture *f, const char *build_id, size_t n, const
     static char text[256];
     uint8_t *bytes;
     size_t size;
-    uint32_t v = 0;
-    enum profd_status status = store_get_object(f->r, uids, n, full_id(build_id), &bytes, &size, &v, &f->e);
+    struct store_naming v;
+    const struct store_senders of = {.uids = uids, .uid_count = n};
+    enum profd_status status = store_get_object(f->r, &of, full_id(build_id), &bytes, &size, &v, &f->e);
     if (status == PROFD_NOT_FOUND) {
         return "";
     }
@@ -191,7 +192,7 @@ const char *get_content(struct fixture *f, const char *build_id, size_t n, const
     snprintf(text, sizeof text, "%.*s", (int)size, (const char *)bytes);
     free(bytes);
     if (variants) {
-        *variants = v;
+        *variants = v.variants;
     }
     return text;
 }

@@ -213,7 +213,9 @@ STORE_TEST(large_object_comes_back_whole)
 {
     size_t n = 5 << 20, got_size;
     uint8_t *bytes = malloc(n), *got;
-    uint32_t variants, one = 1;
+    const uint32_t one = 1;
+    const struct store_senders of = {.uids = &one, .uid_count = 1};
+    struct store_naming naming;
     struct made_object o;
     unsigned x = 1;
     for (size_t i = 0; i < n; i++) {
@@ -223,7 +225,7 @@ STORE_TEST(large_object_comes_back_whole)
     o.o.encoded = bytes;
     o.o.encoded_size = n;
     OK(f, store_put_object(f->w, &o.o, &f->e));
-    OK(f, store_get_object(f->r, &one, 1, full_id("aa"), &got, &got_size, &variants, &f->e));
+    OK(f, store_get_object(f->r, &of, full_id("aa"), &got, &got_size, &naming, &f->e));
     cr_assert_eq(got_size, n);
     cr_assert_eq(memcmp(got, bytes, n), 0);
     free(got);

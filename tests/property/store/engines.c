@@ -149,7 +149,8 @@ static enum profd_status say_upload(void *context, const struct store_row *r, st
 
 static void say_object(struct store *s, const char *id, unsigned users)
 {
-    uint32_t uids[USERS], variants = 0;
+    uint32_t uids[USERS];
+    struct store_naming naming = {.variants = 0};
     size_t n = 0, size = 0;
     uint8_t *bytes = NULL;
     const uint8_t *bounds;
@@ -160,8 +161,9 @@ static void say_object(struct store *s, const char *id, unsigned users)
             uids[n++] = uid;
         }
     }
-    enum profd_status status = store_get_object(s, uids, n, id, &bytes, &size, &variants, &e);
-    say("O %s %u: %d %.*s of %u", id, users, status, (int)size, bytes ? (const char *)bytes : "", variants);
+    const struct store_senders of = {.uids = uids, .uid_count = n};
+    enum profd_status status = store_get_object(s, &of, id, &bytes, &size, &naming, &e);
+    say("O %s %u: %d %.*s of %u", id, users, status, (int)size, bytes ? (const char *)bytes : "", naming.variants);
     free(bytes);
     for (uint32_t uid = 0; uid < USERS; uid++) {
         cr_assert_eq(store_has_object(s, uid, id, &known, &e), PROFD_OK);

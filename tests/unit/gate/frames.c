@@ -16,15 +16,16 @@ static enum profd_status check(unsigned type, uint32_t length, uint16_t flags, e
     return status;
 }
 
-Test(gate_frames, only_three_types_pass_and_in_order)
+Test(gate_frames, only_five_types_pass_and_in_order)
 {
     for (unsigned type = 1; frame_type_name(type); type++) {
-        const bool ours = type == FRAME_HELLO || type == FRAME_ARRIVE || type == FRAME_DELIVER;
+        const bool after = type == FRAME_DELIVER || type == FRAME_ATTEST || type == FRAME_OBJECT_BYTES;
+        const bool ours = type == FRAME_HELLO || type == FRAME_ARRIVE || after;
 
         for (enum frames_stage stage = FRAMES_BEFORE_HELLO; stage <= FRAMES_AFTER_ARRIVE; stage++) {
             const bool now = stage == FRAMES_BEFORE_HELLO    ? type == FRAME_HELLO
                              : stage == FRAMES_BEFORE_ARRIVE ? type == FRAME_ARRIVE
-                                                             : type == FRAME_DELIVER;
+                                                             : after;
 
             cr_assert_eq(check(type, 9, 0, stage),
                          !ours ? PROFD_FORBIDDEN
@@ -41,6 +42,9 @@ Test(gate_frames, sizes_and_flags)
     cr_assert_eq(check(FRAME_DELIVER, FRAMES_PAYLOAD_MAX + 1, 0, FRAMES_AFTER_ARRIVE), PROFD_TOO_LARGE);
     cr_assert_eq(check(FRAME_HELLO, FRAMES_HELLO_MAX, 0, FRAMES_BEFORE_HELLO), PROFD_OK);
     cr_assert_eq(check(FRAME_HELLO, FRAMES_HELLO_MAX + 1, 0, FRAMES_BEFORE_HELLO), PROFD_TOO_LARGE);
+    cr_assert_eq(check(FRAME_ATTEST, FRAMES_HELLO_MAX + 1, 0, FRAMES_AFTER_ARRIVE), PROFD_TOO_LARGE);
+    cr_assert_eq(check(FRAME_OBJECT_BYTES, LIMIT_ATTEST_PIECE, 0, FRAMES_AFTER_ARRIVE), PROFD_OK);
+    cr_assert_eq(check(FRAME_OBJECT_BYTES, 2 * LIMIT_ATTEST_PIECE, 0, FRAMES_AFTER_ARRIVE), PROFD_TOO_LARGE);
     cr_assert_eq(check(FRAME_DELIVER, 0, 0, FRAMES_AFTER_ARRIVE), PROFD_MALFORMED);
     cr_assert_eq(check(FRAME_DELIVER, 9, FRAME_FLAG_COMPRESSED, FRAMES_AFTER_ARRIVE), PROFD_FORBIDDEN);
     cr_assert_eq(check(FRAME_DELIVER, 9, 1 << FRAME_FLAG_FDS_SHIFT, FRAMES_AFTER_ARRIVE), PROFD_PROTOCOL);
@@ -119,6 +123,7 @@ Test(gate_frames, a_payload_that_could_hide_the_host_is_refused)
 Test(gate_frames, answers_of_the_daemon)
 {
     for (unsigned type = 1; frame_type_name(type); type++) {
-        cr_assert_eq(frames_may_answer(type), type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_NACK);
+        cr_assert_eq(frames_may_answer(type),
+                     type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_ATTESTED || type == FRAME_NACK);
     }
 }

@@ -133,6 +133,20 @@ Test(proto_message, what_passes_a_gate_comes_back)
     cr_assert(b.as.deliver.host.size == 0 && b.as.deliver.epoch.size == 12 && b.as.deliver.sequence == 7);
     cr_assert(b.as.deliver.segment.size == 9 && memcmp(b.as.deliver.segment.data, bytes, 9) == 0);
     message_done(&b);
+    m = (struct message){.type = FRAME_ATTEST, .as.attest = {{bytes, 0}, "ab", {bytes, 12}, 7, true}};
+    round_trip(&m, 0, &b);
+    cr_assert_str_eq(b.as.attest.build_id, "ab");
+    cr_assert(b.as.attest.hash.size == 12 && b.as.attest.size == 7 && b.as.attest.ask);
+    message_done(&b);
+    m = (struct message){.type = FRAME_ATTESTED, .as.attested = {true, "cd"}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.attested.wanted && !strcmp(b.as.attested.next, "cd"));
+    message_done(&b);
+    m = (struct message){.type = FRAME_OBJECT_BYTES, .as.object_bytes = {{bytes, 0}, "ab", {bytes, 12}, 7, {bytes, 9}}};
+    round_trip(&m, 0, &b);
+    cr_assert(b.as.object_bytes.offset == 7 && b.as.object_bytes.piece.size == 9 &&
+              !memcmp(b.as.object_bytes.piece.data, bytes, 9));
+    message_done(&b);
 }
 
 Test(proto_message, every_other_type_comes_back)
@@ -255,7 +269,7 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
 {
     refuse(FRAME_SYNC, "x", 1, PROFD_MALFORMED, "SYNC");
     refuse(FRAME_ATTACH, "x", 1, PROFD_MALFORMED, "ATTACH");
-    refuse(20, "", 0, PROFD_UNKNOWN_TYPE, "20");
+    refuse(25, "", 0, PROFD_UNKNOWN_TYPE, "25");
     refuse(0, "", 0, PROFD_UNKNOWN_TYPE, "0");
     refuse(FRAME_HELLO, "\xff", 1, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0"); /* field number 0 */
@@ -372,7 +386,7 @@ Test(proto_message, what_exceeds_a_frame_is_not_encoded)
     m = (struct message){.type = FRAME_UPLOAD, .as.upload = {.label_count = 65, .labels = labels}};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_TOO_LARGE);
     cr_assert_str_eq(e.sentence, "65 labels, at most 64");
-    m = (struct message){.type = 20};
+    m = (struct message){.type = 25};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_UNKNOWN_TYPE);
     free(big);
 }

@@ -1,0 +1,27 @@
+/* Private to requests/relay*. */
+#ifndef PROFD_REQUESTS_RELAY_INTERNAL_H
+#define PROFD_REQUESTS_RELAY_INTERNAL_H
+
+#include "proto/buildid.h"
+#include "requests/relay.h"
+#include "store/store.h"
+
+/* A parsed object that the relay fetches in pieces. */
+struct relay_object {
+    struct buildid id;
+    uint8_t *bytes; /* owned; NULL: none */
+    size_t size;
+    uint8_t hash[STORE_HASH_SIZE];
+};
+
+struct relay_service {
+    struct relay_config config;
+    struct relay_counts counts;
+    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; of the writer's thread */
+    struct relay_object object;        /* the rest of which is still to be fetched */
+};
+
+/* May this peer fetch, and is anything forwarded? */
+enum profd_status relay_check(const struct relay_service *s, const struct conn *c, struct profd_error *e);
+
+#endif

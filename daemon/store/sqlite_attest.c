@@ -1,0 +1,170 @@
+/* What hosts attest (attestations.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/sqlite_users.h"
+
+/* One item, with the rows behind it. */
+struct attesting {
+    struct sqlite_store *s;
+    const struct store_attestation *a;
+    int64_t host, build, variant; /* variant: before; 0: none */
+};
+
+enum profd_status sqlite_await_objects(struct sqlite_store *s, int64_t series, int64_t host, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_ATTESTATION_AWAIT, VALUES(INTEGER(series), INTEGER(host)), e);
+}
+
+/* The object of a variant that no host attests any more is removed, unless a user has sent it, too. */
+static enum profd_status remove_variant(struct sqlite_store *s, int64_t variant, struct profd_error *e)
+{
+    int64_t object = 0;
+    bool found = false;
+    enum profd_status status = sqlite_find(s, SQL_VARIANT_OBJECT, VALUES(INTEGER(variant)), &object, &found, e);
+    if (status == PROFD_OK && found) {
+        status = sqlite_count_object(s, object, -1, e);
+    }
+    if (status == PROFD_OK && found) {
+        status = sqlite_run(s, SQL_OBJECT_SENDER_DROP, VALUES(INTEGER(object), INTEGER(STORE_TENANT)), e);
+    }
+    if (status == PROFD_OK && found) {
+        status = sqlite_run(s, SQL_OBJECT_DROP_UNSENT, VALUES(INTEGER(object)), e);
+    }
+    if (status == PROFD_OK && found) {
+        status = sqlite_count_object(s, object, 1, e);
+    }
+    return status == PROFD_OK ? sqlite_run(s, SQL_VARIANT_REMOVE, VALUES(INTEGER(variant)), e) : status;
+}
+
+static enum profd_status leave_variant(const struct attesting *x, struct profd_error *e)
+{
+    int64_t hosts = 1;
+    bool found = false;
+    enum profd_status status = PROFD_OK;
+    if (x->variant != 0) {
+        status = sqlite_find(x->s, SQL_VARIANT_LEAVE, VALUES(INTEGER(x->variant)), &hosts, &found, e);
+    }
+    return status == PROFD_OK && found && hosts <= 0 ? remove_variant(x->s, x->variant, e) : status;
+}
+
+/* The limits of one host. */
+static enum profd_status judge_limits(const struct attesting *x, struct store_attested *out, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status =
+        sqlite_start(x->s, SQL_ATTESTATION_USE, VALUES(INTEGER(x->host), INTEGER(x->build)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(x->s, q, &row, e);
+    }
+    if (row) {
+        const uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 1);
+        if (sqlite3_column_int64(q, 0) >= STORE_ATTEST_MOST) {
+            out->verdict = STORE_ATTEST_TOO_MANY;
+        } else if (x->a->size > STORE_ATTEST_BYTES - (bytes < STORE_ATTEST_BYTES ? bytes : STORE_ATTEST_BYTES)) {
+            out->verdict = STORE_ATTEST_TOO_LARGE;
+        }
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+/* Enters what the host attests now. */
+static enum profd_status enter(const struct attesting *x, bool has, struct store_attested *out, struct profd_error *e)
+{
+    const struct store_attestation *a = x->a;
+    int64_t variant = 0, object = 0;
+    bool found = false;
+    enum profd_status status = PROFD_OK;
+    if (has) { /* before the old one is left, which may be the same */
+        status = sqlite_find(x->s, SQL_VARIANT_ADD, VALUES(INTEGER(x->build), BLOB(a->hash, sizeof a->hash)), &variant,
+                             &found, e);
+    }
+    if (status == PROFD_OK) {
+        status = leave_variant(x, e);
+    }
+    if (status == PROFD_OK && has) {
+        status = sqlite_find(x->s, SQL_VARIANT_OBJECT, VALUES(INTEGER(variant)), &object, &out->stored, e);
+    }
+    const bool over = a->refused || out->verdict != STORE_ATTEST_TAKEN || out->stored;
+    const int64_t wait = over ? STORE_ATTEST_AGAIN : has ? STORE_ATTEST_AWAITED : STORE_ATTEST_ABSENT;
+    return status == PROFD_OK ? sqlite_run(x->s, SQL_ATTESTATION_SET,
+                                           VALUES(INTEGER(x->build), INTEGER(x->host), INTEGER(variant),
+                                                  INTEGER(has ? a->size : 0), INTEGER(a->now + wait)),
+                                           e)
+                              : status;
+}
+
+static enum profd_status attest_build(struct attesting *x, struct store_attested *out, struct profd_error *e)
+{
+    struct sqlite_store *s = x->s;
+    int64_t before = 0, after = 0;
+    enum profd_status status = x->a->has ? judge_limits(x, out, e) : PROFD_OK;
+    if (status == PROFD_OK) {
+        status = sqlite_find_quorum(s, x->build, &before, e);
+    }
+    if (status == PROFD_OK) {
+        status = enter(x, x->a->has && out->verdict == STORE_ATTEST_TAKEN, out, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find_quorum(s, x->build, &after, e);
+    }
+    if (status == PROFD_OK && (after == 0 || after != before)) {
+        s->state.number++;
+        status = sqlite_touch_object(s, x->build, STORE_TENANT, false, e);
+    }
+    return status;
+}
+
+static enum profd_status attest_one(struct sqlite_store *s, const struct store_attestation *a,
+                                    struct store_attested *out, struct profd_error *e)
+{
+    struct attesting x = {.s = s, .a = a};
+    sqlite3_stmt *q;
+    bool row = false, found = false;
+    *out = (struct store_attested){.verdict = STORE_ATTEST_UNASKED};
+    enum profd_status status =
+        sqlite_find(s, SQL_FLEET_HOST_FIND, VALUES(BLOB(a->host, sizeof a->host)), &x.host, &found, e);
+    if (status == PROFD_OK) {
+        status = sqlite_start(s, SQL_ATTESTATION_FIND, VALUES(TEXT(a->build_id), INTEGER(x.host)), &q, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (row) {
+        x.variant = sqlite3_column_int64(q, 0);
+        x.build = sqlite3_column_int64(q, 1);
+        sqlite_finish(q);
+        out->verdict = STORE_ATTEST_TAKEN;
+        status = attest_build(&x, out, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_start(s, SQL_ATTESTATION_NEXT, VALUES(INTEGER(x.host), INTEGER(a->now)), &q, e);
+    }
+    if (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        snprintf(out->next.text, sizeof out->next.text, "%s", sqlite_text(q, 0));
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+enum profd_status sqlite_attest(struct store *base, const struct store_attestation *list, size_t n,
+                                struct store_attested *out, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = sqlite_space_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_write_begin(s, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = attest_one(s, &list[i], &out[i], e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
+    return sqlite_write_end(s, status, e);
+}

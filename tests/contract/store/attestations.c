@@ -1,0 +1,255 @@
+/* What hosts attest: a quorum names functions for all hosts, fewer hosts name their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract/store/harvest_fixture.h"
+
+#define NOW (NOON + DAY)
+#define HASH(byte) ((const uint8_t[STORE_HASH_SIZE]){byte, byte})
+
+/* The segment of a host that has run the usual program once. */
+struct one {
+    struct fixture *centre;
+    uint8_t identity;
+};
+
+static bool deliver_one(void *context, const struct store_segment *x)
+{
+    const struct one *o = context;
+    struct segment segment;
+    struct store_receipt r;
+    OK(o->centre, segment_decode(x->bytes, x->size, &segment, &o->centre->e));
+    struct store_delivery d = {
+        .sequence = x->sequence, .segment = &segment, .bytes = x->bytes, .size = x->size, .received = NOW};
+    memset(d.host, o->identity, sizeof d.host);
+    memcpy(d.epoch, x->epoch, sizeof d.epoch);
+    memcpy(d.digest, x->bytes + SEGMENT_DIGEST_AT, sizeof d.digest);
+    OK(o->centre, store_put_segments(o->centre->w, &d, 1, &r, &o->centre->e));
+    cr_assert_eq(r.verdict, STORE_ARRIVED);
+    segment_done(&segment);
+    return true;
+}
+
+/* A host arrives and delivers. */
+static void run_on(struct fixture *centre, uint8_t identity)
+{
+    const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {identity};
+    struct store_arrival a = {.name = "x", .number = 1, .now = NOW};
+    struct one o = {centre, identity};
+    struct fixture host;
+    struct made m;
+    uint64_t n;
+    bool restored;
+    memset(a.host, identity, sizeof a.host);
+    OK(centre, store_admit_hosts(centre->w, &a, 1, &restored, &centre->e));
+    fixture_open(&host, false);
+    OK(&host, store_relay_begin(host.w, epoch, &host.e));
+    OK(&host, store_relay_meet(host.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &n, &host.e));
+    make_counted(&m, 1, 1, 1, MIDNIGHT + HOUR, 5);
+    cr_assert_eq(put_counted(&host, &m), STORE_STORED);
+    OK(&host, store_seal_segments(host.w, UINT64_MAX, NOON, &n, &host.e));
+    OK(&host, store_each_segment(host.w, 0, deliver_one, &o, &host.e));
+    fixture_close(&host);
+}
+
+static struct store_attested attest_at(struct fixture *f, uint8_t identity, const char *id, const uint8_t *hash,
+                                       uint64_t size, int64_t now)
+{
+    struct store_attestation a = {.build_id = *id ? full_id(id) : "", .has = hash != NULL, .size = size, .now = now};
+    struct store_attested out;
+    memset(a.host, identity, sizeof a.host);
+    if (hash) {
+        memcpy(a.hash, hash, sizeof a.hash);
+    }
+    OK(f, store_attest(f->w, &a, 1, &out, &f->e));
+    return out;
+}
+
+static struct store_attested attest(struct fixture *f, uint8_t identity, const uint8_t *hash)
+{
+    return attest_at(f, identity, "aa01", hash, 9, NOW);
+}
+
+static void put_from_host(struct fixture *f, const char *content, const uint8_t *hash)
+{
+    struct made_object o;
+    make_object(&o, "aa01", content, STORE_TENANT, false, content);
+    o.o.hash = hash;
+    OK(f, store_put_object(f->w, &o.o, &f->e));
+}
+
+/* "content by/hosts/attesting" for counts of these hosts, one a digit. */
+static const char *named(struct fixture *f, const char *digits)
+{
+    static char text[128], names[8][2 * STORE_HOST_SIZE + 1];
+    const uint32_t uid = STORE_TENANT;
+    const char *hosts[8];
+    struct store_senders of = {.uids = &uid, .uid_count = 1, .hosts = hosts};
+    struct store_naming naming = {.by = STORE_NAMED_BY_USERS};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    for (; digits[of.host_count]; of.host_count++) {
+        for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
+            snprintf(names[of.host_count] + 2 * i, 3, "0%c", digits[of.host_count]);
+        }
+        hosts[of.host_count] = names[of.host_count];
+    }
+    const enum profd_status status = store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e);
+    cr_assert(status == PROFD_OK || status == PROFD_NOT_FOUND, "%s", f->e.sentence);
+    snprintf(text, sizeof text, "%.*s %s %d/%d", (int)size, bytes ? (const char *)bytes : "",
+             !bytes                               ? "-"
+             : naming.by == STORE_NAMED_BY_QUORUM ? "quorum"
+             : naming.by == STORE_NAMED_BY_HOSTS  ? "hosts"
+                                                  : "users",
+             bytes ? (int)naming.hosts : 0, (int)naming.attesting);
+    free(bytes);
+    return text;
+}
+
+STORE_TEST(host_is_asked_for_builds_of_its_segments)
+{
+    struct store_attested r;
+    run_on(f, 1);
+    run_on(f, 2);
+    r = attest_at(f, 1, "", NULL, 0, NOW);
+    cr_assert_eq(r.verdict, STORE_ATTEST_UNASKED);
+    cr_assert_str_eq(r.next.text, full_id("aa01"));
+    r = attest_at(f, 1, "cc", HASH(1), 9, NOW);
+    cr_assert_eq(r.verdict, STORE_ATTEST_UNASKED, "no segment named it");
+    r = attest_at(f, 7, "aa01", HASH(1), 9, NOW);
+    cr_assert_eq(r.verdict, STORE_ATTEST_UNASKED, "that host never arrived");
+    r = attest(f, 1, HASH(1));
+    cr_assert_eq(r.verdict, STORE_ATTEST_TAKEN);
+    cr_assert_not(r.stored);
+    put_from_host(f, "one", HASH(1));
+    cr_assert(attest(f, 2, HASH(1)).stored, "its bytes travel once");
+    r = attest_at(f, 1, "bb02", NULL, 0, NOW + STORE_ATTEST_AWAITED);
+    cr_assert_str_eq(r.next.text, full_id("aa01"), "what the centre lacks is asked for again soon");
+    fixture_reopen(f);
+    cr_assert(attest(f, 1, HASH(1)).stored, "it is durable");
+    r = attest_at(f, 1, "", NULL, 0, NOW + STORE_ATTEST_AWAITED);
+    cr_assert_str_neq(r.next.text, full_id("aa01"), "what is there is not asked for again,");
+    r = attest_at(f, 1, "bb02", NULL, 0, NOW + STORE_ATTEST_AGAIN);
+    cr_assert_str_eq(r.next.text, full_id("aa01"), "but a day later");
+}
+
+STORE_TEST(quorum_names_functions_for_all_hosts)
+{
+    for (uint8_t host = 1; host <= 5; host++) {
+        run_on(f, host);
+    }
+    cr_assert_str_eq(named(f, "1"), " - 0/0");
+    attest(f, 1, HASH(1));
+    cr_assert_str_eq(named(f, "1"), " - 0/1");
+    put_from_host(f, "one", HASH(1));
+    cr_assert_str_eq(named(f, "1"), "one hosts 1/1");
+    cr_assert_str_eq(named(f, "12"), " - 0/1", "the other attests nothing");
+    attest(f, 2, HASH(1));
+    cr_assert_str_eq(named(f, "12"), "one hosts 2/2");
+    cr_assert_str_eq(named(f, "123"), " - 0/2");
+    attest(f, 3, HASH(1));
+    cr_assert_str_eq(named(f, "12345"), "one quorum 3/3");
+    cr_assert_str_eq(named(f, ""), "one quorum 3/3");
+    attest(f, 4, HASH(2));
+    put_from_host(f, "two", HASH(2));
+    cr_assert_str_eq(named(f, "4"), "one quorum 3/4", "a majority names functions of the others, too");
+    attest(f, 3, HASH(2));
+    cr_assert_str_eq(named(f, "1234"), " - 0/4", "two against two");
+    cr_assert_str_eq(named(f, "12"), "one hosts 2/4");
+    cr_assert_str_eq(named(f, "34"), "two hosts 2/4");
+    attest(f, 5, HASH(2));
+    cr_assert_str_eq(named(f, "12"), "two quorum 3/5");
+    fixture_reopen(f);
+    cr_assert_str_eq(named(f, "12"), "two quorum 3/5");
+}
+
+STORE_TEST(three_hosts_of_six_are_no_majority)
+{
+    for (uint8_t host = 1; host <= 7; host++) {
+        run_on(f, host);
+        attest(f, host, host <= 6 ? HASH((uint8_t)(1 + host % 2)) : NULL);
+    }
+    put_from_host(f, "one", HASH(1));
+    put_from_host(f, "two", HASH(2));
+    cr_assert_str_eq(named(f, "1234567"), " - 0/6");
+    cr_assert_str_eq(named(f, "246"), "one hosts 3/6");
+    attest(f, 7, HASH(1));
+    cr_assert_str_eq(named(f, "1234567"), "one quorum 4/7");
+}
+
+STORE_TEST(trusted_object_is_above_all_hosts)
+{
+    struct made_object o;
+    for (uint8_t host = 1; host <= 3; host++) {
+        run_on(f, host);
+        attest(f, host, HASH(1));
+    }
+    put_from_host(f, "one", HASH(1));
+    make_object(&o, "aa01", "v", 0, true, "operator");
+    OK(f, store_put_object(f->w, &o.o, &f->e));
+    cr_assert_str_eq(named(f, "123"), "operator users 0/3");
+}
+
+STORE_TEST(object_that_no_host_attests_any_more_goes)
+{
+    uint32_t variants = 9;
+    const uint32_t tenant = STORE_TENANT;
+    run_on(f, 1);
+    run_on(f, 2);
+    attest(f, 1, HASH(1));
+    attest(f, 2, HASH(1));
+    put_from_host(f, "one", HASH(1));
+    attest(f, 1, HASH(2));
+    put_from_host(f, "two", HASH(2));
+    cr_assert_str_eq(named(f, "2"), "one hosts 1/2");
+    attest(f, 2, NULL);
+    cr_assert_str_eq(named(f, "2"), " - 0/1");
+    cr_assert_str_eq(get_content(f, "aa01", 1, &tenant, &variants), "", "not all hosts of the build attest it");
+    attest(f, 2, HASH(2));
+    cr_assert_str_eq(get_content(f, "aa01", 1, &tenant, &variants), "two");
+    cr_assert_eq(variants, 1);
+    expect_clean(f);
+}
+
+STORE_TEST(host_attests_no_more_than_its_share)
+{
+    run_on(f, 1);
+    run_on(f, 2);
+    cr_assert_eq(attest_at(f, 1, "aa01", HASH(1), STORE_ATTEST_BYTES + 1, NOW).verdict, STORE_ATTEST_TOO_LARGE);
+    cr_assert_eq(attest_at(f, 1, "aa01", HASH(1), STORE_ATTEST_BYTES - 5, NOW).verdict, STORE_ATTEST_TAKEN);
+    cr_assert_eq(attest_at(f, 1, "aa01", HASH(2), STORE_ATTEST_BYTES - 5, NOW).verdict, STORE_ATTEST_TAKEN,
+                 "in place of the former");
+    cr_assert_eq(attest_at(f, 1, "bb02", HASH(3), 6, NOW).verdict, STORE_ATTEST_TOO_LARGE);
+    cr_assert_eq(attest_at(f, 2, "bb02", HASH(3), 6, NOW).verdict, STORE_ATTEST_TAKEN, "another host has its own");
+}
+
+STORE_TEST(what_is_deleted_is_asked_for_again)
+{
+    uint64_t uploads;
+    run_on(f, 1);
+    attest(f, 1, HASH(1));
+    put_from_host(f, "one", HASH(1));
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    cr_assert_str_eq(named(f, "1"), " - 0/0");
+    cr_assert_eq(attest(f, 1, HASH(1)).verdict, STORE_ATTEST_UNASKED);
+    expect_clean(f);
+}
+
+STORE_TEST(host_attests_what_all_users_of_the_build_sent)
+{
+    struct made m;
+    struct made_object o;
+    uint8_t *bytes;
+    size_t size;
+    make_upload(&m, 1, 1, 1);
+    put(f, &m);
+    make_object(&o, "aa01", "v", 1, false, "mine");
+    OK(f, store_put_object(f->w, &o.o, &f->e));
+    OK(f, store_get_shared_object(f->r, full_id("aa01"), &bytes, &size, &f->e));
+    cr_assert(size == 4 && memcmp(bytes, "mine", 4) == 0);
+    free(bytes);
+    make_upload(&m, 2, 2, 1);
+    put(f, &m);
+    FAILS(f, PROFD_NOT_FOUND, store_get_shared_object(f->r, full_id("aa01"), &bytes, &size, &f->e));
+}

@@ -1,0 +1,83 @@
+/* Parsed objects of hosts are assembled from pieces: from one host at a time, in order, and with the attested hash. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "requests/centre_await.h"
+
+#define ID "abababab"
+
+static void hash_of(const char *text, uint8_t out[STORE_HASH_SIZE])
+{
+    struct sha256_ctx c;
+
+    sha256_init(&c);
+    sha256_update(&c, strlen(text), (const uint8_t *)text);
+    sha256_digest(&c, STORE_HASH_SIZE, out);
+}
+
+static struct store_attestation attestation(uint8_t host, const char *content, uint64_t size)
+{
+    struct store_attestation a = {.build_id = ID, .has = true, .size = size};
+
+    memset(a.host, host, sizeof a.host);
+    hash_of(content, a.hash);
+    return a;
+}
+
+static enum profd_status add(struct centre_objects *all, const struct store_attestation *a, uint64_t offset,
+                             const char *piece, struct centre_object **whole)
+{
+    struct profd_error e;
+    const struct message_object_bytes m = {.host = {a->host, sizeof a->host},
+                                           .build_id = a->build_id,
+                                           .hash = {a->hash, sizeof a->hash},
+                                           .offset = offset,
+                                           .piece = {(const uint8_t *)piece, strlen(piece)}};
+
+    return centre_add_piece(all, &m, 1, whole, &e);
+}
+
+Test(centre_await, pieces_become_an_object_if_the_hash_is_right)
+{
+    const struct store_attestation good = attestation(1, "hello", 5), lie = attestation(1, "hellO", 5);
+    struct centre_objects all;
+    struct centre_object *whole;
+
+    centre_objects_init(&all);
+    cr_assert_eq(add(&all, &good, 0, "hel", &whole), PROFD_REFUSED, "it is not awaited");
+    cr_assert(centre_await(&all, &good, 0));
+    cr_assert_eq(add(&all, &good, 0, "hel", &whole), PROFD_OK);
+    cr_assert_null(whole);
+    cr_assert_eq(add(&all, &good, 3, "lo", &whole), PROFD_OK);
+    cr_assert(whole && whole->got == 5 && !memcmp(whole->bytes, "hello", 5));
+    centre_object_free(whole);
+    cr_assert_eq(all.bytes, 0);
+    cr_assert(centre_await(&all, &lie, 0));
+    cr_assert_eq(add(&all, &lie, 0, "hello", &whole), PROFD_REFUSED);
+    cr_assert(whole);
+    centre_object_free(whole);
+    cr_assert(centre_await(&all, &good, 0));
+    cr_assert_eq(add(&all, &good, 1, "ello", &whole), PROFD_MALFORMED);
+    cr_assert_eq(add(&all, &good, 0, "hello", &whole), PROFD_REFUSED, "it is not awaited any more");
+    cr_assert(centre_await(&all, &good, 0));
+    cr_assert_eq(add(&all, &good, 0, "hello!", &whole), PROFD_MALFORMED, "more than was said");
+    centre_objects_clear(&all);
+}
+
+Test(centre_await, one_host_at_a_time_and_so_many_bytes)
+{
+    const struct store_attestation one = attestation(1, "x", LIMIT_ATTEST_OBJECT),
+                                   two = attestation(2, "x", LIMIT_ATTEST_OBJECT),
+                                   other = attestation(3, "y", LIMIT_ATTEST_OBJECT), tiny = attestation(4, "z", 1);
+    struct centre_objects all;
+
+    centre_objects_init(&all);
+    cr_assert(centre_await(&all, &one, 0));
+    cr_assert_not(centre_await(&all, &two, LIMIT_ATTEST_SECONDS * 1000), "another host sends it");
+    cr_assert(centre_await(&all, &one, 0), "the same host begins again");
+    cr_assert(centre_await(&all, &other, 0));
+    cr_assert_not(centre_await(&all, &tiny, 0), "too many bytes are awaited");
+    cr_assert(centre_await(&all, &two, LIMIT_ATTEST_SECONDS * 1000 + 1), "the first one was too slow");
+    centre_objects_clear(&all);
+    cr_assert_eq(all.bytes, 0);
+}
