@@ -149,6 +149,12 @@ class Fleet:
         found = {f["name"]: f["calls"] + f["self_calls"] for f in report["functions"]}
         return {f: found.get(f, 0) for f in FUNCTIONS}, report["provenance"]
 
+    def named(self, version):
+        """Does a quorum of hosts name its functions? The centre never sees an executable."""
+        report = self.centre.json("report", self.programs[version], "--json")
+        build = next(b for b in report["builds"] if b["build_id"] == report["build_id"])
+        return build["has_names"] and "disputed" not in build
+
     def compare(self):
         equal, calls = True, 0
         for version in VERSIONS:
@@ -185,6 +191,9 @@ def story(f, centre, bed):
     if not f.settle(f.hosts):
         print("not everything was acknowledged")
         return 1
+    named = until(lambda: all(f.named(version) for version in VERSIONS))
+    print("Names of functions: " + ("what at least 3 hosts attest; the centre has no executable" if named
+                                    else "no quorum of hosts"))
     say("profctl groups --by host, at the centre")
     for version in VERSIONS:
         print(centre.ctl("groups", f.programs[version], "--by", "host").stdout)
