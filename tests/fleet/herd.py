@@ -117,6 +117,8 @@ def herd(tap, w, centre, bed):
         watch, gate = Watch(gate=bed.gate.process, centre=centre.process), cpu_of(bed.gate.process.pid)
         out, err = herd_of.communicate(timeout=10 * LONG)
         took = time.monotonic() - began
+    if herd_of.returncode:
+        raise RuntimeError(f"simulate: {herd_of.returncode} {err}")
     got = dict(line.split() for line in out.splitlines())
     stored, want = counted(centre), w["hosts"] * w["segments"]
     tap.point(herd_of.returncode == 0 and int(got["segments"]) == want and stored - before <= want,

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,6 +374,7 @@ int main(int argc, char *argv[])
         return 64;
     }
     (void)setrlimit(RLIMIT_NOFILE, &files);
+    (void)signal(SIGPIPE, SIG_IGN); /* OpenSSL writes as if to a file */
     s.host = calloc(s.hosts, sizeof *s.host);
     s.connection = calloc(s.connections, sizeof *s.connection);
     s.context = SSL_CTX_new(TLS_client_method());
