@@ -5,8 +5,9 @@ import os
 import time
 
 from centre import ARCS, Gate, upload
-from harness import Daemon, Tap, run
+from harness import Daemon, Tap, private_mounts, run, until
 from judge import calls_of
+from space import mount, occupy
 from wire import Wire, sender_number
 
 
@@ -69,8 +70,35 @@ def removed(tap):
             os.rename(kept, path)
 
 
+def full(tap):
+    """The disk of the centre is full while segments come: they are refused, and count when there is space again."""
+    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate", start=False) as centre:
+        mount(centre, "64m")
+        centre.start()
+        g, sender = Gate(host, centre, "a.example"), sender_number()
+        upload(host, sender, 1, ARCS[0], 1)
+        until(lambda: os.path.exists(os.path.join(centre.state, "reserve")))
+        g.settle()
+        occupy(centre.state)
+        upload(host, sender, 2, ARCS[0], 2)
+        found = g.fetch_all()
+        got = answers(g, found)
+        relay = host.json("status", "--json")["store"]["relay"]
+        tap.point(found and all(a[:2] == ("NACK", 16) for a in got[1:]) and relay["sealed"]["uploads"] == 1,
+                  "the disk is full: segments are refused", (got, relay))
+        os.unlink(os.path.join(centre.state, "foreign"))
+        tap.point(until(lambda: answers(g, found)[-1][:2] == ("ACKNOWLEDGE", 0)), "with space again they count")
+        g.settle()
+        tap.point(calls_of(centre) == calls_of(host) and centre.ctl("verify").returncode == 0,
+                  "and the reports agree", (calls_of(centre), calls_of(host)))
+
+
 def main():
     with Tap() as tap:
+        if private_mounts():
+            full(tap)
+        else:
+            tap.skip("a disk that is full", "private mounts are not allowed here")
         clocks(tap)
         removed(tap)
 
