@@ -23,7 +23,7 @@ struct centre_object {
 };
 
 struct centre_objects {
-    TAILQ_HEAD(, centre_object) list;
+    TAILQ_HEAD(centre_object_list, centre_object) list;
     uint64_t bytes; /* of their sizes */
 };
 

@@ -1,6 +1,4 @@
 /* Of which hosts an object that hosts attest may name functions (attestations.h). */
-#include <stdio.h>
-
 #include "store/sqlite.h"
 
 enum profd_status sqlite_find_quorum(struct sqlite_store *s, int64_t build, int64_t *variant, struct profd_error *e)
@@ -8,6 +6,11 @@ enum profd_status sqlite_find_quorum(struct sqlite_store *s, int64_t build, int6
     bool found;
     *variant = 0;
     return sqlite_find(s, SQL_VARIANT_QUORUM, VALUES(INTEGER(build), INTEGER(STORE_QUORUM)), variant, &found, e);
+}
+
+static unsigned digit(char c)
+{
+    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
 /* *names: each of these hosts attests the variant. */
@@ -25,8 +28,8 @@ static enum profd_status judge_each(struct sqlite_store *s, int64_t build, int64
     for (size_t i = 0; status == PROFD_OK && found && attested == (i == 0 ? 0 : variant) && i < of->host_count; i++) {
         uint8_t identity[STORE_HOST_SIZE];
         size_t n = 0;
-        while (n < sizeof identity && sscanf(of->hosts[i] + 2 * n, "%2hhx", &identity[n]) == 1) {
-            n++;
+        for (const char *at = of->hosts[i]; n < sizeof identity && at[0] != '\0' && at[1] != '\0'; at += 2) {
+            identity[n++] = (uint8_t)(digit(at[0]) << 4 | digit(at[1]));
         }
         status = sqlite_find(s, SQL_ATTESTATION_OF, VALUES(BLOB(identity, n), INTEGER(build)), &attested, &found, e);
     }
