@@ -18,6 +18,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, ".."
 from bed import Bed  # noqa: E402
 from example_gmon import example  # noqa: E402
 from harness import BUILD, ROOT, Tap, programs, run  # noqa: E402
+from tls_bed import Authority  # noqa: E402
 
 LONG = 120
 UNITS = ("profd.socket", "profd-http.socket", "profd.service")
@@ -47,11 +48,11 @@ class Container:
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
 
-    def boot(self):
+    def boot(self, network="--private-network"):
         log = open(os.path.join(self.folder, "console"), "wb")
         self.process = subprocess.Popen(["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
                                          f"--directory={self.root}",
-                                         "--console=pipe", "--private-network"], stdin=subprocess.DEVNULL, stdout=log,
+                                         "--console=pipe", network], stdin=subprocess.DEVNULL, stdout=log,
                                          stderr=log,
                                         env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
         self.leader = wait_for(lambda: run("pgrep", "-P", self.process.pid).stdout.split())[0]
@@ -244,6 +245,70 @@ def configured(tap, c):
               done.stderr)
 
 
+def write(c, path, text, owner="root", mode=0o644):
+    """A file in the container."""
+    name = os.path.join(c.root, path)
+    os.makedirs(os.path.dirname(name), exist_ok=True)
+    with open(name, "w") as f:
+        f.write(text)
+    os.chmod(name, mode)
+    c.do("chown", owner, f"/{path}")
+
+
+def fleet(tap, c, root):
+    """A second container with profd-gate is the centre; both have one network. The units are used as they are shipped;
+    only certificates and profd.conf are an operator's."""
+    folder = tempfile.mkdtemp(prefix="profd-nspawn-centre-")
+    centre = Container(root, folder)
+    try:
+        tap.point(centre.boot(f"--network-namespace-path=/proc/{c.leader}/ns/net"), "a second container boots",
+                  open(os.path.join(folder, "console"), errors="replace").read()[-2000:])
+        authority = Authority(folder)
+        sides = ((centre, "gate", authority.issue("centre", ("DNS:localhost", "IP:127.0.0.1", "IP:::1"))),
+                 (c, "relay", authority.host("host-1.example")))
+        for where, side, pair in sides:
+            write(where, f"etc/profd/{side}.crt", open(pair[0]).read())
+            write(where, f"etc/profd/{side}.key", open(pair[1]).read(), f"profd-{side}", 0o600)
+            write(where, f"etc/profd/{side}-ca.crt", open(authority.ca).read())
+        write(centre, "etc/profd.conf", "gate = yes\nrelay-interval = 1s\n")
+        write(c, "etc/profd.conf", "relay = tls://127.0.0.1:7655\nrelay-interval = 1s\n")
+        started = [where.do("systemctl", *command) for where, command in (
+            (centre, ("restart", "profd.service")), (centre, ("enable", "--now", "profd-gate.service")),
+            (c, ("restart", "profd.service")), (c, ("enable", "--now", "profd-relay.service")))]
+        active = [centre.show("ActiveState", "profd-gate.socket"), centre.show("ActiveState", "profd-gate.service"),
+                  c.show("ActiveState", "profd-relay.service")]
+        tap.point(not any(s.returncode for s in started) and set(active) == {"active"},
+                  "profd-gate.socket, profd-gate.service and profd-relay.service start", (started, active))
+        for where, unit, most in ((centre, "profd-gate.service", 7), (c, "profd-relay.service", 13)):
+            done = where.do("systemd-analyze", "security", "--no-pager", f"--threshold={most}", unit)
+            tap.point(done.returncode == 0, f"{unit}: {(done.stdout.strip().splitlines() or ['?'])[-1]}",
+                      done.stdout[-1500:])
+        sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
+
+        def counted():
+            return json.loads(centre.do("profctl", "status", "--json").stdout)["store"]["centre"]["counted"]["uploads"]
+        tap.point(sent.returncode == 0 and wait_for(lambda: counted() > 0), "an upload on the host reaches the centre",
+                  (sent, centre.do("profctl", "status").stdout, c.do("profctl", "status").stdout))
+        relay = wait_for(lambda: (r := json.loads(c.do("profctl", "status", "--json").stdout)["store"]["relay"])
+                         ["acknowledged"]["uploads"] == r["accepted"]["uploads"] and r)
+        tap.point(bool(relay), "and the host knows that it is there", relay)
+        for where, unit in ((centre, "profd-gate.service"), (c, "profd-relay.service")):
+            before = where.show("MainPID", unit)
+            where.do("systemctl", "kill", "-s", "KILL", "--kill-whom=main", unit)
+            tap.point(wait_for(lambda: where.show("ActiveState", unit) == "active"
+                               and where.show("MainPID", unit) not in ("0", before)),
+                      f"{unit}, killed, is started again by systemd", where.show("ActiveState", unit))
+        before = counted()
+        sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
+        tap.point(sent.returncode == 0 and wait_for(lambda: counted() > before), "and segments go on to arrive",
+                  (sent, counted()))
+    finally:
+        said = centre.do("journalctl", "-b", "--no-pager", "-o", "short-monotonic", "-u", "profd*").stdout
+        print("".join(f"# centre: {line}\n" for line in said.splitlines()[-60:]))
+        centre.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
     root = sys.argv[1]
     folder = tempfile.mkdtemp(prefix="profd-nspawn-")
@@ -263,6 +328,7 @@ def main():
             run("chmod", "-R", "a+rX", test)
             for part in (first_boot, uploads, lives, restarts, watchdog, sockets, configured):
                 part(tap, c)
+            fleet(tap, c, os.path.abspath(root))
         finally:
             said = c.do("journalctl", "-b", "--no-pager", "-o", "short-monotonic", "-u", "profd*").stdout
             print("".join(f"# {line}\n" for line in said.splitlines()[-200:]))
