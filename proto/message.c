@@ -34,6 +34,8 @@ const char *message_inexact_name(uint32_t bit)
         return "segment-missing";
     case INEXACT_RESTORED:
         return "restored";
+    case INEXACT_HOST_TOTALS:
+        return "host-totals";
     case INEXACT_SAMPLED:
         return "sampled";
     default:
@@ -70,6 +72,8 @@ const char *message_inexact_meaning(uint32_t bit)
         return "a host sent counts that could not be read, or does not have them any more: they are missing";
     case INEXACT_RESTORED:
         return "a host was restored from a backup: counts of its live processes may be there twice";
+    case INEXACT_HOST_TOTALS:
+        return "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions";
     case INEXACT_LABEL_LEFT_OUT:
         return "a label of a process was invalid: the process is not found by that label";
     case INEXACT_SHARED_BINS:

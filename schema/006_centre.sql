@@ -83,6 +83,23 @@ CREATE TABLE hour_mark (
 -- Table rollup has further levels for what hosts have sent: 3, 4 and 5 are sums of 1, 5 and 15 minutes of the current hour and the one before
 -- (at: minutes since the epoch / width; folded 0: they are in no other sum); 16 and above could not be read (at: the hour).
 
+-- What a host has sent of a series that does not have the label `host`, by hour. Together they are the ledger's row of that series and hour.
+CREATE TABLE host_total (
+    series INTEGER NOT NULL,
+    hour INTEGER NOT NULL,
+    host INTEGER NOT NULL,        -- fleet_host
+    uploads INTEGER NOT NULL,
+    processes INTEGER NOT NULL,
+    ticks INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    inexact INTEGER NOT NULL,
+    shares BLOB NOT NULL,         -- for each build of the set nanoseconds, and calls of arcs that begin or end in it: LEB128 numbers
+    PRIMARY KEY (series, hour, host)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX host_total_by_hour ON host_total (hour);
+
 -- Programs that were deleted: what ended before then is not stored when it arrives.
 CREATE TABLE deletion (
     build_id TEXT PRIMARY KEY,

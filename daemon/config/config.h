@@ -37,6 +37,8 @@
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
     X(gate, "gate", FLAG, OF_PROFD, NULL, "be a centre: accept segments of hosts from profd-gate")                     \
+    X(host_detail, "host-detail", TEXT, OF_PROFD, "WHEN",                                                              \
+      "keep functions per host at a centre: auto (default), always or never")                                          \
     X(relay_certificate, "relay-certificate", TEXT, OF_RELAY, "FILE",                                                  \
       "certificate of this host, and those that issued it (PEM)")                                                      \
     X(relay_key, "relay-key", TEXT, OF_RELAY, "FILE", "private key of that certificate (PEM, mode 0600)")              \
@@ -99,7 +101,8 @@ struct config {
     uint64_t relay_keep_bytes;
     bool has_relay_user; /* there is a user of the name profd-relay */
     uint32_t relay_user;
-    bool gate;          /* this daemon is a centre */
+    bool gate;                                                                          /* this daemon is a centre */
+    enum { CONFIG_DETAIL_AUTO, CONFIG_DETAIL_ALWAYS, CONFIG_DETAIL_NEVER } host_detail; /* of a centre */
     bool has_gate_user; /* there is a user of the name profd-gate */
     uint32_t gate_user;
 

@@ -259,6 +259,22 @@ static bool config_find_user(const char *name, uint32_t *uid)
     return true;
 }
 
+static enum profd_status config_check_detail(struct config *c, struct profd_error *e)
+{
+    const char *text = config_or(c->values[CONFIG_host_detail], "auto");
+
+    if (!strcmp(text, "auto")) {
+        c->host_detail = CONFIG_DETAIL_AUTO;
+    } else if (!strcmp(text, "always")) {
+        c->host_detail = CONFIG_DETAIL_ALWAYS;
+    } else if (!strcmp(text, "never")) {
+        c->host_detail = CONFIG_DETAIL_NEVER;
+    } else {
+        return profd_error_set(e, PROFD_CONFIG, "host-detail is \"%s\"; it must be auto, always or never", text);
+    }
+    return PROFD_OK;
+}
+
 static enum profd_status config_check_gate(struct config *c, struct profd_error *e)
 {
     const char *gate = c->values[CONFIG_gate];
@@ -346,6 +362,9 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     }
     if (!status) {
         status = config_check_gate(config, e);
+    }
+    if (!status) {
+        status = config_check_detail(config, e);
     }
     if (!status) {
         status = config_check_relay(config, e);

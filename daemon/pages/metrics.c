@@ -298,7 +298,8 @@ static void metrics_relay(const struct relay_counts *n, const struct store_relay
 static void metrics_centre(const struct centre_counts *n, const struct store_centre *c, struct buffer *out)
 {
     metrics_value(out, "centre_hosts", "gauge", "Hosts that have ever arrived.", c->hosts);
-    metrics_value(out, "centre_series", "gauge", "Series of hosts in the current or previous hour.", c->series);
+    metrics_value(out, "centre_series", "gauge", "Series of each host in the current or previous hour.", c->series);
+    metrics_value(out, "centre_host_detail", "gauge", "0: of some hosts, only totals are kept by host.", c->detail);
     metrics_value(out, "centre_uploads_total", "counter", "Uploads in segments that were counted.", c->counted.uploads);
     metrics_value(out, "centre_last_seconds", "gauge", "When a segment came last, since the epoch; 0: none has.",
                   (uint64_t)(c->last / 1000000000));

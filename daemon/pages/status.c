@@ -79,6 +79,7 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
 
     status_add_number(out, "hosts", c->hosts);
     status_add_number(out, "series", c->series);
+    json_object_set_new(out, "host_detail", json_boolean(c->detail));
     status_add_number(out, "segments", c->number);
     status_add_number(out, "last", (uint64_t)(c->last / 1000000000));
     json_object_set_new(out, "counted", status_make_amount(&c->counted));

@@ -6,6 +6,7 @@
 #include "core/buffer.h"
 #include "core/report_dimension.h"
 #include "core/rollup.h"
+#include "core/share.h"
 #include "core/sum.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
@@ -26,12 +27,14 @@ struct rate_ticks {
 struct group {
     struct group_row row;
     struct rate_ticks *rates;
+    uint64_t nanoseconds; /* of totals */
 };
 
 struct adding {
     const struct groups_request *request;
     struct arena *arena, *scratch;
     struct set keys, hosts;
+    bool totals; /* of a host were added */
     struct group *groups;
     uint32_t capacity;
     int64_t chunk, chunk_width; /* what is being asked for: its start, and its length; 0: everything */
@@ -222,6 +225,22 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
     return status == PROFD_OK ? status : no_memory(e);
 }
 
+/* A total of a host. Its seconds are those of the usual dimension. */
+static enum profd_status add_total(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
+                                   struct profd_error *e)
+{
+    static const char usual[16] = REPORT_DIMENSION_USUAL;
+    bool saturated = false;
+    g->totals = true;
+    for (uint32_t i = 0; i < row->build_count; i++) {
+        if (only == COUNTS_NOWHERE || i == only) {
+            sum_add(&to->nanoseconds, row->shares[i].nanoseconds, &saturated);
+        }
+    }
+    sum_add(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls, &saturated);
+    return add_ticks(g, to, usual, 1, NULL, 0) == PROFD_OK ? PROFD_OK : no_memory(e);
+}
+
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
     struct adding *g = context;
@@ -235,6 +254,9 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
         }
     }
     struct group *to = &g->groups[number];
+    if (row->shares != NULL) {
+        return add_total(g, to, row, only, e);
+    }
     return row->rolled ? add_rolled(g, to, row, only, e) : add_upload(g, to, row, only, e);
 }
 
@@ -364,6 +386,10 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     size_t n = g->keys.count;
     const char *chosen = REPORT_DIMENSION_USUAL;
     enum profd_status status = choose_dimension(g, &chosen, e);
+    if (status == PROFD_OK && g->totals && strcmp(chosen, REPORT_DIMENSION_USUAL) != 0) {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
+                                 REPORT_DIMENSION_USUAL);
+    }
     if (status != PROFD_OK) {
         return status;
     }
@@ -376,6 +402,7 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     }
     for (size_t i = 0; i < n; i++) {
         out[i] = g->groups[i].row;
+        out[i].seconds = (double)g->groups[i].nanoseconds / 1e9;
         for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
             out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;
         }

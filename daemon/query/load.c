@@ -253,7 +253,7 @@ static enum profd_status find_living(struct loading *l, struct profd_error *e)
 static enum profd_status find_marks(struct loading *l, struct profd_error *e)
 {
     uint32_t reasons = 0;
-    bool any = false;
+    bool any = l->users.count == 0;
     for (uint32_t i = 0; i < l->users.count && !any; i++) {
         uint32_t uid;
         memcpy(&uid, l->users.keys[i].bytes, sizeof uid);

@@ -46,6 +46,7 @@ struct store_filter work_make_filter(const struct work *w)
     return (struct store_filter){
         .build_id = w->id.text,
         .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE,
+        .by_host = w->by_host,
         .since = o->since,
         .until = o->until,
         .matcher_count = o->matcher_count,
@@ -80,6 +81,21 @@ enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved,
     return status;
 }
 
+/* Groups of hosts need no functions. */
+static bool is_by_host(const struct params *p, const struct options *o)
+{
+    bool grouped = false, host = false;
+    for (size_t i = 0; i < p->count; i++) {
+        const bool by = strcmp(p->items[i].name, "by") == 0;
+        grouped |= by;
+        host |= by && strcmp(p->items[i].value, "host") == 0;
+    }
+    for (size_t i = 0; i < o->matcher_count; i++) {
+        host |= strcmp(o->matchers[i].name, "host") == 0;
+    }
+    return grouped && host;
+}
+
 /* The epoch is read before the data: a tag may be older than its answer, never newer. */
 static enum profd_status set_etag(struct job *job, const struct work *w, bool *fresh, struct profd_error *e)
 {
@@ -101,6 +117,7 @@ enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool 
     enum profd_status status =
         options_parse(job->params, &r->scope, r->http, r->now, compat, job->arena, &w->options, e);
     if (status == PROFD_OK) {
+        w->by_host = is_by_host(job->params, &w->options);
         status = store_find_build(job->store, &w->options.visible, job->params->segments[PARAMS_BUILD], &w->id, e);
     }
     if (status == PROFD_OK) {
@@ -128,6 +145,9 @@ static enum profd_status refuse_empty(const struct work *w, struct profd_error *
 {
     const struct provenance *p = &w->load.provenance;
     char since[40];
+    if ((p->inexact & (uint32_t)INEXACT_HOST_TOTALS) != 0) {
+        return profd_error_set(e, PROFD_NOTHING, "nothing matches: %s", message_inexact_meaning(INEXACT_HOST_TOTALS));
+    }
     profd_error_set(e, PROFD_NOTHING,
                     "no upload of build %.16s is stored for this scope, time range, user and these labels", w->id.text);
     if (p->unread == 0) {

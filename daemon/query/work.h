@@ -23,6 +23,7 @@ struct work {
     int64_t first_seen, last_seen;  /* of the build: earliest start and latest end of an upload */
     enum options_scope scope;       /* never the default */
     int64_t used_since, used_until; /* the edges at the resolution of the stored data */
+    bool by_host;                   /* the answer tells hosts apart (store_filter) */
     struct load load;
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */

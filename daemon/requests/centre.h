@@ -10,6 +10,7 @@
 #include "net/conn.h"
 #include "pages/numbers.h"
 #include "proto/status.h"
+#include "store/store.h"
 
 struct centre_service;
 struct loop;
@@ -20,6 +21,7 @@ struct writer;
 struct centre_config {
     bool active;      /* segments are accepted */
     int64_t interval; /* ns: hosts come at most once in it */
+    struct store_detail detail;
     struct loop *loop;
     struct conn_group *conns;
     const struct sync_config *sync;

@@ -133,7 +133,7 @@ void centre_flush_waiting(struct centre_service *s)
     if (!s->item_count) {
         return;
     }
-    if (!centre_flush_put(s->config.writer, s->items, s->item_count, on_flush_done, s)) {
+    if (!centre_flush_put(s->config.writer, s->items, s->item_count, &s->config.detail, on_flush_done, s)) {
         loop_timer_set(s->timer, WAIT_QUIET_MS);
         return;
     }

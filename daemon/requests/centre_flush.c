@@ -66,6 +66,7 @@ static enum profd_status store_flush(struct centre_flush *f, struct store *store
             list[n++] = f->items[i].delivery;
         }
     }
+    store_set_detail(store, &f->detail);
     status = store_put_segments(store, list, n, receipts, e);
     n = 0;
     for (size_t i = 0; i < f->count && !status; i++) {
@@ -132,7 +133,7 @@ static void flush_drop(struct writer_job *job)
 static const struct writer_job_type flush_type = {
     .prepare = flush_prepare, .run = flush_run, .done = flush_done, .drop = flush_drop};
 
-bool centre_flush_put(struct writer *w, struct centre_item *items, size_t count,
+bool centre_flush_put(struct writer *w, struct centre_item *items, size_t count, const struct store_detail *detail,
                       void (*done)(void *context, struct centre_flush *f), void *context)
 {
     struct centre_flush *f = calloc(1, sizeof *f);
@@ -143,6 +144,7 @@ bool centre_flush_put(struct writer *w, struct centre_item *items, size_t count,
     *f = (struct centre_flush){.job = {.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &flush_type},
                                .items = items,
                                .count = count,
+                               .detail = *detail,
                                .done = done,
                                .context = context};
     if (!writer_put(w, &f->job)) {

@@ -30,6 +30,7 @@ struct centre_flush {
     struct writer_job job;
     struct centre_item *items; /* owned */
     size_t count;
+    struct store_detail detail;
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     /* On the loop, once, when the items say what became of them. Frees the flush by centre_flush_free. */
     void (*done)(void *context, struct centre_flush *f);
@@ -37,7 +38,7 @@ struct centre_flush {
 };
 
 /* Takes over the items. False if the writer's queue is full: then nothing has changed. */
-bool centre_flush_put(struct writer *w, struct centre_item *items, size_t count,
+bool centre_flush_put(struct writer *w, struct centre_item *items, size_t count, const struct store_detail *detail,
                       void (*done)(void *context, struct centre_flush *f), void *context);
 void centre_flush_free(struct centre_flush *f);
 

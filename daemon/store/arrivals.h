@@ -19,6 +19,14 @@
 #define STORE_QUARANTINE_BYTES (64u << 20)     /* of segments that cannot be read */
 #define STORE_ARRIVAL_DAYS 3                   /* that digests are kept; keys are kept for ever */
 
+#define STORE_DETAIL_MOST 20000u /* series of all hosts together in an hour up to which each has its own */
+/* Does the host stand in the series of what arrives from now on? Without it, functions cannot be asked per host: totals
+ * are kept for each series, hour and host (store_filter.by_host). Engines other than sqlite always have it. */
+struct store_detail {
+    enum { STORE_DETAIL_AUTO, STORE_DETAIL_ALWAYS, STORE_DETAIL_NEVER } when;
+    uint64_t most; /* of AUTO; 0: STORE_DETAIL_MOST */
+};
+
 /* A host is there. */
 struct store_arrival {
     uint8_t host[STORE_HOST_SIZE]; /* identity */
@@ -57,9 +65,10 @@ struct store_centre {
     uint64_t number, backup; /* last given; in the latest backup */
     int64_t last;            /* ns: when a segment came last; 0: none has */
     struct store_amount counted, removed;
-    uint64_t hosts;                         /* that have ever arrived */
-    uint64_t series;                        /* of hosts, in the hour that has more of the last two with any */
-    uint64_t damaged;                       /* sums that could not be read and were put aside; verification says so */
+    uint64_t hosts;   /* that have ever arrived */
+    uint64_t series;  /* of each host, together, in the hour that has more of the last two with any */
+    bool detail;      /* the host stands in the series of what arrives now */
+    uint64_t damaged; /* sums that could not be read and were put aside; verification says so */
     uint64_t quarantined, quarantine_bytes; /* segments that could not be read; bytes of those that are kept */
 };
 

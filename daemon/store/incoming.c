@@ -89,14 +89,14 @@ static int64_t width_of(const struct store_delivery *d, int64_t clock, const str
     return SEGMENT_HOUR;
 }
 
-/* The segment's labels, with the host's name as the label `host`. */
-static enum profd_status set_labels(struct arena *a, const struct segment *s, const char *name, struct incoming *out,
-                                    struct profd_error *e)
+/* The segment's labels, with the host's name as the label `host`, or, without detail, without that label. */
+static enum profd_status set_labels(struct arena *a, const struct segment *s, const char *name, bool detail,
+                                    struct incoming *out, struct profd_error *e)
 {
     static const char host[] = "host";
     struct store_label *labels = ARENA_ARRAY(a, s->label_count + 1, struct store_label);
-    size_t n = 0, bytes = sizeof host - 1 + strlen(name);
-    bool placed = false;
+    size_t n = 0, bytes = detail ? sizeof host - 1 + strlen(name) : 0;
+    bool placed = !detail;
     if (labels == NULL) {
         return no_memory(e);
     }
@@ -168,8 +168,8 @@ static void set_processes(const struct segment *s, struct incoming *out)
     out->upload.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
 }
 
-enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, int64_t clock,
-                                struct incoming *out, struct profd_error *e)
+enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, bool detail,
+                                int64_t clock, struct incoming *out, struct profd_error *e)
 {
     memset(out, 0, sizeof *out);
     struct store_upload *u = &out->upload;
@@ -182,7 +182,7 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     out->number = order.commit;
     enum profd_status status = rollup_from_segment(d->segment, &order, a, &out->counts, &out->spread, e);
     if (status == PROFD_OK) {
-        status = set_labels(a, d->segment, name, out, e);
+        status = set_labels(a, d->segment, name, detail, out, e);
     }
     if (status == PROFD_OK) {
         status = set_builds(a, d->segment, out, e);

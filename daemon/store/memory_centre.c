@@ -127,7 +127,7 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
     uint8_t *counts = NULL;
     size_t size = 0;
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? incoming_read(a, d, h->name, h->clock, &in, e) : no_memory(e);
+    enum profd_status status = a ? incoming_read(a, d, h->name, true, h->clock, &in, e) : no_memory(e);
     if (status == PROFD_OK) {
         status = rollup_encode(&in.counts, &counts, &size, e);
     }
@@ -285,6 +285,7 @@ enum profd_status memory_get_centre(struct store *base, struct store_centre *out
                                  .removed = c->removed,
                                  .hosts = c->host_count,
                                  .series = now > before ? now : before,
+                                 .detail = true,
                                  .quarantined = c->quarantined,
                                  .quarantine_bytes = c->quarantine_bytes};
     memcpy(out->incarnation, c->incarnation, sizeof out->incarnation);

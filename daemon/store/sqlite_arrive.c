@@ -7,6 +7,7 @@
 #include "store/outgoing.h"
 #include "store/sqlite_batch.h"
 #include "store/sqlite_centre.h"
+#include "store/sqlite_host_total.h"
 #include "store/sqlite_interval.h"
 #include "store/sqlite_segment.h"
 
@@ -28,7 +29,7 @@ struct arriving {
     struct sqlite_centre centre;
     struct arena *arena;  /* of the folds */
     struct hashmap folds; /* struct fold_key → struct fold */
-    bool marked, any;
+    bool marked, any, detail;
 };
 
 /* The rows behind a delivery. name lives in the arena. */
@@ -207,20 +208,9 @@ static enum profd_status add_sums(struct arriving *a, const struct incoming *in,
                                   struct profd_error *e)
 {
     struct sqlite_sums one;
-    const struct store_upload *u = &in->upload;
-    sqlite_sums_init(&one, series->build_count);
-    one.uploads = in->uploads;
-    one.processes = in->processes;
-    one.ticks = u->ticks;
-    one.calls = u->calls;
-    one.first = u->start;
-    one.last = u->end;
-    one.inexact = u->inexact;
-    for (size_t i = 0; i < series->build_count; i++) {
-        one.shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
-    }
+    sqlite_incoming_sums(in, &one);
     (void)sqlite_batch_number(&a->batch);
-    return sqlite_batch_add(&a->batch, u, series, &one, e);
+    return sqlite_batch_add(&a->batch, &in->upload, series, &one, e);
 }
 
 static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
@@ -240,6 +230,9 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     }
     if (status == PROFD_OK) {
         status = add_sums(a, in, series, e);
+    }
+    if (status == PROFD_OK && !a->detail) {
+        status = sqlite_host_total_add(a->s, series->id, o->host, in, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_await_objects(a->s, series->id, o->host, e);
@@ -301,7 +294,7 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     struct incoming in;
     bool deleted = false;
     struct arena *scratch = arena_new(0);
-    enum profd_status status = scratch ? incoming_read(scratch, d, o->name, o->clock, &in, e) : no_memory(e);
+    enum profd_status status = scratch ? incoming_read(scratch, d, o->name, a->detail, o->clock, &in, e) : no_memory(e);
     if (status == PROFD_OK) {
         r->relabelled = in.relabelled;
         status = is_deleted(a, &in, &deleted, e);
@@ -382,6 +375,9 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
                                  struct store_receipt *receipts, struct profd_error *e)
 {
     enum profd_status status = sqlite_centre_load(a->s, &a->centre, e);
+    if (status == PROFD_OK && n > 0) {
+        status = sqlite_host_detail(a->s, list[n - 1].received, &a->detail, e);
+    }
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = put_segment(a, &list[i], &receipts[i], e);
     }

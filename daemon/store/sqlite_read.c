@@ -1,6 +1,8 @@
 /* Reads stored data: the rows that a filter selects are found by index and sorted, then read one after the other. */
 #include <string.h>
 
+#include "store/labels.h"
+#include "store/sqlite_host_total.h"
 #include "store/sqlite_interval.h"
 #include "store/sqlite_select.h"
 
@@ -140,6 +142,82 @@ static enum profd_status read_rows(struct reading *r, upload_sink *each, void *c
     return PROFD_OK;
 }
 
+/* Totals by host that are being given. any: whether there is one is all that is asked. */
+struct giving {
+    struct reading *r;
+    const struct series_info *info;
+    upload_sink *each;
+    void *context;
+    bool *any;
+};
+
+/* The labels of the series and of the host. */
+static size_t add_host_label(const struct series_info *info, const char *name, struct store_label *labels)
+{
+    size_t n = 0, at = 0;
+    while (at < info->label_count && strcmp(info->labels[at].name, "host") < 0) {
+        labels[n++] = info->labels[at++];
+    }
+    labels[n++] = (struct store_label){"host", name};
+    while (at < info->label_count) {
+        labels[n++] = info->labels[at++];
+    }
+    return n;
+}
+
+static enum profd_status give_total(void *context, const struct sqlite_host_total *x, struct profd_error *e)
+{
+    const struct giving *g = context;
+    const struct row_ref ref = {.number = 0};
+    struct store_row row = begin_row(g->info, &ref);
+    struct store_label labels[LIMIT_LABELS + 1];
+    struct buffer text;
+    row.label_count = add_host_label(g->info, x->name, labels);
+    row.labels = labels;
+    buffer_init(&text, 65536);
+    labels_encode(labels, row.label_count, &text);
+    const bool failed = text.failed, wanted = !failed && labels_match(text.data, text.size, g->r->filter->matchers,
+                                                                      g->r->filter->matcher_count);
+    buffer_done(&text);
+    if (failed) {
+        return no_memory(e);
+    }
+    if (!wanted) {
+        return PROFD_OK;
+    }
+    if (g->any) {
+        *g->any = true;
+        return PROFD_OK;
+    }
+    row.rolled = true;
+    row.width = SQLITE_HOUR;
+    row.uploads = x->sums.uploads;
+    row.processes_started = x->sums.processes;
+    row.start = x->sums.first;
+    row.end = x->sums.last;
+    row.inexact = x->sums.inexact;
+    row.host_count = 1;
+    row.hosts = &x->identity;
+    row.shares = x->sums.shares;
+    row.calls = x->sums.calls;
+    return g->each(g->context, &row, e);
+}
+
+static enum profd_status give_totals(struct reading *r, upload_sink *each, void *context, bool *any,
+                                     struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    const int64_t from = r->since > 0 ? r->since / SQLITE_HOUR : 0,
+                  to = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
+    for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
+        struct giving g = {r, &r->series[i], each, context, any};
+        if (g.info->totals) {
+            status = sqlite_host_totals_each(r->s, g.info->id, g.info->build_count, from, to, give_total, &g, e);
+        }
+    }
+    return status;
+}
+
 /* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
 static enum profd_status reading_begin(struct reading *r, struct store *base, const struct store_scope *scope,
                                        const struct store_filter *filter, bool *began, struct profd_error *e)
@@ -168,6 +246,9 @@ enum profd_status sqlite_each_upload(struct store *base, const struct store_scop
     if (status == PROFD_OK) {
         status = read_rows(&r, each, context, e);
     }
+    if (status == PROFD_OK) {
+        status = give_totals(&r, each, context, NULL, e);
+    }
     status = sqlite_read_end(r.s, began, status, e);
     sqlite_reading_done(&r);
     return status;
@@ -185,6 +266,23 @@ enum profd_status sqlite_get_range(struct store *base, const struct store_scope 
         *since = r.since;
         *until = r.until;
     }
+    sqlite_reading_done(&r);
+    return status;
+}
+
+enum profd_status sqlite_has_totals(struct sqlite_store *s, const struct store_scope *scope,
+                                    const struct store_filter *filter, bool *any, struct profd_error *e)
+{
+    struct reading r;
+    bool began;
+    struct store_filter by_host = *filter;
+    by_host.by_host = true;
+    *any = false;
+    enum profd_status status = reading_begin(&r, &s->base, scope, &by_host, &began, e);
+    if (status == PROFD_OK) {
+        status = give_totals(&r, NULL, NULL, any, e);
+    }
+    status = sqlite_read_end(s, began, status, e);
     sqlite_reading_done(&r);
     return status;
 }

@@ -70,12 +70,34 @@ static enum profd_status take_labels(struct reading *r, const uint8_t *text, siz
     return PROFD_OK;
 }
 
-/* Selects the series in the current row of q if its labels match. */
+bool sqlite_filter_names(const struct store_filter *filter, const char *label)
+{
+    bool names = false;
+    for (size_t i = 0; i < filter->matcher_count; i++) {
+        names |= strcmp(filter->matchers[i].name, label) == 0;
+    }
+    return names;
+}
+
+/* Is it of hosts, and has no label `host`? */
+static bool is_apart(uint32_t uid, const uint8_t *labels, size_t n)
+{
+    struct store_label pair;
+    bool named = false;
+    for (const char *p = (const char *)labels, *end = p + n; uid == STORE_TENANT && labels_next(&p, end, &pair);) {
+        named |= strcmp(pair.name, "host") == 0;
+    }
+    return uid == STORE_TENANT && !named;
+}
+
+/* Selects the series in the current row of q if its labels match; totals are selected later, each by its host. */
 static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct profd_error *e)
 {
     size_t n;
     const uint8_t *labels = sqlite_blob(q, 3, &n);
-    if (!labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count)) {
+    const bool apart = is_apart((uint32_t)sqlite3_column_int64(q, 1), labels, n), totals = apart && r->filter->by_host;
+    if ((apart && !totals && sqlite_filter_names(r->filter, "host")) ||
+        (!totals && !labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count))) {
         return PROFD_OK;
     }
     struct series_info *grown = grow(r->series, r->series_count, &r->series_capacity, sizeof *grown);
@@ -86,7 +108,8 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
     struct series_info *info = &r->series[r->series_count];
     *info = (struct series_info){.id = sqlite3_column_int64(q, 0),
                                  .set = sqlite3_column_int64(q, 5),
-                                 .uid = (uint32_t)sqlite3_column_int64(q, 1)};
+                                 .uid = (uint32_t)sqlite3_column_int64(q, 1),
+                                 .totals = totals};
     enum profd_status status = take_labels(r, labels, n, info, e);
     if (status != PROFD_OK) {
         return status;
@@ -192,6 +215,9 @@ static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up,
         const bool live = found;
         found = false;
         for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
+            if (r->series[i].totals) {
+                continue;
+            }
             status = has_slice(r, r->series[i].id, width, at, live, &found, e);
         }
         if (found) {
@@ -212,8 +238,8 @@ static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, 
         return PROFD_OK;
     }
     for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
-        status =
-            sqlite_find(r->s, SQL_ROLLUP_IS_HOUR, VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
+        status = sqlite_find(r->s, r->series[i].totals ? SQL_HOST_TOTAL_IS_HOUR : SQL_ROLLUP_IS_HOUR,
+                             VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
     }
     if (found) {
         *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
@@ -357,6 +383,9 @@ enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
+        if (r->series[i].totals) {
+            continue;
+        }
         status = r->since <= 0 && r->until <= 0 ? select_all(r, (uint32_t)i, e) : select_window(r, (uint32_t)i, e);
     }
     if (status == PROFD_OK && r->ref_count > 1) {

@@ -66,7 +66,7 @@ bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part
     return good && part->first > to->first && part->last < to->last && part->inexact == 0;
 }
 
-static size_t encode_shares(const struct sqlite_sums *s, uint8_t *out)
+size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out)
 {
     uint8_t *p = out;
     for (size_t i = 0; i < s->build_count; i++) {
@@ -152,7 +152,7 @@ enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int6
                                     struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
-    size_t n = encode_shares(x, shares);
+    size_t n = sqlite_shares_encode(x, shares);
     return sqlite_run(s, SQL_LEDGER_ADD,
                       VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
                              INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
@@ -166,7 +166,7 @@ enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int6
                                     struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
-    size_t n = encode_shares(x, shares);
+    size_t n = sqlite_shares_encode(x, shares);
     return sqlite_run(s, SQL_LEDGER_SET,
                       VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
                              INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
@@ -179,7 +179,7 @@ enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, con
                                      struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
-    size_t n = encode_shares(x, shares);
+    size_t n = sqlite_shares_encode(x, shares);
     return sqlite_run(s, SQL_SERIES_SET,
                       VALUES(INTEGER(series), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks),
                              INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact),

@@ -46,6 +46,8 @@ static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
            (uint32_t)set[4 * i + 3] << 24;
 }
 
+/* Writes the shares, at most SQLITE_SHARES_BYTES; returns how many bytes they are. */
+size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out);
 /* Reads the sums that the current row of q begins with (SUM_COLUMNS, raw_since, shares). DAMAGED if they cannot be. */
 enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
                                    struct profd_error *e);

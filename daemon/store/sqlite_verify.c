@@ -200,6 +200,28 @@ static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h,
     compare_shares(v, h, l, where);
 }
 
+/* If there are totals by host, they are the ledger's together. */
+static enum profd_status verify_totals(struct sqlite_verifying *v, int64_t series, int64_t hour,
+                                       const struct sqlite_sums *ledger, const char *where, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series), INTEGER(hour)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(v->s, q, &row, e);
+    }
+    if (row) {
+        const struct store_amount said = {ledger->uploads, ledger->ticks, ledger->calls},
+                                  sum = {(uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
+                                         (uint64_t)sqlite3_column_int64(q, 2)};
+        sqlite_finish(q);
+        if (sum.uploads > 0) {
+            sqlite_verify_amounts(v, where, "ledger", &said, "totals by host", &sum);
+        }
+    }
+    return status;
+}
+
 static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
                                      struct profd_error *e)
 {
@@ -218,6 +240,7 @@ static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sq
     }
     if (status == PROFD_OK) {
         compare_hour(v, &h, &ledger, where);
+        status = verify_totals(v, series->id, hour, &ledger, where, e);
     }
     return status;
 }

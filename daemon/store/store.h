@@ -279,10 +279,15 @@ enum profd_status store_pattern_judge(const struct store_filter *filter, struct 
 struct store_filter {
     const char *build_id;
     bool as_program; /* only where the build is the main executable */
+    bool by_host; /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
+                     the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
+                     select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
     int64_t since, until;
     size_t matcher_count;
     const struct store_matcher *matchers;
 };
+
+struct share; /* core/share.h */
 
 /* A stored upload, or a sum of uploads of one series. Everything is borrowed until each returns. */
 struct store_row {
@@ -306,7 +311,9 @@ struct store_row {
     uint32_t program;
     size_t build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
-    const uint8_t *counts;
+    const uint8_t *counts;            /* of a total NULL */
+    const struct share *shares;       /* of a total: of each build, calls being those of arcs that begin or end in it */
+    uint64_t calls;                   /* of a total */
     size_t counts_size;
     uint64_t series; /* number of the (uid, program, builds, labels) set: all its rows have the same builds */
 };
@@ -443,6 +450,7 @@ enum profd_status store_get_relay(struct store *s, struct store_relay *out, stru
  * be counted twice in the hour of now, which is marked. */
 enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n, bool *restored,
                                     struct profd_error *e);
+void store_set_detail(struct store *s, const struct store_detail *detail);
 /* Counts segments, and says what became of each. A key that came before with the same digest changes nothing. Of one
  * with another digest, the first stays, and its hour is marked; so is an hour of a segment that was dropped or cannot
  * be read. A segment lands in the hour in which it ended, whenever that was. Errors as store_put_uploads: nothing is

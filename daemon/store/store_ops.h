@@ -191,6 +191,7 @@ struct store {
     uint64_t run;               /* store_set_run */
     uint64_t salt;              /* store_set_salt */
     struct store_share share;
+    struct store_detail detail;
     struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };
 

@@ -53,6 +53,11 @@ void store_set_share(struct store *s, const struct store_share *share)
     s->share = *share;
 }
 
+void store_set_detail(struct store *s, const struct store_detail *detail)
+{
+    s->detail = *detail;
+}
+
 enum profd_status store_get_use(struct store *s, uint32_t uid, struct store_use *use, struct profd_error *e)
 {
     uint64_t own, total;

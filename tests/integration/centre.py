@@ -10,6 +10,7 @@ import signal
 import struct
 import sys
 import time
+from urllib.parse import quote
 
 from harness import NOBODY, Daemon, Tap, as_user, run
 from judge import calls_of, difference, sums
@@ -266,6 +267,44 @@ def minutes(tap):
                   "and all of it is there once")
 
 
+def hosts_apart(tap):
+    """A centre that keeps no functions per host still knows what each host has counted, and says what it lacks."""
+    with Daemon("--gate", "--host-detail", "some", start=False) as d:
+        done = run(*d.command(), timeout=10)
+        tap.point(done.returncode == 78 and "must be auto, always or never" in done.stderr, "host-detail is checked",
+                  done.stderr)
+    with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, \
+            Daemon("--gate", "--host-detail", "never") as centre:
+        gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
+        senders = [sender_number(), sender_number()]
+        for i in range(1, 21):
+            for k, d in enumerate((a, b)):
+                upload(d, senders[k], i, ARCS[i % 2], i + 50 * k)
+        for g in gates:
+            g.settle()
+        tap.point(calls_of(centre) == sums(a, b), "its report is of all hosts")
+        keys = ("uploads", "processes_started", "calls", "seconds")
+        for build in ARCS[:2]:
+            rows = {r["label_host"]: [r[k] for k in keys]
+                    for r in centre.json("groups", build, "--by", "host", "--json")["rows"]}
+            own = {g.name: [sum(r[k] for r in d.json("groups", build, "--by", "x", "--json")["rows"]) for k in keys]
+                   for g, d in zip(gates, (a, b))}
+            tap.point(rows == own, "groups by host has what each host has", (rows, own))
+        only = centre.json("groups", ARCS[0], "--by", "host", "-m", 'host="b.example"', "--json")["rows"]
+        tap.point([r["label_host"] for r in only] == ["b.example"], "and one host can be selected", only)
+        for match, empty in (('host="a.example"', True), ('host!="a.example"', True), ('env=""', False)):
+            with Wire(centre.socket) as w:
+                report = json.loads(w.query(f"/api/v1/builds/{ARCS[0]}/report?match={quote(match)}")[1])
+            reasons = report["provenance"]["inexact_reasons"]
+            tap.point((report["totals"]["calls"] == 0) == empty and ("host-totals" in reasons) == empty,
+                      f"a report of {match} says what it lacks", (report["totals"], reasons))
+        said = centre.ctl("report", ARCS[0], "-m", 'host="a.example"').stderr
+        tap.point("ask profd on the host for its functions" in said, "in one sentence", said)
+        status = centre.json("status", "--json")["store"]["centre"]
+        tap.point(status["host_detail"] is False and status["series"] == 4, "status says so, too", status)
+        tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")
+
+
 def restored(tap):
     """The centre is restored from a backup: hosts send again what it lacks."""
     with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
@@ -362,6 +401,7 @@ def main():
     with Tap() as tap:
         simple(tap)
         minutes(tap)
+        hosts_apart(tap)
         refused(tap)
         restored(tap)
         killed(tap, seconds, seed)

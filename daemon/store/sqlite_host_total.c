@@ -1,0 +1,110 @@
+#include "store/sqlite_host_total.h"
+
+#include "core/sum.h"
+#include "proto/message.h"
+#include "store/sqlite_centre.h"
+
+enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, bool *detail, struct profd_error *e)
+{
+    int64_t series = 0;
+    bool found;
+    const struct store_detail *d = &s->base.detail;
+    *detail = d->when != STORE_DETAIL_NEVER;
+    if (d->when != STORE_DETAIL_AUTO) {
+        return PROFD_OK;
+    }
+    enum profd_status status = sqlite_find(
+        s, SQL_TENANT_SERIES, VALUES(INTEGER(received / SQLITE_HOUR), INTEGER(STORE_TENANT)), &series, &found, e);
+    *detail = (uint64_t)series < (d->most > 0 ? d->most : STORE_DETAIL_MOST);
+    return status;
+}
+
+void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out)
+{
+    const struct store_upload *u = &in->upload;
+    sqlite_sums_init(out, u->build_count);
+    out->uploads = in->uploads;
+    out->processes = in->processes;
+    out->ticks = u->ticks;
+    out->calls = u->calls;
+    out->first = u->start;
+    out->last = u->end;
+    out->inexact = u->inexact;
+    for (size_t i = 0; i < u->build_count; i++) {
+        out->shares[i] = (struct share){.nanoseconds = u->builds[i].nanoseconds, .calls = u->builds[i].calls};
+    }
+}
+
+/* Calls of the arcs that begin or end in each build, as questions about one build count them. */
+static void add_calls(struct sqlite_sums *sums, const struct rollup *r)
+{
+    bool saturated = false;
+    for (uint32_t i = 0; i < r->arc_count; i++) {
+        const uint32_t from = r->from_build[i], to = r->to_build[i];
+        if (from < sums->build_count) {
+            sum_add(&sums->shares[from].calls, r->calls[i], &saturated);
+        }
+        if (to < sums->build_count && to != from) {
+            sum_add(&sums->shares[to].calls, r->calls[i], &saturated);
+        }
+    }
+}
+
+enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, int64_t host, const struct incoming *in,
+                                        struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    const struct store_upload *u = &in->upload;
+    struct sqlite_sums one, sum;
+    uint8_t shares[SQLITE_SHARES_BYTES];
+    bool row = false;
+    sqlite_incoming_sums(in, &one);
+    for (size_t i = 0; i < one.build_count; i++) {
+        one.shares[i].calls = 0;
+    }
+    add_calls(&one, &in->counts);
+    enum profd_status status =
+        sqlite_start(s, SQL_HOST_TOTAL_GET, VALUES(INTEGER(series), INTEGER(in->hour), INTEGER(host)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (status == PROFD_OK && row) {
+        status = sqlite_sums_read(s, q, u->build_count, &sum, e);
+        sqlite_finish(q);
+        sqlite_sums_add(&one, &sum);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const size_t n = sqlite_shares_encode(&one, shares);
+    return sqlite_run(s, SQL_HOST_TOTAL_SET,
+                      VALUES(INTEGER(series), INTEGER(in->hour), INTEGER(host), INTEGER(one.uploads),
+                             INTEGER(one.processes), INTEGER(one.ticks), INTEGER(one.calls), INTEGER(one.first),
+                             INTEGER(one.last), INTEGER(one.inexact), BLOB(shares, n)),
+                      e);
+}
+
+enum profd_status sqlite_host_totals_each(struct sqlite_store *s, int64_t series, size_t builds, int64_t from,
+                                          int64_t to,
+                                          enum profd_status (*each)(void *context, const struct sqlite_host_total *x,
+                                                                    struct profd_error *e),
+                                          void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status =
+        sqlite_start(s, SQL_HOST_TOTALS, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        struct sqlite_host_total x = {.hour = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS),
+                                      .name = sqlite_text(q, SQLITE_SUM_COLUMNS + 1),
+                                      .identity = sqlite_text(q, SQLITE_SUM_COLUMNS + 2)};
+        status = sqlite_sums_read(s, q, builds, &x.sums, e);
+        if (status == PROFD_OK) {
+            status = each(context, &x, e);
+        }
+        if (status != PROFD_OK) {
+            sqlite_finish(q);
+        }
+    }
+    return status;
+}

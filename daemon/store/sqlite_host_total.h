@@ -1,0 +1,29 @@
+/* Totals by host of what a centre keeps without the host in the series. Only sqlite*.c include this. */
+#ifndef PROFD_STORE_SQLITE_HOST_TOTAL_H
+#define PROFD_STORE_SQLITE_HOST_TOTAL_H
+
+#include "store/incoming.h"
+#include "store/sqlite_sums.h"
+
+/* A row: calls of shares are those of arcs that begin or end in the build. Strings are borrowed until the next one. */
+struct sqlite_host_total {
+    int64_t hour;
+    const char *name, *identity;
+    struct sqlite_sums sums;
+};
+
+/* Shall the host of what arrives at that time stand in the series? Reads the number of series of hosts. */
+enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, bool *detail, struct profd_error *e);
+/* What a segment adds to sums. */
+void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out);
+/* Adds a segment to the total of its series, hour and host (row of fleet_host). Inside a write transaction. */
+enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, int64_t host, const struct incoming *in,
+                                        struct profd_error *e);
+/* Calls each with the totals of a series with that many builds in these hours, both included, by hour. */
+enum profd_status sqlite_host_totals_each(struct sqlite_store *s, int64_t series, size_t builds, int64_t from,
+                                          int64_t to,
+                                          enum profd_status (*each)(void *context, const struct sqlite_host_total *x,
+                                                                    struct profd_error *e),
+                                          void *context, struct profd_error *e);
+
+#endif

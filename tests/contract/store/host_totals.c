@@ -1,0 +1,189 @@
+/* What a centre keeps without the host in its series: totals by host are what the hosts have sent, and nothing of a
+ * host is shown as if it were of another. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/share.h"
+#include "tests/contract/store/arrival_fixture.h"
+
+struct told {
+    uint64_t rows, uploads, calls, processes, nanoseconds, touching;
+};
+
+static enum profd_status add_row(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct told *t = context;
+    bool named = false;
+    (void)e;
+    for (size_t i = 0; i < row->label_count; i++) {
+        named |= strcmp(row->labels[i].name, "host") == 0;
+    }
+    cr_assert(named && row->rolled && row->host_count == 1 && (row->shares == NULL) == (row->counts != NULL));
+    t->rows += row->shares != NULL;
+    t->uploads += row->uploads;
+    t->processes += row->processes_started;
+    t->calls += row->calls;
+    for (size_t i = 0; row->shares != NULL && i < row->build_count; i++) {
+        t->nanoseconds += row->shares[i].nanoseconds;
+        t->touching += row->shares[i].calls;
+    }
+    return PROFD_OK;
+}
+
+/* What is told of a host (NULL: of all). */
+static struct told tell(struct fixture *f, const char *host, int64_t since, int64_t until)
+{
+    const struct store_matcher m = {.name = "host", .value = host};
+    const struct store_filter filter = {
+        PROGRAM, .by_host = true, .since = since, .until = until, .matcher_count = host ? 1 : 0, .matchers = &m};
+    struct told t = {0};
+    OK(f, store_each_upload(f->r, &everybody, &filter, add_row, &t, &f->e));
+    return t;
+}
+
+static void set_detail(struct fixture *f, int when, uint64_t most)
+{
+    store_set_detail(f->w, &(struct store_detail){.when = when, .most = most});
+}
+
+static uint32_t reasons_of(struct fixture *f, enum store_match match, const char *host)
+{
+    const struct store_matcher m = {.name = "host", .value = host, .match = match};
+    const struct store_filter filter = {PROGRAM, .matcher_count = 1, .matchers = &m};
+    uint32_t reasons;
+    OK(f, store_get_marks(f->r, &everybody, &filter, &reasons, &f->e));
+    cr_assert_eq(look(f, everybody, &filter).uploads, 0, "what could be of any host is not shown as of this one");
+    return reasons;
+}
+
+static void deliver_all(struct fixture *f, struct sender *s)
+{
+    struct store_receipt r[MOST];
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+}
+
+Test(store_sqlite, host_totals)
+{
+    struct fixture f;
+    struct sender *s = eight_hours(7), *t = eight_hours(9);
+    fixture_open(&f, true);
+    set_detail(&f, STORE_DETAIL_NEVER, 0);
+    admit(&f, s, "a.example", 0, 24);
+    admit(&f, t, "b.example", 0, 24);
+    deliver_all(&f, s);
+    deliver_all(&f, t);
+    deliver_all(&f, t);
+    const struct seen all = look(&f, everybody, &(struct store_filter){PROGRAM}),
+                      own = look(&s->store, everybody, &(struct store_filter){PROGRAM});
+    cr_assert(all.uploads == 48 && all.rolled == 8 && all.calls == 2 * own.calls);
+    for (unsigned round = 0; round < 2; round++) {
+        struct told x = tell(&f, NULL, 0, 0);
+        cr_assert(x.rows == 16 && x.uploads == 48 && x.calls == all.calls && x.processes == all.processes);
+        x = tell(&f, "a.example", 0, 0);
+        cr_assert(x.rows == 8 && x.uploads == 24 && x.calls == own.calls && x.processes == own.processes);
+        cr_assert(x.nanoseconds > 0 && x.touching >= x.calls);
+        cr_assert_eq(tell(&f, "c.example", 0, 0).rows, 0);
+        x = tell(&f, "b.example", MIDNIGHT + HOUR + 1, MIDNIGHT + 3 * HOUR - 1);
+        cr_assert(x.rows == 2 && x.uploads == 6, "whole hours");
+        cr_assert_eq(reasons_of(&f, STORE_MATCH_EQUAL, "a.example"), INEXACT_HOST_TOTALS);
+        cr_assert_eq(reasons_of(&f, STORE_MATCH_NOT_EQUAL, "a.example"), INEXACT_HOST_TOTALS);
+        cr_assert_eq(reasons_of(&f, STORE_MATCH_EQUAL, "c.example"), 0);
+        cr_assert_eq(centre_of(&f).counted.uploads, 48);
+        compact_all(&f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+    }
+    const struct store_filter hours = {PROGRAM, .by_host = true, .since = MIDNIGHT + HOUR + 1};
+    int64_t from, to;
+    OK(&f, store_get_range(f.r, &everybody, &hours, &from, &to, &f.e));
+    cr_assert_eq(from, MIDNIGHT + HOUR);
+    retire_all(&f, 10 * DAY, 0, NOON + 20 * DAY);
+    cr_assert(centre_of(&f).removed.uploads == 48 && tell(&f, NULL, 0, 0).rows == 0);
+    close_sender(s);
+    close_sender(t);
+    fixture_close(&f);
+}
+
+/* A delete leaves none. */
+Test(store_sqlite, host_totals_deleted)
+{
+    struct fixture f;
+    struct sender *s = eight_hours(7);
+    uint64_t uploads;
+    fixture_open(&f, true);
+    set_detail(&f, STORE_DETAIL_NEVER, 0);
+    admit(&f, s, "a.example", 0, 24);
+    deliver_all(&f, s);
+    OK(&f, store_delete_build(f.w, &everybody, full_id("aa01"), &uploads, &f.e));
+    cr_assert_eq(tell(&f, NULL, 0, 0).rows, 0);
+    retire_all(&f, DAY, 0, NOON);
+    centre_of(&f);
+    close_sender(s);
+    fixture_close(&f);
+}
+
+/* auto: detail ends at the limit of series of all hosts in an hour, in both of its ways to count them, and returns. */
+Test(store_sqlite, host_detail_is_limited)
+{
+    struct fixture f;
+    struct sender *s[5];
+    fixture_open(&f, true);
+    set_detail(&f, STORE_DETAIL_AUTO, 2);
+    for (unsigned i = 0; i < 5; i++) {
+        char name[16];
+        s[i] = open_sender((uint8_t)(7 + i));
+        snprintf(name, sizeof name, "h%u.example", i);
+        admit(&f, s[i], name, 0, 24);
+        put_at(s[i], 1, 1, NOON + i / 4 * 3 * HOUR, 5);
+        seal(s[i]);
+        s[i]->list[0].received = NOON + i / 4 * 3 * HOUR;
+        deliver_all(&f, s[i]);
+        const struct store_centre c = centre_of(&f);
+        cr_assert(c.detail == (i < 2 || i == 4) && c.series == (i < 4 ? i + 1 : 1), "%u: %llu", i,
+                  (unsigned long long)c.series);
+    }
+    const struct told x = tell(&f, NULL, 0, 0);
+    cr_assert(x.rows == 2 && x.uploads == 5, "each upload once, by totals or with its functions");
+    cr_assert_eq(tell(&f, "h3.example", 0, 0).rows, 1);
+    set_detail(&f, STORE_DETAIL_ALWAYS, 1);
+    put_at(s[4], 1, 2, NOON + 3 * HOUR + 1, 5);
+    seal(s[4]);
+    s[4]->list[1].received = NOON + 3 * HOUR + 1;
+    deliver(&f, &s[4]->list[1]);
+    cr_assert(centre_of(&f).detail && tell(&f, NULL, 0, 0).rows == 2);
+    for (unsigned i = 0; i < 5; i++) {
+        close_sender(s[i]);
+    }
+    fixture_close(&f);
+}
+
+/* Verification finds totals that are not what the ledger says. */
+Test(store_sqlite, host_totals_verification)
+{
+    static const char *const plants[][2] = {
+        {"UPDATE host_total SET calls=calls+1 WHERE hour=(SELECT min(hour) FROM host_total)", "totals by host"},
+        {"DELETE FROM host_total WHERE host=1 AND hour=(SELECT min(hour) FROM host_total)", "totals by host"},
+        {"INSERT INTO host_total SELECT series, 1, host, 1, 1, 1, 1, 1, 1, 0, shares FROM host_total LIMIT 1",
+         "a total of a host"},
+    };
+    for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+        struct fixture f;
+        struct sender *s = eight_hours(7), *t = eight_hours(9);
+        sqlite3 *db;
+        fixture_open(&f, true);
+        set_detail(&f, STORE_DETAIL_NEVER, 0);
+        admit(&f, s, "a.example", 0, 24);
+        admit(&f, t, "b.example", 0, 24);
+        deliver_all(&f, s);
+        deliver_all(&f, t);
+        centre_of(&f);
+        cr_assert_eq(sqlite3_open(f.path, &db), SQLITE_OK);
+        cr_assert_eq(sqlite3_exec(db, plants[i][0], NULL, NULL, NULL), SQLITE_OK, "%s", plants[i][0]);
+        sqlite3_close(db);
+        const char *said = verify_all(&f);
+        cr_assert(strstr(said, plants[i][1]) != NULL, "%s: '%s'", plants[i][0], said);
+        close_sender(s);
+        close_sender(t);
+        fixture_close(&f);
+    }
+}
