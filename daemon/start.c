@@ -477,7 +477,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
     const struct centre_config centre = {.active = s->config->gate,
                                          .interval = s->config->relay_interval,
-                                         .detail = {.when = (int)s->config->host_detail},
+                                         .detail = {.when = (enum store_detail_when)s->config->host_detail},
                                          .loop = s->loop,
                                          .conns = s->conns,
                                          .sync = &s->sync,
