@@ -337,7 +337,9 @@ static int run_main(const char *program, int argc, char **argv)
     }
     status = run_delivery_open(&delivery, &absent);
     if (status != PROFD_OK) {
-        profctl_complain("run: %s; %s", absent.sentence, b.require ? "command not run" : "running without profiling");
+        profctl_complain("run: %s; %s", absent.sentence,
+                         b.require ? "command not run"
+                                   : "a daemon that starts before the command ends gets its counts");
         if (b.require) {
             return profd_status_exit(status);
         }

@@ -88,7 +88,7 @@ static void kept_print(const struct rows *r)
     if (removed) {
         printf("; %" PRIu64 " %s removed since", removed, noun_for(removed, "upload was", "uploads were"));
     }
-    printf("\ndisk     the database takes %s, of which %s are free for new data\n", file, idle);
+    printf("\ndisk     the database takes %s, %s of it unused\n", file, idle);
     const uint64_t users = rows_number(r, 0, "users");
     show_bytes(rows_number(r, 0, "user_bytes"), raw, sizeof raw);
     printf("users    %" PRIu64 " %s %s; --json lists the largest\n", users,

@@ -4,6 +4,8 @@
 
 #include "core/sum.h"
 
+#define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
+
 void coverage_make(const struct profile *p, struct coverage *out)
 {
     memset(out, 0, sizeof *out);
@@ -53,4 +55,11 @@ bool coverage_overhead(const struct coverage *c, double *share)
     }
     *share = (double)c->counters[COLLECTOR_INSIDE_NS] / (double)c->counters[COLLECTOR_SAMPLED_NS];
     return true;
+}
+
+bool coverage_lacks_ticks(const struct coverage *c)
+{
+    const uint64_t *w = c->counters;
+    return w[COLLECTOR_WALL_NS] == 0 && w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
+           w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= COVERAGE_LONG_NS;
 }

@@ -32,4 +32,8 @@ bool coverage_share(const struct coverage *c, double *share);
  * where ticks counted waiting too. */
 bool coverage_overhead(const struct coverage *c, double *share);
 
+/* More than a tenth of the CPU time has no ticks, although there was time for some (50 ms): calls of that time have
+ * none, so that seconds divided by calls would be too small. False where ticks counted waiting. */
+bool coverage_lacks_ticks(const struct coverage *c);
+
 #endif

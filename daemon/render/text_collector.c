@@ -8,7 +8,6 @@
 #include "render/text_internal.h"
 
 #define FEW_TICKS 30
-#define LONG_WITHOUT_NS UINT64_C(50000000) /* shorter times have no tick by chance */
 #define INDENT "          "
 
 /* What was lost or not seen, one line each. */
@@ -147,11 +146,11 @@ static void add_unsampled(struct buffer *out, const struct coverage *c)
 static void add_without_ticks(struct buffer *out, const struct coverage *c)
 {
     const uint64_t *w = c->counters;
-    if (w[COLLECTOR_WALL_NS] == 0 && w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
-        w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= LONG_WITHOUT_NS) {
+    if (coverage_lacks_ticks(c)) {
         buffer_add_text(out, INDENT);
         add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS]);
-        buffer_add_text(out, " without ticks: counting was paused, the clock was off, or threads block SIGPROF\n");
+        buffer_add_text(out, " without ticks: counting was paused, the clock was off, or threads block SIGPROF\n" INDENT
+                             "(so times of a call are not known: calls of that time were counted)\n");
     }
 }
 

@@ -7,6 +7,7 @@ struct flat_layout {
     int cumulative, self, calls, per_call;
     int recursion; /* width of "+182104"; 0 if no function calls itself */
     const char *dimension, *mark;
+    bool timed; /* seconds divided by calls are the time of a call */
 };
 
 /* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call
@@ -42,6 +43,8 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
                             .calls = 8,
                             .per_call = 9,
                             .mark = text_calls_mark(t->in),
+                            .timed = !t->in->report->in_seconds || t->in->coverage == NULL ||
+                                     !coverage_lacks_ticks(t->in->coverage),
                             .dimension = flat_unit(t->in->report, t->arena)};
     int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
     seconds = name > seconds ? name : seconds;
@@ -106,7 +109,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');
         flat_add_calls(out, l, f);
-        if (l->mark[0] != '\0' || f->calls == 0) { /* time per sampled call would mean nothing */
+        if (l->mark[0] != '\0' || !l->timed || f->calls == 0) { /* time per sampled call would mean nothing */
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
             flat_add_per_call(t, l, f->self / calls);

@@ -74,6 +74,9 @@ export function tabs(nav, state) {
 
 const FEW_TICKS = 30; // where none of n ticks is inside the collector, its share is below 3/n; of fewer that says nothing
 
+/** Calls of much CPU time have no ticks: seconds divided by calls would be too small. */
+export const lacksTicks = (c) => Boolean(c) && c.wall_seconds === 0 && c.sampled_seconds < 0.9 * c.cpu_seconds && c.cpu_seconds - c.sampled_seconds >= 0.05;
+
 /** How much of the CPU time is in functions, and what the collectors lost: one phrase for each number that is not 0. */
 function coverage(c, ticks) {
   if (!c) return null;
@@ -83,7 +86,7 @@ function coverage(c, ticks) {
   const unsampled = c.sampled_seconds === 0 && c.wall_seconds === 0;
   const share = c.coverage === null || unsampled ? "unknown" : format.percent(100 * c.coverage);
   const above = c.coverage > 1 ? [`it can exceed ${format.percent(100)}, because ticks are a sample of the time`] : [];
-  const without = c.wall_seconds === 0 && c.sampled_seconds < 0.9 * c.cpu_seconds && c.cpu_seconds - c.sampled_seconds >= 0.05 ? [`${format.seconds(c.cpu_seconds - c.sampled_seconds)} without ticks: counting was paused, the clock was off, or threads block SIGPROF`] : [];
+  const without = lacksTicks(c) ? [`${format.seconds(c.cpu_seconds - c.sampled_seconds)} without ticks: counting was paused, the clock was off, or threads block SIGPROF (so times of a call are not known)`] : [];
   const lost = [...above, ...without, ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.seconds(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
   return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, c.overhead === null || (c.collector_seconds === 0 && ticks < FEW_TICKS) ? null : `Overhead: ${c.collector_seconds > 0 ? format.percent(100 * c.overhead) : `below ${format.percent(Math.ceil(30000 / ticks) / 100)}`} of the CPU time was spent counting. `, el("strong", {}, `Coverage ${share}`), unsampled ? `: no tick in ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}, so no times are known` : ` of the program's own CPU time: ${format.seconds(c.attributed_seconds)} in functions of ${format.seconds(c.cpu_seconds - (c.coverage === null ? 0 : c.collector_seconds))} in ${processes}`, `${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
 }

@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { sampled, SAMPLED } from "./question.js";
+import { lacksTicks, sampled, SAMPLED } from "./question.js";
 import { another, go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { load, matcher } from "./view_report.js";
@@ -34,13 +34,13 @@ function delta(text, value, bad = 1) {
   return el("span", { class: `delta ${kind}` }, value > 0 ? `▲ ${text}` : value < 0 ? `▼ ${text}` : "=");
 }
 
-function columnsOf(rows, scale, amount, mark, state) {
+function columnsOf(rows, scale, amount, mark, state, timed) {
   const a = (i) => rows[i].a ?? none;
   const b = (i) => rows[i].b ?? none;
   const change = (i) => difference(b(i).self * scale, a(i).self);
   const whole = (i) => difference(b(i).total * scale, a(i).total);
   const hint = mark ? SAMPLED : undefined;
-  const ratio = (i) => (!mark && per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
+  const ratio = (i) => (timed && per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
   return [
     { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short) : el("span", { title: rows[i].name }, rows[i].short), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
     { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(amount(Math.abs(change(i))), change(i)) },
@@ -89,7 +89,7 @@ export async function draw(main, state, signal) {
   const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
   const mark = sampled(a.report) || sampled(b.report) ? "~" : "";
   const open = (i) => rows[i].a && go(there(rows[i]));
-  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension), mark, state), count: rows.length, state, sort: "delta", tall: true, open });
+  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension), mark, state, !mark && !lacksTicks(a.report.collector) && !lacksTicks(b.report.collector)), count: rows.length, state, sort: "delta", tall: true, open });
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);

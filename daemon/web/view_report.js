@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
-import { SAMPLED, sampled } from "./question.js";
+import { lacksTicks, SAMPLED, sampled } from "./question.js";
 import { go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 
@@ -24,7 +24,8 @@ function columnsOf(flat, now) {
   const amount = format.amounts(flat.report.totals.dimension);
   const mark = sampled(flat.report) ? "~" : "";
   const timed = ["seconds", "wall"].includes(flat.report.totals.dimension);
-  const each = (times, i) => (!mark && Number(c.calls[i]) > 0 && (times[i] > 0 || !timed) ? times[i] / Number(c.calls[i]) : Number.NaN); // no call takes no time
+  const unknown = mark ? "not known: calls are sampled" : timed && lacksTicks(flat.report.collector) ? "not known: calls of much CPU time have no ticks" : "";
+  const each = (times, i) => (!unknown && Number(c.calls[i]) > 0 && (times[i] > 0 || !timed) ? times[i] / Number(c.calls[i]) : Number.NaN); // no call takes no time
   const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
   return [
     {
@@ -41,8 +42,8 @@ function columnsOf(flat, now) {
     { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },
     { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "calls from other functions + recursive calls", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
-    { key: "percall", title: "Self/call", hint: mark && "not known: calls are sampled", numeric: true, value: (i) => each(c.self, i), cell: (i) => amount(each(c.self, i)) },
-    { key: "totalcall", title: "Total/call", hint: mark && "not known: calls are sampled", numeric: true, value: (i) => each(c.total, i), cell: (i) => amount(each(c.total, i)) },
+    { key: "percall", title: "Self/call", hint: unknown, numeric: true, value: (i) => each(c.self, i), cell: (i) => amount(each(c.self, i)) },
+    { key: "totalcall", title: "Total/call", hint: unknown, numeric: true, value: (i) => each(c.total, i), cell: (i) => amount(each(c.total, i)) },
     { key: "build", title: "In", value: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? ""), cell: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? "[outside]") },
   ];
 }

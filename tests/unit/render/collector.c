@@ -157,10 +157,14 @@ Test(render_collector, the_heading_says_where_the_time_went)
     report.ticks = cycle_report.ticks;
     says("text", "exceed 100%", false);
     counters.counters[COLLECTOR_CPU_NS] = 10000000000;
-    says("text", "          8.01s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n",
+    says("text",
+         "          8.01s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n"
+         "          (so times of a call are not known: calls of that time were counted)\n",
          true);
+    says("text", "1.02     1.02        3                      b\n", true);
     says("text", "Overhead", false); /* what the rest was spent on, nobody knows */
     counters.counters[COLLECTOR_CPU_NS] = 1900000000;
+    says("text", "1.02     1.02        3     340ms     340ms  b\n", true);
     says("text", " in 1 process\n          (it can exceed 100%, because ticks are a sample of the time)\n", true);
     counters.counters[COLLECTOR_CPU_NS] = 0;
     says("text", "Coverage  unknown, because no CPU time was recorded: 1.99s in functions of 0s", true);
@@ -298,7 +302,9 @@ Test(render_collector, without_ticks_no_times_are_known)
     says("text", "sampled", false);
     says("text", "without ticks", false);
     counters.counters[COLLECTOR_CPU_NS] = 4000000000;
-    says("text", "          4s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n",
+    says("text",
+         "          4s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n"
+         "          (so times of a call are not known: calls of that time were counted)\n",
          true);
 }
 
