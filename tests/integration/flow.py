@@ -42,7 +42,7 @@ def metric(d, name):
 
 def crowd(tap, d, folder):
     """2,000 connections of another user, of every kind that only takes room, while uploads go on."""
-    before = d.descriptors()
+    before = d.descriptors_at_rest()
     started = total(d)
 
     wait, go_on = socket.socketpair()
@@ -165,7 +165,7 @@ def builds(tap, d):
 def exhausted(tap):
     """A daemon that may open 64 descriptors, and 300 connections to each of its sockets."""
     with Daemon(wrapper=("prlimit", "--nofile=64")) as d:
-        before, held, told = d.descriptors(), [], b""
+        before, held, told = d.descriptors_at_rest(), [], b""
         for path in (d.socket, d.http):
             for _ in range(300):
                 s = socket.socket(socket.AF_UNIX)
