@@ -164,10 +164,13 @@ static void bins_apportion(const struct bins *b, uint64_t low_pc, const struct c
         if (b->ticks[i] == 0) {
             continue;
         }
-        uint64_t bin_low = low + (uint64_t)(h->scale * (double)b->index[i]);
-        uint64_t bin_high = low + (uint64_t)(h->scale * (double)((uint64_t)b->index[i] + 1));
         double ticks = (double)b->ticks[i];
         h->total += ticks;
+        if (isnan(h->scale)) { /* the first record is empty and has no bins: gprof's bins then are behind all symbols */
+            continue;
+        }
+        uint64_t bin_low = low + (uint64_t)(h->scale * (double)b->index[i]);
+        uint64_t bin_high = low + (uint64_t)(h->scale * (double)((uint64_t)b->index[i] + 1));
         for (uint32_t j = first; j + 1 < s->count && s->address[j] / 2 <= bin_high; j++) {
             uint64_t start = s->address[j] / 2, stop = s->address[j + 1] / 2;
             if (bin_low >= stop) {
