@@ -102,7 +102,7 @@ static void arrive_answer(struct arrive *a)
                   a->arrival.name);
     }
     if (c && a->status) {
-        conn_nack(c, a->tag, a->status == PROFD_DAMAGED ? PROFD_IO : a->status, a->error.sentence, RETRY_MS);
+        sync_nack_job(c, a->tag, a->status, a->error.sentence, RETRY_MS);
     } else if (c) {
         m.as.admit.incarnation = (struct message_bytes){a->centre.incarnation, sizeof a->centre.incarnation};
         m.as.admit.backup = a->centre.backup;

@@ -102,7 +102,7 @@ static void answer_item(struct centre_service *s, struct centre_item *x, const u
         s->config.no_space(s->config.context);
     }
     if (c && x->status) {
-        conn_nack(c, x->tag, x->status == PROFD_DAMAGED ? PROFD_IO : x->status, x->error.sentence, BUSY_RETRY_MS);
+        sync_nack_job(c, x->tag, x->status, x->error.sentence, BUSY_RETRY_MS);
     } else if (c) {
         m.as.acknowledge.epoch = (struct message_bytes){d->epoch, sizeof d->epoch};
         m.as.acknowledge.sequence = d->sequence;

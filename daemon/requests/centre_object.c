@@ -55,7 +55,7 @@ static void attest_answer(struct centre_attest *a, bool wanted)
         s->config.no_space(s->config.context);
     }
     if (c && a->status) {
-        conn_nack(c, a->tag, a->status == PROFD_DAMAGED ? PROFD_IO : a->status, a->error.sentence, RETRY_MS);
+        sync_nack_job(c, a->tag, a->status, a->error.sentence, RETRY_MS);
     } else if (c) {
         conn_answer(c, &m, 0, a->tag);
     }

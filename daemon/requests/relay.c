@@ -172,7 +172,7 @@ static void relay_answer(struct relay_request *r, const struct message *m)
     struct conn *c = conn_find(s->config.conns, r->conn);
 
     if (c && r->status) {
-        conn_nack(c, r->tag, r->status == PROFD_DAMAGED ? PROFD_IO : r->status, r->error.sentence, 1000);
+        sync_nack_job(c, r->tag, r->status, r->error.sentence, 1000);
     } else if (c) {
         conn_answer(c, m, 0, r->tag);
     }

@@ -85,7 +85,7 @@ static void fetch_answer(struct fetch_object *o)
     struct conn *c = conn_find(s->config.conns, o->conn);
 
     if (c && o->status) {
-        conn_nack(c, o->tag, o->status == PROFD_DAMAGED ? PROFD_IO : o->status, o->error.sentence, 1000);
+        sync_nack_job(c, o->tag, o->status, o->error.sentence, 1000);
     } else if (c) {
         send_piece(c, o->tag, &o->object, o->offset);
     }

@@ -40,6 +40,12 @@ void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job
     sync_answer_granted(config, c);
 }
 
+void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
+                   uint32_t retry_after_ms)
+{
+    conn_nack(c, tag, status == PROFD_DAMAGED ? PROFD_IO : status, sentence, retry_after_ms);
+}
+
 /* Fails a job of the session, and refuses the SYNCs that waited for it. */
 static void fail_job(const struct sync_config *config, struct conn *c, uint64_t job)
 {

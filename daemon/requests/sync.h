@@ -22,4 +22,8 @@ enum profd_status sync_receive_nack(void *context, struct conn *c, struct conn_f
 
 /* Ends a job of the connection's session and acknowledges the SYNCs that waited for it. */
 void sync_end_job(const struct sync_config *config, struct conn *c, uint64_t job);
+/* Answers a job that the writer could not carry out by NACK; end it then. A damaged store becomes IO: what was sent is
+ * not its cause, and the sender must keep it. retry_after_ms as in conn_nack. */
+void sync_nack_job(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
+                   uint32_t retry_after_ms);
 #endif

@@ -128,9 +128,8 @@ static void upload_answer(struct upload *u)
                   u->item.error.sentence);
     }
     if (c && u->item.status) {
-        /* The upload is not the cause of a damaged store: its sender must keep it. */
-        conn_nack(c, u->tag, u->item.status == PROFD_DAMAGED ? PROFD_IO : u->item.status, u->item.error.sentence,
-                  u->item.retry_after_ms ? u->item.retry_after_ms : BUSY_RETRY_MS);
+        sync_nack_job(c, u->tag, u->item.status, u->item.error.sentence,
+                      u->item.retry_after_ms ? u->item.retry_after_ms : BUSY_RETRY_MS);
     } else if (c) {
         struct message ack = {.type = FRAME_ACK};
 
