@@ -475,9 +475,12 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
+    static const enum store_detail_when details[] = {[CONFIG_DETAIL_AUTO] = STORE_DETAIL_AUTO,
+                                                     [CONFIG_DETAIL_ALWAYS] = STORE_DETAIL_ALWAYS,
+                                                     [CONFIG_DETAIL_NEVER] = STORE_DETAIL_NEVER};
     const struct centre_config centre = {.active = s->config->gate,
                                          .interval = s->config->relay_interval,
-                                         .detail = {.when = (enum store_detail_when)s->config->host_detail},
+                                         .detail = {.when = details[s->config->host_detail]},
                                          .loop = s->loop,
                                          .conns = s->conns,
                                          .sync = &s->sync,

@@ -43,7 +43,7 @@ static struct told tell(struct fixture *f, const char *host, int64_t since, int6
     return t;
 }
 
-static void set_detail(struct fixture *f, int when, uint64_t most)
+static void set_detail(struct fixture *f, enum store_detail_when when, uint64_t most)
 {
     store_set_detail(f->w, &(struct store_detail){.when = when, .most = most});
 }
@@ -64,16 +64,22 @@ static void deliver_all(struct fixture *f, struct sender *s)
     OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
 }
 
+/* Opens a centre that keeps totals, to which two hosts have sent all that they have. */
+static void open_with_two_hosts(struct fixture *f, struct sender *s, struct sender *t)
+{
+    fixture_open(f, true);
+    set_detail(f, STORE_DETAIL_NEVER, 0);
+    admit(f, s, "a.example", 0, 24);
+    admit(f, t, "b.example", 0, 24);
+    deliver_all(f, s);
+    deliver_all(f, t);
+}
+
 Test(store_sqlite, host_totals)
 {
     struct fixture f;
     struct sender *s = eight_hours(7), *t = eight_hours(9);
-    fixture_open(&f, true);
-    set_detail(&f, STORE_DETAIL_NEVER, 0);
-    admit(&f, s, "a.example", 0, 24);
-    admit(&f, t, "b.example", 0, 24);
-    deliver_all(&f, s);
-    deliver_all(&f, t);
+    open_with_two_hosts(&f, s, t);
     deliver_all(&f, t);
     const struct seen all = look(&f, everybody, &(struct store_filter){PROGRAM}),
                       own = look(&s->store, everybody, &(struct store_filter){PROGRAM});
@@ -170,12 +176,7 @@ Test(store_sqlite, host_totals_verification)
         struct fixture f;
         struct sender *s = eight_hours(7), *t = eight_hours(9);
         sqlite3 *db;
-        fixture_open(&f, true);
-        set_detail(&f, STORE_DETAIL_NEVER, 0);
-        admit(&f, s, "a.example", 0, 24);
-        admit(&f, t, "b.example", 0, 24);
-        deliver_all(&f, s);
-        deliver_all(&f, t);
+        open_with_two_hosts(&f, s, t);
         centre_of(&f);
         cr_assert_eq(sqlite3_open(f.path, &db), SQLITE_OK);
         cr_assert_eq(sqlite3_exec(db, plants[i][0], NULL, NULL, NULL), SQLITE_OK, "%s", plants[i][0]);
