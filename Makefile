@@ -181,13 +181,15 @@ $(B)/client/profctl/run_place.o: CFLAGS_ALL += -DPROFD_LIBDIR='"$(libdir)"' -DPR
 # --- tests --------------------------------------------------------------------------------------------------
 # tests/{unit,property,contract,golden}/DIR/SUBJECT.c: Criterion, one program per kind and directory, linked with what
 # that directory may link. tests/fuzz/fuzz_DIR_subject.c: libFuzzer targets.
+# Under the address sanitizer tests/asan_fork.c is in each.
+ASAN_FORK := $(if $(findstring address,$(SANITIZE)),$(B)/tests/asan_fork.o)
 define suite
 SRC_$(1)_$(2) := $$(filter-out tests/$(1)/$(2)/tsan_%,$$(wildcard tests/$(1)/$(2)/*.c))
 ifneq ($$(SRC_$(1)_$(2)),)
 TESTS += $$(B)/tests/$(1)-$(2)
-$$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $$(call archives_of,$(2))
+$$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) $$(call archives_of,$(2))
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) -Wl,--start-group $$(call archives_of,$(2)) -Wl,--end-group $$(call libs_of,$(2)) -lcriterion -lm
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) $(if $(ASAN_FORK),-static-libasan) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) -Wl,--start-group $$(call archives_of,$(2)) -Wl,--end-group $$(call libs_of,$(2)) -lcriterion -lm
 endif
 endef
 SUITES := unit property contract golden

@@ -84,17 +84,8 @@ start() {
 criterion() { # NAME PROGRAM
     start "$1" taps "$2"
 }
-# The address sanitizer of gcc 12 leaves its allocator locked in a child of fork() if another thread is in it then.
-# Criterion's runner has such a thread, and may therefore wait for ever for a test to start: it is begun again, once.
 taps() {
     SECONDS=0
-    if [[ $1 == *-asan/* ]]; then
-        timeout -k 10 600 "$1" --tap="$folder/tap" --verbose >"$folder/out" 2>&1
-        local status=$?
-        [ $status = 124 ] || return $status
-        pkill -KILL -f -- "--tap=$folder/tap"
-        : >"$folder/tap"
-    fi
     timeout -k 10 1800 "$1" --tap="$folder/tap" --verbose >"$folder/out" 2>&1
 }
 
