@@ -40,7 +40,7 @@ def copy_with(copy, name, sql):
 
 
 # A structure that is not that of the version which the file claims.
-STRUCTURES = (*[(f"claims-{n}", f"PRAGMA user_version={n}", f"schema version {n}") for n in (0, 1, 2, 3)],
+STRUCTURES = (*[(f"claims-{n}", f"PRAGMA user_version={n}", f"schema version {n}") for n in (0, 1, 2, 3, 7)],
               ("more", "ALTER TABLE ledger ADD COLUMN more INTEGER", "ledger"),
               ("other-type", "DROP TABLE migration; CREATE TABLE migration (step, cursor, done, total)", "migration"),
               ("no-index", "DROP INDEX upload_by_series", "upload_by_series"),

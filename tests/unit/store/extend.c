@@ -13,7 +13,8 @@
 #include "tests/unit/store/faults.h"
 
 extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_rollup_sql[],
-    embed_schema_003_instance_sql[];
+    embed_schema_003_instance_sql[], embed_schema_004_truth_sql[], embed_schema_005_segment_sql[],
+    embed_schema_006_centre_sql[], embed_schema_007_attest_sql[];
 
 static char directory[64], path[96];
 static struct profd_error e;
@@ -102,8 +103,10 @@ static void copy_tables(sqlite3 *db)
 /* What is at path becomes what profd of an older version would have left: the same rows in its tables. */
 static void make_older(int version)
 {
-    static const unsigned char *const steps[] = {embed_schema_001_initial_sql, embed_schema_002_rollup_sql,
-                                                 embed_schema_003_instance_sql};
+    static const unsigned char *const steps[] = {embed_schema_001_initial_sql,  embed_schema_002_rollup_sql,
+                                                 embed_schema_003_instance_sql, embed_schema_004_truth_sql,
+                                                 embed_schema_005_segment_sql,  embed_schema_006_centre_sql,
+                                                 embed_schema_007_attest_sql};
     char newest[128], sql[256];
     sqlite3 *db;
     snprintf(newest, sizeof newest, "%s/newest", directory);
@@ -180,7 +183,7 @@ static void extend(int version)
     cr_assert_eq(before.st_ino, after.st_ino, "it was not copied");
     check(s, 300);
     store_close(s);
-    cr_assert_eq(ask("PRAGMA user_version"), 7);
+    cr_assert_eq(ask("PRAGMA user_version"), 8);
     cr_assert_eq(ask("SELECT count(*) FROM instance"), 1);
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
     store_close(s);
@@ -195,6 +198,12 @@ Test(store_extend, version_2_is_extended_where_it_is)
 Test(store_extend, version_3_is_extended_where_it_is)
 {
     extend(3);
+}
+
+Test(store_extend, version_7_is_extended_where_it_is)
+{
+    extend(7);
+    cr_assert_eq(ask("SELECT id FROM tenant WHERE name='default'"), 1);
 }
 
 /* Up to version 3 the salt of ETags had 18 bits: it could be guessed, and with it how much other users had uploaded. */
@@ -260,8 +269,8 @@ Test(store_extend, every_failure_leaves_one_version_or_the_other)
                 failed++;
             }
             int64_t version = ask("PRAGMA user_version");
-            cr_assert(version == 2 || version == 7);
-            cr_assert_eq(ask("SELECT count(*) FROM sqlite_schema WHERE name='instance'"), version == 7);
+            cr_assert(version == 2 || version == 8);
+            cr_assert_eq(ask("SELECT count(*) FROM sqlite_schema WHERE name='instance'"), version == 8);
             cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "after fault %d: %s", n, e.sentence);
             check(s, 40);
             store_close(s);
