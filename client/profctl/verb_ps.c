@@ -14,6 +14,7 @@ static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "list only processes with this label; may be repeated"},
     {"match", 'm', "MATCHER",
      "list only processes with a matching label: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated"},
+    {"pids", 0, NULL, "print only the process ids, one a line, for example for kill"},
 };
 
 static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
@@ -110,9 +111,20 @@ static void row_print(const struct rows *r, size_t i)
     printf("%s%s%s\n", why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
 
+static void pids_print(const struct rows *r)
+{
+    for (size_t i = 0; i < rows_count(r); i++) {
+        printf("%" PRIu64 "\n", rows_number(r, i, "pid"));
+    }
+}
+
 static enum profd_status table_print(const struct profctl_call *call, const struct rows *r, struct profd_error *e)
 {
     size_t n = rows_count(r);
+    if (profctl_value(call, "pids")) {
+        pids_print(r);
+        return PROFD_OK;
+    }
     if (n == 0) {
         puts(call->argument_count || call->given_count ? "No live process matches. List all with: profctl ps"
                                                        : "No live processes. Start one with: profctl run COMMAND");

@@ -193,5 +193,5 @@ void text_add_inside(const struct text_parts *t, int before, int width)
     buffer_add_char(t->out, '\n');
     buffer_add_repeat(t->out, ' ', (size_t)before);
     amount_add(t->out, (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9, width);
-    buffer_add_text(t->out, "  [collector], not in the total: ticks inside the collector belong to no function\n");
+    buffer_add_text(t->out, "  [collector] (not in the total)\n");
 }

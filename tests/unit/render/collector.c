@@ -132,7 +132,7 @@ Test(render_collector, the_heading_says_where_the_time_went)
          "          1 pause of counting\n"
          "Total  ",
          true);
-    says("text", "\n\n                     0.04  [collector], not in the total", true);
+    says("text", "\n\n                     0.04  [collector] (not in the total)", true);
     counters.counters[COLLECTOR_CALLS_LOST] = 1;
     counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
     counters.counters[COLLECTOR_PROCESSES] = 1;
