@@ -134,7 +134,7 @@ enum profd_status live_list(const struct live *l, const struct store_scope *scop
     }
     LIST_FOREACH(a, &l->processes, all)
     {
-        if (!scope->all && a->uid != scope->uid) {
+        if (!store_scope_has(scope, a->uid)) {
             continue;
         }
         if (!list_copy_row(a, now, arena, &found[count++])) {

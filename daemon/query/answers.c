@@ -26,8 +26,8 @@ struct query_answers {
 
 /* What an answer depends on besides the data: every byte of it is compared. */
 struct answers_key {
-    uint32_t uid; /* 0 if all */
-    uint8_t all, http, coded_only, coding;
+    struct store_scope scope;
+    uint8_t http, coded_only, coding;
     char target[LIMIT_QUERY_BYTES]; /* without its NUL */
 };
 
@@ -47,8 +47,13 @@ static size_t make_key(const struct query_request *r, struct answers_key *key)
     if (n > sizeof key->target) {
         return 0;
     }
-    key->uid = r->scope.all ? 0 : r->scope.uid;
-    key->all = r->scope.all;
+    memset(key, 0, offsetof(struct answers_key, target)); /* padding, too */
+    key->scope.all = r->scope.all;
+    if (!r->scope.all) {
+        key->scope.uid = r->scope.uid;
+        key->scope.other_count = r->scope.other_count;
+        memcpy(key->scope.others, r->scope.others, r->scope.other_count * sizeof r->scope.others[0]);
+    }
     key->http = r->http;
     key->coded_only = r->coded_only;
     key->coding = (uint8_t)r->coding;

@@ -107,7 +107,9 @@ static enum profd_status count_variants(struct job *job, const char *id, uint32_
 {
     const struct store_scope *scope = &job->request->scope;
     const uint32_t uid = scope->all ? STORE_TENANT : scope->uid; /* a reader of everything sees what hosts name, too */
-    const struct store_senders of = {.uids = &uid, .uid_count = 1};
+    const struct store_senders of = {.uids = &uid,
+                                     .uid_count = 1,
+                                     .seen = store_scope_has_tenants(scope) ? scope : NULL}; /* a tenant sees its own */
     struct store_naming naming;
     uint8_t *bytes = NULL;
     size_t size;

@@ -147,7 +147,7 @@ static enum profd_status add_host(struct loading *l, uint32_t uid, const char *h
     bool added;
     const size_t n = host != NULL ? strlen(host) : 0;
     enum profd_status status = n == 0 ? PROFD_OK : set_add(&l->hosts, host, n, &number, &added);
-    if (status == PROFD_OK && n > 0 && uid == STORE_TENANT) { /* with its NUL: it is used as text */
+    if (status == PROFD_OK && n > 0 && store_is_tenant(uid)) { /* with its NUL: it is used as text */
         status = set_add(&l->senders, host, n + 1, &number, &added);
     }
     return status;
@@ -257,7 +257,7 @@ static enum profd_status find_marks(struct loading *l, struct profd_error *e)
     for (uint32_t i = 0; i < l->users.count && !any; i++) {
         uint32_t uid;
         memcpy(&uid, l->users.keys[i].bytes, sizeof uid);
-        any = uid == STORE_TENANT;
+        any = store_is_tenant(uid);
     }
     enum profd_status status =
         any ? store_get_marks(l->request->store, &l->request->scope, &l->request->filter, &reasons, e) : PROFD_OK;

@@ -215,7 +215,8 @@ enum profd_status work_find_object(struct job *job, const struct work *w, const 
     size_t size;
     struct store_naming naming = {.variants = 0};
     const struct provenance *p = &w->load.provenance;
-    const struct store_senders of = {p->uids, p->uid_count, p->senders, p->sender_count};
+    const struct store_senders of = {
+        .uids = p->uids, .uid_count = p->uid_count, .hosts = p->senders, .host_count = p->sender_count};
     struct object *object = NULL;
     enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
     if (status == PROFD_OK || status == PROFD_NOT_FOUND) {
@@ -292,7 +293,7 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
 {
     const struct options *o = &w->options;
     const struct store_scope *asker = &job->request->scope;
-    bool narrowed = o->visible.all != asker->all || (!asker->all && o->visible.uid != asker->uid);
+    const bool narrowed = !store_scope_equal(&o->visible, asker);
     *ever = NULL;
     if (o->since == 0 && o->until == 0 && o->matcher_count == 0 && !narrowed) {
         return PROFD_OK;

@@ -1,7 +1,7 @@
 /* What a centre accepts from hosts (profd-segment(5)): part of the contract of store.h, which includes this.
  *
  * A host arrives before its segments do. A segment is counted once: its key, its digest and its sums are stored in one
- * transaction. Always: counted = what the series of STORE_TENANT hold + what was removed of them. */
+ * transaction. Always: counted = what the series of tenants hold + what was removed of them. */
 #ifndef PROFD_STORE_ARRIVALS_H
 #define PROFD_STORE_ARRIVALS_H
 
@@ -12,9 +12,15 @@
 #include "store/segments.h"
 
 #define STORE_HOST_SIZE 16
-/* The user of everything that comes from hosts: a user of a host is not a user of this machine. Readers of all users'
- * profiles may read it. */
-#define STORE_TENANT UINT32_C(4294967294)
+/* The users of everything that comes from hosts: a user of a host is not a user of this machine. Each tenant is one:
+ * tenant n has the number STORE_TENANT − (n − 1), down to STORE_TENANT_LAST. No user of this machine may have one of
+ * these numbers. */
+#define STORE_TENANT UINT32_C(4294967294) /* tenant 1, `default` */
+#define STORE_TENANT_LAST UINT32_C(0xffff0000)
+static inline bool store_is_tenant(uint32_t uid)
+{
+    return uid >= STORE_TENANT_LAST && uid <= STORE_TENANT;
+}
 #define STORE_CLOCK_MOST INT64_C(300000000000) /* ns: a clock that differs more is corrected */
 #define STORE_QUARANTINE_BYTES (64u << 20)     /* of segments that cannot be read */
 #define STORE_ARRIVAL_DAYS 3                   /* that digests are kept; keys are kept for ever */

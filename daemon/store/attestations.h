@@ -21,6 +21,7 @@
 #define STORE_ATTEST_ABSENT INT64_C(60000000000)   /* what the host lacks, */
 #define STORE_ATTEST_AWAITED INT64_C(10000000000)  /* and what it has, but the centre lacks */
 
+struct store_scope;
 struct store_attestation {
     uint8_t host[STORE_HOST_SIZE];
     const char *build_id; /* "": the host only asks what is asked for */
@@ -46,8 +47,9 @@ struct store_attested {
 struct store_senders {
     const uint32_t *uids; /* ascending */
     size_t uid_count;
-    const char *const *hosts; /* of what belongs to STORE_TENANT: identities, 32 hex digits */
-    size_t host_count;        /* 0: every host that has sent segments of the build */
+    const char *const *hosts;       /* of what belongs to tenants: identities, 32 hex digits */
+    size_t host_count;              /* 0: every host that has sent segments of the build */
+    const struct store_scope *seen; /* naming.variants counts trusted objects and those of these users; NULL: all */
 };
 
 /* Why an object names functions. */
@@ -57,7 +59,7 @@ enum store_named_by {
     STORE_NAMED_BY_HOSTS   /* no quorum, but each host of the sum attests it */
 };
 struct store_naming {
-    uint32_t variants; /* number of different contents of the build that are stored */
+    uint32_t variants; /* number of different contents of the build that are stored and counted: seen */
     enum store_named_by by;
     uint64_t hosts, attesting; /* that attest the object, and any object of the build; 0 if by users */
 };

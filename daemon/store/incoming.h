@@ -8,7 +8,7 @@
 
 /* A segment as it is stored. Arrays live in the arena or are those of the segment. */
 struct incoming {
-    struct store_upload upload; /* of STORE_TENANT: builds with their shares, labels with the host's name, window, sums;
+    struct store_upload upload; /* of a tenant: builds with their shares, labels with the host's name, window, sums;
                                    no counts */
     struct random_groups groups;
     uint64_t uploads, processes;

@@ -1,4 +1,5 @@
 #include "store/memory.h"
+#include "store/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +37,16 @@ enum profd_status memory_epoch(struct store *base, const struct store_scope *sco
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
-    uint64_t newest = 0;
+    uint64_t newest = 0, mixed = 0;
     for (size_t i = 0; i < s->build_count; i++) {
-        if (memory_visible(scope, s->builds[i].uid) && strcmp(s->builds[i].id.text, build_id) == 0) {
+        if (store_scope_has(scope, s->builds[i].uid) && strcmp(s->builds[i].id.text, build_id) == 0) {
             const struct memory_build *b = &s->builds[i];
             uint64_t own = scope->all && b->epoch_all > b->epoch ? b->epoch_all : b->epoch;
             newest = own > newest ? own : newest;
+            mixed = store_scope_mix(scope, mixed, b->uid, own);
         }
     }
-    *epoch = (struct store_epoch){.number = newest};
+    *epoch = (struct store_epoch){.number = scope->all ? newest : mixed};
     return PROFD_OK;
 }
 
@@ -53,8 +55,13 @@ enum profd_status memory_epoch_all(struct store *base, const struct store_scope 
 {
     (void)e;
     struct memory_store *s = memory_self(base);
-    const struct memory_user *user = memory_find_user(s, scope->uid);
-    *epoch = (struct store_epoch){.number = scope->all ? s->list_epoch : user ? user->epoch : 0};
+    uint64_t mixed = 0;
+    for (size_t i = 0; i < s->user_count; i++) {
+        if (store_scope_has(scope, s->users[i].uid)) {
+            mixed = store_scope_mix(scope, mixed, s->users[i].uid, s->users[i].epoch);
+        }
+    }
+    *epoch = (struct store_epoch){.number = scope->all ? s->list_epoch : mixed};
     return PROFD_OK;
 }
 

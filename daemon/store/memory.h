@@ -121,11 +121,6 @@ static inline struct memory_store *memory_self(struct store *s)
 }
 #define MEMORY_SLICE INT64_C(60000000000) /* ns: of a live process; they stay as they are */
 
-static inline bool memory_visible(const struct store_scope *scope, uint32_t uid)
-{
-    return scope->all || scope->uid == uid;
-}
-
 /* Ensures capacity for n more elements; the array is unchanged on failure. */
 enum profd_status memory_reserve(void *array, size_t count, size_t *capacity, size_t n, size_t size,
                                  struct profd_error *e);

@@ -78,7 +78,7 @@ static void remove_unattested(struct memory_store *s, const char *build_id, cons
     for (size_t i = 0; i < s->object_sender_count; i++) {
         struct memory_object_sender *x = &s->object_senders[i];
         const bool mine = x->object == (size_t)object;
-        if (mine && x->uid == STORE_TENANT) {
+        if (mine && store_is_tenant(x->uid)) {
             free(x->note);
             continue;
         }

@@ -41,7 +41,7 @@ static void mark(struct memory_store *s, int64_t hour, size_t host, uint32_t rea
     c->marks[i].reasons |= reasons;
     s->number++;
     for (size_t b = 0; b < s->build_count; b++) {
-        s->builds[b].epoch = s->builds[b].uid == STORE_TENANT ? s->number : s->builds[b].epoch;
+        s->builds[b].epoch = store_is_tenant(s->builds[b].uid) ? s->number : s->builds[b].epoch;
     }
 }
 
@@ -264,7 +264,7 @@ static uint64_t count_series(const struct memory_store *s, int64_t hour)
     uint64_t n = 0;
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        bool first = u->uid == STORE_TENANT && u->end / SEGMENT_HOUR == hour;
+        bool first = store_is_tenant(u->uid) && u->end / SEGMENT_HOUR == hour;
         for (size_t k = 0; k < i && first; k++) {
             first = s->uploads[k].series != u->series || s->uploads[k].end / SEGMENT_HOUR != hour;
         }
@@ -309,7 +309,7 @@ enum profd_status memory_get_marks(struct store *base, const struct store_scope 
     (void)e;
     const struct memory_centre *c = &memory_self(base)->centre;
     *reasons = 0;
-    for (size_t i = 0; i < c->mark_count && memory_visible(scope, STORE_TENANT); i++) {
+    for (size_t i = 0; i < c->mark_count && store_scope_has_tenants(scope); i++) {
         const struct memory_mark *m = &c->marks[i];
         const int64_t from = m->hour * SEGMENT_HOUR;
         if ((filter->since <= 0 || filter->since < from + SEGMENT_HOUR) &&
@@ -331,7 +331,7 @@ void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void 
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
         const struct store_amount amount = {u->uploads, u->ticks, u->calls};
-        outgoing_amount_add(&stored, u->uid == STORE_TENANT ? &amount : &(struct store_amount){0});
+        outgoing_amount_add(&stored, store_is_tenant(u->uid) ? &amount : &(struct store_amount){0});
     }
     if (memcmp(&marks, &c->counted, sizeof marks) != 0 || memcmp(&stored, &c->counted, sizeof stored) != 0) {
         mismatch(context, "from hosts: what was counted is not what is stored");

@@ -28,7 +28,7 @@ static enum profd_status sort_visible(struct memory_store *s, const struct store
         return no_memory(e);
     }
     for (size_t i = 0; i < s->build_count; i++) {
-        if (memory_visible(scope, s->builds[i].uid)) {
+        if (store_scope_has(scope, s->builds[i].uid)) {
             list[n++] = &s->builds[i];
         }
     }
@@ -88,7 +88,8 @@ static enum profd_status make_row(const struct memory_store *s, struct memory_bu
         return no_memory(e);
     }
     add_rows(rows, n, r, uids);
-    struct memory_choice choice = memory_choose_object(s, r->build_id.text, &(struct store_senders){uids, n, NULL, 0});
+    struct memory_choice choice =
+        memory_choose_object(s, r->build_id.text, &(struct store_senders){.uids = uids, .uid_count = n});
     r->has_names = choice.object >= 0 && s->objects[choice.object].has_names;
     r->note = choice.note;
     free(uids);
@@ -189,7 +190,7 @@ enum profd_status memory_each_label(struct store *base, const struct store_scope
     label_tally_init(&tally);
     for (size_t i = 0; status == PROFD_OK && i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        if (memory_visible(scope, u->uid) && (!build_id || upload_has(u, build_id, &position))) {
+        if (store_scope_has(scope, u->uid) && (!build_id || upload_has(u, build_id, &position))) {
             status = label_tally_add(&tally, u->labels, u->labels_size, 1, e);
         }
     }
@@ -259,7 +260,7 @@ static bool is_found(const struct memory_store *s, const struct memory_instance 
 {
     const struct memory_upload *u = memory_find_upload(s, m->upload);
     uint32_t position = 0;
-    return u && memory_visible(scope, m->uid) &&
+    return u && store_scope_has(scope, m->uid) &&
            (!f->build_id || (upload_has(u, f->build_id, &position) && (!f->as_program || position == u->program))) &&
            labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
 }
@@ -302,7 +303,7 @@ enum profd_status memory_get_living(struct store *base, enum store_living_kind k
 bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f)
 {
     uint32_t position;
-    return memory_visible(scope, u->uid) && upload_has(u, f->build_id, &position) &&
+    return store_scope_has(scope, u->uid) && upload_has(u, f->build_id, &position) &&
            (!f->as_program || position == u->program) &&
            labels_match(u->labels, u->labels_size, f->matchers, f->matcher_count);
 }

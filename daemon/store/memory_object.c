@@ -36,7 +36,7 @@ static struct verdict judge_object(const struct memory_store *s, size_t object, 
             continue;
         }
         bool member = contains(of, sender->uid);
-        if (member && sender->uid == STORE_TENANT) {
+        if (member && store_is_tenant(sender->uid)) {
             member = memory_judge_hosts(s, &s->objects[object], of, &v.naming);
         }
         v.trusted |= sender->trusted;
@@ -268,6 +268,17 @@ enum profd_status memory_has_object(struct store *base, uint32_t uid, const char
     return PROFD_OK;
 }
 
+/* Is it trusted, or has a user of the scope sent it? */
+static bool is_seen(const struct memory_store *s, size_t object, const struct store_scope *scope)
+{
+    bool seen = false;
+    for (size_t i = 0; i < s->object_sender_count && !seen; i++) {
+        const struct memory_object_sender *x = &s->object_senders[i];
+        seen = x->object == object && (x->trusted || store_scope_has(scope, x->uid));
+    }
+    return seen;
+}
+
 enum profd_status memory_get_object(struct store *base, const struct store_senders *of, const char *build_id,
                                     uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
@@ -286,7 +297,8 @@ enum profd_status memory_get_object(struct store *base, const struct store_sende
     memcpy(block, o->encoded, o->encoded_size);
     naming->variants = 0;
     for (size_t i = 0; i < s->object_count; i++) {
-        naming->variants += s->objects[i].variant[0] != 0 && strcmp(s->objects[i].id.text, build_id) == 0;
+        naming->variants += s->objects[i].variant[0] != 0 && strcmp(s->objects[i].id.text, build_id) == 0 &&
+                            (!of->seen || is_seen(s, i, of->seen));
     }
     *bytes = block;
     *size = o->encoded_size;
@@ -298,7 +310,8 @@ enum profd_status memory_get_bounds(struct store *base, uint32_t uid, const char
 {
     (void)e;
     const struct memory_store *s = memory_self(base);
-    struct memory_choice choice = memory_choose_object(s, build_id, &(struct store_senders){&uid, 1, NULL, 0});
+    struct memory_choice choice =
+        memory_choose_object(s, build_id, &(struct store_senders){.uids = &uid, .uid_count = 1});
     *size = choice.object < 0 ? 0 : s->objects[choice.object].bounds_size;
     *bytes = choice.object < 0 ? NULL : s->objects[choice.object].bounds;
     return PROFD_OK;

@@ -129,7 +129,7 @@ static uint64_t remove_gone(struct memory_store *s)
             user->epoch = s->number;
         }
         const struct store_amount amount = {u->uploads, u->ticks, u->calls};
-        outgoing_amount_add(&s->centre.removed, u->uid == STORE_TENANT ? &amount : &(struct store_amount){0});
+        outgoing_amount_add(&s->centre.removed, store_is_tenant(u->uid) ? &amount : &(struct store_amount){0});
         sum_add(&s->retired_uploads, u->uploads, &saturated);
         sum_add(&s->retired_ticks, u->ticks, &saturated);
         sum_add(&s->retired_calls, u->calls, &saturated);
@@ -229,9 +229,9 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
     bool any = false;
     for (size_t i = 0; i < s->upload_count; i++) {
         struct memory_upload *u = &s->uploads[i];
-        u->gone = memory_visible(scope, u->uid) && strcmp(u->builds[u->program].id.text, build_id) == 0;
+        u->gone = store_scope_has(scope, u->uid) && strcmp(u->builds[u->program].id.text, build_id) == 0;
         any |= u->gone;
-        if (memory_visible(scope, u->uid) && has_build(u, build_id)) {
+        if (store_scope_has(scope, u->uid) && has_build(u, build_id)) {
             other = u;
         }
     }
@@ -250,7 +250,7 @@ enum profd_status memory_delete_build(struct store *base, const struct store_sco
     if (status != PROFD_OK) {
         return status;
     }
-    if (memory_visible(scope, STORE_TENANT)) {
+    if (store_scope_has_tenants(scope)) {
         status = memory_note_deletion(s, build_id, e);
     }
     if (status != PROFD_OK) {

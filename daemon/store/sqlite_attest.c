@@ -26,7 +26,8 @@ static enum profd_status remove_variant(struct sqlite_store *s, int64_t variant,
         status = sqlite_count_object(s, object, -1, e);
     }
     if (status == PROFD_OK && found) {
-        status = sqlite_run(s, SQL_OBJECT_SENDER_DROP, VALUES(INTEGER(object), INTEGER(STORE_TENANT)), e);
+        status = sqlite_run(s, SQL_OBJECT_SENDER_DROP,
+                            VALUES(INTEGER(object), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), e);
     }
     if (status == PROFD_OK && found) {
         status = sqlite_run(s, SQL_OBJECT_DROP_UNSENT, VALUES(INTEGER(object)), e);

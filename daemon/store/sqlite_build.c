@@ -6,6 +6,7 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
+#include "store/scope.h"
 #include "store/sqlite_users.h"
 
 enum profd_status sqlite_find_builds(struct store *base, const struct store_scope *scope, const char *prefix,
@@ -17,8 +18,9 @@ enum profd_status sqlite_find_builds(struct store *base, const struct store_scop
     sqlite3_stmt *q;
     bool row = false;
     size_t n = 0;
+    char users[SQLITE_SCOPE_TEXT];
     /* The statements over all users' builds have one parameter. */
-    const struct sqlite_value values[] = {TEXT(prefix), INTEGER(scope->uid)};
+    const struct sqlite_value values[] = {TEXT(prefix), TEXT(sqlite_scope_format(scope, users))};
     enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
     if (status != PROFD_OK) {
         return status;
@@ -119,8 +121,8 @@ static enum profd_status emit(struct sqlite_store *s, struct building *b, struct
                               struct profd_error *e)
 {
     struct sqlite_choice choice = {.object = 0};
-    enum profd_status status =
-        sqlite_choose_object(s, b->row_id, &(struct store_senders){b->uids, b->uid_count, NULL, 0}, &choice, e);
+    enum profd_status status = sqlite_choose_object(
+        s, b->row_id, &(struct store_senders){.uids = b->uids, .uid_count = b->uid_count}, &choice, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -129,7 +131,7 @@ static enum profd_status emit(struct sqlite_store *s, struct building *b, struct
     uint32_t reasons = 0;
     status = store_get_living(&s->base, STORE_UNREAD, sink->scope, &filter, &unread, e);
     for (size_t i = 0; i < b->uid_count && status == PROFD_OK; i++) {
-        status = b->uids[i] == STORE_TENANT ? sqlite_get_marks(&s->base, sink->scope, &filter, &reasons, e) : PROFD_OK;
+        status = store_is_tenant(b->uids[i]) ? sqlite_get_marks(&s->base, sink->scope, &filter, &reasons, e) : PROFD_OK;
     }
     if (status != PROFD_OK) {
         free(choice.note);
@@ -155,7 +157,8 @@ static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql whi
     struct building b = {.row_id = 0};
     sqlite3_stmt *q;
     bool row = true, more = true;
-    const struct sqlite_value values[] = {TEXT(text), INTEGER(scope->uid)};
+    char users[SQLITE_SCOPE_TEXT];
+    const struct sqlite_value values[] = {TEXT(text), TEXT(sqlite_scope_format(scope, users))};
     enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
     if (status != PROFD_OK) {
         return status;
@@ -215,14 +218,31 @@ enum profd_status sqlite_get_build(struct store *base, const struct store_scope 
 }
 
 /* number NULL: the list of all users' builds. */
-static enum profd_status make_epoch(struct sqlite_store *s, const int64_t *number, struct store_epoch *epoch,
+static enum profd_status make_epoch(struct sqlite_store *s, const uint64_t *number, struct store_epoch *epoch,
                                     struct profd_error *e)
 {
     struct sqlite_state state;
     enum profd_status status = sqlite_load_state(s, &state, e);
     if (status == PROFD_OK) {
-        *epoch = (struct store_epoch){.number = (uint64_t)(number ? *number : state.list_epoch),
+        *epoch = (struct store_epoch){.number = number ? *number : (uint64_t)state.list_epoch,
                                       .salt = (uint64_t)state.salt ^ s->base.salt};
+    }
+    return status;
+}
+
+/* The epochs of the users of a scope; the statement's rows are epoch, user. */
+static enum profd_status find_epoch(struct sqlite_store *s, enum sqlite_sql which, const char *build_id,
+                                    const struct store_scope *scope, uint64_t *number, struct profd_error *e)
+{
+    char users[SQLITE_SCOPE_TEXT];
+    sqlite3_stmt *q;
+    bool row = false;
+    *number = 0;
+    enum profd_status status =
+        sqlite_start(s, which, VALUES(TEXT(build_id), TEXT(sqlite_scope_format(scope, users))), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        *number =
+            store_scope_mix(scope, *number, (uint32_t)sqlite3_column_int64(q, 1), (uint64_t)sqlite3_column_int64(q, 0));
     }
     return status;
 }
@@ -231,11 +251,12 @@ enum profd_status sqlite_epoch(struct store *base, const struct store_scope *sco
                                struct store_epoch *epoch, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    int64_t number = 0;
+    uint64_t number = 0;
+    int64_t all = 0;
     bool found = false;
-    enum profd_status status =
-        scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &number, &found, e)
-                   : sqlite_find(s, SQL_EPOCH_UID, VALUES(TEXT(build_id), INTEGER(scope->uid)), &number, &found, e);
+    enum profd_status status = scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &all, &found, e)
+                                          : find_epoch(s, SQL_EPOCH_UID, build_id, scope, &number, e);
+    number = scope->all ? (uint64_t)all : number;
     return status == PROFD_OK ? make_epoch(s, &number, epoch, e) : status;
 }
 
@@ -243,10 +264,8 @@ enum profd_status sqlite_epoch_all(struct store *base, const struct store_scope 
                                    struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    int64_t number = 0;
-    bool found = false;
-    enum profd_status status =
-        scope->all ? PROFD_OK : sqlite_find(s, SQL_LIST_EPOCH_UID, VALUES(INTEGER(scope->uid)), &number, &found, e);
+    uint64_t number = 0;
+    enum profd_status status = scope->all ? PROFD_OK : find_epoch(s, SQL_LIST_EPOCH_UID, "", scope, &number, e);
     return status == PROFD_OK ? make_epoch(s, scope->all ? NULL : &number, epoch, e) : status;
 }
 

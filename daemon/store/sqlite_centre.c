@@ -50,7 +50,7 @@ enum profd_status sqlite_centre_removed(struct sqlite_store *s, const struct sql
 {
     struct sqlite_centre c;
     const struct store_amount amount = {gone->uploads, gone->ticks, gone->calls};
-    if (series->uid != STORE_TENANT) {
+    if (!store_is_tenant(series->uid)) {
         return PROFD_OK;
     }
     enum profd_status status = sqlite_centre_load(s, &c, e);
@@ -164,8 +164,9 @@ static enum profd_status get_counts(struct sqlite_store *s, struct store_centre 
         bool found;
         const bool series = counts[i].which == SQL_TENANT_SERIES;
         status = sqlite_find(s, counts[i].which,
-                             (const struct sqlite_value[]){INTEGER(out->last / SQLITE_HOUR), INTEGER(STORE_TENANT)},
-                             series ? 2 : 0, &n, &found, e);
+                             (const struct sqlite_value[]){INTEGER(out->last / SQLITE_HOUR), INTEGER(STORE_TENANT_LAST),
+                                                           INTEGER(STORE_TENANT)},
+                             series ? 3 : 0, &n, &found, e);
         memcpy((char *)out + counts[i].at, &n, sizeof n);
     }
     return status;

@@ -58,7 +58,7 @@ static enum profd_status fold_sender(struct sqlite_store *s, struct candidate *c
     const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 3);
     bool trusted = sqlite3_column_int(q, 4) != 0, member = is_member(of->uids, of->uid_count, uid);
     int64_t delivered = sqlite3_column_int64(q, 5);
-    if (member && uid == STORE_TENANT) {
+    if (member && store_is_tenant(uid)) {
         enum profd_status status = sqlite_judge_hosts(s, c->build, c->object, of, &c->hosts, &member, e);
         if (status != PROFD_OK) {
             return status;

@@ -14,10 +14,12 @@ static enum profd_status no_memory(struct profd_error *e)
 static enum profd_status refuse(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
                                 int64_t build, struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_PROGRAM_OF_LIBRARY,
-                                            VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+    enum profd_status status =
+        sqlite_start(s, SQL_PROGRAM_OF_LIBRARY,
+                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, e);
     if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
     }
@@ -70,11 +72,13 @@ static enum profd_status doom_series(struct sqlite_store *s, struct arena *a, in
 static enum profd_status doom_program(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
                                       struct sqlite_withdrawal *w, uint64_t *uploads, bool *any, struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     struct arena *a = arena_new(0);
     enum profd_status status = a ? PROFD_OK : no_memory(e);
     for (bool found = true; status == PROFD_OK && found;) {
         int64_t series = 0;
-        status = sqlite_find(s, SQL_SERIES_OF_PROGRAM, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)),
+        status = sqlite_find(s, SQL_SERIES_OF_PROGRAM,
+                             VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))),
                              &series, &found, e);
         if (status != PROFD_OK || !found) {
             break;
@@ -102,7 +106,7 @@ static enum profd_status delete_program(struct sqlite_store *s, const struct sto
     if (status == PROFD_OK && !any) {
         return refuse(s, scope, build_id, build, e);
     }
-    if (status == PROFD_OK && (scope->all || scope->uid == STORE_TENANT)) { /* hosts may send some of it later */
+    if (status == PROFD_OK && store_scope_has_tenants(scope)) { /* hosts may send some of it later */
         status = sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id)), e);
     }
     if (status == PROFD_OK) {

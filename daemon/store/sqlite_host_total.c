@@ -14,7 +14,8 @@ enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, b
         return PROFD_OK;
     }
     enum profd_status status = sqlite_find(
-        s, SQL_TENANT_SERIES, VALUES(INTEGER(received / SQLITE_HOUR), INTEGER(STORE_TENANT)), &series, &found, e);
+        s, SQL_TENANT_SERIES,
+        VALUES(INTEGER(received / SQLITE_HOUR), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), &series, &found, e);
     *detail = (uint64_t)series < (d->most > 0 ? d->most : STORE_DETAIL_MOST);
     return status;
 }

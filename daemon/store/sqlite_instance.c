@@ -99,13 +99,14 @@ enum profd_status sqlite_get_living(struct store *base, enum store_living_kind k
 {
     struct sqlite_store *s = sqlite_self(base);
     const char *build = filter->build_id ? filter->build_id : "";
+    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status =
-        sqlite_start(s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
-                     VALUES(INTEGER(base->run), INTEGER(filter->until), INTEGER(scope->all), INTEGER(scope->uid),
-                            TEXT(build), INTEGER(filter->as_program), INTEGER(kind == STORE_READ ? filter->since : 0)),
-                     &q, e);
+    enum profd_status status = sqlite_start(
+        s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
+        VALUES(INTEGER(base->run), INTEGER(filter->until), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
+               TEXT(build), INTEGER(filter->as_program), INTEGER(kind == STORE_READ ? filter->since : 0)),
+        &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);

@@ -8,12 +8,15 @@
 static enum profd_status tally_labels(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
                                       struct label_tally *tally, struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status =
         build_id
-            ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), INTEGER(scope->uid), TEXT(build_id)), &q, e)
-            : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+            ? sqlite_start(s, SQL_LABELS_BUILD,
+                           VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), TEXT(build_id)), &q, e)
+            : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q,
+                           e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);
@@ -52,10 +55,12 @@ static int compare_companions(const void *a, const void *b)
 static enum profd_status collect_rows(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
                                       struct hashmap *rows, struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status =
-        sqlite_start(s, SQL_COMPANION_SETS, VALUES(INTEGER(scope->all), INTEGER(scope->uid), INTEGER(build)), &q, e);
+        sqlite_start(s, SQL_COMPANION_SETS,
+                     VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), INTEGER(build)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         size_t n;
         const uint8_t *set = sqlite_blob(q, 0, &n);
@@ -76,10 +81,11 @@ static enum profd_status collect_rows(struct sqlite_store *s, const struct store
 static enum profd_status read_companion(struct sqlite_store *s, const struct store_scope *scope, uint32_t build,
                                         struct companion *c, struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status =
-        sqlite_start(s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid)), &q, e);
+    enum profd_status status = sqlite_start(
+        s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, e);
     if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
     }

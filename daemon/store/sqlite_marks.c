@@ -31,7 +31,7 @@ enum profd_status sqlite_get_marks(struct store *base, const struct store_scope 
     const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
                   to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX;
     *reasons = 0;
-    if (!scope->all && scope->uid != STORE_TENANT) {
+    if (!store_scope_has_tenants(scope)) {
         return PROFD_OK;
     }
     bool apart = false;

@@ -225,7 +225,7 @@ static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const 
     *known = complete != 0;
     status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
     if (status == PROFD_OK && found) {
-        status = sqlite_choose_object(s, build, &(struct store_senders){&uid, 1, NULL, 0}, &choice, e);
+        status = sqlite_choose_object(s, build, &(struct store_senders){.uids = &uid, .uid_count = 1}, &choice, e);
     }
     free(choice.note);
     *object = choice.object;
@@ -334,6 +334,7 @@ enum profd_status sqlite_get_bounds(struct store *base, uint32_t uid, const char
 static enum profd_status read_object(struct sqlite_store *s, const struct store_senders *of, const char *build_id,
                                      uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     int64_t build = 0, variants = 0;
     bool found = false, row = false;
     sqlite3_stmt *q;
@@ -353,7 +354,10 @@ static enum profd_status read_object(struct sqlite_store *s, const struct store_
     if (choice.object == 0) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);
     }
-    status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build)), &variants, &found, e);
+    const struct store_scope *seen = of->seen ? of->seen : &(struct store_scope){.all = true};
+    status = sqlite_find(s, SQL_OBJECT_VARIANTS,
+                         VALUES(INTEGER(build), INTEGER(seen->all), TEXT(sqlite_scope_format(seen, users))), &variants,
+                         &found, e);
     naming->variants = (uint32_t)variants;
     if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);

@@ -84,10 +84,10 @@ static bool is_apart(uint32_t uid, const uint8_t *labels, size_t n)
 {
     struct store_label pair;
     bool named = false;
-    for (const char *p = (const char *)labels, *end = p + n; uid == STORE_TENANT && labels_next(&p, end, &pair);) {
+    for (const char *p = (const char *)labels, *end = p + n; store_is_tenant(uid) && labels_next(&p, end, &pair);) {
         named |= strcmp(pair.name, "host") == 0;
     }
-    return uid == STORE_TENANT && !named;
+    return store_is_tenant(uid) && !named;
 }
 
 /* Selects the series in the current row of q if its labels match; totals are selected later, each by its host. */
@@ -168,11 +168,14 @@ static enum profd_status name_series(struct reading *r, const struct series_info
 static enum profd_status find_series(struct reading *r, const struct store_scope *scope, int64_t build,
                                      struct profd_error *e)
 {
+    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(
-        r->s, SQL_SERIES_OF_BUILD,
-        VALUES(INTEGER(build), INTEGER(scope->all), INTEGER(scope->uid), INTEGER(r->filter->as_program)), &q, e);
+    enum profd_status status =
+        sqlite_start(r->s, SQL_SERIES_OF_BUILD,
+                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
+                            INTEGER(r->filter->as_program)),
+                     &q, e);
     while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
         status = take_series(r, q, e);
         if (status != PROFD_OK) {

@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/sqlite.h"
@@ -29,6 +31,21 @@ enum profd_status sqlite_status_of(int extended)
     default:
         return PROFD_INTERNAL;
     }
+}
+
+const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLITE_SCOPE_TEXT])
+{
+    size_t n = 0;
+    if (scope->all) {
+        snprintf(text, SQLITE_SCOPE_TEXT, "[]");
+        return text;
+    }
+    n += (size_t)snprintf(text, SQLITE_SCOPE_TEXT, "[%" PRIu32, scope->uid);
+    for (uint32_t i = 0; i < scope->other_count; i++) {
+        n += (size_t)snprintf(text + n, SQLITE_SCOPE_TEXT - n, ",%" PRIu32, scope->others[i]);
+    }
+    snprintf(text + n, SQLITE_SCOPE_TEXT - n, "]");
+    return text;
 }
 
 enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)

@@ -11,8 +11,8 @@ static enum profd_status add_up(struct sqlite_store *s, enum sqlite_sql which, s
 {
     sqlite3_stmt *q;
     bool row = false;
-    const struct sqlite_value tenant = INTEGER(STORE_TENANT);
-    enum profd_status status = sqlite_start(s, which, &tenant, which == SQL_TENANT_SUMS, &q, e);
+    const struct sqlite_value tenants[] = {INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)};
+    enum profd_status status = sqlite_start(s, which, tenants, which == SQL_TENANT_SUMS ? 2 : 0, &q, e);
     if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
     }

@@ -25,10 +25,20 @@
 struct store;
 struct store_filter;
 struct store_pattern;
+/* What a verb may read or remove: the data of all users, of one, or of several. */
+#define STORE_SCOPE_OTHERS 31u
 struct store_scope {
-    bool all;     /* the data of all users */
-    uint32_t uid; /* else this user's */
+    bool all;             /* of all users */
+    uint32_t uid;         /* else of this one */
+    uint32_t other_count; /* and of these; ascending from uid on, none twice */
+    uint32_t others[STORE_SCOPE_OTHERS];
 };
+/* True if the scope contains the data of this user. O(others). */
+bool store_scope_has(const struct store_scope *scope, uint32_t uid);
+/* True if it contains the data of tenants, or of some of them. */
+bool store_scope_has_tenants(const struct store_scope *scope);
+/* True if both contain the same. */
+bool store_scope_equal(const struct store_scope *a, const struct store_scope *b);
 
 struct store_label {
     const char *name, *value;
@@ -215,7 +225,7 @@ enum profd_status store_has_object(struct store *s, uint32_t uid, const char *bu
                                    struct profd_error *e);
 
 /* Reads the encoded object that names functions in a sum to which these senders contributed: a trusted variant, or one
- * that all of them sent. STORE_TENANT has sent one that a quorum of hosts attests, or, if there is no quorum, that each
+ * that all of them sent. A tenant has sent one that a quorum of hosts attests, or, if there is no quorum, that each
  * of the hosts does. Objects with names come before those without, then trusted ones before others, then the latest
  * delivered. NOT_FOUND if there is none; then, too, *naming says how many hosts attest an object. *bytes is a new block
  * that the caller frees. */
@@ -330,7 +340,7 @@ enum profd_status store_get_range(struct store *s, const struct store_scope *sco
                                   int64_t *since, int64_t *until, struct profd_error *e);
 
 /* State of the data on which an answer depends, for ETags. number counts the uploads of all users, so no reader may see
- * it. */
+ * it; of a scope of several users it is a hash of the number of each. */
 struct store_epoch {
     uint64_t number;
     uint64_t salt; /* random; drawn for each database and each restore, so that no pair repeats */

@@ -390,7 +390,9 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
     }
     if (count == 0) {
         char owner[32] = "";
-        if (!scope->all) {
+        if (!scope->all && scope->other_count > 0) {
+            (void)snprintf(owner, sizeof owner, " for your tenants");
+        } else if (!scope->all) {
             (void)snprintf(owner, sizeof owner, " for user %u", scope->uid);
         }
         return profd_error_set(e, PROFD_NOT_FOUND,

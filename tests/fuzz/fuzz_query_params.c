@@ -24,7 +24,7 @@ static void check_options(const struct params *p, bool compat, struct arena *a)
 {
     struct options o;
     struct profd_error e = {""};
-    struct store_scope scope = {true, 0};
+    struct store_scope scope = {.all = true};
     enum profd_status status = options_parse(p, &scope, true, INT64_C(1795276800000000000), compat, a, &o, &e);
     if (status != PROFD_OK) {
         REQUIRE(status == PROFD_BAD_QUERY && e.sentence[0] != '\0');

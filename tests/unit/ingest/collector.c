@@ -89,6 +89,7 @@ Test(ingest_collector, at_their_end_they_spoil_nothing)
     for (b.m->sequence = 1; b.m->sequence < 4; b.m->sequence++) {
         cr_assert_eq(bed_status(&b), PROFD_OK, "%s", sentence.sentence);
     }
-    cr_assert_eq(store_get_build(store, &(struct store_scope){true, 0}, PROGRAM, row_take, &row, &sentence), PROFD_OK);
+    cr_assert_eq(store_get_build(store, &(struct store_scope){.all = true}, PROGRAM, row_take, &row, &sentence),
+                 PROFD_OK);
     cr_assert(row.inexact == 0 && row.nanoseconds == 3 * 70000000 && row.uploads == 3);
 }

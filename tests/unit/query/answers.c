@@ -11,7 +11,7 @@ static void nothing(void *context)
     (void)context;
 }
 static const struct query_lock LOCK = {nothing, nothing, NULL};
-static const struct store_scope ALL = {true, 0};
+static const struct store_scope ALL = {.all = true};
 
 static struct query_answer ask(struct store *s, struct query_answers *kept, const char *target, const char *tag,
                                struct store_scope scope, uint64_t generation, enum coding coding)
@@ -71,7 +71,7 @@ Test(query_answers, the_same_again_is_given_while_nothing_was_written)
     cr_assert_eq(b.body.size, 0);
     cr_assert(!find(kept, TARGET, "", ALL, 12, CODING_IDENTITY, &b), "something was written");
     cr_assert(!find(kept, TARGET, "", ALL, 11, CODING_IDENTITY, &b), "something is being written");
-    cr_assert(!find(kept, TARGET, "", (struct store_scope){false, 1000}, 10, CODING_IDENTITY, &b),
+    cr_assert(!find(kept, TARGET, "", (struct store_scope){.uid = 1000}, 10, CODING_IDENTITY, &b),
               "somebody else asks");
     cr_assert(!find(kept, TARGET, "", ALL, 10, CODING_GZIP, &b));
     cr_assert(!find(kept, TARGET "?limit=1", "", ALL, 10, CODING_IDENTITY, &b));

@@ -132,7 +132,7 @@ Test(query_counts, selects_as_reports_do)
                   (unsigned long long)ticks);
         counts_done(&c);
     }
-    struct store_scope own = {false, 1000}, other = {false, 7};
+    struct store_scope own = {.uid = 1000}, other = {.uid = 7};
     cr_assert_eq(fleet_status(s, COUNTS "?uid=0", "", own), 403);
     cr_assert_eq(fleet_status(s, COUNTS, "", other), 404, "what somebody else sent is not there");
     refused(s, COUNTS "?since=now", 404, "no upload");
@@ -286,7 +286,7 @@ Test(query_counts, what_gprof_does_not_add_up_is_refused_by_name)
 Test(query_counts, etags)
 {
     struct store *s = fleet_open();
-    struct store_scope all = {true, 0}, own = {false, 1000};
+    struct store_scope all = {.all = true}, own = {.uid = 1000};
     struct fleet_upload u = fleet_cycle(1);
     fleet_put(s, &u);
     struct fleet_answer first = fleet_ask(s, COUNTS), report = fleet_ask(s, "/api/v1/builds/4f2a/report?format=json");

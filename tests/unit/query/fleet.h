@@ -239,7 +239,7 @@ static inline int fleet_status(struct store *s, const char *target, const char *
 
 static inline struct fleet_answer fleet_ask(struct store *s, const char *target)
 {
-    return fleet_ask_as(s, target, "", (struct store_scope){true, 0});
+    return fleet_ask_as(s, target, "", (struct store_scope){.all = true});
 }
 
 static inline json_t *fleet_parse(const struct fleet_answer *answer)

@@ -182,7 +182,7 @@ Test(query_groups, refusals)
     old.end = FLEET_NOW - 400 * 24 * 60 * MINUTE;
     fleet_put(s, &old);
     refused(s, GROUPS "?step=1m", 400, "the limit is 2000");
-    struct store_scope other = {false, 7};
+    struct store_scope other = {.uid = 7};
     cr_assert_eq(fleet_status(s, GROUPS "?by=host", "", other), 404);
     store_close(s);
 }
@@ -204,7 +204,7 @@ Test(query_groups, an_etag_knows_the_question)
     enum { N = sizeof ASKED / sizeof *ASKED };
     char tags[N][80];
     struct store *s = fleet_of_eight();
-    struct store_scope all = {true, 0};
+    struct store_scope all = {.all = true};
     for (int i = 0; i < N; i++) {
         char target[200];
         snprintf(target, sizeof target, GROUPS "%s", ASKED[i]);

@@ -205,20 +205,20 @@ Test(query_joined, pages_users_windows_and_refusals)
         json_decref(joined);
     }
     cr_assert_str_eq(seen, "b a main c start ");
-    struct fleet_answer own = fleet_ask_as(s, "/api/v1/functions", "", (struct store_scope){false, 1001});
+    struct fleet_answer own = fleet_ask_as(s, "/api/v1/functions", "", (struct store_scope){.uid = 1001});
     json_t *mine = fleet_parse(&own);
     cr_assert_eq(fleet_number(mine, "uploads"), 1);
     json_decref(mine);
     free(own.body);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){false, 1001}), 304);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){false, 1000}), 200,
+    cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){.uid = 1001}), 304);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions", own.etag, (struct store_scope){.uid = 1000}), 200,
                  "another's tag");
-    cr_assert_eq(fleet_status(s, "/api/v1/functions?uid=1000", "", (struct store_scope){false, 1001}), 403);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions?sort=index", "", (struct store_scope){true, 0}), 400);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions?sort=name", "", (struct store_scope){true, 0}), 400);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions?limit=0", "", (struct store_scope){true, 0}), 400);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions?name=", "", (struct store_scope){true, 0}), 400);
-    cr_assert_eq(fleet_status(s, "/api/v1/functions?scope=build", "", (struct store_scope){true, 0}), 400);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions?uid=1000", "", (struct store_scope){.uid = 1001}), 403);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions?sort=index", "", (struct store_scope){.all = true}), 400);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions?sort=name", "", (struct store_scope){.all = true}), 400);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions?limit=0", "", (struct store_scope){.all = true}), 400);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions?name=", "", (struct store_scope){.all = true}), 400);
+    cr_assert_eq(fleet_status(s, "/api/v1/functions?scope=build", "", (struct store_scope){.all = true}), 400);
     json_t *none = fleet_get(s, "/api/v1/functions?until=2001-01-01T00:00:00Z");
     cr_assert_eq(json_array_size(json_object_get(none, "rows")), 0);
     cr_assert_eq(fleet_number(none, "programs"), 0);

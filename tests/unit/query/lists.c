@@ -42,7 +42,7 @@ Test(query_lists, builds_page_by_cursor)
     }
     cr_assert_eq(seen, 25);
     cr_assert_eq(pages, 3);
-    struct fleet_answer own = fleet_ask_as(s, "/api/v1/builds", "", (struct store_scope){false, 3});
+    struct fleet_answer own = fleet_ask_as(s, "/api/v1/builds", "", (struct store_scope){.uid = 3});
     json_t *root = fleet_parse(&own);
     cr_assert_eq(json_array_size(fleet_at(root, "rows")), 5);
     json_decref(root);
@@ -76,7 +76,7 @@ Test(query_lists, one_build_with_labels_and_companions)
     cr_assert_str_eq(fleet_text(root, "labels/1/value"), "db2");
     cr_assert_str_eq(fleet_text(root, "companions/0/build_id"), LIBRARY);
     json_decref(root);
-    struct fleet_answer own = fleet_ask_as(s, "/api/v1/builds/4f2a", "", (struct store_scope){false, 1000});
+    struct fleet_answer own = fleet_ask_as(s, "/api/v1/builds/4f2a", "", (struct store_scope){.uid = 1000});
     root = fleet_parse(&own);
     cr_assert_eq(fleet_number(root, "variants"), 1);
     json_decref(root);
@@ -143,7 +143,7 @@ Test(query_lists, refusals_are_problems)
 Test(query_lists, list_etags_follow_the_data)
 {
     struct store *s = fleet_open();
-    struct store_scope all = {true, 0};
+    struct store_scope all = {.all = true};
     struct fleet_answer empty = fleet_ask(s, "/api/v1/builds");
     cr_assert_str_eq(empty.body, "{\"rows\":[],\"next\":null}\n");
     cr_assert_eq(fleet_status(s, "/api/v1/builds", empty.etag, all), 304);

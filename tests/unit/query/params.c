@@ -203,7 +203,7 @@ static enum profd_status options(const char *target, bool http, struct options *
 {
     static struct params p;
     static struct arena *a;
-    struct store_scope scope = {true, 0};
+    struct store_scope scope = {.all = true};
     a = a != NULL ? a : arena_new(0);
     cr_assert_eq(params_parse(target, &p, e), PROFD_OK, "%s", e->sentence);
     return options_parse(&p, &scope, http, NOW, false, a, o, e);
@@ -266,7 +266,7 @@ Test(query_options, compat_is_the_rule_where_the_path_says_so)
         struct params p;
         struct options o;
         struct profd_error e;
-        struct store_scope scope = {true, 0};
+        struct store_scope scope = {.all = true};
         struct arena *a = arena_new(0);
         cr_assert_eq(params_parse(CASES[i].target, &p, &e), PROFD_OK);
         enum profd_status status = options_parse(&p, &scope, true, NOW, CASES[i].compat, a, &o, &e);
@@ -377,7 +377,7 @@ Test(query_options, uid_of_somebody_else_is_forbidden)
     struct params p;
     struct options o;
     struct profd_error e;
-    struct store_scope scope = {false, 1000};
+    struct store_scope scope = {.uid = 1000};
     struct arena *a = arena_new(0);
     params_parse("/?uid=1001", &p, &e);
     cr_assert_eq(options_parse(&p, &scope, true, NOW, false, a, &o, &e), PROFD_FORBIDDEN);

@@ -167,15 +167,15 @@ Test(query_report, windows_labels_and_users_select)
                      fleet_number(root, "totals/calls"));
         json_decref(root);
     }
-    struct fleet_answer own = fleet_ask_as(s, REPORT, "", (struct store_scope){false, 1000});
+    struct fleet_answer own = fleet_ask_as(s, REPORT, "", (struct store_scope){.uid = 1000});
     json_t *root = fleet_parse(&own);
     cr_assert_eq(fleet_number(root, "provenance/uploads"), 3);
     json_decref(root);
     free(own.body);
-    own = fleet_ask_as(s, REPORT, "", (struct store_scope){false, 7});
+    own = fleet_ask_as(s, REPORT, "", (struct store_scope){.uid = 7});
     cr_assert_eq(own.http, 404, "what somebody else sent is not there");
     free(own.body);
-    own = fleet_ask_as(s, REPORT "?uid=0", "", (struct store_scope){false, 1000});
+    own = fleet_ask_as(s, REPORT "?uid=0", "", (struct store_scope){.uid = 1000});
     cr_assert_eq(own.http, 403);
     free(own.body);
     store_close(s);
@@ -224,7 +224,7 @@ Test(query_report, late_symbols_repair_old_data)
     cr_assert_null(fleet_named(root, "functions", "main"), "another user's executable names nobody else's functions");
     json_decref(root);
     fleet_put_object(s, PROGRAM, 1000);
-    struct fleet_answer after = fleet_ask_as(s, REPORT, before.etag, (struct store_scope){true, 0});
+    struct fleet_answer after = fleet_ask_as(s, REPORT, before.etag, (struct store_scope){.all = true});
     cr_assert_eq(after.http, 200, "symbols change the tag");
     root = fleet_parse(&after);
     cr_assert_not_null(fleet_named(root, "functions", "main"));
@@ -375,7 +375,7 @@ Test(query_report, listing_without_symbols_or_uploads_says_so)
 Test(query_report, etags)
 {
     struct store *s = fleet_of_one();
-    struct store_scope all = {true, 0}, own = {false, 1000};
+    struct store_scope all = {.all = true}, own = {.uid = 1000};
     struct fleet_answer first = fleet_ask(s, REPORT), again = fleet_ask_as(s, REPORT, first.etag, all);
     char weak[120];
     cr_assert_eq(first.etag[0], '"');

@@ -162,10 +162,10 @@ Test(query_series, what_cannot_be_asked_is_said)
     struct fleet_answer first = fleet_ask(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=1d");
     cr_assert_eq(first.http, 200);
     cr_assert_eq(fleet_status(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=1d", first.etag,
-                              (struct store_scope){true, 0}),
+                              (struct store_scope){.all = true}),
                  304);
     cr_assert_eq(fleet_status(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?step=7d", first.etag,
-                              (struct store_scope){true, 0}),
+                              (struct store_scope){.all = true}),
                  200);
     free(first.body);
     store_close(s);
