@@ -1,11 +1,214 @@
 #include "core/report.h"
 
+#include <string.h>
+
 #include "core/report_dimension.h"
 #include "core/report_graph.h"
-#include "core/report_names.h"
-#include "core/report_order.h"
 #include "core/report_rows.h"
+#include "core/sort.h"
 #include "core/sum.h"
+
+/* gprof's order of entries: time with descendants, largest first; of equals cycles, then names without a leading
+ * underscore, then the most called, then strcmp of raw names, then (build, address). */
+
+struct order_work {
+    const struct report_function *functions;
+    const struct report_cycle *cycles;
+};
+
+static double order_time(const struct order_work *w, uint32_t item)
+{
+    if ((item & REPORT_CYCLE) != 0) {
+        return w->cycles[item & ~REPORT_CYCLE].self + w->cycles[item & ~REPORT_CYCLE].children;
+    }
+    return w->functions[item].self + w->functions[item].children;
+}
+
+/* Keys that ascend in the wanted order, least important first. */
+static uint64_t order_key(const struct order_work *w, uint32_t item, int key)
+{
+    bool cycle = (item & REPORT_CYCLE) != 0;
+    switch (key) {
+    case 0:
+        return cycle ? 0 : ~w->functions[item].calls;
+    case 1:
+        return cycle ? 0 : w->functions[item].raw[0] == '_' ? 2 : 1;
+    default:
+        return ~sort_key_double(order_time(w, item));
+    }
+}
+
+/* Among equal keys: items are in order of position, and cycles of number. */
+static int order_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct order_work *w = context;
+    if (((x | y) & REPORT_CYCLE) != 0) {
+        return 0;
+    }
+    return strcmp(w->functions[x].raw, w->functions[y].raw);
+}
+
+static bool order_same(const struct order_work *w, uint32_t x, uint32_t y)
+{
+    for (int key = 0; key < 3; key++) {
+        if (order_key(w, x, key) != order_key(w, y, key)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool order_sort(struct arena *a, const struct order_work *w, uint32_t *items, uint32_t n)
+{
+    struct sort_item *sorted = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
+    uint32_t *scratch = ARENA_ARRAY(a, n, uint32_t);
+    if (sorted == NULL || scratch == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        sorted[i].value = items[i];
+    }
+    for (int key = 0; key < 3; key++) {
+        for (uint32_t i = 0; i < n; i++) {
+            sorted[i].key = order_key(w, sorted[i].value, key);
+        }
+        sort_radix(sorted, sorted + n, n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        items[i] = sorted[i].value;
+    }
+    for (uint32_t low = 0, high; low < n; low = high) {
+        for (high = low + 1; high < n && order_same(w, items[low], items[high]); high++) {
+            continue;
+        }
+        sort_merge(items + low, scratch, high - low, order_compare, w);
+    }
+    return true;
+}
+
+/* Puts entries and cycles in order and writes their indexes (1 …) into functions and cycles. O(n log n). */
+static bool report_order_entries(struct arena *a, const struct report_graph *g, struct report_function *functions,
+                                 struct report_cycle *cycles, const uint32_t **order, uint32_t *count)
+{
+    struct order_work w = {functions, cycles};
+    uint32_t *items = ARENA_ARRAY(a, (size_t)g->function_count + g->cycle_count, uint32_t), n = 0;
+    if (items == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
+        items[n++] = REPORT_CYCLE | i;
+    }
+    for (uint32_t i = 0; i < g->function_count; i++) {
+        if (g->entry[g->node_of[i]]) {
+            items[n++] = i;
+        }
+    }
+    if (!order_sort(a, &w, items, n)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if ((items[i] & REPORT_CYCLE) != 0) {
+            cycles[items[i] & ~REPORT_CYCLE].index = i + 1;
+        } else {
+            functions[items[i]].index = i + 1;
+        }
+    }
+    *order = items;
+    *count = n;
+    return true;
+}
+
+/* What the owners of a report are called. */
+
+static int names_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct object *o = context;
+    return strcmp(object_name(o, o->symbols[x].name), object_name(o, o->symbols[y].name));
+}
+
+/* The other names at the owner's address, each once. */
+static bool names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner,
+                          struct report_function *f)
+{
+    if (owner->count <= 1) {
+        return true;
+    }
+    uint32_t *symbols = ARENA_ARRAY(a, (size_t)owner->count * 2, uint32_t);
+    const char **aliases = ARENA_ARRAY(a, owner->count, const char *);
+    if (symbols == NULL || aliases == NULL) {
+        return false;
+    }
+    memcpy(symbols, t->sorted + owner->first, owner->count * sizeof *symbols);
+    sort_merge(symbols, symbols + owner->count, owner->count, names_compare, t->object);
+    for (uint32_t i = 0; i < owner->count; i++) {
+        const char *name = object_name(t->object, t->object->symbols[symbols[i]].name);
+        bool known =
+            strcmp(name, f->raw) == 0 || (f->alias_count > 0 && strcmp(name, aliases[f->alias_count - 1]) == 0);
+        if (!known) {
+            aliases[f->alias_count++] = name;
+        }
+    }
+    f->aliases = aliases;
+    return true;
+}
+
+static enum report_kind names_kind(uint8_t kind)
+{
+    switch ((enum symtab_kind)kind) {
+    case SYMTAB_FUNCTION:
+        return REPORT_FUNCTION;
+    case SYMTAB_PLT:
+        return REPORT_PLT;
+    case SYMTAB_GAP:
+        return REPORT_GAP;
+    case SYMTAB_ADDRESS:
+        return REPORT_ADDRESS;
+    case SYMTAB_UNKNOWN:
+        break;
+    }
+    return REPORT_UNKNOWN;
+}
+
+/* Name of an owner that is not a symbol. */
+static const char *names_invent(struct arena *a, const struct symtab *t, const struct symtab_owner *owner)
+{
+    switch ((enum symtab_kind)owner->kind) {
+    case SYMTAB_PLT:
+        return "[plt]";
+    case SYMTAB_GAP:
+        return "[gap]";
+    case SYMTAB_UNKNOWN:
+        return t->build_id == NULL ? "[outside]" : arena_format(a, "[unknown %s]", t->build_id);
+    case SYMTAB_ADDRESS:
+    case SYMTAB_FUNCTION:
+        break;
+    }
+    return arena_format(a, "0x%llx", (unsigned long long)owner->address);
+}
+
+/* Fills in kind, name, raw, aliases, build, address, size and file of the owner. Names are the object's or in the
+ * arena. False when memory is exhausted. O(log builds + aliases log aliases). */
+static bool report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner,
+                                  struct report_function *f)
+{
+    uint32_t build = report_builds_of(b, owner);
+    const struct symtab *t = b->tables[build];
+    const struct symtab_owner *o = &t->owners[owner - b->first[build]];
+    f->kind = names_kind(o->kind);
+    f->build = build;
+    f->address = o->address;
+    f->size = o->size;
+    f->file = "";
+    if (o->symbol == SYMTAB_NONE) {
+        f->name = f->raw = names_invent(a, t, o);
+        return f->name != NULL;
+    }
+    const struct object_symbol *s = &t->object->symbols[o->symbol];
+    f->name = object_name(t->object, s->demangled);
+    f->raw = object_name(t->object, s->name);
+    f->file = object_name(t->object, s->file);
+    return names_aliases(a, t, o, f);
+}
 
 #define ESTIMATED 0.1 /* of a self time: what may be wrong without a mark */
 

@@ -1,8 +1,80 @@
 #include "core/report_rows.h"
 
-#include "core/report_place.h"
 #include "core/sort.h"
 #include "core/sum.h"
+
+/* Items in order of time, then calls; ties keep their order. Keys are gathered once, because comparing would look the
+ * same numbers up again and again. */
+
+struct report_place {
+    uint64_t time, calls; /* ascending in the wanted order */
+    uint32_t item;        /* what is put in order */
+    uint32_t other;       /* for the caller's use */
+    bool inside;          /* likewise */
+};
+
+struct report_places {
+    struct report_place *places, *sorted;
+    struct sort_item *keys, *scratch;
+};
+
+/* Keys of an item; `down` turns the order round. rank 0, 1: below every time (self arcs, arcs inside a cycle); 2: by
+ * time. */
+static inline void report_place_set(struct report_place *place, unsigned rank, double time, uint64_t calls, bool down)
+{
+    uint64_t key = rank < 2 ? rank : sort_key_double(time);
+    place->time = down ? ~key : key;
+    place->calls = down ? ~calls : calls;
+}
+
+#define PLACE_FEW 24u /* up to this many are sorted by insertion */
+
+/* Ensures capacity for n places. False if memory is exhausted. */
+static bool report_places_take(struct report_places *p, struct arena *a, uint32_t n)
+{
+    p->places = ARENA_ARRAY(a, n, struct report_place);
+    p->sorted = ARENA_ARRAY(a, n, struct report_place);
+    p->keys = ARENA_ARRAY(a, n, struct sort_item);
+    p->scratch = ARENA_ARRAY(a, n, struct sort_item);
+    return p->places != NULL && p->sorted != NULL && p->keys != NULL && p->scratch != NULL;
+}
+
+static void place_insert(struct report_place *places, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        struct report_place place = places[i];
+        uint32_t k = i;
+        for (; k > 0; k--) {
+            const struct report_place *before = &places[k - 1];
+            if (before->time < place.time || (before->time == place.time && before->calls <= place.calls)) {
+                break;
+            }
+            places[k] = places[k - 1];
+        }
+        places[k] = place;
+    }
+}
+
+/* Sorts the first n of p->places; returns where they are. O(n). */
+static const struct report_place *report_places_sort(struct report_places *p, uint32_t n)
+{
+    if (n <= PLACE_FEW) {
+        place_insert(p->places, n);
+        return p->places;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        p->keys[i] = (struct sort_item){p->places[i].calls, i};
+    }
+    sort_radix(p->keys, p->scratch, n);
+    for (uint32_t i = 0; i < n; i++) {
+        p->keys[i].key = p->places[p->keys[i].value].time;
+    }
+    sort_radix(p->keys, p->scratch, n);
+    for (uint32_t i = 0; i < n; i++) {
+        p->sorted[i] = p->places[p->keys[i].value];
+    }
+    return p->sorted;
+}
 
 struct rows_work {
     const struct report_graph *g;

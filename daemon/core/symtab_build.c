@@ -2,10 +2,330 @@
 
 #include <string.h>
 
+#include "core/heap.h"
 #include "core/sort.h"
-#include "core/symtab_fold.h"
 #include "core/symtab_rank.h"
-#include "core/symtab_span.h"
+#include "core/table.h"
+
+/* From claims to spans: which symbol owns which bytes when claims overlap. */
+
+/* [low, high) is claimed by an owner; low < high. */
+struct symtab_claim {
+    uint64_t low, high;
+    uint32_t owner; /* not yet folded: its symbol decides its rank */
+};
+
+/* Clones and cold parts go back into the function they were cut from. */
+
+/* Owners by each of their names. */
+struct fold_names {
+    const struct symtab *table;
+    bool clones;
+    struct table index;        /* one position in sorted for each name */
+    uint32_t *owner;           /* of each position in sorted */
+    uint32_t *first, *count;   /* of a position in index: where its name is in by_name */
+    struct sort_item *by_name; /* positions by (name, symbol of the object); key is name << 32 | symbol */
+};
+
+static const char *fold_name(const struct symtab *t, uint32_t position)
+{
+    return object_name(t->object, t->object->symbols[t->sorted[position]].name);
+}
+
+static bool fold_ends_with(const char *name, size_t n, const char *suffix)
+{
+    size_t length = strlen(suffix);
+    return n > length && memcmp(name + n - length, suffix, length) == 0;
+}
+
+/* Length of the name without its last clone suffix; 0 if it has none that may be folded. */
+static size_t fold_parent_length(const char *name, size_t n, bool clones)
+{
+    static const char *const suffixes[] = {".cold", ".part", ".isra", ".constprop"};
+    size_t digits = n;
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {
+        digits--;
+    }
+    bool numbered = digits < n && digits > 0 && name[digits - 1] == '.';
+    size_t stem = numbered ? digits - 1 : n;
+    if (fold_ends_with(name, stem, suffixes[0])) {
+        return stem - strlen(suffixes[0]);
+    }
+    for (size_t i = 1; clones && numbered && i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (fold_ends_with(name, stem, suffixes[i])) {
+            return stem - strlen(suffixes[i]);
+        }
+    }
+    return 0;
+}
+
+static uint32_t *fold_slot(struct fold_names *names, const char *name, size_t n)
+{
+    uint32_t at = table_slot(&names->index, table_hash_bytes(name, n, (uintptr_t)names->owner));
+    for (; names->index.slots[at] != 0; at = (at + 1) & names->index.mask) {
+        const char *other = fold_name(names->table, names->index.slots[at] - 1);
+        if (strncmp(other, name, n) == 0 && other[n] == '\0') {
+            break;
+        }
+    }
+    return &names->index.slots[at];
+}
+
+static bool fold_take(struct fold_names *names, struct arena *a, uint32_t n)
+{
+    /* All rows are known now; a table of twice as many slots never has to grow. */
+    uint64_t slots = 64;
+    while (slots < (uint64_t)n * 2) {
+        slots *= 2;
+    }
+    names->index = (struct table){ARENA_ARRAY(a, slots, uint32_t), (uint32_t)(slots - 1), 0};
+    names->owner = ARENA_ARRAY(a, n, uint32_t);
+    names->first = ARENA_ARRAY(a, n, uint32_t);
+    names->count = ARENA_ARRAY(a, n, uint32_t);
+    names->by_name = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
+    return names->index.slots != NULL && names->owner != NULL && names->first != NULL && names->count != NULL &&
+           names->by_name != NULL;
+}
+
+static bool fold_index(struct fold_names *names, struct arena *a)
+{
+    const struct symtab *t = names->table;
+    uint32_t n = t->sorted_count;
+    if (!fold_take(names, a, n)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < t->owner_count; i++) {
+        for (uint32_t k = 0; k < t->owners[i].count; k++) {
+            names->owner[t->owners[i].first + k] = i;
+        }
+    }
+    for (uint32_t p = 0; p < n; p++) {
+        const char *name = fold_name(t, p);
+        uint32_t *slot = fold_slot(names, name, strlen(name));
+        if (*slot == 0) {
+            *slot = p + 1;
+        }
+        names->by_name[p] = (struct sort_item){(uint64_t)(*slot - 1) << 32 | t->sorted[p], p};
+        names->count[*slot - 1]++;
+    }
+    sort_radix(names->by_name, names->by_name + n, n);
+    for (uint32_t i = n; i-- > 0;) {
+        names->first[names->by_name[i].key >> 32] = i;
+    }
+    return true;
+}
+
+/* True if the position's owner may take in a part named by n bytes: an owner that is a part itself must have a shorter
+ * name, so that no chain of parts can close. */
+static bool fold_may_own(const struct fold_names *names, uint32_t position, uint32_t part, size_t n)
+{
+    const struct symtab *t = names->table;
+    uint32_t owner = names->owner[position];
+    if (owner == part || t->owners[owner].symbol == SYMTAB_NONE) {
+        return false;
+    }
+    const char *winner = object_name(t->object, t->object->symbols[t->owners[owner].symbol].name);
+    size_t length = strlen(winner);
+    return length < n || fold_parent_length(winner, length, names->clones) == 0;
+}
+
+/* Finds the function from which a part was split. Local symbols of one file are adjacent, so the only candidates are
+ * the symbols next to the part in the symbol table: the one of its file, otherwise the nearer one. */
+static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, uint32_t part, size_t part_length)
+{
+    const struct object_symbol *symbols = names->table->object->symbols;
+    uint32_t symbol = names->table->owners[part].symbol, slot = *fold_slot(names, name, n);
+    if (slot == 0) {
+        return SYMTAB_NONE;
+    }
+    uint32_t low = names->first[slot - 1], end = low + names->count[slot - 1], high = end, best = SYMTAB_NONE;
+    while (low < high) { /* first candidate behind the part */
+        uint32_t middle = low + (high - low) / 2;
+        if ((uint32_t)names->by_name[middle].key < symbol) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (uint32_t i = low > names->first[slot - 1] ? low - 1 : low; i < end && i <= low; i++) {
+        uint32_t other = (uint32_t)names->by_name[i].key;
+        if (!fold_may_own(names, names->by_name[i].value, part, part_length)) {
+            continue;
+        }
+        bool file = symbols[other].file != 0 && symbols[other].file == symbols[symbol].file;
+        if (best == SYMTAB_NONE || file ||
+            (other - symbol < symbol - (uint32_t)names->by_name[best].key &&
+             (symbols[names->by_name[best].key & UINT32_MAX].file != symbols[symbol].file ||
+              symbols[symbol].file == 0))) {
+            best = i;
+        }
+    }
+    return best == SYMTAB_NONE ? SYMTAB_NONE : names->owner[names->by_name[best].value];
+}
+
+/* Sets folded_into of owners named X.cold[.N] (with clones also X.part.N, X.isra.N, X.constprop.N) to X's owner, where
+ * there is one; of several X the one of the same source file, then the nearest in the symbol table. Owners must be
+ * complete but for spans. False when memory is exhausted. O(symbols) expected. */
+static bool symtab_fold(struct symtab *t, struct arena *a, bool clones)
+{
+    struct fold_names names = {.table = t, .clones = clones};
+    for (uint32_t i = 0; i < t->owner_count; i++) {
+        if (t->owners[i].symbol == SYMTAB_NONE) {
+            continue;
+        }
+        const char *name = object_name(t->object, t->object->symbols[t->owners[i].symbol].name);
+        size_t length = strlen(name), n = fold_parent_length(name, length, clones);
+        if (n > 0 && names.owner == NULL && !fold_index(&names, a)) {
+            return false;
+        }
+        for (; n > 0; n = fold_parent_length(name, n, clones)) {
+            uint32_t parent = fold_find(&names, name, n, i, length);
+            if (parent != SYMTAB_NONE) {
+                t->owners[i].folded_into = parent;
+                break;
+            }
+        }
+    }
+    /* Parts of parts: each step goes to a shorter name, so the chains end. */
+    for (uint32_t i = 0; i < t->owner_count; i++) {
+        while (t->owners[t->owners[i].folded_into].folded_into != t->owners[i].folded_into) {
+            t->owners[i].folded_into = t->owners[t->owners[i].folded_into].folded_into;
+        }
+    }
+    return true;
+}
+
+struct sweep {
+    const struct symtab *table;
+    const struct symtab_claim *claims;
+};
+
+/* Is claim x better than y? */
+static bool span_before(const void *context, uint32_t x, uint32_t y)
+{
+    const struct sweep *h = context;
+    const struct symtab_owner *a = &h->table->owners[h->claims[x].owner], *b = &h->table->owners[h->claims[y].owner];
+    if (a->symbol == SYMTAB_NONE || b->symbol == SYMTAB_NONE) {
+        if ((a->symbol == SYMTAB_NONE) != (b->symbol == SYMTAB_NONE)) {
+            return b->symbol == SYMTAB_NONE;
+        }
+        /* Without symbols the PLT goes before entries, then the innermost before what is around it. */
+        if ((a->kind == SYMTAB_PLT) != (b->kind == SYMTAB_PLT)) {
+            return a->kind == SYMTAB_PLT;
+        }
+        return x > y;
+    }
+    return symtab_rank_before(h->table->object, a->symbol, b->symbol);
+}
+
+static void span_emit(struct symtab *t, uint64_t low, uint32_t owner)
+{
+    uint32_t folded = t->owners[owner].folded_into;
+    if (t->span_count > 0 && t->span_owner[t->span_count - 1] == folded) {
+        return;
+    }
+    t->span_low[t->span_count] = low;
+    t->span_owner[t->span_count++] = folded;
+}
+
+/* At most four times as many buckets as spans, each as wide as a power of two. */
+static bool span_index(struct symtab *t, struct arena *a)
+{
+    uint64_t low = t->span_count > 1 ? t->span_low[1] : 0, high = t->span_low[t->span_count - 1];
+    unsigned shift = 0;
+    while ((high - low) >> shift >= (uint64_t)t->span_count * 4) {
+        shift++;
+    }
+    t->bucket_low = low;
+    t->bucket_shift = shift;
+    t->bucket_count = (uint32_t)((high - low) >> shift) + 1;
+    t->bucket = ARENA_ARRAY(a, t->bucket_count, uint32_t);
+    if (t->bucket == NULL) {
+        return false;
+    }
+    uint32_t span = 0;
+    for (uint32_t i = 0; i < t->bucket_count; i++) {
+        uint64_t start = low + ((uint64_t)i << shift);
+        while (span + 1 < t->span_count && t->span_low[span + 1] <= start) {
+            span++;
+        }
+        t->bucket[i] = span;
+    }
+    return true;
+}
+
+/* Fills in the spans and buckets of t from n claims ascending by low; unclaimed bytes belong to owner 0. Among claims
+ * on one byte, symbols precede others, and among symbols symtab_rank_before decides. False if memory is exhausted. O(n
+ * log overlap). */
+static bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n)
+{
+    const struct sweep sweep = {t, claims};
+    /* Claims that hold the current address; those that have ended are dropped when they come to the top. */
+    struct heap heap = {span_before, &sweep, ARENA_ARRAY(a, n, uint32_t), 0};
+    /* Each iteration begins or ends a claim, and may leave a gap after it. */
+    t->span_low = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint64_t);
+    t->span_owner = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint32_t);
+    if (heap.items == NULL || t->span_low == NULL || t->span_owner == NULL) {
+        return false;
+    }
+    uint64_t at = 0;
+    uint32_t next = 0;
+    for (;;) {
+        while (heap.count > 0 && claims[heap.items[0]].high <= at) {
+            heap_pop(&heap);
+        }
+        while (next < n && claims[next].low == at) {
+            heap_push(&heap, next++);
+        }
+        uint32_t top = heap.count > 0 ? heap.items[0] : SYMTAB_NONE;
+        span_emit(t, at, top == SYMTAB_NONE ? 0 : claims[top].owner);
+        if (top == SYMTAB_NONE && next == n) {
+            break;
+        }
+        uint64_t start = next < n ? claims[next].low : UINT64_MAX;
+        at = top != SYMTAB_NONE && claims[top].high < start ? claims[top].high : start;
+        if (at == UINT64_MAX) {
+            break;
+        }
+    }
+    return span_index(t, a);
+}
+
+uint32_t symtab_find_span(const struct symtab *t, uint64_t address)
+{
+    if (address < t->bucket_low) {
+        return 0;
+    }
+    uint64_t bucket = (address - t->bucket_low) >> t->bucket_shift;
+    if (bucket >= t->bucket_count) {
+        return t->span_count - 1;
+    }
+    uint32_t low = t->bucket[bucket];
+    uint32_t high = bucket + 1 < t->bucket_count ? t->bucket[bucket + 1] + 1 : t->span_count;
+    while (high - low > 1) { /* the span is in [low, high) */
+        uint32_t middle = low + (high - low) / 2;
+        if (t->span_low[middle] <= address) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+uint32_t symtab_find_next(const struct symtab *t, uint64_t address, uint32_t *span)
+{
+    uint32_t at = *span;
+    if (t->span_low[at] > address || (at + 1 < t->span_count && t->span_low[at + 1] <= address)) {
+        if (at + 2 < t->span_count && t->span_low[at + 1] <= address && address < t->span_low[at + 2]) {
+            at++;
+        } else {
+            at = symtab_find_span(t, address);
+        }
+        *span = at;
+    }
+    return t->span_owner[at];
+}
 
 static struct symtab_owner *symtab_add(struct symtab *t, uint64_t address, uint64_t size, enum symtab_kind kind)
 {
