@@ -188,7 +188,7 @@ enum profd_status profd_client_send_upload(struct profd_client *c, const struct 
                                            const struct profd_id *id, uint32_t *tag, struct profd_error *e);
 enum profd_status profd_client_send_query(struct profd_client *c, const char *target, const char *if_none_match,
                                           uint32_t *tag, struct profd_error *e);
-/* Queues an administrative command: "delete" with a build-id, "verify", "backup", "pause" or "resume"
+/* Queues an administrative command: "delete" with a build-id, "verify", "backup", "reload", "pause" or "resume"
  * (profd-protocol(7)). It is answered by REPLY or NACK. */
 enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
                                           size_t n, uint32_t *tag, struct profd_error *e);

@@ -21,7 +21,10 @@ static void server_on_signal(void *context, int number)
     struct server *s = context;
 
     if (number == SIGHUP) {
-        log_write(LOG_LEVEL_NOTICE, "signal", "SIGHUP: the configuration is read at start only; restart to change it");
+        struct config_change change;
+        struct profd_error e;
+
+        (void)server_reload(s, &change, &e); /* the log says why not */
     } else {
         server_stop(s, 0);
     }
@@ -110,9 +113,11 @@ static void server_announce(const struct server *s)
     }
 }
 
-static void server_init(struct server *s, const struct config *config)
+static void server_init(struct server *s, struct config *config, int argc, char *const argv[])
 {
     s->config = config;
+    s->argc = argc;
+    s->argv = argv;
     s->lock_fd = s->directory_fd = -1;
     s->start = (double)loop_clock() / 1e9;
     s->managed = notify_open();
@@ -121,7 +126,8 @@ static void server_init(struct server *s, const struct config *config)
 
 /* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start
  * failed. *exit_status is that of a run that was started. */
-static enum profd_status server_run(const struct config *config, int *exit_status, struct profd_error *e)
+static enum profd_status server_run(struct config *config, int argc, char *const argv[], int *exit_status,
+                                    struct profd_error *e)
 {
     struct server *s = calloc(1, sizeof *s);
     enum profd_status status;
@@ -129,7 +135,7 @@ static enum profd_status server_run(const struct config *config, int *exit_statu
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the server");
     }
-    server_init(s, config);
+    server_init(s, config, argc, argv);
     status = server_start(s, e);
     if (!status) {
         status = server_watch(s, e);
@@ -189,7 +195,8 @@ int server_main(int argc, char *argv[])
     }
     status = config_start(OF_PROFD, argc, argv, &config, &run, &e);
     if (run) {
-        status = config.values[CONFIG_restore] ? server_restore(&config, &e) : server_run(&config, &exit_status, &e);
+        status = config.values[CONFIG_restore] ? server_restore(&config, &e)
+                                               : server_run(&config, argc, argv, &exit_status, &e);
     }
     config_done(&config);
     if (status) {

@@ -38,7 +38,9 @@
 
 /* In the order in which they are made. */
 struct server {
-    const struct config *config;
+    struct config *config;
+    int argc; /* of the start */
+    char *const *argv;
     bool managed;  /* a service manager listens to us */
     double start;  /* seconds since the epoch */
     uint64_t run;  /* store_set_run */
@@ -88,6 +90,14 @@ struct server {
 enum profd_status server_start(struct server *s, struct profd_error *e);
 /* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
+
+/* reload.c: what the components take of the configuration, and reading it again. */
+struct store_policy server_get_policy(const struct config *c);
+struct status_setup server_get_setup(const struct config *c);
+struct store_detail server_get_detail(const struct config *c);
+struct endpoints_access server_get_access(const struct config *c);
+/* Reads the configuration again, and changes what can be changed. On an error nothing has changed. Logs what it did. */
+enum profd_status server_reload(struct server *s, struct config_change *change, struct profd_error *e);
 
 /* stop.c */
 /* Begins to stop; what was received is finished first. A second call ends the loop at once. */

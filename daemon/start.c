@@ -20,7 +20,6 @@
 
 #define CLOSER_THREADS 64u
 #define DESCRIPTORS_SPARE 512u
-#define RELAY_KEEP_AGE (48 * INT64_C(3600000000000)) /* ns: of acknowledged segments, at least */
 #define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
 #define HEAP_SPARE (32 << 20) /* bytes */
 #define HEAP_STEP (1 << 20)
@@ -202,12 +201,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
     struct upkeep_job_config upkeep = {.loop = s->loop,
                                        .space = s->space,
                                        .health = s->health,
-                                       .policy = {.raw_age = config->raw_age,
-                                                  .raw_bytes = config->raw_bytes,
-                                                  .keep_age = config->keep_age,
-                                                  .keep_bytes = config->keep_bytes,
-                                                  .relay_bytes = config->relay ? config->relay_keep_bytes : 0,
-                                                  .relay_age = RELAY_KEEP_AGE},
+                                       .policy = server_get_policy(config),
                                        .get_uploads = server_get_uploads,
                                        .context = s};
     const struct verifier_config verifier = {
@@ -419,14 +413,8 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
 
 static enum profd_status server_make_queries(struct server *s, struct profd_error *e)
 {
-    const struct pages_config pages = {.get_numbers = server_get_numbers,
-                                       .context = s,
-                                       .start = s->start,
-                                       .setup = {.http = s->config->http,
-                                                 .http_open = s->config->http_open,
-                                                 .user_share = s->config->user_share,
-                                                 .relay = s->config->relay,
-                                                 .gate = s->config->gate}};
+    const struct pages_config pages = {
+        .get_numbers = server_get_numbers, .context = s, .start = s->start, .setup = server_get_setup(s->config)};
     struct query_service_config queries = {.loop = s->loop,
                                            .conns = s->conns,
                                            .sync = &s->sync,
@@ -443,6 +431,21 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
 
     queries.pages = s->pages;
     return status ? status : query_service_start(&queries, &s->queries, e);
+}
+
+static enum profd_status server_on_reload(void *context, struct admin_reload *out, struct profd_error *e)
+{
+    struct config_change change;
+    enum profd_status status = server_reload(context, &change, e);
+
+    _Static_assert(CONFIG_COUNT <= sizeof out->applied / sizeof *out->applied, "each key has a place");
+    if (!status) {
+        out->applied_count = change.applied_count;
+        out->restart_count = change.restart_count;
+        memcpy(out->applied, change.applied, sizeof change.applied);
+        memcpy(out->restart, change.restart, sizeof change.restart);
+    }
+    return status;
 }
 
 static enum profd_status server_make_services(struct server *s, struct profd_error *e)
@@ -469,18 +472,17 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                        .verifier = s->verifier,
                                        .live = s->live,
                                        .replies = &s->replies,
-                                       .state_dir = s->config->state_dir};
+                                       .state_dir = s->config->state_dir,
+                                       .reload = server_on_reload,
+                                       .context = s};
     enum profd_status status;
 
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
-    static const enum store_detail_when details[] = {[CONFIG_DETAIL_AUTO] = STORE_DETAIL_AUTO,
-                                                     [CONFIG_DETAIL_ALWAYS] = STORE_DETAIL_ALWAYS,
-                                                     [CONFIG_DETAIL_NEVER] = STORE_DETAIL_NEVER};
     const struct centre_config centre = {.active = s->config->gate,
                                          .interval = s->config->relay_interval,
-                                         .detail = {.when = details[s->config->host_detail]},
+                                         .detail = server_get_detail(s->config),
                                          .loop = s->loop,
                                          .conns = s->conns,
                                          .sync = &s->sync,
@@ -520,21 +522,11 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,
-                                         .policy = {.own_uid = (uint32_t)geteuid(),
-                                                    .has_read_group = config->has_read_group,
-                                                    .read_group = config->read_group,
-                                                    .has_admin_group = config->has_admin_group,
-                                                    .has_relay_user = config->has_relay_user,
-                                                    .relay_user = config->relay_user,
-                                                    .has_gate_user = config->has_gate_user,
-                                                    .gate_user = config->gate_user,
-                                                    .admin_group = config->admin_group},
+                                         .access = server_get_access(config),
                                          .socket = config->socket,
                                          .http_socket = config->http_socket,
                                          .http_given = config->http_given,
                                          .http = config->http,
-                                         .http_open = config->http_open,
-                                         .origin = config->http_origin,
                                          .is_public = web_has,
                                          .write_problem = render_problem,
                                          .request = query_receive_http,
@@ -544,7 +536,6 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .context = s};
 
     handlers_fill(&services, s->handlers);
-    memcpy(endpoints.token_sha256, config->http_token_sha256, sizeof endpoints.token_sha256);
     live_take_back(s->live, s->passed.kept, s->passed.kept_count);
     s->passed.kept = NULL;
     return endpoints_open(&endpoints, &s->passed, &s->endpoints, e);

@@ -45,6 +45,7 @@ static const struct {
     {"verify", "  profctl verify              print every difference\n"},
     {"backup", "  profctl backup /srv/backup/profd.copy       a file for profd --restore\n"
                "  profctl backup - | zstd > profd.copy.zst    compressed\n"},
+    {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

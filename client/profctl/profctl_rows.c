@@ -192,6 +192,17 @@ const char *rows_pairs(const struct rows *r, size_t i, const char *field)
     return rows_text(r, i, shown);
 }
 
+void rows_join(const struct rows *r, size_t i, const char *field, char *out, size_t size)
+{
+    const json_t *list = json_object_get(json_array_get(r->list, i), field);
+    size_t used = 0;
+    *out = '\0';
+    for (size_t k = 0; k < json_array_size(list) && used < size; k++) {
+        const char *text = json_string_value(json_array_get(list, k));
+        used += (size_t)snprintf(out + used, size - used, "%s%s", k ? ", " : "", text ? text : "");
+    }
+}
+
 uint64_t rows_number(const struct rows *r, size_t i, const char *field)
 {
     json_int_t value = json_integer_value(json_object_get(json_array_get(r->list, i), field));

@@ -26,6 +26,8 @@ size_t rows_count(const struct rows *r);
 const char *rows_text(const struct rows *r, size_t i, const char *field);
 /* An object of strings as "name=value name=value". */
 const char *rows_pairs(const struct rows *r, size_t i, const char *field);
+/* A list of strings as "one, two", cut to size. */
+void rows_join(const struct rows *r, size_t i, const char *field, char *out, size_t size);
 uint64_t rows_number(const struct rows *r, size_t i, const char *field);
 double rows_real(const struct rows *r, size_t i, const char *field);
 bool rows_flag(const struct rows *r, size_t i, const char *field);

@@ -92,11 +92,8 @@ static const struct {
     const char *name;
     enum request_verb verb;
     size_t arguments;
-} verbs[] = {{"delete", REQUEST_DELETE, 1},
-             {"verify", REQUEST_VERIFY, 0},
-             {"backup", REQUEST_BACKUP, 0},
-             {"pause", REQUEST_PAUSE, 0},
-             {"resume", REQUEST_RESUME, 0}};
+} verbs[] = {{"delete", REQUEST_DELETE, 1}, {"verify", REQUEST_VERIFY, 0}, {"backup", REQUEST_BACKUP, 0},
+             {"pause", REQUEST_PAUSE, 0},   {"resume", REQUEST_RESUME, 0}, {"reload", REQUEST_RELOAD, 0}};
 
 const char *request_verb_name(enum request_verb verb)
 {
@@ -120,7 +117,8 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     }
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
-                               "unknown command \"%.100s\"; known are delete, verify, backup, pause and resume", verb);
+                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume and reload",
+                               verb);
     }
     r.verb = verbs[i].verb;
     if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME) {

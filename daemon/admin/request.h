@@ -9,7 +9,7 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 
-enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP, REQUEST_PAUSE, REQUEST_RESUME };
+enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP, REQUEST_PAUSE, REQUEST_RESUME, REQUEST_RELOAD };
 
 /* As it was asked for: "delete". Static. */
 const char *request_verb_name(enum request_verb verb);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/config_file.h"
+#include "config/config_internal.h"
 
 enum config_kind { TEXT, FLAG, ONLY_OPTION, ONLY_FLAG };
 
@@ -27,6 +28,7 @@ void config_done(struct config *config)
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
         free(config->values[i]);
     }
+    free(config->file);
     memset(config, 0, sizeof *config);
 }
 
@@ -69,8 +71,8 @@ static void config_trim(const char **text, size_t *n)
 }
 
 /* One line, trimmed and not empty. seen holds the keys of this file. */
-static enum profd_status config_parse_line(struct config *config, const char *line, size_t n, bool seen[CONFIG_COUNT],
-                                           struct profd_error *e)
+static enum profd_status config_parse_line(struct config *config, const char *line, size_t n, unsigned number,
+                                           bool seen[CONFIG_COUNT], struct profd_error *e)
 {
     const char *equals = memchr(line, '=', n), *value;
     size_t key_size, value_size;
@@ -102,6 +104,7 @@ static enum profd_status config_parse_line(struct config *config, const char *li
                                config_rows[option].name, (int)(value_size < 100 ? value_size : 100), value);
     }
     seen[option] = true;
+    config->lines[option] = config->values[option] ? 0 : number;
     return config_set(config, option, value, value_size, e);
 }
 
@@ -120,7 +123,7 @@ enum profd_status config_parse(struct config *config, const char *text, size_t n
         line++;
         config_trim(&start, &size);
         if (size && *start != '#') {
-            status = config_parse_line(config, start, size, seen, e);
+            status = config_parse_line(config, start, size, line, seen, e);
             if (status) {
                 profd_error_wrap(e, status, "%s:%u", name, line);
             }
@@ -177,26 +180,89 @@ static enum profd_status config_parse_options(enum config_program program, struc
     return status;
 }
 
+const char *config_get_name(enum config_option option)
+{
+    return config_rows[option].name;
+}
+
+bool config_is_of(enum config_program program, enum config_option option)
+{
+    return (config_rows[option].programs & program) != 0;
+}
+
+enum profd_status config_read(enum config_program program, int argc, char *const argv[], struct config *config,
+                              struct profd_error *e)
+{
+    enum profd_status status = config_parse_options(program, config, argc, argv, e);
+    char *text = NULL;
+    char name[4096];
+    size_t n = 0;
+
+    if (status || config->values[CONFIG_help] || config->values[CONFIG_version]) {
+        return status;
+    }
+    status = config_file_read(config->values[CONFIG_config], name, sizeof name, &text, &n, e);
+    config->file = text ? strdup(name) : NULL;
+    if (!status && text && !config->file) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+    }
+    if (!status) {
+        status = config_parse(config, text, n, name, e);
+    }
+    free(text);
+    return status;
+}
+
+/* Where a sentence names a key, as a whole word; NULL: nowhere. */
+static const char *config_find_name(const char *sentence, const char *name)
+{
+    static const char word[] = "abcdefghijklmnopqrstuvwxyz-_";
+    const size_t n = strlen(name);
+    const char *at = sentence;
+
+    while ((at = strstr(at, name)) != NULL) {
+        if ((at == sentence || !strchr(word, at[-1])) && (!at[n] || !strchr(word, at[n]))) {
+            return at;
+        }
+        at += n;
+    }
+    return NULL;
+}
+
+/* The sentence of a check names its key: puts the line of the first one that is from the file before it. */
+static enum profd_status config_place(const struct config *config, enum profd_status status, struct profd_error *e)
+{
+    const char *first = NULL;
+    unsigned line = 0;
+
+    for (size_t i = 0; i < CONFIG_COUNT; i++) {
+        const char *at = config->lines[i] ? config_find_name(e->sentence, config_rows[i].name) : NULL;
+
+        if (at && (!first || at < first)) {
+            first = at;
+            line = config->lines[i];
+        }
+    }
+    return first && config->file ? profd_error_wrap(e, status, "%s:%u", config->file, line) : status;
+}
+
+enum profd_status config_check_all(enum config_program program, struct config *config, struct profd_error *e)
+{
+    enum profd_status status = program == OF_PROFD ? config_check(config, e) : config_check_network(program, config, e);
+
+    return status ? config_place(config, status, e) : PROFD_OK;
+}
+
 enum profd_status config_load(enum config_program program, int argc, char *const argv[], struct config *config,
                               struct profd_error *e)
 {
     struct config made;
     enum profd_status status;
-    char *text = NULL;
-    char name[4096];
-    size_t n = 0;
 
     memset(&made, 0, sizeof made);
-    status = config_parse_options(program, &made, argc, argv, e);
+    status = config_read(program, argc, argv, &made, e);
     if (!status && !made.values[CONFIG_help] && !made.values[CONFIG_version]) {
-        status = config_file_read(made.values[CONFIG_config], name, sizeof name, &text, &n, e);
-        if (!status) {
-            status = config_parse(&made, text, n, name, e);
-        }
-        free(text);
-        if (!status) {
-            status = program == OF_PROFD ? config_check(&made, e) : config_check_network(program, &made, e);
-        }
+        status = config_check_all(program, &made, e);
     }
     if (status) {
         config_done(&made);

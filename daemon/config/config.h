@@ -70,6 +70,7 @@ enum config_option {
 };
 
 #define CONFIG_HOST_MAX 256
+#define CONFIG_PATH_MAX 4096 /* bytes of the name of a file */
 
 /* HOST:PORT, taken apart; an IPv6 address without its brackets. */
 struct config_address {
@@ -77,7 +78,9 @@ struct config_address {
 };
 
 struct config {
-    char *values[CONFIG_COUNT]; /* text, owned; NULL if not given. Flags are "yes" or "no" */
+    char *values[CONFIG_COUNT];   /* text, owned; NULL if not given. Flags are "yes" or "no" */
+    char *file;                   /* that was read, owned; NULL: none */
+    unsigned lines[CONFIG_COUNT]; /* of this file with the value; 0: it is not from the file */
 
     /* Set by config_check. Strings point into values and are not NULL unless noted. */
     const char *state_dir;
@@ -118,8 +121,9 @@ struct config {
 };
 
 /* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown
- * option or a stray argument. CONFIG: an invalid value, or an invalid file; the sentence names file and line. --help
- * and --version skip the check, so the caller must look at values first. On failure nothing is owned. */
+ * option or a stray argument. CONFIG: an invalid value, or an invalid file; the sentence names file and line, if the
+ * value is from the file. --help and --version skip the check, so the caller must look at values first. On failure
+ * nothing is owned. */
 enum profd_status config_load(enum config_program program, int argc, char *const argv[], struct config *config,
                               struct profd_error *e);
 /* Parses the key = value lines of a file of n bytes; name is used in error sentences. Values that are already set are
@@ -129,6 +133,22 @@ enum profd_status config_parse(struct config *config, const char *text, size_t n
 /* Fills in defaults and the checked part, for profd. */
 enum profd_status config_check(struct config *config, struct profd_error *e);
 void config_done(struct config *config);
+
+/* The keys that have other values than before. Names are static. */
+struct config_change {
+    size_t applied_count, restart_count;
+    const char *applied[CONFIG_COUNT], *restart[CONFIG_COUNT]; /* restart: the program keeps the value of its start */
+};
+
+/* Loads the configuration of a running program again, with the options of its start. *config is then the new one, and
+ * *old the one before, which the caller ends after the program has taken over what is new. Values that need a restart
+ * keep their text and its address. Errors as of config_load; then nothing has changed. Uses the name service. */
+enum profd_status config_reload(enum config_program program, int argc, char *const argv[], struct config *config,
+                                struct config *old, struct config_change *change, struct profd_error *e);
+/* Takes back a config_reload that the program refuses. */
+void config_reload_undo(enum config_program program, struct config *config, struct config *old);
+/* Logs what config_reload did. */
+void config_log_change(const struct config_change *change);
 
 /* Fills in and checks what profd-relay or profd-gate needs. CONFIG names key and value. */
 enum profd_status config_check_network(enum config_program program, struct config *config, struct profd_error *e);

@@ -126,7 +126,7 @@ static enum profd_status config_check_http(struct config *config, struct profd_e
     if (token) {
         status = config_file_read_token(token, config->http_token_sha256, e);
         if (status) {
-            return status;
+            return profd_error_wrap(e, status, "http-token");
         }
     }
     if (!config->http) {

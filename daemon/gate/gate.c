@@ -22,7 +22,8 @@ struct gate {
     struct hostconns *hosts;
     struct uplinks *uplinks;
     int supply;
-    bool supplied; /* once */
+    struct supply files; /* the latest */
+    bool supplied;       /* once */
 };
 
 static enum hostconns_result gate_on_request(void *context, uint64_t conn, uint32_t tag, uint8_t *bytes, size_t n,
@@ -72,10 +73,10 @@ static void gate_on_writable(void *context)
 static void gate_on_supply(evutil_socket_t fd, short what, void *context)
 {
     struct gate *g = context;
-    struct supply s;
+    struct supply *s = &g->files;
     struct profd_error e;
     SSL_CTX *tls = NULL;
-    enum profd_status status = supply_take(fd, g->config, &s, &e);
+    enum profd_status status = supply_take(fd, s, &e);
 
     (void)what;
     if (status == PROFD_UNAVAILABLE) { /* the parent has ended */
@@ -83,11 +84,12 @@ static void gate_on_supply(evutil_socket_t fd, short what, void *context)
         return;
     }
     if (!status) {
-        status = tls_context_new(TLS_SERVER, &s.material, &tls, &e);
-        supply_done(&s);
+        status = tls_context_new(TLS_SERVER, &s->material, &tls, &e);
+        supply_done(s);
+        log_open(s->log_level);
     }
     if (!status) {
-        hostconns_use(g->hosts, tls, s.revoked);
+        hostconns_use(g->hosts, tls, s->revoked);
         log_write(g->supplied ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, NULL, "certificates were read");
         g->supplied = true;
         supply_confirm(fd);

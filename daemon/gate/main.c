@@ -21,11 +21,29 @@
 
 #define OBSERVE_MS 1000 /* how often files are looked at */
 
+/* The process that opens files. */
+struct gate_run {
+    int argc;
+    char *const *argv;
+    struct config *config;
+    int supply;
+    unsigned long long seen; /* observed before the files were sent */
+};
+
+static volatile sig_atomic_t gate_hup;
+
+static void gate_on_hup(int number)
+{
+    (void)number;
+    gate_hup = 1;
+}
+
 static _Noreturn void gate_child(const struct config *c, int listener, int supply, pid_t parent)
 {
     struct profd_error e;
 
     (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGHUP, SIG_IGN); /* the parent sends what it has read */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent) {
         _exit(0);
@@ -38,10 +56,35 @@ static _Noreturn void gate_child(const struct config *c, int listener, int suppl
     exit(gate_run(c, listener, supply));
 }
 
-/* Sends the files again when they change, until the child ends. seen: observed before they were sent first. */
-static void gate_serve(const struct config *c, int supply, unsigned long long seen)
+/* SIGHUP: the configuration, and the files that it names now. On an error, those of before stay. */
+static void gate_reload(struct gate_run *g)
 {
-    struct pollfd p = {.fd = supply, .events = POLLIN};
+    struct config_change change;
+    struct profd_error e;
+    struct config old;
+    enum profd_status status = config_reload(OF_GATE, g->argc, g->argv, g->config, &old, &change, &e);
+
+    if (!status) {
+        status = supply_send(g->supply, g->config, &e);
+        if (status) {
+            config_reload_undo(OF_GATE, g->config, &old);
+        } else {
+            config_done(&old);
+            log_open(g->config->log_level);
+            g->seen = supply_observe(g->config);
+        }
+    }
+    if (status) {
+        log_write(LOG_LEVEL_ERROR, NULL, "the configuration stays as it was: %s", e.sentence);
+    } else {
+        config_log_change(&change);
+    }
+}
+
+/* Sends the files again when they change, or are named anew, until the child ends. */
+static void gate_serve(struct gate_run *g)
+{
+    struct pollfd p = {.fd = g->supply, .events = POLLIN};
     struct profd_error e;
     char byte;
 
@@ -50,15 +93,19 @@ static void gate_serve(const struct config *c, int supply, unsigned long long se
         unsigned long long now;
 
         if (ready > 0) {
-            if (recv(supply, &byte, 1, MSG_DONTWAIT) <= 0) {
+            if (recv(g->supply, &byte, 1, MSG_DONTWAIT) <= 0) {
                 return;
             }
             notify_send("READY=1");
         }
-        now = supply_observe(c);
-        if (now != seen) {
-            seen = now;
-            if (supply_send(supply, c, &e)) {
+        if (gate_hup) {
+            gate_hup = 0;
+            gate_reload(g);
+        }
+        now = supply_observe(g->config);
+        if (now != g->seen) {
+            g->seen = now;
+            if (supply_send(g->supply, g->config, &e)) {
                 log_write(LOG_LEVEL_WARNING, NULL, "the certificates of before stay in use: %s", e.sentence);
             }
         }
@@ -78,14 +125,17 @@ static int gate_reap(pid_t child)
     return profd_status_exit(PROFD_INTERNAL);
 }
 
-static enum profd_status gate_start(const struct config *c, int *exit_status, struct profd_error *e)
+static enum profd_status gate_start(struct gate_run *g, int *exit_status, struct profd_error *e)
 {
+    const struct sigaction hup = {.sa_handler = gate_on_hup};
+    const struct config *c = g->config;
     const pid_t self = getpid();
-    const unsigned long long seen = supply_observe(c);
     int ends[2], listener = -1;
     enum profd_status status;
     pid_t child;
 
+    g->seen = supply_observe(c);
+    sigaction(SIGHUP, &hup, NULL);
     (void)notify_open();
     status = listener_open(c, &listener, e);
     if (status) {
@@ -108,7 +158,8 @@ static enum profd_status gate_start(const struct config *c, int *exit_status, st
     }
     close(ends[1]);
     close(listener);
-    gate_serve(c, ends[0], seen);
+    g->supply = ends[0];
+    gate_serve(g);
     *exit_status = gate_reap(child);
     return PROFD_OK;
 }
@@ -123,7 +174,7 @@ int main(int argc, char *argv[])
 
     status = config_start(OF_GATE, argc, argv, &config, &run, &e);
     if (run) {
-        status = gate_start(&config, &exit_status, &e);
+        status = gate_start(&(struct gate_run){.argc = argc, .argv = argv, .config = &config}, &exit_status, &e);
     }
     config_done(&config);
     if (status) {

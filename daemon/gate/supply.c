@@ -8,7 +8,7 @@
 
 #include "tls/tls_file.h"
 
-#define FILES 4 /* certificate, key, ca, revoked */
+#define FILES SUPPLY_FILES
 
 struct supply_control {
     _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(FILES * sizeof(int))];
@@ -30,20 +30,27 @@ static void supply_close(const int *fds, unsigned n)
     }
 }
 
-static enum profd_status supply_send_open(int fd, const int *fds, unsigned n, struct profd_error *e)
+/* One message: the log level, the names with a NUL behind each, and the descriptors. */
+static enum profd_status supply_send_open(int fd, enum log_level level, const char *const *paths, const int *fds,
+                                          unsigned n, struct profd_error *e)
 {
     struct supply_control control = {{0}};
-    char byte = 0;
-    struct iovec part = {&byte, 1};
-    struct msghdr m = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+    unsigned char byte = (unsigned char)level;
+    struct iovec parts[1 + FILES] = {{&byte, 1}};
+    struct msghdr m = {.msg_iov = parts,
+                       .msg_iovlen = 1 + n,
+                       .msg_control = control.bytes,
+                       .msg_controllen = CMSG_SPACE(n * sizeof(int))};
     struct cmsghdr *head = CMSG_FIRSTHDR(&m);
 
+    for (unsigned i = 0; i < n; i++) {
+        parts[1 + i] = (struct iovec){(void *)(uintptr_t)paths[i], strlen(paths[i]) + 1};
+    }
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(n * sizeof(int));
     memcpy(CMSG_DATA(head), fds, n * sizeof(int));
-    return sendmsg(fd, &m, MSG_NOSIGNAL) == 1
+    return sendmsg(fd, &m, MSG_NOSIGNAL) > 0
                ? PROFD_OK
                : profd_error_set(e, PROFD_IO, "the certificates cannot be passed on: %s", strerror(errno));
 }
@@ -61,21 +68,24 @@ enum profd_status supply_send(int fd, const struct config *c, struct profd_error
         n += !status;
     }
     if (!status) {
-        status = supply_send_open(fd, fds, n, e);
+        status = supply_send_open(fd, c->log_level, paths, fds, n, e);
     }
     supply_close(fds, n);
     return status;
 }
 
-static enum profd_status supply_receive(int fd, int fds[FILES], unsigned *n, struct profd_error *e)
+/* paths point into s->names. */
+static enum profd_status supply_receive(int fd, struct supply *s, const char *paths[FILES], int fds[FILES], unsigned *n,
+                                        struct profd_error *e)
 {
     struct supply_control control = {{0}};
-    char byte = 0;
-    struct iovec part = {&byte, 1};
+    unsigned char level = 0;
+    struct iovec parts[] = {{&level, 1}, {s->names, sizeof s->names}};
     struct msghdr m = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+        .msg_iov = parts, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     const ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = got == 1 ? CMSG_FIRSTHDR(&m) : NULL;
+    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    const char *at = s->names, *end = s->names + (got > 0 ? got - 1 : 0);
 
     if (got <= 0) {
         return profd_error_set(e, PROFD_UNAVAILABLE, "the other process has ended");
@@ -83,9 +93,15 @@ static enum profd_status supply_receive(int fd, int fds[FILES], unsigned *n, str
     if (!head || head->cmsg_type != SCM_RIGHTS) {
         return profd_error_set(e, PROFD_INTERNAL, "certificates came without descriptors");
     }
+    s->log_level = (enum log_level)level;
     *n = (unsigned)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
     memcpy(fds, CMSG_DATA(head), *n * sizeof(int));
-    return PROFD_OK;
+    for (unsigned i = 0; i < *n; i++) {
+        paths[i] = at < end && memchr(at, 0, (size_t)(end - at)) ? at : "a file";
+        at = paths[i] == at ? at + strlen(at) + 1 : end;
+    }
+    return *n == FILES || *n == FILES - 1 ? PROFD_OK
+                                          : profd_error_set(e, PROFD_INTERNAL, "%u certificates and keys came", *n);
 }
 
 static enum profd_status supply_read_revoked(int fd, const char *name, struct revoked **out, struct profd_error *e)
@@ -100,35 +116,28 @@ static enum profd_status supply_read_revoked(int fd, const char *name, struct re
     return status;
 }
 
-enum profd_status supply_take(int fd, const struct config *c, struct supply *out, struct profd_error *e)
+enum profd_status supply_take(int fd, struct supply *s, struct profd_error *e)
 {
-    struct supply s = {{{0}, {0}, {0}}, NULL};
-    struct tls_text *const texts[] = {&s.material.certificate, &s.material.key, &s.material.ca};
+    struct tls_text *const texts[] = {&s->material.certificate, &s->material.key, &s->material.ca};
     const char *paths[FILES];
-    const unsigned wanted = supply_list(c, paths);
     int fds[FILES];
     unsigned n = 0;
-    enum profd_status status = supply_receive(fd, fds, &n, e);
+    enum profd_status status;
 
-    if (status) {
-        return status;
-    }
-    if (n != wanted) {
-        status = profd_error_set(e, PROFD_INTERNAL, "%u files came, not %u", n, wanted);
-    }
+    memset(&s->material, 0, sizeof s->material);
+    s->revoked = NULL;
+    status = supply_receive(fd, s, paths, fds, &n, e);
     for (unsigned i = 0; i < 3 && !status; i++) {
         status = tls_file_read(fds[i], paths[i], texts[i], e);
     }
-    if (!status && c->revoked) {
-        status = supply_read_revoked(fds[3], c->revoked, &s.revoked, e);
+    if (!status && n == FILES) {
+        status = supply_read_revoked(fds[3], paths[3], &s->revoked, e);
     }
     supply_close(fds, n);
     if (status) {
-        supply_done(&s);
-        return status;
+        supply_done(s);
     }
-    *out = s;
-    return PROFD_OK;
+    return status;
 }
 
 void supply_done(struct supply *s)

@@ -413,6 +413,19 @@ static void harvest_sweep_one(struct live *l, struct live_process *a)
     }
 }
 
+static void harvest_advance_one(struct live *l, struct live_process *a)
+{
+    const uint64_t latest = loop_now() + (uint64_t)l->config.harvest_interval / 1000000u;
+
+    a->next_at = a->next_at < latest ? a->next_at : latest;
+}
+
+void live_set_interval(struct live *l, int64_t interval)
+{
+    l->config.harvest_interval = interval;
+    table_each(l, harvest_advance_one);
+}
+
 void harvest_sweep(struct live *l)
 {
     const uint64_t some = (uint64_t)l->config.harvest_interval / 4000000u; /* a quarter of the interval, in ms */

@@ -61,6 +61,9 @@ void live_end_thread(struct live *l);
 /* After the writer's thread, before the connections are freed. Accepts NULL. */
 void live_free(struct live *l);
 
+/* The interval between harvests, in nanoseconds, from now on. O(processes). */
+void live_set_interval(struct live *l, int64_t interval);
+
 /* ATTACH, for conn_handler; the context is the struct live. Answered when the store knows the process. */
 enum profd_status live_attach(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 /* The connection of the process ends; the process may live. */

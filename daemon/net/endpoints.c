@@ -1,5 +1,6 @@
 #include "net/endpoints.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void endpoints_on_accept(void *context, int fd)
         http_server_accept(l->http, fd, &client);
         return;
     }
-    if (peer_read(fd, &config->policy, &peer, &e)) {
+    if (peer_read(fd, &config->access.policy, &peer, &e)) {
         config->warn(config->context, "peer", e.sentence);
         if (l->which == ENDPOINT_UPLOAD) {
             config->refused(config->context);
@@ -75,14 +76,14 @@ static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoin
     const struct endpoints_config *config = &n->config;
     struct http_server_config http = {.tcp = l->which == ENDPOINT_HTTP_TCP,
                                       .port = n->http_port,
-                                      .open = config->http_open,
+                                      .open = config->access.http_open,
                                       .is_public = config->is_public,
                                       .write_problem = config->write_problem,
-                                      .origin = config->origin,
+                                      .origin = config->access.origin,
                                       .connections_max = LIMIT_HTTP_CONNECTIONS,
                                       .closer = config->closer};
 
-    memcpy(http.token_sha256, config->token_sha256, sizeof http.token_sha256);
+    memcpy(http.token_sha256, config->access.token_sha256, sizeof http.token_sha256);
     l->http = http_server_new(loop_get_base(config->loop), &http, config->request, config->request_context);
     return l->http ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
 }
@@ -113,7 +114,7 @@ static enum profd_status endpoints_open_unix(struct endpoints *n, enum endpoint 
 static enum profd_status endpoints_open_sockets(struct endpoints *n, struct profd_error *e)
 {
     const struct endpoints_config *config = &n->config;
-    const uint32_t group = config->policy.has_read_group ? config->policy.read_group : LISTEN_NO_GROUP;
+    const uint32_t group = config->access.policy.has_read_group ? config->access.policy.read_group : LISTEN_NO_GROUP;
     const bool passed = n->listeners[ENDPOINT_UPLOAD].fd >= 0;
     enum profd_status status = PROFD_OK;
 
@@ -174,6 +175,37 @@ enum profd_status endpoints_open(const struct endpoints_config *config, const st
     }
     *out = n;
     return PROFD_OK;
+}
+
+/* The group of a socket that was created here. */
+static enum profd_status endpoints_set_group(const struct endpoints *n, struct profd_error *e)
+{
+    const char *path = n->listeners[ENDPOINT_HTTP].path;
+    const struct peer_policy *policy = &n->config.access.policy;
+
+    if (!path || !policy->has_read_group || !chown(path, (uid_t)-1, policy->read_group)) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_CANT_CREATE, "read-group: the group of %s cannot be changed: %s", path,
+                           strerror(errno));
+}
+
+enum profd_status endpoints_set_access(struct endpoints *n, const struct endpoints_access *access,
+                                       struct profd_error *e)
+{
+    static const uint8_t none[sizeof access->token_sha256];
+    const bool tcp = n->listeners[ENDPOINT_HTTP_TCP].http != NULL;
+
+    if (tcp && !access->http_open && !memcmp(access->token_sha256, none, sizeof none)) {
+        return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: use http-token FILE, or http-open");
+    }
+    n->config.access = *access;
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        if (n->listeners[i].http) {
+            http_server_set_access(n->listeners[i].http, access->http_open, access->token_sha256, access->origin);
+        }
+    }
+    return endpoints_set_group(n, e);
 }
 
 void endpoints_close(struct endpoints *n)

@@ -18,21 +18,27 @@ struct loop;
 
 enum endpoint { ENDPOINT_UPLOAD, ENDPOINT_HTTP, ENDPOINT_HTTP_TCP, ENDPOINT_COUNT };
 
+/* What users may do. */
+struct endpoints_access {
+    struct peer_policy policy; /* read_group may use the HTTP socket, too */
+    bool http_open;            /* TCP: no token */
+    uint8_t token_sha256[32];  /* this and origin: as in struct http_server_config */
+    const char *origin;
+};
+
 /* All parts outlive the endpoints. */
 struct endpoints_config {
     struct loop *loop;
     struct closer *closer;
     struct conn_group *conns;
-    struct peer_policy policy; /* read_group may use the HTTP socket, too */
+    struct endpoints_access access;
 
     const char *socket;      /* path; NULL: it must be passed in */
     const char *http_socket; /* path; NULL: none */
     bool http_given;         /* make the HTTP socket also beside an upload socket that was passed in */
     const char *http;        /* ADDR:PORT; NULL: no TCP */
 
-    bool http_open;           /* TCP: no token */
-    uint8_t token_sha256[32]; /* this and the next five: as in struct http_server_config */
-    const char *origin;
+    /* This and the next three: as in struct http_server_config. */
     bool (*is_public)(const char *path, size_t n);
     void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
     http_handler request;
@@ -49,6 +55,11 @@ struct endpoints_config {
  * not those that the service manager kept. CONFIG, BUSY, CANT_CREATE as net/listen.h. */
 enum profd_status endpoints_open(const struct endpoints_config *config, const struct listen_passed *passed,
                                  struct endpoints **out, struct profd_error *e);
+/* Changes access: groups for connections that are accepted from now on, the rest for requests. CONFIG if a listener on
+ * TCP would be without a token and not open; then nothing changes. The HTTP socket, if it was created here, gets the
+ * read group; CANT_CREATE if it cannot, the rest has changed. */
+enum profd_status endpoints_set_access(struct endpoints *n, const struct endpoints_access *access,
+                                       struct profd_error *e);
 /* Accepts no more; sockets that were created here are removed. */
 void endpoints_close(struct endpoints *n);
 /* The HTTP connections end when they have their answers. */

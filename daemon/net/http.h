@@ -76,6 +76,8 @@ struct http_server_counts {
 void http_server_get_counts(const struct http_server *server, struct http_server_counts *out);
 /* Closes connections that are idle, answers the others, takes no more. */
 void http_server_stop(struct http_server *server);
+/* What a request needs from now on: as in struct http_server_config. */
+void http_server_set_access(struct http_server *server, bool open, const uint8_t token_sha256[32], const char *origin);
 void http_server_free(struct http_server *server);
 
 /* The one answer. Takes over the body's memory (buffer is left empty). Large bodies go out chunked as the reader takes

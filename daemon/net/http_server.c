@@ -110,6 +110,13 @@ void http_server_stop(struct http_server *server)
     }
 }
 
+void http_server_set_access(struct http_server *server, bool open, const uint8_t token_sha256[32], const char *origin)
+{
+    server->config.open = open;
+    server->config.origin = origin;
+    memcpy(server->config.token_sha256, token_sha256, sizeof server->config.token_sha256);
+}
+
 void http_server_free(struct http_server *server)
 {
     if (server == NULL) {

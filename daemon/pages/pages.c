@@ -33,6 +33,11 @@ enum profd_status pages_new(const struct pages_config *config, struct pages **ou
     return PROFD_OK;
 }
 
+void pages_set_setup(struct pages *p, const struct status_setup *setup)
+{
+    p->config.setup = *setup;
+}
+
 void pages_free(struct pages *p)
 {
     if (p) {

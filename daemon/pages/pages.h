@@ -21,6 +21,8 @@ struct pages_config {
 
 /* Codes the dashboard's files. */
 enum profd_status pages_new(const struct pages_config *config, struct pages **out, struct profd_error *e);
+/* The setup from now on. */
+void pages_set_setup(struct pages *p, const struct status_setup *setup);
 /* Accepts NULL. */
 void pages_free(struct pages *p);
 

@@ -6,7 +6,7 @@
 #include "pages/numbers.h"
 #include "store/store.h"
 
-/* What does not change while the daemon runs. */
+/* What the configuration says. */
 struct status_setup {
     const char *http;    /* ADDR:PORT of the configuration; NULL: none */
     bool http_open;      /* no token is asked for */

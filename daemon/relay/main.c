@@ -1,5 +1,6 @@
 /* profd-relay: see profd-relay(8). A signal ends it at any point: a segment that profd does not know to be committed is
  * delivered again, and the centre counts it once. */
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -20,11 +21,45 @@ static uint32_t relay_draw(void)
     return getrandom(&random, sizeof random, 0) == sizeof random ? random : (uint32_t)stream_now();
 }
 
-static void relay_sleep(uint64_t ms)
+/* True: SIGHUP came. It is blocked but here, so that no connection is interrupted. */
+static bool relay_sleep(uint64_t ms)
 {
     const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    sigset_t hup;
 
-    (void)nanosleep(&t, NULL);
+    sigemptyset(&hup);
+    sigaddset(&hup, SIGHUP);
+    return sigtimedwait(&hup, NULL, &t) == SIGHUP;
+}
+
+/* On an error, the configuration of before stays. Files of certificates are read for each connection. */
+static void relay_reload(int argc, char *const argv[], struct config *c)
+{
+    struct config_change change;
+    struct profd_error e;
+    struct config old;
+
+    if (config_reload(OF_RELAY, argc, argv, c, &old, &change, &e)) {
+        log_write(LOG_LEVEL_ERROR, NULL, "the configuration stays as it was: %s", e.sentence);
+        return;
+    }
+    config_done(&old);
+    log_open(c->log_level);
+    config_log_change(&change);
+}
+
+/* Waits until the next connection. After a reload, that is within the interval, at a random time as after a start. */
+static void relay_wait(int argc, char *const argv[], struct config *c, uint64_t ms)
+{
+    int64_t end = stream_now() + (int64_t)ms, now;
+
+    while ((now = stream_now()) < end) {
+        if (relay_sleep((uint64_t)(end - now))) {
+            relay_reload(argc, argv, c);
+            now = stream_now() + (int64_t)wait_first(c->relay_interval, relay_draw());
+            end = now < end ? now : end;
+        }
+    }
 }
 
 /* One flush; what changed is logged. last: the sentence of the flush before, "" if that succeeded. */
@@ -50,24 +85,29 @@ static enum profd_status relay_flush(const struct config *c, struct profd_error 
 }
 
 /* What fails is in the log. */
-static enum profd_status relay_run(const struct config *c)
+static enum profd_status relay_run_once(const struct config *c)
 {
     struct profd_error last = {""};
-    enum profd_status status;
     struct flush f;
 
-    tls_init();
+    return relay_flush(c, &last, &f);
+}
+
+static _Noreturn void relay_run(int argc, char *const argv[], struct config *c)
+{
+    struct profd_error last = {""};
+    struct flush f;
+    sigset_t hup;
+
+    sigemptyset(&hup);
+    sigaddset(&hup, SIGHUP);
+    sigprocmask(SIG_BLOCK, &hup, NULL);
     (void)notify_open();
     notify_send("READY=1");
-    if (!c->values[CONFIG_relay_once]) {
-        relay_sleep(wait_first(c->relay_interval, relay_draw()));
-    }
+    relay_wait(argc, argv, c, wait_first(c->relay_interval, relay_draw()));
     for (;;) {
-        status = relay_flush(c, &last, &f);
-        if (c->values[CONFIG_relay_once]) {
-            return status;
-        }
-        relay_sleep(wait_next(&f, c->relay_interval, relay_draw()));
+        (void)relay_flush(c, &last, &f);
+        relay_wait(argc, argv, c, wait_next(&f, c->relay_interval, relay_draw()));
         log_flush();
     }
 }
@@ -82,7 +122,11 @@ int main(int argc, char *argv[])
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
     } else if (run) {
-        status = relay_run(&config);
+        tls_init();
+        if (!config.values[CONFIG_relay_once]) {
+            relay_run(argc, argv, &config);
+        }
+        status = relay_run_once(&config);
     }
     config_done(&config);
     return profd_status_exit(status);

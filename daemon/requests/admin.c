@@ -101,6 +101,9 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
     if (status || for_all) {
         return status;
     }
+    if (request->verb == REQUEST_RELOAD) {
+        return PROFD_OK;
+    }
     if (request->verb != REQUEST_VERIFY && writer_check(s->config.writer, e)) {
         return PROFD_IO;
     }
@@ -153,6 +156,35 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     return status;
 }
 
+static json_t *admin_list_keys(const char *const *keys, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        json_array_append_new(list, json_string(keys[i]));
+    }
+    return list;
+}
+
+/* Done at once, like pause and resume: an error changes nothing. */
+static enum profd_status admin_reload(struct admin_service *s, struct conn *c, uint32_t tag, struct profd_error *e)
+{
+    struct admin_reload change;
+    struct page page;
+    enum profd_status status;
+
+    log_write(LOG_LEVEL_NOTICE, "administration", "user %u requested reload", conn_get_peer(c)->uid);
+    status = s->config.reload(s->config.context, &change, e);
+    if (!status) {
+        page_init(&page, 200, "application/json; charset=utf-8");
+        document_write(json_pack("{s:o, s:o}", "applied", admin_list_keys(change.applied, change.applied_count),
+                                 "restart", admin_list_keys(change.restart, change.restart_count)),
+                       &page.body);
+        reply_send(s->config.replies, c, tag, &page);
+    }
+    return status;
+}
+
 static enum profd_status admin_start(struct admin_service *s, struct conn *c, uint32_t tag,
                                      const struct request *request, struct profd_error *e)
 {
@@ -198,6 +230,8 @@ enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame
     status = admin_check(s, c, &m.as.admin, &request, e);
     if (!status && (request.verb == REQUEST_PAUSE || request.verb == REQUEST_RESUME)) {
         status = admin_control(s, c, f->header.tag, &request, e); /* selectors point into the message */
+    } else if (!status && request.verb == REQUEST_RELOAD) {
+        status = admin_reload(s, c, f->header.tag, e);
     } else if (!status) {
         status = admin_start(s, c, f->header.tag, &request, e);
     }

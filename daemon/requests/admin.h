@@ -1,4 +1,4 @@
-/* ADMIN: delete, verify, back up, and pause or resume live processes. The credentials that the kernel gives
+/* ADMIN: delete, verify, back up, reload, and pause or resume live processes. The credentials that the kernel gives
  * decide about permission; admin/ parses the arguments. */
 #ifndef PROFD_REQUESTS_ADMIN_H
 #define PROFD_REQUESTS_ADMIN_H
@@ -6,6 +6,8 @@
 #include "net/conn.h"
 #include "proto/status.h"
 #include "requests/reply.h"
+
+#define ADMIN_KEYS_MAX 128 /* of a configuration */
 
 struct admin_service;
 struct live;
@@ -15,6 +17,12 @@ struct upkeep_job;
 struct verifier;
 struct sync_config;
 struct writer;
+
+/* The keys of the configuration that differ: those that were applied, and those that need a restart. Static. */
+struct admin_reload {
+    size_t applied_count, restart_count;
+    const char *applied[ADMIN_KEYS_MAX], *restart[ADMIN_KEYS_MAX];
+};
 
 /* All parts outlive the service. */
 struct admin_config {
@@ -28,6 +36,9 @@ struct admin_config {
     struct live *live;
     struct replies *replies;
     const char *state_dir;
+    /* Reads the configuration again. On an error nothing has changed. */
+    enum profd_status (*reload)(void *context, struct admin_reload *out, struct profd_error *e);
+    void *context;
 };
 
 enum profd_status admin_service_new(const struct admin_config *config, struct admin_service **out,

@@ -241,6 +241,12 @@ const struct centre_counts *centre_service_get_counts(const struct centre_servic
     return &s->counts;
 }
 
+void centre_service_set(struct centre_service *s, int64_t interval, const struct store_detail *detail)
+{
+    s->config.interval = interval;
+    s->config.detail = *detail;
+}
+
 void centre_service_stop(struct centre_service *s)
 {
     centre_flush_waiting(s);

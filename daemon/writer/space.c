@@ -10,7 +10,9 @@
 #define OPEN_NEEDS (1ull << 20)   /* bytes needed to open a database: shared memory, conversion of the schema */
 
 struct space {
-    struct space_config config;
+    const char *state_dir;
+    atomic_uint_fast64_t keep_bytes;
+    atomic_uint user_share;
     struct reserve reserve; /* the writer's, once it runs */
     /* copies for other threads */
     _Atomic(enum reserve_state) state;
@@ -25,6 +27,12 @@ static void space_publish(struct space *p)
     atomic_store(&p->state, p->reserve.state);
 }
 
+void space_set_limits(struct space *p, uint64_t keep_bytes, unsigned user_share)
+{
+    atomic_store(&p->keep_bytes, keep_bytes);
+    atomic_store(&p->user_share, user_share);
+}
+
 enum profd_status space_open(const struct space_config *config, struct space **out, struct profd_error *e)
 {
     struct space *p = calloc(1, sizeof *p);
@@ -34,7 +42,8 @@ enum profd_status space_open(const struct space_config *config, struct space **o
     if (!p) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the reserve");
     }
-    p->config = *config;
+    p->state_dir = config->state_dir;
+    space_set_limits(p, config->keep_bytes, config->user_share);
     status = reserve_open(&p->reserve, config->state_dir, e);
     if (status) {
         free(p);
@@ -65,12 +74,12 @@ static enum profd_status space_refuse(const struct space *p, struct profd_error 
     return profd_error_set(e, PROFD_FULL,
                            "no space left in %s: the reserve is used for removals; delete programs or files, or lower "
                            "keep-bytes or keep-age",
-                           p->config.state_dir);
+                           p->state_dir);
 }
 
 enum profd_status space_admit(struct space *p, struct store *store, struct profd_error *e)
 {
-    struct store_share share = {.limit = p->config.keep_bytes, .percent = p->config.user_share};
+    struct store_share share = {.limit = atomic_load(&p->keep_bytes), .percent = atomic_load(&p->user_share)};
     uint64_t available, size;
 
     space_keep(p);

@@ -36,6 +36,8 @@ enum profd_status space_admit(struct space *p, struct store *store, struct profd
 bool space_give_up(struct space *p);
 
 /* On the loop. */
+/* Changes the limits of the configuration; the writer uses them for the next batch. */
+void space_set_limits(struct space *p, uint64_t keep_bytes, unsigned user_share);
 /* Checks the disk, once a second. True if the writer should check, too, because the reserve was given up and may be
  * created again. */
 bool space_look(struct space *p, struct health *h);

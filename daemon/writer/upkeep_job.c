@@ -21,6 +21,7 @@ struct upkeep_job {
     struct upkeep_job_config config;
     struct loop_timer *timer;
     bool running, stopped; /* running: the writer has the job, and upkeep with it */
+    bool changed;          /* the policy, while it was running */
     struct upkeep upkeep;
     double seconds[UPKEEP_TASKS];
     enum profd_status status, failed; /* whether the latest slice failed, so that a failure is logged once */
@@ -95,6 +96,7 @@ static void upkeep_job_put(struct upkeep_job *u)
     if (u->running || u->stopped || writer_check(u->config.writer, NULL)) {
         return;
     }
+    u->upkeep.policy = u->config.policy;
     u->running = writer_put(u->config.writer, &u->job);
     if (!u->running) {
         loop_timer_set(u->timer, QUEUE_FULL_MS);
@@ -145,6 +147,8 @@ static void upkeep_job_done(struct writer_job *job)
     u->failed = PROFD_OK;
     pause = upkeep_pause(&u->upkeep, writer_pending(u->config.writer) > 0, uploads != u->uploads,
                          (u->took_us + 999) / 1000, upkeep_job_time());
+    pause = u->changed ? 0 : pause;
+    u->changed = false;
     u->uploads = uploads;
     u->due = loop_now() + pause;
     if (pause) {
@@ -161,6 +165,13 @@ static void upkeep_job_drop(struct writer_job *job)
 
 static const struct writer_job_type upkeep_job_type = {
     .run = upkeep_job_run, .done = upkeep_job_done, .drop = upkeep_job_drop, .changes_objects = true};
+
+void upkeep_job_set_policy(struct upkeep_job *u, const struct store_policy *policy)
+{
+    u->config.policy = *policy;
+    u->changed = u->running;
+    upkeep_job_put(u);
+}
 
 void upkeep_job_hurry(struct upkeep_job *u)
 {

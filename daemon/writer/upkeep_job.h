@@ -27,6 +27,8 @@ struct upkeep_job_config {
 
 enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struct upkeep_job **out,
                                    struct profd_error *e);
+/* Slices follow this policy from now on; the next one starts soon. */
+void upkeep_job_set_policy(struct upkeep_job *u, const struct store_policy *policy);
 /* After a delete: starts the next slice soon, to reclaim the space. */
 void upkeep_job_hurry(struct upkeep_job *u);
 /* An upload was refused for lack of space that retention could free: starts the next slice soon, whatever waits. */

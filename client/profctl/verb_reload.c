@@ -1,0 +1,54 @@
+/* profctl reload: the daemon reads its configuration again. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_admin.h"
+#include "profctl/profctl_rows.h"
+
+#define LIST_MAX 4096
+
+static void reload_print(const char *what, const char *list)
+{
+    if (*list) {
+        printf("%s: %s\n", what, list);
+    }
+}
+
+static enum profd_status reload_run(const struct profctl_call *call, struct profd_error *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct rows *whole = NULL;
+    enum profd_status status = admin_read(call, "reload", NULL, 0, "reading", &text, &n, e);
+    if (status == PROFD_OK && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (status == PROFD_OK) {
+        status = rows_parse_object(text, n, &whole, e);
+    }
+    if (whole) {
+        char applied[LIST_MAX], restart[LIST_MAX];
+        rows_join(whole, 0, "applied", applied, sizeof applied);
+        rows_join(whole, 0, "restart", restart, sizeof restart);
+        reload_print("Applied", applied);
+        reload_print("Not applied before profd is restarted", restart);
+        if (!*applied && !*restart) {
+            puts("No key of the configuration has changed; the files that it names were read again");
+        }
+        rows_free(whole);
+    }
+    free(text);
+    return status;
+}
+
+const struct profctl_verb verb_reload = {
+    .name = "reload",
+    .arguments = "",
+    .summary = "Let the daemon read its configuration again",
+    .details =
+        "Applies what has changed in profd.conf and in the files that it names, and prints the keys; some need a "
+        "restart. If the\nconfiguration has an error, nothing changes, and the message names file, line and key. "
+        "For root, the daemon's user and\nmembers of its admin group.\n",
+    .arguments_most = 0,
+    .run = reload_run,
+};

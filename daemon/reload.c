@@ -1,0 +1,98 @@
+/* What the components take of the configuration, at the start and when it is read again. */
+#include <string.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "server_internal.h"
+
+#define RELAY_KEEP_AGE (48 * INT64_C(3600000000000)) /* ns: of acknowledged segments, at least */
+
+struct store_policy server_get_policy(const struct config *c)
+{
+    return (struct store_policy){.raw_age = c->raw_age,
+                                 .raw_bytes = c->raw_bytes,
+                                 .keep_age = c->keep_age,
+                                 .keep_bytes = c->keep_bytes,
+                                 .relay_bytes = c->relay ? c->relay_keep_bytes : 0,
+                                 .relay_age = RELAY_KEEP_AGE};
+}
+
+struct status_setup server_get_setup(const struct config *c)
+{
+    return (struct status_setup){
+        .http = c->http, .http_open = c->http_open, .user_share = c->user_share, .relay = c->relay, .gate = c->gate};
+}
+
+struct store_detail server_get_detail(const struct config *c)
+{
+    static const enum store_detail_when details[] = {[CONFIG_DETAIL_AUTO] = STORE_DETAIL_AUTO,
+                                                     [CONFIG_DETAIL_ALWAYS] = STORE_DETAIL_ALWAYS,
+                                                     [CONFIG_DETAIL_NEVER] = STORE_DETAIL_NEVER};
+
+    return (struct store_detail){.when = details[c->host_detail]};
+}
+
+struct endpoints_access server_get_access(const struct config *c)
+{
+    struct endpoints_access access = {.policy = {.own_uid = (uint32_t)geteuid(),
+                                                 .has_read_group = c->has_read_group,
+                                                 .read_group = c->read_group,
+                                                 .has_admin_group = c->has_admin_group,
+                                                 .admin_group = c->admin_group,
+                                                 .has_relay_user = c->has_relay_user,
+                                                 .relay_user = c->relay_user,
+                                                 .has_gate_user = c->has_gate_user,
+                                                 .gate_user = c->gate_user},
+                                      .http_open = c->http_open,
+                                      .origin = c->http_origin};
+
+    memcpy(access.token_sha256, c->http_token_sha256, sizeof access.token_sha256);
+    return access;
+}
+
+/* Only access can be refused, so it comes first. A socket that keeps its old group is said, and the rest goes on. */
+static enum profd_status server_apply(struct server *s, struct profd_error *e)
+{
+    const struct config *c = s->config;
+    const struct endpoints_access access = server_get_access(c);
+    const struct store_policy policy = server_get_policy(c);
+    const struct status_setup setup = server_get_setup(c);
+    const struct store_detail detail = server_get_detail(c);
+    const enum profd_status status = endpoints_set_access(s->endpoints, &access, e);
+
+    if (status == PROFD_CONFIG) {
+        return status;
+    }
+    if (status) {
+        log_write(LOG_LEVEL_WARNING, NULL, "%s", e->sentence);
+    }
+    log_open(c->log_level);
+    live_set_interval(s->live, c->harvest_interval);
+    space_set_limits(s->space, c->keep_bytes, c->user_share);
+    upkeep_job_set_policy(s->upkeep, &policy);
+    centre_service_set(s->centre, c->relay_interval, &detail);
+    pages_set_setup(s->pages, &setup);
+    return PROFD_OK;
+}
+
+enum profd_status server_reload(struct server *s, struct config_change *change, struct profd_error *e)
+{
+    struct config old;
+    enum profd_status status = s->stopping ? profd_error_set(e, PROFD_STOPPING, "the daemon is stopping")
+                                           : config_reload(OF_PROFD, s->argc, s->argv, s->config, &old, change, e);
+
+    if (!status) {
+        status = server_apply(s, e);
+        if (status) {
+            config_reload_undo(OF_PROFD, s->config, &old);
+        } else {
+            config_done(&old);
+        }
+    }
+    if (status) {
+        log_write(LOG_LEVEL_ERROR, NULL, "the configuration stays as it was: %s", e->sentence);
+    } else {
+        config_log_change(change);
+    }
+    return status;
+}

@@ -1,0 +1,286 @@
+"""SIGHUP and profctl reload: profd, profd-relay and profd-gate take over a changed configuration while they run, say
+what needs a restart, and keep the old one if the new one has an error."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from centre import Gate
+from example_gmon import example
+from harness import AS_NOBODY, PROFCTL, Daemon, Tap, free_port, programs, readable_copy, run, until
+from tls_bed import Bed, TlsWire
+from wire import Wire
+
+
+class Configured(Daemon):
+    """A daemon with a configuration file."""
+
+    def __init__(self, **keys):
+        super().__init__(start=False)
+        self.file = os.path.join(self.folder, "profd.conf")
+        self.options = ("--config", self.file)
+        self.write(**keys)
+        self.start()
+
+    def write(self, text="", **keys):
+        with open(self.file, "w") as f:
+            f.write(text + "".join(f"{k.replace('_', '-')} = {v}\n" for k, v in keys.items()))
+
+    def reload(self, *text, **keys):
+        self.write(*text, **keys)
+        return self.ctl("reload")
+
+    def status(self):
+        return self.json("status", "--json")["store"]
+
+
+def said(tap, done, applied, restart, name):
+    lines = [line for line, keys in ((f"Applied: {applied}", applied),
+                                     (f"Not applied before profd is restarted: {restart}", restart)) if keys]
+    tap.point(done.returncode == 0 and done.stdout.splitlines() == lines, name, (done, lines))
+
+
+def values(tap, d, exe, gmon):
+    """Each key by its effect."""
+    tap.point(d.ctl("upload", "-e", exe, gmon).returncode == 0 and d.status()["raw_uploads"] == 1,
+              "an upload is stored by itself")
+    done = d.reload(user_share="20%", raw_age="1s", log_level="info", keep_age="300d")
+    said(tap, done, "raw-age, keep-age, user-share, log-level", "", "profctl reload names the keys that were applied")
+    tap.point(d.status()["user_share_percent"] == 20, "user-share applies", d.status())
+    tap.point(until(lambda: d.status()["raw_uploads"] == 0), "raw-age applies at once: the upload is rolled up")
+    done = d.ctl("reload")
+    tap.point(done.returncode == 0 and done.stdout.startswith("No key of the configuration has changed"),
+              "without a change profctl reload says so", done)
+    d.write(user_share="30%")
+    d.process.send_signal(signal.SIGHUP)
+    tap.point(until(lambda: d.status()["user_share_percent"] == 30), "SIGHUP does the same", d.status())
+    tap.point(until(lambda: "read again; changed: raw-age, keep-age, user-share, log-level" in d.logged()),
+              "and the log names the keys", d.logged())
+
+
+def restarts(tap, d):
+    done = d.reload(relay="tls://centre.example:7655", socket="/run/elsewhere", user_share="40%")
+    said(tap, done, "user-share", "relay", "keys that need a restart are named, and the others applied; an option of "
+                                           "the command line still overrides the file")
+    tap.point(d.json("status", "--json")["store"]["relay"] is None, "what needs a restart has not changed")
+    done = d.reload(user_share="40%")
+    tap.point(done.returncode == 0 and done.stdout.startswith("No key"), "taking it back is no change", done)
+
+
+ERRORS = (("user-share = 41%\nraw-age = soon\n", ":2: raw-age is \"soon\""),
+          ("user-share = 41%\n\n# a comment\ncolour = red\n", ":4: unknown key \"colour\""),
+          ("user-share = 41%\nuser-share = 42%\n", ":2: the key \"user-share\" occurs twice"),
+          ("user-share = 41%\nkeep-age = 1h\nraw-age = 2h\n", ":2: keep-age 1h is less than raw-age 2h"),
+          ("user-share = 41%\ngate = yes\nrelay = tls://a.example:1\n", ":2: gate and relay exclude each other"),
+          ("user-share = 41%\nread-group = no-such-group\n", ":2: read-group: "),
+          ("user-share = 41%\nrelay = http://centre\n", ":2: relay is \"http://centre\""),
+          ("user-share = 41%\nhttp-token = /nonexistent/token\n", ":2: http-token: cannot read the token file"))
+
+
+def errors(tap, d):
+    for text, sentence in ERRORS:
+        done = d.reload(text)
+        tap.point(done.returncode == 78 and d.file + sentence in done.stderr
+                  and d.status()["user_share_percent"] == 40,
+                  f"refused, with file, line and key, and nothing has changed: {sentence}", done)
+    before = d.logged().count("the configuration stays as it was")
+    d.process.send_signal(signal.SIGHUP)
+    tap.point(until(lambda: d.logged().count("the configuration stays as it was") > before)
+              and d.status()["user_share_percent"] == 40, "SIGHUP logs the error, and nothing has changed", d.logged())
+    os.unlink(d.file)
+    done = d.ctl("reload")
+    tap.point(done.returncode == 78 and d.status()["user_share_percent"] == 40,
+              "the file of --config is missing: nothing has changed", done)
+
+
+def groups(tap, d):
+    program = readable_copy(PROFCTL, d.folder)
+    env = dict(d.env, XDG_STATE_HOME="/nonexistent", HOME="/nonexistent")
+
+    def ask(verb):
+        return run(*AS_NOBODY, program, verb, env=env, cwd=d.folder).returncode
+    tap.point(ask("reload") == 77, "an ordinary user may not reload")
+    d.reload(admin_group="65534")
+    tap.point(ask("verify") == 0 and ask("reload") == 0, "admin-group applies to the next connection")
+    d.reload(read_group="65534")
+    tap.point(ask("verify") == 77 and os.stat(d.http).st_gid == 65534,
+              "and is taken back; the HTTP socket gets the new read-group", os.stat(d.http))
+
+
+def tokens(tap):
+    port = free_port()
+    with Daemon(start=False) as d:
+        token = os.path.join(d.folder, "token")
+
+        def write(text):
+            with open(token, "w") as f:
+                f.write(text)
+            os.chmod(token, 0o600)
+
+        def status(text):
+            with socket.create_connection(("127.0.0.1", port)) as s:
+                s.sendall(f"GET /api/v1/builds HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+                          f"Authorization: Bearer {text}\r\nConnection: close\r\n\r\n".encode())
+                return int(s.makefile("rb").readline().split()[1])
+        write("a" * 40)
+        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token)
+        d.start()
+        before = (status("a" * 40), status("b" * 40))
+        write("b" * 40)
+        done = d.ctl("reload")
+        tap.point(before == (200, 401) and done.returncode == 0 and (status("a" * 40), status("b" * 40)) == (401, 200),
+                  "a new token in the same file replaces the old one", (before, done))
+        write("short")
+        done = d.ctl("reload")
+        tap.point(done.returncode == 78 and status("b" * 40) == 200, "an invalid one does not", done)
+
+
+def harvests(tap):
+    """A live process is read after the new interval."""
+    with Configured(harvest_interval="1h") as d:
+        source = os.path.join(d.folder, "spin.c")
+        with open(source, "w") as f:
+            f.write("int leaf(int n) { return n + 1; }\nint main(void) { int n = 0; for (;;) { n = leaf(n) & 7; } }\n")
+        exe = os.path.join(d.folder, "spin")
+        run("gcc", "-pg", "-O0", "-o", exe, source)
+        p = subprocess.Popen([PROFCTL, "run", exe], env=d.env)
+        try:
+            def harvested():
+                status, _, body = d.get("/metrics")
+                return int(next(w.split()[1] for w in body.decode().splitlines()
+                                if w.startswith("profd_harvests_total ")))
+            until(lambda: harvested() >= 2)
+            d.reload(harvest_interval="1s")
+            first = harvested()
+            tap.point(until(lambda: harvested() >= first + 3), "harvest-interval: a live process is read every second")
+        finally:
+            for pid in run("pgrep", "-P", p.pid).stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+            p.wait()
+
+
+def load(tap, exe, gmon):
+    """Uploads go on while the configuration is read again and again."""
+    with Configured(user_share="50%") as d:
+        results, stop = [], threading.Event()
+
+        def send():
+            while not stop.is_set():
+                results.append(d.ctl("upload", "-e", exe, gmon).returncode)
+        threads = [threading.Thread(target=send) for _ in range(4)]
+        for t in threads:
+            t.start()
+        reloads = [d.reload(user_share=f"{20 + n % 60}%", raw_age=f"{1 + n % 3}h",
+                            log_level=("info", "notice")[n % 2]).returncode for n in range(60)]
+        until(lambda: len(results) > 50)
+        stop.set()
+        for t in threads:
+            t.join()
+        stored = d.json("report", exe, "--json")["provenance"]["uploads"]
+        tap.point(not any(results) and not any(reloads) and stored == len(results),
+                  f"{len(reloads)} reloads under {len(results)} uploads: all acknowledged, all counted once",
+                  (stored, len(results), reloads, d.logged()[-500:]))
+
+
+def centre(tap):
+    """relay-interval and host-detail of a centre."""
+    with Configured(gate="yes", relay_interval="3600s") as c, Daemon() as host:
+        g = Gate(host, c, "host-1")
+        with Wire(c.socket) as w:
+            g.arrive(w)
+        long = g.wait
+        done = c.reload(gate="yes", relay_interval="1s", host_detail="never")
+        said(tap, done, "host-detail, relay-interval", "", "relay-interval and host-detail of a centre are applied")
+        with Wire(c.socket) as w:
+            g.arrive(w)
+        tap.point(long > 1500 * 1000 > 2000 > g.wait, "hosts are told the new interval", (long, g.wait))
+        done = c.reload()
+        said(tap, done, "host-detail, relay-interval", "gate", "gate needs a restart")
+        with Wire(c.socket) as w:
+            tap.point(g.arrive(w)[0] == "ADMIT", "until then it stays a centre")
+
+
+def network(tap):
+    """profd-gate and profd-relay."""
+    with Configured(gate="yes", relay_interval="1s") as c, Bed(c.socket) as bed, \
+            Daemon("--relay", "tls://localhost:1") as host:
+        tap.point(bed.start(), "a gate listens", bed.gate.logged())
+        pair = bed.authority.host("host-1.example")
+        r = bed.relay(host, "relay", pair, relay_interval="1h", relay_ca="/nonexistent/ca.crt")
+        r.start(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}))  # before it is ready, too
+
+        def arrived():
+            return int(next(line.split()[1] for line in c.get("/metrics")[2].decode().splitlines()
+                            if line.startswith("profd_centre_arrivals_total ")))
+        for text in ("relay = tls://localhost:1\nrelay-interval = never\n", "relay = http://x\n"):
+            with open(r.file, "w") as f:
+                f.write(text)
+            before = r.logged().count("stays as it was")
+            until(lambda: (r.process.send_signal(signal.SIGHUP), time.sleep(0.05),
+                           r.logged().count("stays as it was") > before)[-1])
+            tap.point(f"{r.file}:" in r.logged() and r.process.poll() is None,
+                      "profd-relay logs file and line of an error, and goes on", r.logged())
+        good = bed.relay(host, "relay", pair)
+        r.process.send_signal(signal.SIGHUP)
+        tap.point(good.file == r.file and until(arrived), "with a good configuration it reaches the centre",
+                  r.logged())
+        r.stop()
+        gate(tap, c, bed, pair)
+
+
+def gate(tap, c, bed, pair):
+    other = type(bed.authority)(bed.folder, "other")
+    theirs = other.host("host-2.example")
+
+    def admitted(who):
+        try:
+            with TlsWire(bed, who) as w:
+                return w.welcome[0] == "WELCOME"
+        except OSError:
+            return False
+    tap.point(admitted(pair) and not admitted(theirs), "the gate admits hosts of its CA only")
+    bed.gate.configure(**dict(bed.keys, gate_ca=other.ca, gate_listen="[::]:1"))
+    bed.gate.process.send_signal(signal.SIGHUP)
+    tap.point(until(lambda: admitted(theirs)) and not admitted(pair), "SIGHUP: another file of gate-ca is used",
+              bed.gate.logged())
+    tap.point("these changes need a restart: gate-listen" in bed.gate.logged(), "gate-listen needs a restart",
+              bed.gate.logged())
+    for keys, sentence in (({"gate_ca": "/nonexistent/ca.crt"}, "/nonexistent/ca.crt"),
+                           ({"log_level": "loud"}, "log-level is \"loud\"")):
+        before = bed.gate.logged().count("stays as it was")
+        bed.gate.configure(**dict(bed.keys, **keys))
+        bed.gate.process.send_signal(signal.SIGHUP)
+        tap.point(until(lambda: bed.gate.logged().count("stays as it was") > before) and sentence in bed.gate.logged()
+                  and admitted(theirs), f"an error changes nothing: {sentence}", bed.gate.logged())
+
+
+def main():
+    with Tap() as tap:
+        folder = programs(os.path.join(tempfile.mkdtemp(prefix="profd-reload-"), "programs"))
+        exe = os.path.join(folder, "cycle")
+        gmon = os.path.join(folder, "cycle.gmon")
+        example(exe, gmon)
+        try:
+            with Configured(user_share="50%") as d:
+                values(tap, d, exe, gmon)
+                restarts(tap, d)
+                errors(tap, d)
+                if os.getuid() == 0 and shutil.which("setpriv"):
+                    groups(tap, d)
+                else:
+                    tap.skip("groups", "needs root and setpriv")
+            tokens(tap)
+            harvests(tap)
+            load(tap, exe, gmon)
+            centre(tap)
+            network(tap)
+        finally:
+            shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
