@@ -41,17 +41,18 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
 COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl \
-              tls relay gate
+              tls relay gate signer
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages tls relay gate,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
 SRC_relay := $(filter-out daemon/relay/main.c,$(SRC_relay))
 SRC_gate := $(filter-out daemon/gate/main.c,$(SRC_gate))
+SRC_signer := $(filter-out daemon/signer/main.c,$(SRC_signer))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -72,6 +73,7 @@ NEEDS_log := log proto
 NEEDS_tls := tls proto
 NEEDS_relay := relay config log tls net core proto
 NEEDS_gate := gate config elf log tls net core proto
+NEEDS_signer := signer log tls proto
 NEEDS_server := server requests live pages writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
@@ -104,7 +106,7 @@ endif
 COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprofd-collect.so $(B)/libprofd-collect.a)
 
 .PHONY: all
-all: $(B)/profd $(B)/profd-relay $(B)/profd-gate $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
+all: $(B)/profd $(B)/profd-relay $(B)/profd-gate $(B)/profd-signer $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
 PBC := $(B)/gen/proto/profd.pb-c
@@ -144,6 +146,8 @@ $(B)/profd-relay: $(B)/daemon/relay/main.o $(call archives_of,relay)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
 $(B)/profd-gate: $(B)/daemon/gate/main.o $(call archives_of,gate)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,gate) -Wl,--end-group -Wl,--as-needed $(call libs_of,gate)
+$(B)/profd-signer: $(B)/daemon/signer/main.o $(call archives_of,signer)
+	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,signer) -Wl,--end-group -Wl,--as-needed $(call libs_of,signer)
 $(B)/profctl: $(B)/client/profctl/main.o $(call archives_of,profctl)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
@@ -395,10 +399,10 @@ nspawn:
 INSTALL ?= install
 .PHONY: install install-collect uninstall
 UNITS := $(wildcard systemd/*.service systemd/*.socket)
-MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
+MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/signer/profd-signer.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
-$(sbindir)/profd $(sbindir)/profd-relay $(sbindir)/profd-gate $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
+$(sbindir)/profd $(sbindir)/profd-relay $(sbindir)/profd-gate $(sbindir)/profd-signer $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
 $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
 $(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) \
 $(libdir)/pkgconfig/libprofd-collect.pc $(call manual_path,client/collect/profd-collect.7) \
@@ -417,7 +421,7 @@ install-collect: all
 	$(package_config) client/collect/libprofd-collect.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd-collect.pc
 install: all $(if $(COLLECT),install-collect)
 	$(INSTALL) -d $(DESTDIR)$(sbindir)
-	$(INSTALL) -m 755 $(B)/profd $(B)/profd-relay $(B)/profd-gate $(DESTDIR)$(sbindir)
+	$(INSTALL) -m 755 $(B)/profd $(B)/profd-relay $(B)/profd-gate $(B)/profd-signer $(DESTDIR)$(sbindir)
 	$(INSTALL) -D -m 755 $(B)/profctl $(DESTDIR)$(bindir)/profctl
 	$(INSTALL) -D -m 644 $(B)/libprofd.so $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION)
 	ln -sf libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI)

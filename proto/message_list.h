@@ -49,10 +49,12 @@
             BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \
     /* relay → gate → daemon of the centre: a host is there; host and name are set by the gate */                  \
     MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
-            BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest))                     \
+            BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest) BYTES(key)           \
+                TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after))                                               \
     /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
     MESSAGE(ADMIT, 18, admit, Admit,                                                                                   \
-            BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests))            \
+            BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests)             \
+                FLAG(renew))                                                                                           \
     /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
     MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment))                      \
     /* relay → daemon: a piece of the parsed object that this host attests */                                        \
@@ -65,6 +67,22 @@
     MESSAGE(ATTESTED, 23, attested, Attested, FLAG(wanted) TEXT(next))                                                 \
     /* relay → gate → daemon: bytes that it waits for; ATTESTED answers. host is set by the gate */                \
     MESSAGE(OBJECT_BYTES, 24, object_bytes, ObjectBytes,                                                               \
-            BYTES(host) TEXT(build_id) BYTES(hash) U64(offset) BYTES(piece))
+            BYTES(host) TEXT(build_id) BYTES(hash) U64(offset) BYTES(piece))                                           \
+    /* host → gate → daemon: ENROLLED answers. The gate replaces request by key */                                 \
+    MESSAGE(ENROLL, 25, enroll, Enroll,                                                                                \
+            BYTES(request) BYTES(key) BYTES(secret) TEXT(name) TEXT(machine) TEXT(version))                            \
+    /* relay → gate → daemon: the next certificate; ENROLLED answers. key is set by the gate */                    \
+    MESSAGE(RENEW, 26, renew, Renew, BYTES(key) TEXT(machine) TEXT(version))                                           \
+    /* daemon → gate → host: the certificate, and those that issue the centre's */                                 \
+    MESSAGE(ENROLLED, 27, enrolled, Enrolled,                                                                          \
+            BYTES(certificate) BYTES(ca) BYTES(host) TEXT(name) TEXT(tenant) U64(not_after))                           \
+    /* daemon → signer: a certificate for this key; without key: what the signer says of itself */                   \
+    MESSAGE(SIGN, 28, sign, Sign, BYTES(key) BYTES(host) TEXT(name) TEXT(tenant))                                      \
+    /* signer → daemon */                                                                                            \
+    MESSAGE(ISSUED, 29, issued, Issued, BYTES(certificate) BYTES(ca) BYTES(pin) U64(not_after))                        \
+    /* gate → daemon: the keys that were revoked after the first `after` of them */                                  \
+    MESSAGE(LIST_REVOKED, 30, list_revoked, ListRevoked, U64(after))                                                   \
+    /* daemon → gate: hashes of 32 bytes, one after the other */                                                     \
+    MESSAGE(REVOKED, 31, revoked, Revoked, U64(next) BYTES(keys))
 
 #endif

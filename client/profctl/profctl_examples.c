@@ -46,6 +46,7 @@ static const struct {
     {"backup", "  profctl backup /srv/backup/profd.copy       a file for profd --restore\n"
                "  profctl backup - | zstd > profd.copy.zst    compressed\n"},
     {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
+    {"ca", "  profctl ca init centre.example 192.0.2.7    as root, at the centre, once\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

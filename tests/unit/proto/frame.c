@@ -43,7 +43,7 @@ Test(proto_frame, bad_headers_are_refused_with_the_value)
     refuse((struct frame){0, FRAME_VERSION + 1, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
     refuse((struct frame){0, FRAME_VERSION + 1, FRAME_HELLO, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
     refuse((struct frame){0, 1, 0, 0, 9}, PROFD_UNKNOWN_TYPE, "type 0");
-    refuse((struct frame){0, 1, 25, 0, 9}, PROFD_UNKNOWN_TYPE, "type 25");
+    refuse((struct frame){0, 1, 32, 0, 9}, PROFD_UNKNOWN_TYPE, "type 32");
     refuse((struct frame){0, 1, 255, 0, 9}, PROFD_UNKNOWN_TYPE, "type 255");
     refuse((struct frame){0, 1, FRAME_UPLOAD, 0x0004, 9}, PROFD_PROTOCOL, "0x0004");
     refuse((struct frame){0, 1, FRAME_UPLOAD, 0x1000, 9}, PROFD_PROTOCOL, "0x1000");
@@ -76,7 +76,8 @@ Test(proto_frame, type_names)
     cr_assert_str_eq(frame_type_name(16), "ACKNOWLEDGE");
     cr_assert_str_eq(frame_type_name(19), "DELIVER");
     cr_assert_str_eq(frame_type_name(24), "OBJECT_BYTES");
-    cr_assert_null(frame_type_name(25));
+    cr_assert_str_eq(frame_type_name(31), "REVOKED");
+    cr_assert_null(frame_type_name(32));
 }
 
 struct inflated {

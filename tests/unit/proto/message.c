@@ -269,7 +269,7 @@ Test(proto_message, bytes_that_do_not_fit_are_refused)
 {
     refuse(FRAME_SYNC, "x", 1, PROFD_MALFORMED, "SYNC");
     refuse(FRAME_ATTACH, "x", 1, PROFD_MALFORMED, "ATTACH");
-    refuse(25, "", 0, PROFD_UNKNOWN_TYPE, "25");
+    refuse(32, "", 0, PROFD_UNKNOWN_TYPE, "32");
     refuse(0, "", 0, PROFD_UNKNOWN_TYPE, "0");
     refuse(FRAME_HELLO, "\xff", 1, PROFD_MALFORMED, "byte 0");
     refuse(FRAME_HELLO, "\x00\x01", 2, PROFD_MALFORMED, "byte 0"); /* field number 0 */
@@ -386,7 +386,7 @@ Test(proto_message, what_exceeds_a_frame_is_not_encoded)
     m = (struct message){.type = FRAME_UPLOAD, .as.upload = {.label_count = 65, .labels = labels}};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_TOO_LARGE);
     cr_assert_str_eq(e.sentence, "65 labels, at most 64");
-    m = (struct message){.type = 25};
+    m = (struct message){.type = 32};
     cr_assert_eq(message_encode(&m, 0, 0, &out, &n, &e), PROFD_UNKNOWN_TYPE);
     free(big);
 }
