@@ -39,7 +39,8 @@
     X(PAUSES, 17, "pauses", "number of times that counting was switched off")                                          \
     X(OVERLAPS, 18, "overlaps", "pairs of objects between which calls may be confused")                                \
     X(END_NOT_SEEN, 19, "ends_not_seen",                                                                               \
-      "processes that ended while no daemon could read them: their last counts are missing")
+      "processes that ended while no daemon could read them: their last counts are missing")                           \
+    X(CLOCK_OFF_NS, 20, "clock_off_seconds", "of the CPU time, that of processes with the clock off: it has no ticks")
 
 enum collector_counter {
 #define X(name, number, json, text) COLLECTOR_##name = number,

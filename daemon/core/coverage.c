@@ -4,6 +4,7 @@
 
 #include "core/sum.h"
 
+#define COVERAGE_TICKS_LEAST 30
 #define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
 
 void coverage_make(const struct profile *p, struct coverage *out)
@@ -57,9 +58,47 @@ bool coverage_overhead(const struct coverage *c, double *share)
     return true;
 }
 
-bool coverage_lacks_ticks(const struct coverage *c)
+double coverage_ticks(const struct coverage *c, const struct report *r)
+{
+    double rate = r->rate_count == 0 ? 0 : r->rates[0];
+    return (double)r->ticks + (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9 * rate;
+}
+
+bool coverage_overhead_below(const struct coverage *c, const struct report *r, double *most)
+{
+    double share, ticks = coverage_ticks(c, r);
+    if (!coverage_overhead(c, &share) || c->counters[COLLECTOR_INSIDE_NS] != 0 || ticks < COVERAGE_TICKS_LEAST) {
+        return false;
+    }
+    *most = 3 / ticks;
+    return true;
+}
+
+uint64_t coverage_without_ticks(const struct coverage *c)
 {
     const uint64_t *w = c->counters;
-    return w[COLLECTOR_WALL_NS] == 0 && w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
-           w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= COVERAGE_LONG_NS;
+    bool lacks = w[COLLECTOR_WALL_NS] == 0 &&
+                 w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
+                 w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= COVERAGE_LONG_NS;
+    return lacks ? w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] : 0;
+}
+
+void coverage_add_why(struct buffer *out, const struct coverage *c)
+{
+    static const struct {
+        enum collector_counter counter;
+        const char *text;
+    } CAUSES[] = {{COLLECTOR_CLOCK_OFF_NS, "the clock was off"},
+                  {COLLECTOR_PAUSES, "counting was paused"},
+                  {COLLECTOR_SIGPROF_FOREIGN, "the program handles SIGPROF itself"},
+                  {COLLECTOR_THREADS_UNTIMED, "threads have no timer"}};
+    const char *separator = "";
+    for (size_t i = 0; i < sizeof CAUSES / sizeof *CAUSES; i++) {
+        if (c->counters[CAUSES[i].counter] != 0) {
+            buffer_add_text(out, separator);
+            buffer_add_text(out, CAUSES[i].text);
+            separator = ", ";
+        }
+    }
+    buffer_add_text(out, separator[0] == '\0' ? "threads block SIGPROF" : "");
 }

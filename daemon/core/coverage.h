@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/buffer.h"
 #include "core/profile.h"
+#include "core/report.h"
 #include "proto/collector.h"
 
 struct coverage {
@@ -27,13 +29,22 @@ uint64_t coverage_attributed(const struct coverage *c);
  * rounded to whole periods, so that the share may exceed 1. */
 bool coverage_share(const struct coverage *c, double *share);
 
-/* inside / sampled: the part of the CPU time that went into counting, by ticks. From 0 to 1. False, and *share
- * untouched, without ticks, where less than half of the CPU time was sampled (the rest may be spent otherwise), and
- * where ticks counted waiting too. */
+/* inside / sampled: the share of the ticks that found the collector. From 0 to 1. False, and *share untouched, without
+ * ticks, where less than half of the CPU time was sampled (the rest may be spent otherwise), and where ticks counted
+ * waiting too. */
 bool coverage_overhead(const struct coverage *c, double *share);
 
-/* More than a tenth of the CPU time has no ticks, although there was time for some (50 ms): calls of that time have
- * none, so that seconds divided by calls would be too small. False where ticks counted waiting. */
-bool coverage_lacks_ticks(const struct coverage *c);
+/* What that share is below with a probability of 95 %, if no tick was inside: 3/n of n ticks (the rule of three).
+ * False, and *most untouched, where ticks were inside, where coverage_overhead is false, and of fewer than 30 ticks,
+ * which show nothing. r: the report of the same sum, for its ticks; of several rates the lowest is taken. */
+bool coverage_overhead_below(const struct coverage *c, const struct report *r, double *most);
+/* The number of ticks of that share. */
+double coverage_ticks(const struct coverage *c, const struct report *r);
+
+/* CPU time without ticks, in ns, if it is more than a tenth of all and there was time for some (50 ms): calls of that
+ * time have none, so that seconds divided by calls would be too small. Otherwise 0; 0 where ticks counted waiting. */
+uint64_t coverage_without_ticks(const struct coverage *c);
+/* Appends why, as far as the collectors know: "the clock was off, counting was paused". */
+void coverage_add_why(struct buffer *out, const struct coverage *c);
 
 #endif

@@ -82,6 +82,7 @@ void attach_counters_subtract(const struct attach_snapshot *after, const struct 
         out[MAP[i].counter] = MAP[i].ns ? grown_ns(&p, MAP[i].from) : grown(&p, MAP[i].from);
     }
     out[mode == ATTACH_MODE_WALL ? COLLECTOR_WALL_NS : COLLECTOR_SAMPLED_NS] = grown_ns(&p, ATTACH_COUNTER_TICKS);
+    out[COLLECTOR_CLOCK_OFF_NS] = mode == ATTACH_MODE_OFF ? out[COLLECTOR_CPU_NS] : 0;
     sum_add(&out[COLLECTOR_MODULES_LOST], grown(&p, ATTACH_SNAPSHOT_UNLISTED), &saturated);
     out[COLLECTOR_PROCESSES] = first;
 }

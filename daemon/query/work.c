@@ -148,12 +148,15 @@ static enum profd_status refuse_empty(const struct work *w, struct profd_error *
     if ((p->inexact & (uint32_t)INEXACT_HOST_TOTALS) != 0) {
         return profd_error_set(e, PROFD_NOTHING, "nothing matches: %s", message_inexact_meaning(INEXACT_HOST_TOTALS));
     }
+    render_time_second(w->last_seen, since);
     profd_error_set(e, PROFD_NOTHING,
-                    "no upload of build %.16s is stored for this scope, time range, user and these labels", w->id.text);
+                    "no upload of build %.16s is stored for this scope, time range, user and these labels; the latest "
+                    "data of it is of %s",
+                    w->id.text, since);
     if (p->unread == 0) {
         return profd_error_wrap(e, PROFD_NOTHING, "nothing matches");
     }
-    render_time(p->unread_since, since);
+    render_time_second(p->unread_since, since);
     return profd_error_wrap(e, PROFD_NOTHING,
                             "nothing matches yet: of %" PRIu64
                             " live %s what was counted since %s is not read, because the daemon was started again; "

@@ -1,12 +1,14 @@
 #include "render/amount.h"
 
-#include <stdbool.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/buffer_number.h"
 
 #define AMOUNT_LEAST 0.005 /* from here on two decimals are not 0.00 */
 #define BELOW "<0.01"
+#define DIGITS_MOST 3
+#define TICKS_FEW 30
 
 int amount_count_width(uint64_t value)
 {
@@ -76,16 +78,56 @@ static char *duration_put(char *text, double seconds)
     return end + n;
 }
 
-void amount_add_duration(struct buffer *out, double seconds, int width)
+int amount_digits(double ticks)
+{
+    return ticks < 10 ? 1 : ticks < 1000 ? 2 : DIGITS_MOST;
+}
+
+bool amount_is_rough(const struct report *r)
+{
+    return r->in_seconds && r->ticks > 0 && r->ticks < TICKS_FEW;
+}
+
+/* Rounded to that number of significant digits. value is finite and above 0. */
+static double round_to(double value, int digits)
+{
+    const double high = digits == 1 ? 10 : 100;
+    double scale = 1;
+    while (value * scale >= high) {
+        scale /= 10;
+    }
+    while (value * scale < high / 10) {
+        scale *= 10;
+    }
+    return floor(value * scale + 0.5) / scale;
+}
+
+static double limit_digits(double value, int digits)
+{
+    return digits < DIGITS_MOST ? round_to(value, digits) : value;
+}
+
+void amount_add_percent(struct buffer *out, double percent, double ticks)
+{
+    if (is_below(percent) || percent == 0 || amount_digits(ticks) == DIGITS_MOST) {
+        amount_add(out, percent, 0);
+    } else {
+        char text[BUFFER_FIXED_MOST], *end = drop_zeros(buffer_put_fixed(text, round_to(percent, 2), 0, 2));
+        buffer_add(out, text, (size_t)(end - text));
+    }
+    buffer_add_char(out, '%');
+}
+
+void amount_add_duration(struct buffer *out, double seconds, int digits, int width)
 {
     char text[DURATION_MOST];
-    size_t size = (size_t)(duration_put(text, seconds) - text);
+    size_t size = (size_t)(duration_put(text, limit_digits(seconds, digits)) - text);
     buffer_add_repeat(out, ' ', width > (int)size ? (size_t)width - size : 0);
     buffer_add(out, text, size);
 }
 
-int amount_duration_width(double seconds)
+int amount_duration_width(double seconds, int digits)
 {
     char text[DURATION_MOST];
-    return (int)(duration_put(text, seconds) - text);
+    return (int)(duration_put(text, limit_digits(seconds, digits)) - text);
 }

@@ -3,6 +3,7 @@
 
 #include "render/formats.h"
 #include "render/json_function.h"
+#include "render/amount.h"
 #include "render/json_write.h"
 #include "render/name_short.h"
 #include "render/render.h"
@@ -17,6 +18,17 @@ static void add_share(struct buffer *out, bool known, double share)
     } else {
         JSON_ADD(out, "null");
     }
+}
+
+static void add_without(struct buffer *out, const struct coverage *c)
+{
+    const uint64_t without = coverage_without_ticks(c);
+    json_add_number(out, "without_ticks_seconds", (double)without / 1e9);
+    JSON_ADD(out, ",\"without_ticks_reason\":\"");
+    if (without != 0) {
+        coverage_add_why(out, c);
+    }
+    JSON_ADD(out, "\"");
 }
 
 /* Appends `,"collector":{…}`: every counter by its name, and the values derived from them; nothing if there are none.
@@ -35,6 +47,10 @@ static void json_add_collector(struct buffer *out, const struct render_input *in
     JSON_ADD(out, ",\"overhead\":");
     known = coverage_overhead(c, &share);
     add_share(out, known, share);
+    JSON_ADD(out, ",\"overhead_below\":");
+    known = coverage_overhead_below(c, in->report, &share);
+    add_share(out, known, share);
+    add_without(out, c);
     json_add_number(out, "attributed_seconds", (double)coverage_attributed(c) / 1e9);
     for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
         const char *name = collector_counter_name(i);
@@ -300,6 +316,7 @@ static void add_totals(struct buffer *out, const struct report *r)
     JSON_ADD(out, "]");
     json_add_number(out, "seconds", r->total);
     json_add_count(out, "ticks", r->ticks);
+    json_add_flag(out, "few_ticks", amount_is_rough(r));
     json_add_count(out, "calls", r->calls);
     json_add_count(out, "functions", count_entries(r, false));
     json_add_count(out, "cycles", count_entries(r, true));

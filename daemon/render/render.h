@@ -134,5 +134,7 @@ void render_problem(enum profd_status status, int http_status, const char *sente
 void render_json_string(struct buffer *out, const char *text);
 /* "2026-11-21T15:48:00.123456789Z" (fraction only when not zero); 32 bytes are enough. */
 void render_time(int64_t nanoseconds, char out[40]);
+/* The same without the fraction, as a person reads it. */
+void render_time_second(int64_t nanoseconds, char out[40]);
 
 #endif

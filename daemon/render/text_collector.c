@@ -7,7 +7,6 @@
 #include "render/amount.h"
 #include "render/text_internal.h"
 
-#define FEW_TICKS 30
 #define INDENT "          "
 
 /* What was lost or not seen, one line each. */
@@ -48,62 +47,77 @@ static const struct {
     {COLLECTOR_OUTSIDE_NS, " outside every known object"},
 };
 
-/* Of three digits, as a short program has them: 20.2ms of 25.2ms is 80 %, 0.02 s of 0.03 s is not. */
-static void add_seconds(struct buffer *out, uint64_t nanoseconds)
+static void add_seconds(struct buffer *out, uint64_t nanoseconds, int digits)
 {
     if (nanoseconds == 0) {
         buffer_add_text(out, "0s");
     } else {
-        amount_add_duration(out, (double)nanoseconds / 1e9, 0);
+        amount_add_duration(out, (double)nanoseconds / 1e9, digits, 0);
     }
 }
 
-static void add_share(struct buffer *out, const struct coverage *c)
+/* CPU time is measured, ticks are a sample of it. */
+static void add_measured(struct buffer *out, uint64_t nanoseconds)
+{
+    add_seconds(out, nanoseconds, 3);
+}
+
+static void add_ticks_time(struct buffer *out, const struct report *r, uint64_t nanoseconds)
+{
+    const double rate = r->rate_count == 0 ? 0 : r->rates[0];
+    add_seconds(out, nanoseconds, amount_digits((double)nanoseconds / 1e9 * rate));
+}
+
+static void add_processes(struct buffer *out, const uint64_t *w)
+{
+    buffer_add_format(out, " in %" PRIu64 " %s", w[COLLECTOR_PROCESSES],
+                      noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
+}
+
+static void add_share(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     double share;
     const uint64_t *w = c->counters;
-    const bool known = coverage_share(c, &share);
     buffer_add_text(out, "Coverage  ");
-    if (known) {
-        amount_add(out, 100 * share, 0);
-        buffer_add_text(out, "% of the program's own CPU time: ");
-    } else {
-        buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
-                             : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
-                                                        : "unknown, because no CPU time was recorded: ");
+    if (coverage_share(c, &share)) {
+        const double ticks = coverage_ticks(c, r);
+        amount_add_percent(out, 100 * share, ticks);
+        buffer_add_text(out, " of the CPU time outside the collector is in functions: ");
+        add_ticks_time(out, r, coverage_attributed(c));
+        buffer_add_text(out, " of ");
+        add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS],
+                    w[COLLECTOR_INSIDE_NS] == 0 ? 3 : amount_digits(ticks));
+        add_processes(out, w);
+        buffer_add_text(out, amount_digits(ticks) == 3 && 100 * share >= 100.005 /* reads 100.01 */
+                                 ? "\n" INDENT "(above 100%, because ticks are a sample of the time)\n"
+                                 : "\n");
+        return;
     }
-    add_seconds(out, coverage_attributed(c));
-    buffer_add_text(out, " in functions of ");
-    add_seconds(out, w[COLLECTOR_CPU_NS] - (known ? w[COLLECTOR_INSIDE_NS] : 0));
-    buffer_add_format(out, " in %" PRIu64 " %s\n", w[COLLECTOR_PROCESSES],
-                      noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
-    if (known && share > 1) {
-        buffer_add_text(out, INDENT "(it can exceed 100%, because ticks are a sample of the time)\n");
-    }
+    buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
+                         : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
+                                                    : "unknown, because no CPU time was recorded: ");
+    add_ticks_time(out, r, coverage_attributed(c));
+    buffer_add_text(out, " in functions, ");
+    add_measured(out, w[COLLECTOR_CPU_NS]);
+    buffer_add_text(out, " of CPU time");
+    add_processes(out, w);
+    buffer_add_char(out, '\n');
 }
 
-/* The ticks of the share: those of functions, and those inside the collector, which are known as time only. Ticks of
- * several rates are taken as of the lowest. */
-static double ticks_of_share(const struct coverage *c, const struct report *r)
-{
-    double rate = r->rate_count == 0 ? 0 : r->rates[0];
-    return (double)r->ticks + (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9 * rate;
-}
-
-/* Where none of n ticks was inside, the share is below 3/n with a probability of 95 % (the rule of three), rounded up.
- * Of fewer than FEW_TICKS that says nothing. */
+/* The share of ticks is no share of the time: where functions do little but call, the processor executes them while it
+ * counts, and the ticks find the collector. */
 static void add_overhead(struct buffer *out, const struct coverage *c, const struct report *r)
 {
-    double share, ticks = ticks_of_share(c, r);
-    bool none = c->counters[COLLECTOR_INSIDE_NS] == 0;
-    if (coverage_overhead(c, &share) && (!none || ticks >= FEW_TICKS)) {
-        buffer_add_text(out, none ? "Overhead  below " : "Overhead  ");
-        amount_add(out, none ? ceil(30000 / ticks) / 100 : 100 * share, 0);
-        buffer_add_text(out, "% of the CPU time was spent counting");
-        if (ticks < FEW_TICKS) {
-            buffer_add_text(out, ", estimated from few ticks");
-        }
-        buffer_add_text(out, "\n");
+    double share;
+    const double ticks = coverage_ticks(c, r);
+    if (coverage_overhead_below(c, r, &share)) {
+        buffer_add_text(out, "Overhead  below ");
+        amount_add(out, ceil(10000 * share) / 100, 0);
+        buffer_add_text(out, "% of the CPU time was spent counting\n");
+    } else if (c->counters[COLLECTOR_INSIDE_NS] != 0 && coverage_overhead(c, &share)) {
+        buffer_add_text(out, "Overhead  ");
+        amount_add_percent(out, 100 * share, ticks);
+        buffer_add_text(out, " of the ticks were inside the collector, a rough estimate of the time spent counting\n");
     }
 }
 
@@ -112,21 +126,21 @@ const char *text_calls_mark(const struct render_input *in)
     return (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : "";
 }
 
-static void add_sampled(struct buffer *out, const struct coverage *c)
+static void add_sampled(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     const char *separator = " sampled: ";
     const uint64_t *w = c->counters;
     buffer_add_text(out, INDENT);
-    add_seconds(out, w[COLLECTOR_SAMPLED_NS]);
+    add_ticks_time(out, r, w[COLLECTOR_SAMPLED_NS]);
     if (w[COLLECTOR_WALL_NS] != 0) {
         buffer_add_text(out, " of CPU time and ");
-        add_seconds(out, w[COLLECTOR_WALL_NS]);
+        add_ticks_time(out, r, w[COLLECTOR_WALL_NS]);
         buffer_add_text(out, ", including waiting,");
     }
     for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
         if (w[LOSSES[i].counter] != 0) {
             buffer_add_text(out, separator);
-            add_seconds(out, w[LOSSES[i].counter]);
+            add_ticks_time(out, r, w[LOSSES[i].counter]);
             buffer_add_text(out, LOSSES[i].text);
             separator = ", ";
         }
@@ -138,19 +152,21 @@ static void add_unsampled(struct buffer *out, const struct coverage *c)
 {
     const uint64_t *w = c->counters;
     buffer_add_text(out, "Coverage  unknown: no tick in ");
-    add_seconds(out, w[COLLECTOR_CPU_NS]);
-    buffer_add_format(out, " of CPU time in %" PRIu64 " %s, so no times are known\n", w[COLLECTOR_PROCESSES],
-                      noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
+    add_measured(out, w[COLLECTOR_CPU_NS]);
+    buffer_add_text(out, " of CPU time");
+    add_processes(out, w);
+    buffer_add_text(out, ", so no times are known\n");
 }
 
 static void add_without_ticks(struct buffer *out, const struct coverage *c)
 {
-    const uint64_t *w = c->counters;
-    if (coverage_lacks_ticks(c)) {
+    const uint64_t without = coverage_without_ticks(c);
+    if (without != 0) {
         buffer_add_text(out, INDENT);
-        add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS]);
-        buffer_add_text(out, " without ticks: counting was paused, the clock was off, or threads block SIGPROF\n" INDENT
-                             "(so times of a call are not known: calls of that time were counted)\n");
+        add_measured(out, without);
+        buffer_add_text(out, " without ticks: ");
+        coverage_add_why(out, c);
+        buffer_add_text(out, "\n" INDENT "(so times of a call are not known)\n");
     }
 }
 
@@ -163,8 +179,8 @@ void text_add_collector(const struct text_parts *t)
     }
     if (c->counters[COLLECTOR_SAMPLED_NS] != 0 || c->counters[COLLECTOR_WALL_NS] != 0) {
         add_overhead(out, c, t->in->report);
-        add_share(out, c);
-        add_sampled(out, c);
+        add_share(out, c, t->in->report);
+        add_sampled(out, c, t->in->report);
     } else {
         add_unsampled(out, c);
     }

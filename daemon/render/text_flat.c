@@ -10,20 +10,29 @@ struct flat_layout {
     bool timed; /* seconds divided by calls are the time of a call */
 };
 
-/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call
- * takes time, but no tick found it. What else is sampled is counted in its own unit and may be 0. */
-static int flat_width_per_call(const struct report *r, double each)
+/* Of a time that is part of the report's total. */
+static int flat_digits(const struct report *r, double seconds)
 {
-    return !r->in_seconds ? amount_width(each) : each > 0 ? amount_duration_width(each) : 0;
+    return amount_digits((double)r->ticks * seconds / r->total);
 }
 
-static void flat_add_per_call(const struct text_parts *t, const struct flat_layout *l, double each)
+/* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call
+ * takes time, but no tick found it. What else is sampled is counted in its own unit and may be 0. */
+static int flat_width_per_call(const struct report *r, double all, double calls)
 {
+    return !r->in_seconds ? amount_width(all / calls)
+           : all > 0      ? amount_duration_width(all / calls, flat_digits(r, all))
+                          : 0;
+}
+
+static void flat_add_per_call(const struct text_parts *t, const struct flat_layout *l, double all, double calls)
+{
+    const double each = all / calls;
     buffer_add_char(t->out, ' ');
     if (!t->in->report->in_seconds) {
         amount_add(t->out, each, l->per_call);
     } else if (each > 0) {
-        amount_add_duration(t->out, each, l->per_call);
+        amount_add_duration(t->out, each, flat_digits(t->in->report, all), l->per_call);
     } else {
         buffer_add_repeat(t->out, ' ', (size_t)l->per_call);
     }
@@ -44,7 +53,7 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
                             .per_call = 9,
                             .mark = text_calls_mark(t->in),
                             .timed = !t->in->report->in_seconds || t->in->coverage == NULL ||
-                                     !coverage_lacks_ticks(t->in->coverage),
+                                     coverage_without_ticks(t->in->coverage) == 0,
                             .dimension = flat_unit(t->in->report, t->arena)};
     int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
     seconds = name > seconds ? name : seconds;
@@ -59,7 +68,7 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
                 : recursive < 10000 ? 5
                                     : 1 + amount_count_width(recursive); /* at least of "+self" */
         l.recursion = width > l.recursion ? width : l.recursion;
-        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, (f->self + f->children) / (double)f->calls);
+        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, f->self + f->children, (double)f->calls);
         l.per_call = width > l.per_call ? width : l.per_call;
     }
     return l;
@@ -112,8 +121,8 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
         if (l->mark[0] != '\0' || !l->timed || f->calls == 0) { /* time per sampled call would mean nothing */
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
-            flat_add_per_call(t, l, f->self / calls);
-            flat_add_per_call(t, l, (f->self + f->children) / calls);
+            flat_add_per_call(t, l, f->self, calls);
+            flat_add_per_call(t, l, f->self + f->children, calls);
         }
     } else {
         buffer_add_repeat(out, ' ', (size_t)(l->calls + l->recursion + 2 * l->per_call + 3));

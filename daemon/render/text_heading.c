@@ -7,20 +7,12 @@
 #include "render/amount.h"
 #include "render/text_internal.h"
 
-#define SECOND 1000000000
-
-/* To the second, as a person reads it; JSON has the rest. */
-static void format_second(int64_t nanoseconds, char out[40])
-{
-    const int64_t rest = nanoseconds % SECOND;
-    render_time(nanoseconds - (rest < 0 ? rest + SECOND : rest), out);
-}
-
+#define INDENT "          "
 static void add_times(struct buffer *out, const char *what, int64_t from, int64_t to)
 {
     char first[40], last[40];
-    format_second(from, first);
-    format_second(to, last);
+    render_time_second(from, first);
+    render_time_second(to, last);
     if (from != 0 && strcmp(first, last) == 0) {
         buffer_add_format(out, "%s%s\n", what, first);
         return;
@@ -60,7 +52,7 @@ static void add_sources(struct buffer *out, const struct provenance *p)
     add_times(out, "Seen      ", p->first, p->last);
     if (p->live > 0) { /* how long ago that was, the reader's clock says: this text may be kept */
         char read[40];
-        format_second(p->as_of, read);
+        render_time_second(p->as_of, read);
         buffer_add_format(out, "Live      as of %s: ", read);
         add_count(out, p->live, "process was", "processes were");
         buffer_add_text(out, " still running\n");
@@ -106,18 +98,18 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
     add_meanings(out, inexact);
     if (in->provenance->unread > 0) {
         char since[40];
-        render_time(in->provenance->unread_since, since);
+        render_time_second(in->provenance->unread_since, since);
         buffer_add_text(out, "Not read  ");
         add_count(out, in->provenance->unread, "process", "processes");
         buffer_add_format(out, " since %s: later counts are missing until the daemon reads %s\n", since,
                           noun_for(in->provenance->unread, "it", "them"));
     }
     if (in->provenance->down_count > 0) {
-        buffer_add_text(out, "Down      profd did not run ");
-        add_count(out, in->provenance->down_count, "time", "times");
-        buffer_add_text(out, " in this time, for ");
+        buffer_add_text(out, "Down      profd was not running for ");
         amount_add(out, (double)in->provenance->down_ns / 1e9, 0);
-        buffer_add_text(out, " s:\n          processes that began and ended then are in no report\n");
+        buffer_add_text(out, " s of this time (");
+        add_count(out, in->provenance->down_count, "stop", "stops");
+        buffer_add_text(out, "):\n          processes that began and ended then are in no report\n");
     }
     if ((inexact & INEXACT_SAMPLED) != 0) {
         buffer_add_text(out, "~calls    sampled: for a program that does not count its calls, calls are the number of "
@@ -157,6 +149,9 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
     add_amount(out, r);
     buffer_add_format(out, ", %s%" PRIu64 " %s%s\n", mark, r->calls, noun_for(r->calls, "call", "calls"),
                       r->saturated ? "; a sum reached the limit of 2^63-1" : "");
+    if (amount_is_rough(r)) {
+        buffer_add_text(out, INDENT "(of so few ticks, times and percentages are rough)\n");
+    }
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
         buffer_add_text(out, i == 0 ? "Left out  " : ", ");
         name_add_safe(out, r->other_dimensions[i].name);
@@ -211,10 +206,36 @@ static void add_disputed(struct buffer *out, const struct render_input *in)
     }
 }
 
+static void add_self_time(const struct text_parts *t, const char *whose, double seconds)
+{
+    buffer_add_text(t->out, whose);
+    amount_add(t->out, seconds, 0);
+    buffer_add_char(t->out, ' ');
+    add_unit(t->out, t->in->report);
+}
+
+/* By index and by self time different functions are left out. */
+static void add_shown(const struct text_parts *t)
+{
+    const struct selection *s = t->shown, *flat = t->flat_shown;
+    if (s->hidden == 0) {
+        return;
+    }
+    buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; ", s->function_count,
+                      s->function_count + s->hidden);
+    if (t->in->show.view == RENDER_VIEW_BOTH && flat->hidden_seconds < s->hidden_seconds) {
+        add_self_time(t, "the self time left out of the flat profile is ", flat->hidden_seconds);
+        add_self_time(t, ",\n" INDENT "that left out of the call graph ", s->hidden_seconds);
+    } else {
+        add_self_time(t, noun_for(s->hidden, "the self time of the other is ", "the self time of the others is "),
+                      t->in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : flat->hidden_seconds);
+    }
+    buffer_add_char(t->out, '\n');
+}
+
 static void add_missing(const struct text_parts *t)
 {
     const struct report *r = t->in->report;
-    const struct selection *s = t->shown;
     if (r->unnamed_builds > 0) {
         add_unnamed(t->out, t->in);
     }
@@ -227,23 +248,7 @@ static void add_missing(const struct text_parts *t)
     if (r->static_arcs) {
         buffer_add_text(t->out, "Graph     includes calls found in the machine code (--static)\n");
     }
-    if (s->hidden > 0) {
-        /* By index and by self time different functions are left out. */
-        bool both = t->in->show.view == RENDER_VIEW_BOTH && t->flat_shown->hidden_seconds < s->hidden_seconds;
-        double left = t->in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : t->flat_shown->hidden_seconds;
-        buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " %s; the self time of the others is ",
-                          s->function_count, s->function_count + s->hidden,
-                          noun_for(s->function_count + s->hidden, "function", "functions"));
-        amount_add(t->out, left, 0);
-        buffer_add_char(t->out, ' ');
-        add_unit(t->out, r);
-        if (both) {
-            buffer_add_text(t->out, " in the flat profile and ");
-            amount_add(t->out, s->hidden_seconds, 0);
-            buffer_add_text(t->out, " in the graph, which shows other functions");
-        }
-        buffer_add_char(t->out, '\n');
-    }
+    add_shown(t);
 }
 
 /* The edges that were used, and what was asked for if that is not the same. */

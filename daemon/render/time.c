@@ -46,3 +46,9 @@ void render_time(int64_t nanoseconds, char out[40])
     out[n] = 'Z';
     out[n + 1] = '\0';
 }
+
+void render_time_second(int64_t nanoseconds, char out[40])
+{
+    const int64_t rest = nanoseconds % SECOND;
+    render_time(nanoseconds - (rest < 0 ? rest + SECOND : rest), out);
+}

@@ -32,8 +32,13 @@ export function short(value) {
 /** "0.25", "8.50", "812", "4.31 k". */
 export const rate = (n) => (n > 0 && n < 0.005 ? "<0.01" : n > 0 && n < 9.995 ? n.toFixed(2) : short(Math.round(n)));
 
-export function seconds(value) {
+/** The significant digits of a time of that number of ticks; the rule of amount_digits() in render/amount.c. */
+const digits = (ticks) => (ticks < 10 ? 1 : ticks < 1000 ? 2 : 3);
+
+/** ticks: that the time comes from, where it is no exact one. */
+export function seconds(value, ticks = Infinity) {
   if (!Number.isFinite(value)) return "";
+  if (digits(ticks) < 3) return rough(Number(value.toPrecision(digits(ticks))));
   const n = Math.abs(value);
   if (n === 0) return "0";
   if (n >= 3600) return `${(value / 3600).toFixed(2)} h`;
@@ -43,15 +48,23 @@ export function seconds(value) {
   return sign + (size === 1 && n < 99.995 ? n.toFixed(2) : three(n / size)) + ` ${unit}`;
 }
 
-/** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. */
-export const amounts = (dimension) => (["seconds", "wall", undefined].includes(dimension) ? seconds : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : ""));
+/** Without zeros that would claim more. */
+function rough(value) {
+  const text = seconds(value);
+  return text.includes(".") ? text.replace(/\.?0+ /, " ") : text;
+}
+
+/** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. totals: of the report, so that
+ * times have the digits of their ticks; of: the time that a quotient comes from. */
+export const amounts = (dimension, totals) => (["seconds", "wall", undefined].includes(dimension) ? (value, of = value) => seconds(value, totals?.seconds > 0 ? (Math.abs(of) * totals.ticks) / totals.seconds : undefined) : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : ""));
 
 /** A self time: "~" where it is an estimate, because functions share bins of a histogram, and what it may be instead. */
 export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
 export const selfRange = (amount, least, most) => (Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "");
 
-export const percent = (value) => {
+export const percent = (value, ticks = Infinity) => {
   if (!Number.isFinite(value)) return "";
+  if (digits(ticks) < 3 && value >= 0.005) return `${Number(value.toPrecision(2))} %`;
   const n = Math.abs(value);
   return n > 0 && n < 0.0005 ? "<0.001 %" : `${value.toFixed(n > 0 && n < 0.0995 ? 3 : 2)} %`;
 };

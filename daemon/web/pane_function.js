@@ -67,7 +67,7 @@ function early(pane, state, flat) {
   const c = flat.columns;
   const i = c.address.findIndex((address, k) => address === state.fn && flat.id(k) === (state.of || state.build));
   if (i < 0 && pane.hasChildNodes()) return;
-  const amount = format.amounts(flat.report.totals.dimension);
+  const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const mark = sampled(flat.report) ? "~" : "";
   const calls = mark + format.count(i < 0 ? 0 : c.calls[i]) + (Number(c.self_calls[i]) ? ` + ${format.count(c.self_calls[i])} recursive` : "");
   const facts = i < 0 ? [] : [["Self", format.self(amount, c.self[i], c.self_least?.[i])], ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i])})`], ["Calls", calls]];
@@ -90,9 +90,9 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
   const total = answer.totals.seconds;
   const own = resolver(state, flat);
   const { dimension } = answer.totals;
-  const look = { amount: format.amounts(dimension), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension, all: () => functionPane(pane, state, flat, signal, 0) };
+  const look = { amount: format.amounts(dimension, answer.totals), mark: sampled(answer) ? "~" : "", title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension, all: () => functionPane(pane, state, flat, signal, 0) };
   const calls = look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
-  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls) : "unknown");
+  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "unknown");
   const facts = [
     ["Self", `${format.self(look.amount, f.self, f.self_least)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)}${Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : ""})`],
     ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],

@@ -72,23 +72,31 @@ export function tabs(nav, state) {
   replace(nav, all, one.length ? el("span", { class: "of", "aria-hidden": "true" }, "›") : null, one);
 }
 
-const FEW_TICKS = 30; // where none of n ticks is inside the collector, its share is below 3/n; of fewer that says nothing
-
 /** Calls of much CPU time have no ticks: seconds divided by calls would be too small. */
-export const lacksTicks = (c) => Boolean(c) && c.wall_seconds === 0 && c.sampled_seconds < 0.9 * c.cpu_seconds && c.cpu_seconds - c.sampled_seconds >= 0.05;
+export const lacksTicks = (report) => report.collector?.without_ticks_seconds > 0;
+
+/** The share of ticks that found the collector. It is no share of the time: the processor executes functions while it counts. */
+const overhead = (c, percent) => c.overhead_below !== null ? `Overhead: below ${format.percent(Math.ceil(10000 * c.overhead_below) / 100)} of the CPU time was spent counting. ` : c.overhead > 0 ? `Overhead: ${percent(c.overhead)} of the ticks were inside the collector, a rough estimate of the time spent counting. ` : null;
 
 /** How much of the CPU time is in functions, and what the collectors lost: one phrase for each number that is not 0. */
-function coverage(c, ticks) {
+function coverage(c, totals) {
   if (!c) return null;
+  const rate = totals.seconds > 0 ? totals.ticks / totals.seconds : 0;
+  const ticks = totals.ticks + c.collector_seconds * rate;
+  const time = (seconds) => format.seconds(seconds, seconds * rate);
+  const percent = (share) => format.percent(100 * share, ticks);
   const parts = [["collector_seconds", "inside the collector"], ["blocked_seconds", "late, because the signal was blocked"], ["dropped_seconds", "lost for lack of memory"], ["outside_seconds", "outside every known object"]];
   const reasons = [["calls_lost", "calls lost for lack of memory"], ["calls_junk", "calls from addresses outside all code"], ["pairs_dropped", "sampled pairs left out: no memory, or dlclose()"], ["threads_untimed", "threads without timers"], ["modules_lost", "objects lost for lack of memory"], ["modules_without_build_id", "objects without a build-id"], ["processes_with_own_sigprof", "processes with their own SIGPROF handler"], ["processes_with_unseen_forks", "processes with a child that counted into their memory"], ["pauses", "pauses of counting"], ["overlaps", "pairs of objects that may be confused with each other"], ["ends_not_seen", "processes with an unobserved end"]];
   const processes = format.many(c, "processes", "process", "processes");
   const unsampled = c.sampled_seconds === 0 && c.wall_seconds === 0;
-  const share = c.coverage === null || unsampled ? "unknown" : format.percent(100 * c.coverage);
-  const above = c.coverage > 1 ? [`it can exceed ${format.percent(100)}, because ticks are a sample of the time`] : [];
-  const without = lacksTicks(c) ? [`${format.seconds(c.cpu_seconds - c.sampled_seconds)} without ticks: counting was paused, the clock was off, or threads block SIGPROF (so times of a call are not known)`] : [];
-  const lost = [...above, ...without, ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.seconds(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
-  return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, c.overhead === null || (c.collector_seconds === 0 && ticks < FEW_TICKS) ? null : `Overhead: ${c.collector_seconds > 0 ? format.percent(100 * c.overhead) : `below ${format.percent(Math.ceil(30000 / ticks) / 100)}`} of the CPU time was spent counting. `, el("strong", {}, `Coverage ${share}`), unsampled ? `: no tick in ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}, so no times are known` : ` of the program's own CPU time: ${format.seconds(c.attributed_seconds)} in functions of ${format.seconds(c.cpu_seconds - (c.coverage === null ? 0 : c.collector_seconds))} in ${processes}`, `${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
+  const above = ticks >= 1000 && c.coverage >= 1.00005 ? [`above ${format.percent(100)}, because ticks are a sample of the time`] : [];
+  const without = c.without_ticks_seconds > 0 ? [`${format.seconds(c.without_ticks_seconds)} without ticks: ${c.without_ticks_reason} (so times of a call are not known)`] : [];
+  const lost = [...above, ...without, ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${time(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
+  const own = c.cpu_seconds - c.collector_seconds;
+  const share = unsampled ? ["unknown", `: no tick in ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}, so no times are known`]
+    : c.coverage === null ? ["unknown", `: ${time(c.attributed_seconds)} in functions, ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}`]
+      : [percent(c.coverage), ` of the CPU time outside the collector is in functions: ${time(c.attributed_seconds)} of ${c.collector_seconds > 0 ? format.seconds(own, ticks) : format.seconds(own)} in ${processes}`];
+  return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, overhead(c, percent), el("strong", {}, `Coverage ${share[0]}`), share[1], `${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
 }
 
 /** What else was sampled, a step away. */
@@ -99,10 +107,11 @@ function dimensions(report, state) {
 }
 
 const totalOf = (report) => {
-  const { seconds, dimension } = report.totals;
-  if (report.totals.ticks === 0) return "No ticks";
-  if (dimension === "seconds") return `${format.seconds(seconds)} of CPU time`;
-  return dimension === "wall" ? `${format.seconds(seconds)}, including waiting` : `${format.amounts(dimension)(seconds)} ${dimension}`;
+  const { seconds, ticks, dimension } = report.totals;
+  if (ticks === 0) return "No ticks";
+  const few = report.totals.few_ticks ? ` in ${format.several(ticks, "tick", "ticks")} (so few that times and percentages are rough)` : "";
+  if (dimension === "seconds") return `${format.seconds(seconds, ticks)} of CPU time${few}`;
+  return dimension === "wall" ? `${format.seconds(seconds, ticks)}${few}, including waiting` : `${format.amounts(dimension)(seconds)} ${dimension}`;
 };
 
 /** Calls that are no counts say so. */
@@ -130,10 +139,10 @@ export function origin(report, state) {
     dimensions(report, state),
     p.exact ? null : el("p", { class: "warning" }, "Not exact: ", ...p.inexact_reasons.flatMap((reason, i) => [i ? ", " : "", el("abbr", { title: p.inexact_meanings[i] }, reason)]), `.${exactPart}`),
     p.live ? el("p", { id: "live" }, "As of ", el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of)), `: ${format.many(p, "live", "process was", "processes were")} still running.`) : null,
-    p.down_count ? el("p", { class: "warning", id: "down" }, `profd did not run ${format.many(p, "down_count", "time", "times")} in this time, for ${format.seconds(p.down_seconds)}: processes that began and ended then are in no report.`) : null,
+    p.down_count ? el("p", { class: "warning", id: "down" }, `profd was not running for ${format.seconds(p.down_seconds)} of this time (${format.many(p, "down_count", "stop", "stops")}): processes that began and ended then are in no report.`) : null,
     p.not_read ? el("p", { class: "warning", id: "not-read" }, `${format.many(p, "not_read", "process was", "processes were")} not read since ${format.moment(p.not_read_since)}: later counts are missing until the daemon reads them.`) : null,
     sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
-    coverage(report.collector, report.totals.ticks),
+    coverage(report.collector, report.totals),
     unnamed("profctl symbols FILE sends them", report.builds.filter((b) => !b.has_names && isFile(b))),
     unnamed("they have no file that could be sent", report.builds.filter((b) => !b.has_names && !isFile(b))),
     window && (window.since !== report.since || window.until !== report.until) ? el("p", { class: "hint" }, `The data of this time is stored by the hour. This report covers ${format.moment(window.since) || "the beginning"} to ${format.moment(window.until) || "now"}.`) : null,

@@ -89,7 +89,7 @@ export async function draw(main, state, signal) {
   const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
   const mark = sampled(a.report) || sampled(b.report) ? "~" : "";
   const open = (i) => rows[i].a && go(there(rows[i]));
-  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension), mark, state, !mark && !lacksTicks(a.report.collector) && !lacksTicks(b.report.collector)), count: rows.length, state, sort: "delta", tall: true, open });
+  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension), mark, state, !mark && !lacksTicks(a.report) && !lacksTicks(b.report)), count: rows.length, state, sort: "delta", tall: true, open });
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);

@@ -21,10 +21,10 @@ const bar = (text, share, title) => el("span", { class: "share", title: title ||
 function columnsOf(flat, now) {
   const c = flat.columns;
   const total = flat.report.totals.seconds || 1;
-  const amount = format.amounts(flat.report.totals.dimension);
+  const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const mark = sampled(flat.report) ? "~" : "";
   const timed = ["seconds", "wall"].includes(flat.report.totals.dimension);
-  const unknown = mark ? "not known: calls are sampled" : timed && lacksTicks(flat.report.collector) ? "not known: calls of much CPU time have no ticks" : "";
+  const unknown = mark ? "not known: calls are sampled" : timed && lacksTicks(flat.report) ? "not known: calls of much CPU time have no ticks" : "";
   const each = (times, i) => (!unknown && Number(c.calls[i]) > 0 && (times[i] > 0 || !timed) ? times[i] / Number(c.calls[i]) : Number.NaN); // no call takes no time
   const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
   return [
@@ -42,8 +42,8 @@ function columnsOf(flat, now) {
     { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },
     { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "calls from other functions + recursive calls", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
-    { key: "percall", title: "Self/call", hint: unknown, numeric: true, value: (i) => each(c.self, i), cell: (i) => amount(each(c.self, i)) },
-    { key: "totalcall", title: "Total/call", hint: unknown, numeric: true, value: (i) => each(c.total, i), cell: (i) => amount(each(c.total, i)) },
+    { key: "percall", title: "Self/call", hint: unknown, numeric: true, value: (i) => each(c.self, i), cell: (i) => amount(each(c.self, i), c.self[i]) },
+    { key: "totalcall", title: "Total/call", hint: unknown, numeric: true, value: (i) => each(c.total, i), cell: (i) => amount(each(c.total, i), c.total[i]) },
     { key: "build", title: "In", value: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? ""), cell: (i) => format.base(flat.report.builds[c.build[i]]?.name ?? "[outside]") },
   ];
 }
@@ -86,7 +86,7 @@ async function build(main, state, signal) {
   };
   kept.filter = filterField(() => kept.state, "Filter functions", "Filter (regex)", kept.apply);
   const hidden = flat.report.truncated;
-  const whole = hidden ? el("p", { class: "warning" }, `Not shown: ${format.several(hidden.functions, "function", "functions")} with ${format.amounts(flat.report.totals.dimension)(hidden.seconds)}.`) : null;
+  const whole = hidden ? el("p", { class: "warning" }, `Not shown: ${format.several(hidden.functions, "function", "functions")} with ${format.amounts(flat.report.totals.dimension, flat.report.totals)(hidden.seconds)}.`) : null;
   const body = flat.count ? el("div", { class: "split" }, kept.table.node, kept.pane) : empty(flat.report, state);
   replace(main, el("div", { class: "bar" }, el("h2", {}, format.several(flat.count, "function", "functions")), kept.filter), whole, body);
   kept.apply(state.q);

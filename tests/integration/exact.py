@@ -347,7 +347,7 @@ def down(tap):
             put()
             now = told()
             tap.point(now[0] == n and now[1] > before[1] and now[2] == reasons and now[3] and
-                      f"{n} time" in now[3][0], "later data: the report says how often, and for how long, profd did "
+                      f"({n} stop" in now[3][0], "later data: the report says how often, and for how long, profd did "
                       "not run; that is no reason of its own", now)
         with open(os.path.join(d.state, "runs"), "a") as f:
             f.write("not a line")

@@ -23,7 +23,7 @@ static const char FLAT[] = "\nFlat profile:\n\n"
                            " time   seconds   seconds    calls  per call  per call  name\n"
                            " 52.85      1.02     1.02        3     340ms     340ms  b\n"
                            " 38.86      1.77     0.75        3     250ms     250ms  a\n"
-                           "  8.29      1.93     0.16        1     160ms     1.93s  main\n"
+                           "  8.29      1.93     0.16        1     160ms      1.9s  main\n"
                            "  0.00      1.93     0.00        6                      c\n"
                            "  0.00      1.93     0.00                               start\n";
 

@@ -74,6 +74,37 @@ Test(coverage, what_functions_have_of_the_cpu_time, .init = setup)
     arena_free(a);
 }
 
+/* No tick inside of n: below 3/n. */
+Test(coverage, what_no_tick_inside_shows)
+{
+    static const uint32_t RATES[] = {100, 1000};
+    struct report r = {.ticks = 30, .rates = RATES, .rate_count = 2};
+    struct coverage c = {.any = true};
+    double most = 9;
+    c.counters[COLLECTOR_CPU_NS] = c.counters[COLLECTOR_SAMPLED_NS] = 300000000;
+    cr_assert(coverage_overhead_below(&c, &r, &most) && most == 0.1);
+    r.ticks = 29;
+    cr_assert(!coverage_overhead_below(&c, &r, &most) && most == 0.1, "fewer show nothing");
+    c.counters[COLLECTOR_INSIDE_NS] = 10000000;
+    cr_assert_float_eq(coverage_ticks(&c, &r), 30, 1e-9);
+    cr_assert(!coverage_overhead_below(&c, &r, &most) && most == 0.1, "one was inside");
+}
+
+Test(coverage, how_much_of_the_cpu_time_has_no_ticks)
+{
+    struct coverage c = {.any = true};
+    c.counters[COLLECTOR_CPU_NS] = 1000000000;
+    c.counters[COLLECTOR_SAMPLED_NS] = 900000000;
+    cr_assert_eq(coverage_without_ticks(&c), 0, "a tenth");
+    c.counters[COLLECTOR_SAMPLED_NS]--;
+    cr_assert_eq(coverage_without_ticks(&c), 100000001);
+    c.counters[COLLECTOR_WALL_NS] = 1;
+    cr_assert_eq(coverage_without_ticks(&c), 0, "waiting is in the ticks");
+    c = (struct coverage){.any = true};
+    c.counters[COLLECTOR_CPU_NS] = 49999999;
+    cr_assert_eq(coverage_without_ticks(&c), 0, "too short for a tick");
+}
+
 /* 292 years of CPU time: the counters say so, and the sums of ticks stay right. */
 Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
 {

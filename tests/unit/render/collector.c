@@ -76,6 +76,8 @@ Test(render_collector, json_has_every_word_and_what_follows)
         double value;
     } CASES[] = {{"coverage", 1.93 / 1.96},
                  {"overhead", 0.04 / 1.99},
+                 {"without_ticks_seconds", 0},
+                 {"clock_off_seconds", 0},
                  {"attributed_seconds", 1.93},
                  {"processes", 2},
                  {"cpu_seconds", 2},
@@ -94,7 +96,7 @@ Test(render_collector, json_has_every_word_and_what_follows)
         cr_assert(collector_counter_name(i) == NULL || json_is_number(json_object_get(c, collector_counter_name(i))),
                   "%s", collector_counter_name(i));
     }
-    cr_assert_eq(json_object_size(c), 3 + 20 + 2);
+    cr_assert_eq(json_object_size(c), 6 + 21 + 2);
     cr_assert(json_is_false(json_object_get(c, "wider_than_report")) && json_is_false(json_object_get(c, "saturated")));
     json_decref(root);
     in.scope = "everywhere";
@@ -125,9 +127,9 @@ Test(render_collector, the_heading_says_where_the_time_went)
 {
     usual();
     says("text",
-         "\nOverhead  2.01% of the CPU time was spent counting\n"
-         "Coverage  98.47% of the program's own CPU time: 1.93s in functions of 1.96s in 2 processes\n"
-         "          1.99s sampled: 40ms inside the collector, 20ms outside every known object\n"
+         "\nOverhead  2% of the ticks were inside the collector, a rough estimate of the time spent counting\n"
+         "Coverage  98% of the CPU time outside the collector is in functions: 1.9s of 2s in 2 processes\n"
+         "          2s sampled: 40ms inside the collector, 20ms outside every known object\n"
          "          3 calls lost for lack of memory\n"
          "          1 pause of counting\n"
          "Total  ",
@@ -137,15 +139,12 @@ Test(render_collector, the_heading_says_where_the_time_went)
     counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
     counters.counters[COLLECTOR_PROCESSES] = 1;
     says("text",
-         " in 1 process\n          1.99s sampled, all of it in functions\n          1 call lost for lack of memory\n",
+         " in 1 process\n          2s sampled, all of it in functions\n          1 call lost for lack of memory\n",
          true);
     says("text", "[collector]", false);
     report.ticks = 0;
     counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_SAMPLED_NS];
-    says("text", "\nOverhead  100.00% of the CPU time was spent counting\n", true); /* 199 ticks, all inside */
-    counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_SAMPLED_NS] = 290000000;
-    counters.counters[COLLECTOR_CPU_NS] = 290000000;
-    says("text", "\nOverhead  100.00% of the CPU time was spent counting, estimated from few ticks\n", true);
+    says("text", "\nOverhead  100% of the ticks were inside the collector, a rough estimate", true); /* 199 ticks */
     usual();
     counters.counters[COLLECTOR_PROCESSES] = 1;
     counters.counters[COLLECTOR_CALLS_LOST] = 1;
@@ -155,28 +154,38 @@ Test(render_collector, the_heading_says_where_the_time_went)
     report.ticks = 1000000;
     says("text", "\nOverhead  below 0.01% of the CPU time was spent counting\n", true);
     report.ticks = cycle_report.ticks;
-    says("text", "exceed 100%", false);
+    says("text", "above 100%", false);
     counters.counters[COLLECTOR_CPU_NS] = 10000000000;
     says("text",
-         "          8.01s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n"
-         "          (so times of a call are not known: calls of that time were counted)\n",
+         "          8.01s without ticks: counting was paused\n"
+         "          (so times of a call are not known)\n",
          true);
     says("text", "1.02     1.02        3                      b\n", true);
     says("text", "Overhead", false); /* what the rest was spent on, nobody knows */
     counters.counters[COLLECTOR_CPU_NS] = 1900000000;
     says("text", "1.02     1.02        3     340ms     340ms  b\n", true);
-    says("text", " in 1 process\n          (it can exceed 100%, because ticks are a sample of the time)\n", true);
+    says("text", "Coverage  100% of", true); /* 104.7 % of 193 ticks */
+    says("text", "above 100%", false);
+    report.ticks = 1000;
+    says("text", "Coverage  104.74% of", true);
+    says("text", " in 1 process\n          (above 100%, because ticks are a sample of the time)\n", true);
+    counters.counters[COLLECTOR_CPU_NS] = 1989990000;
+    says("text", "Coverage  100.00% of", true);
+    says("text", "above 100%", false);
+    report.ticks = cycle_report.ticks;
     counters.counters[COLLECTOR_CPU_NS] = 0;
-    says("text", "Coverage  unknown, because no CPU time was recorded: 1.99s in functions of 0s", true);
+    says("text", "Coverage  unknown, because no CPU time was recorded: 2s in functions, 0s of CPU time in 1 process\n",
+         true);
     counters.counters[COLLECTOR_INSIDE_NS] = 0;
     counters.counters[COLLECTOR_CPU_NS] = 5;
     counters.counters[COLLECTOR_WALL_NS] = 1;
-    says("text", "Coverage  unknown, because ticks include waiting: 1.99s in functions of 5ns in 1 process\n", true);
+    says("text", "Coverage  unknown, because ticks include waiting: 2s in functions, 5ns of CPU time in 1 process\n",
+         true);
     says("text", " of CPU time and 1ns, including waiting,", true);
     counters.counters[COLLECTOR_CPU_NS] = 5;
     counters.counters[COLLECTOR_WALL_NS] = 1000000000;
-    says("text", "Coverage  unknown, because ticks include waiting: 2.99s in functions", true);
-    says("text", "1.99s of CPU time and 1s, including waiting, sampled, all of it in functions\n", true);
+    says("text", "Coverage  unknown, because ticks include waiting: 3s in functions", true);
+    says("text", "2s of CPU time and 1s, including waiting, sampled, all of it in functions\n", true);
 }
 
 Test(render_collector, the_time_inside_it_belongs_to_whole_processes)
@@ -298,14 +307,27 @@ Test(render_collector, without_ticks_no_times_are_known)
     counters.counters[COLLECTOR_SAMPLED_NS] = 0;
     counters.counters[COLLECTOR_CPU_NS] = 4000000;
     says("text", "\nCoverage  unknown: no tick in 4ms of CPU time in 2 processes, so no times are known\n", true);
-    says("text", "% of the program's own CPU time", false);
+    says("text", "of the CPU time outside", false);
     says("text", "sampled", false);
     says("text", "without ticks", false);
     counters.counters[COLLECTOR_CPU_NS] = 4000000000;
     says("text",
-         "          4s without ticks: counting was paused, the clock was off, or threads block SIGPROF\n"
-         "          (so times of a call are not known: calls of that time were counted)\n",
+         "          4s without ticks: counting was paused\n"
+         "          (so times of a call are not known)\n",
          true);
+    counters.counters[COLLECTOR_CLOCK_OFF_NS] = 3000000000;
+    counters.counters[COLLECTOR_SIGPROF_FOREIGN] = counters.counters[COLLECTOR_THREADS_UNTIMED] = 1;
+    says("text",
+         "4s without ticks: the clock was off, counting was paused, the program handles SIGPROF itself, threads have "
+         "no timer\n",
+         true);
+    counters.counters[COLLECTOR_CLOCK_OFF_NS] = counters.counters[COLLECTOR_SIGPROF_FOREIGN] = 0;
+    counters.counters[COLLECTOR_THREADS_UNTIMED] = counters.counters[COLLECTOR_PAUSES] = 0;
+    says("text", "4s without ticks: threads block SIGPROF\n", true);
+    json_t *root = render_json(), *c = json_object_get(root, "collector");
+    cr_assert_str_eq(json_string_value(json_object_get(c, "without_ticks_reason")), "threads block SIGPROF");
+    cr_assert_float_eq(json_number_value(json_object_get(c, "without_ticks_seconds")), 4, 1e-12);
+    json_decref(root);
 }
 
 /* What is no time has its own unit everywhere. */

@@ -130,9 +130,8 @@ Test(render_text, heading_says_what_is_missing)
     contains(text, "Exact     yes");
     contains(text, "Names     missing for 1 of 1 build: addresses are shown");
     contains(text, "193 ticks at 100, 250 and 1000 a second, 16 calls; a sum reached the limit of 2^63-1");
-    contains(text,
-             "Shown     2 of 5 functions; the self time of the others is 0.16 seconds in the flat profile and 1.77 "
-             "in the graph, which shows other functions\n");
+    contains(text, "Shown     2 of 5 functions; the self time left out of the flat profile is 0.16 seconds,\n"
+                   "          that left out of the call graph 1.77 seconds\n");
     char *flat = strstr(text, "Flat profile:"), *graph = strstr(text, "Call graph");
     cr_assert(strstr(flat, "  b\n") < graph && strstr(flat, "  a\n") < graph,
               "the flat profile has the functions with most self time");
@@ -244,6 +243,7 @@ Test(render_text, time_of_a_call_has_a_unit_of_its_own)
     struct render_input in = cycle_input();
     memcpy(f, cycle_functions, sizeof f);
     r.functions = f;
+    r.ticks = UINT64_C(1) << 60;
     in.report = &r;
     in.show.view = RENDER_VIEW_FLAT;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -264,6 +264,42 @@ Test(render_text, time_of_a_call_has_a_unit_of_its_own)
     contains(text, "calls     per call     per call  name\n");
     contains(text, "        500ms 12345678902s  main\n");
     contains(text, "        340ms        340ms  b\n");
+    free(text);
+}
+
+/* 1 digit below 10 ticks, 2 below 1,000; of less than 30 ticks in all, the heading says so. */
+Test(render_text, times_have_the_digits_of_their_ticks)
+{
+    static const struct {
+        double self, children;
+        uint64_t calls;
+        const char *cells;
+    } CASES[] = {{0.0123, 0, 1, "      10ms      10ms"},    {0.09, 0.0098, 1, "      90ms     100ms"},
+                 {0.1234, 9.5, 10, "      12ms     960ms"}, {9.996, 0.1, 8, "      1.2s     1.26s"},
+                 {0.0123, 0, 1000, "      10us      10us"}, {0.08, 0, 3000000, "      30ns      30ns"}};
+    struct report r = cycle_report;
+    struct report_function f[CYCLE_FUNCTIONS];
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_functions, sizeof f);
+    r.functions = f;
+    r.total = 100;
+    r.ticks = 10000;
+    in.report = &r;
+    in.show.view = RENDER_VIEW_FLAT;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char line[64];
+        f[MAIN].self = CASES[i].self;
+        f[MAIN].children = CASES[i].children;
+        f[MAIN].calls = CASES[i].calls;
+        snprintf(line, sizeof line, "%s  main\n", CASES[i].cells);
+        char *text = render(&in);
+        contains(text, line);
+        cr_assert_null(strstr(text, "so few ticks"));
+        free(text);
+    }
+    r.ticks = 29;
+    char *text = render(&in);
+    contains(text, " calls\n          (of so few ticks, times and percentages are rough)\n");
     free(text);
 }
 
@@ -292,8 +328,8 @@ Test(render_text, nothing_above_0_reads_0)
     in.report = &r;
     in.provenance = &p;
     char *text = render(&in);
-    contains(text, " in this time, for <0.01 s:\n");
-    contains(text, "  0.21      1.93    <0.01        6     667us     667us  c\n");
+    contains(text, "\nDown      profd was not running for <0.01 s of this time (1 stop):\n");
+    contains(text, "  0.21      1.93    <0.01        6     700us     700us  c\n");
     contains(text, " <0.01      1.93   ~<0.01                               start\n");
     contains(text, "[2]    <0.01   <0.01   <0.01                 start [2]\n"
                    "               <0.01   <0.01       1/1           main [1]\n"
@@ -305,7 +341,7 @@ Test(render_text, nothing_above_0_reads_0)
     in.show.sort = RENDER_SORT_CALLS;
     in.show.view = RENDER_VIEW_FLAT;
     text = render(&in);
-    contains(text, "; the self time of the others is <0.01 seconds\n");
+    contains(text, "; the self time of the other is <0.01 seconds\n");
     free(text);
     r.total = 0.001;
     in.show = cycle_input().show;
