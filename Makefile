@@ -97,7 +97,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo demo-fleet check lint nspawn fuzz oracle oracle-glibc oracle-real collect-real
+INSTALLS := deps demo demo-fleet check lint nspawn deb fuzz oracle oracle-glibc oracle-real collect-real
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -394,6 +394,14 @@ nspawn:
 	$(SUB) all
 	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/nspawn.py $(NSPAWN_ROOT)
+
+# make deb: Debian packages in build/deb, checked by lintian.
+.PHONY: deb
+deb:
+	$(Q)sh tests/deps.sh deb
+	$(Q)PROFD_CC="$(CC)" sh systemd/debian/build.sh build/deb $(VERSION)
+	$(Q)lintian --fail-on error,warning --tag-display-limit 0 build/deb/*.changes
+	@ls build/deb/*.deb
 
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn, and for check
-# and lint the modules of tests/browser/package-lock.json below build/browser. Prints what to install where it cannot.
+# Installs the Debian packages that are missing for: build | demo | demo-fleet | check | lint | nspawn | deb, and for
+# check and lint the modules of tests/browser/package-lock.json below build/browser. Prints what to install where it
+# cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
 libssl-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev libdeflate-dev libpcre2-dev nettle-dev g++"
@@ -12,15 +13,17 @@ git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish
 command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"
 lint="clang-tidy cppcheck codespell"
+deb="debhelper dpkg-dev lintian"
 nspawn="$demo debootstrap systemd-container python3"
 case ${1:-build} in
 build) wanted=$build ;;
 demo) wanted="$build $demo" ;;
-check) wanted="$build $check" ;;
-lint) wanted="$build $check $lint" ;;
+check) wanted="$build $check $deb" ;;
+lint) wanted="$build $check $lint $deb" ;;
 demo-fleet) wanted="$build $demo python3 openssl" ;;
 nspawn) wanted="$build $nspawn" ;;
-*) echo "deps.sh: unknown set '$1': build, demo, demo-fleet, check, lint or nspawn" >&2; exit 64 ;;
+deb) wanted="$build $deb" ;;
+*) echo "deps.sh: unknown set '$1': build, demo, demo-fleet, check, lint, nspawn or deb" >&2; exit 64 ;;
 esac
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
