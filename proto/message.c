@@ -71,7 +71,7 @@ const char *message_inexact_meaning(uint32_t bit)
     case INEXACT_SEGMENT_MISSING:
         return "a host sent counts that could not be read, or does not have them any more: they are missing";
     case INEXACT_RESTORED:
-        return "a host was restored from a backup: counts of its live processes may be there twice";
+        return "a host was restored from a backup: counts of its live processes may be missing";
     case INEXACT_HOST_TOTALS:
         return "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions";
     case INEXACT_LABEL_LEFT_OUT:

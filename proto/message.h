@@ -73,7 +73,7 @@ enum message_inexact {
     INEXACT_LABEL_LEFT_OUT = 2048,
     INEXACT_SHARED_BINS = 4096,     /* of a report, and of what is made from one: some self times are estimates */
     INEXACT_SEGMENT_MISSING = 8192, /* of a report only: a segment of a host was not counted */
-    INEXACT_RESTORED = 16384,       /* of a report only: a host was restored from a backup, and may be counted twice */
+    INEXACT_RESTORED = 16384,       /* of a report only: a host was restored from a backup, counts may be missing */
     INEXACT_HOST_TOTALS = 32768,    /* of a report only: of a host that was asked for, only totals are kept */
     INEXACT_SENT = 7167,            /* the reasons that an upload may have */
     INEXACT_ALL = 65535,

@@ -41,22 +41,24 @@
     MESSAGE(ADMIN, 13, admin, Admin, TEXT(verb) TEXTS(argument_count, arguments))                                      \
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
     MESSAGE(FETCH, 14, fetch, Fetch,                                                                                   \
-            BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict))                        \
+            BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict) FLAG(went_back)         \
+                U64(number))                                                                                           \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
-    MESSAGE(SEGMENT, 15, segment, Segment, U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number)) \
+    MESSAGE(SEGMENT, 15, segment, Segment,                                                                             \
+            U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held))                      \
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
     MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
             BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \
     /* relay → gate → daemon of the centre: a host is there; host and name are set by the gate */                  \
     MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
             BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest) BYTES(key)           \
-                TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after))                                               \
+                TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after) U64(held))                                     \
     /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
     MESSAGE(ADMIT, 18, admit, Admit,                                                                                   \
-            BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests)             \
-                FLAG(renew))                                                                                           \
+            BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests) FLAG(renew) \
+                FLAG(went_back) U64(number))                                                                           \
     /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
-    MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment))                      \
+    MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment) U64(number))          \
     /* relay → daemon: a piece of the parsed object that this host attests */                                        \
     MESSAGE(FETCH_OBJECT, 20, fetch_object, FetchObject, TEXT(build_id) U64(offset))                                   \
     /* daemon → relay: hash of size 0: there is none */                                                              \

@@ -17,7 +17,7 @@ CREATE TABLE relay (
     rejected_uploads INTEGER NOT NULL, -- of the acknowledged: what the centre put aside and did not count
     rejected_ticks INTEGER NOT NULL,
     rejected_calls INTEGER NOT NULL,
-    withdrawn_uploads INTEGER NOT NULL, -- deleted here before it was sealed
+    withdrawn_uploads INTEGER NOT NULL, -- deleted here before it was sealed, or set apart after a restore
     withdrawn_ticks INTEGER NOT NULL,
     withdrawn_calls INTEGER NOT NULL,
     incarnation BLOB NOT NULL,    -- of the centre: 16 bytes; empty: it has not answered yet
@@ -32,7 +32,7 @@ CREATE TABLE segment (
     series INTEGER NOT NULL,      -- which may be gone
     hour INTEGER NOT NULL,
     state INTEGER NOT NULL,       -- 0 open, 1 closed: nothing more is added, 2 sealed, 3 acknowledged, 4 acknowledged and its bytes removed,
-                                  -- 5 unreadable: it can never be sealed
+                                  -- 5 unreadable: it can never be sealed, 6 held until the centre has answered
     opened INTEGER NOT NULL,      -- ns
     changed INTEGER NOT NULL,     -- ns: when it was sealed, or acknowledged
     uploads INTEGER NOT NULL,

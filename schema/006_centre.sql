@@ -72,7 +72,7 @@ CREATE TABLE quarantine (
 ) STRICT;
 CREATE INDEX quarantine_kept ON quarantine (id) WHERE size > 0;
 
--- Hours in which something of a host is missing, or may be counted twice.
+-- Hours in which something of a host is missing.
 CREATE TABLE hour_mark (
     hour INTEGER NOT NULL,
     host INTEGER NOT NULL,        -- fleet_host; 0: every host

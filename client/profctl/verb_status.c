@@ -171,7 +171,7 @@ static void relay_print(const struct state *s)
                url, amount_uploads(r, "accepted"), amount_uploads(r, "acknowledged"), amount_uploads(r, "sealed"),
                amount_uploads(r, "open"));
         if (amount_uploads(r, "withdrawn")) {
-            printf(" + deleted before they were sent %" PRIu64, amount_uploads(r, "withdrawn"));
+            printf(" + deleted or set apart before they were sent %" PRIu64, amount_uploads(r, "withdrawn"));
         }
         puts("");
         show_age(oldest, now, age, sizeof age);

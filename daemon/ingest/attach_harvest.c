@@ -20,6 +20,7 @@ struct harvesting {
     bool first, any, sampled, lost, paused, label_left_out;
     uint32_t parents;  /* processes that count it as a child, if that is new */
     uint64_t children; /* that are new */
+    int64_t since;     /* ns: of all that was counted before then, nothing is in the difference */
     struct attach_inside *in;
 };
 
@@ -179,6 +180,7 @@ static enum profd_status validate(struct harvesting *w, struct build_cache *cach
         .builds = w->builds.build,
         .label_count = w->after.label_count,
         .labels = w->after.labels};
+    w->since = w->p->behind ? w->p->behind : d.start > 0 ? d.start : 1;
     enum profd_status status = attach_upload_validate(&d, w->in, u, e);
     if (status == PROFD_OK && w->any) {
         status = validate_decoded(cache, w->in->builds, u, &w->counts, e);
@@ -241,6 +243,7 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
     made.put.parents = w->in->parents[0];
     made.put.parent_count = w->parents;
     made.put.base = w->p->generation;
+    made.put.since = w->since;
     made.put.snapshot = w->in->snapshot;
     made.more = w->difference.more;
     made.put.ended = end != ATTACH_LIVES && !made.more;

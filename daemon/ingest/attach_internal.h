@@ -150,6 +150,7 @@ struct attach_process {
     uint32_t uid;
     uint64_t size; /* of the file */
     struct attach_origin origin;
+    int64_t behind;      /* ns: since when the difference is that is delivered in pieces; 0: none is */
     bool told;           /* a harvest of it was stored since attach_open */
     uint64_t generation; /* of the store's snapshot, 0: it has none */
     uint8_t *snapshot;   /* up to where all is counted; NULL: nothing is yet */

@@ -188,6 +188,7 @@ void attach_settle(struct attach_process *p, struct attach_harvest *h)
     p->snapshot_size = h->put.snapshot_size;
     p->generation = h->put.base + 1;
     p->told = true;
+    p->behind = h->more ? h->put.since : 0;
     in->snapshot = NULL;
     h->put.snapshot = p->snapshot;
     attach_publish(p, &in->summary);

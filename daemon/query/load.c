@@ -249,7 +249,7 @@ static enum profd_status find_living(struct loading *l, struct profd_error *e)
     return status;
 }
 
-/* Something of what came from hosts is missing, or may be there twice. */
+/* Something of what came from hosts is missing. */
 static enum profd_status find_marks(struct loading *l, struct profd_error *e)
 {
     uint32_t reasons = 0;

@@ -46,14 +46,16 @@ static enum profd_status flush_fetch(struct flush_run *f, const struct message_f
     return talk_ask(&f->profd, &request, FRAME_SEGMENT, segment, e);
 }
 
-/* The error of the centre for the status page of profd; *number is that of its database. */
-static enum profd_status flush_report(struct flush_run *f, const char *error, uint64_t *number, struct profd_error *e)
+/* The error of the centre for the status page of profd; *number and *held are those of its database. */
+static enum profd_status flush_report(struct flush_run *f, const char *error, uint64_t *number, uint64_t *held,
+                                      struct profd_error *e)
 {
     struct message segment;
     enum profd_status status = flush_fetch(f, &(struct message_fetch){.error = error}, &segment, e);
 
     if (!status) {
         *number = segment.as.segment.number;
+        *held = segment.as.segment.held;
         message_done(&segment);
     }
     return status;
@@ -79,13 +81,15 @@ static enum profd_status flush_check_admit(const struct message_admit *m, struct
 }
 
 /* Connects to the centre and presents this host. */
-static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, struct profd_error *e)
+static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, uint64_t held, struct profd_error *e)
 {
     struct timespec now;
-    struct message arrive = {
-        .type = FRAME_ARRIVE,
-        .as.arrive = {
-            .name = "", .number = number, .segment_oldest = SEGMENT_VERSION, .segment_newest = SEGMENT_VERSION}};
+    struct message arrive = {.type = FRAME_ARRIVE,
+                             .as.arrive = {.name = "",
+                                           .number = number,
+                                           .segment_oldest = SEGMENT_VERSION,
+                                           .segment_newest = SEGMENT_VERSION,
+                                           .held = held}};
     struct message admit;
     enum profd_status status = connect_centre(f->config, &f->centre.stream, e);
 
@@ -103,8 +107,11 @@ static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, stru
     status = flush_check_admit(&admit.as.admit, e);
     if (!status) {
         memcpy(f->incarnation, admit.as.admit.incarnation.data, sizeof f->incarnation);
-        f->fetch = (struct message_fetch){
-            .incarnation = {f->incarnation, sizeof f->incarnation}, .backup = admit.as.admit.backup, .error = ""};
+        f->fetch = (struct message_fetch){.incarnation = {f->incarnation, sizeof f->incarnation},
+                                          .backup = admit.as.admit.backup,
+                                          .error = "",
+                                          .went_back = admit.as.admit.went_back,
+                                          .number = admit.as.admit.number};
         if (admit.as.admit.conflict.size) {
             memcpy(f->conflict, admit.as.admit.conflict.data, sizeof f->conflict);
             f->fetch.conflict = (struct message_bytes){f->conflict, sizeof f->conflict};
@@ -140,6 +147,7 @@ static enum profd_status flush_deliver(struct flush_run *f, struct profd_error *
         deliver.as.deliver.epoch = segment.as.segment.epoch;
         deliver.as.deliver.sequence = segment.as.segment.sequence;
         deliver.as.deliver.segment = segment.as.segment.segment;
+        deliver.as.deliver.number = segment.as.segment.number;
         f->waiting++;
         f->out->delivered++;
         status = talk_send(&f->centre, &deliver, f->out->delivered, e);
@@ -234,7 +242,7 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
                           .centre = talk_of("the centre", CENTRE_ANSWER_MAX),
                           .out = out};
     struct profd_error ignored;
-    uint64_t number = 0;
+    uint64_t number = 0, held = 0;
     enum profd_status status;
     bool reached;
 
@@ -244,11 +252,11 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
         status = talk_greet(&f.profd, e);
     }
     if (!status) {
-        status = flush_report(&f, last_error, &number, e);
+        status = flush_report(&f, last_error, &number, &held, e);
     }
     reached = !status;
     if (!status) {
-        status = flush_arrive(&f, number, e);
+        status = flush_arrive(&f, number, held, e);
     }
     if (!status) {
         status = flush_exchange(&f, e);
@@ -261,7 +269,7 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
         *e = f.refusal;
     }
     if (status && reached) {
-        (void)flush_report(&f, e->sentence, &number, &ignored); /* if profd has gone, there is no one to tell */
+        (void)flush_report(&f, e->sentence, &number, &held, &ignored); /* if profd has gone, there is no one to tell */
     }
     stream_close(&f.centre.stream);
     stream_close(&f.profd.stream);

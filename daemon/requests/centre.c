@@ -27,7 +27,7 @@ struct arrive {
     uint64_t session_job;
     struct message message; /* owns the name */
     struct store_arrival arrival;
-    bool restored;
+    struct store_admission admission;
     struct store_centre centre;
     enum profd_status status;
     struct profd_error error;
@@ -41,11 +41,11 @@ static struct arrive *arrive_of(struct writer_job *job)
 static void arrive_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     struct store_arrival *list = calloc(n, sizeof *list);
-    bool *restored = calloc(n, sizeof *restored);
+    struct store_admission *admissions = calloc(n, sizeof *admissions);
     struct store_centre centre = {.number = 0};
     struct profd_error e;
     enum profd_status status =
-        list && restored ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
+        list && admissions ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
 
     for (size_t i = 0; i < n && !status; i++) {
         list[i] = arrive_of(jobs[i])->arrival;
@@ -55,7 +55,7 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
         e = *full;
     }
     if (!status) {
-        status = store_admit_hosts(store, list, n, restored, &e);
+        status = store_admit_hosts(store, list, n, admissions, &e);
     }
     if (!status) {
         status = store_get_centre(store, &centre, &e);
@@ -65,13 +65,14 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
 
         a->status = status;
         a->centre = centre;
-        a->restored = !status && restored[i];
         if (status) {
             a->error = e;
+        } else {
+            a->admission = admissions[i];
         }
     }
     free(list);
-    free(restored);
+    free(admissions);
 }
 
 /* How long a host waits until it comes again. In an interval, the centre gets at most SERIES_PER_SECOND series for each
@@ -96,9 +97,9 @@ static void arrive_answer(struct arrive *a)
     struct message m = {.type = FRAME_ADMIT};
     const uint8_t *conflict = hashmap_find(&s->conflicts, a->arrival.host, sizeof a->arrival.host);
 
-    if (a->restored) {
+    if (a->admission.restored) {
         log_write(LOG_LEVEL_NOTICE, NULL,
-                  "host %s was restored from a backup: its live processes may be counted twice in this hour",
+                  "host %s was restored from a backup: what its live processes counted since then may be missing",
                   a->arrival.name);
     }
     if (c && a->status) {
@@ -110,6 +111,8 @@ static void arrive_answer(struct arrive *a)
         m.as.admit.segment_version = SEGMENT_VERSION;
         m.as.admit.conflict = (struct message_bytes){conflict, conflict ? SEGMENT_EPOCH_SIZE : 0};
         m.as.admit.attests = true;
+        m.as.admit.went_back = a->arrival.held && a->admission.restored;
+        m.as.admit.number = a->admission.number;
         conn_answer(c, &m, 0, a->tag);
     }
     if (c) {
@@ -147,8 +150,9 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
     if (n == 0 || label_judge("host", 4, m->name, n) != LABEL_GOOD) {
         return profd_error_set(e, PROFD_MALFORMED, "a host's name of %zu bytes: it must be the value of a label", n);
     }
-    if (m->clock > INT64_MAX || m->number > INT64_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "clock and number of ARRIVE must be at most 2^63-1");
+    if (m->clock > INT64_MAX || m->number > CENTRE_NUMBER_MOST || m->held > CENTRE_NUMBER_MOST) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "of ARRIVE, clock must be at most 2^63-1, number and held at most 2^62");
     }
     if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION_OLDEST) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION,
@@ -161,6 +165,7 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
     to->now = loop_clock();
     to->clock = (int64_t)m->clock - to->now;
     to->number = m->number;
+    to->held = m->held;
     return PROFD_OK;
 }
 

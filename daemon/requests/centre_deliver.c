@@ -184,10 +184,14 @@ static enum profd_status read_item(struct centre_item *x, struct profd_error *e)
     if (!status && (m->sequence < 1 || m->sequence > INT64_MAX)) {
         status = profd_error_set(e, PROFD_MALFORMED, "sequence of DELIVER must be 1 to 2^63-1");
     }
+    if (!status && m->number > CENTRE_NUMBER_MOST) {
+        status = profd_error_set(e, PROFD_MALFORMED, "number of DELIVER must be at most 2^62");
+    }
     if (status) {
         return status;
     }
     d->sequence = m->sequence;
+    d->number = m->number;
     d->bytes = m->segment.data;
     d->size = m->segment.size;
     d->received = loop_clock();

@@ -10,6 +10,8 @@
 #include "requests/centre_flush.h"
 #include "writer/writer.h"
 
+#define CENTRE_NUMBER_MOST (UINT64_C(1) << 62) /* of a host's database */
+
 struct centre_service {
     struct centre_config config;
     struct centre_counts counts;

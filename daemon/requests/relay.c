@@ -15,6 +15,8 @@
 #include "requests/sync.h"
 #include "writer/writer.h"
 
+#define NUMBER_MOST (UINT64_C(1) << 62) /* a centre cannot use up the numbers of the database */
+
 /* One FETCH or ACKNOWLEDGE, until it is answered. */
 struct relay_request {
     struct writer_job job;
@@ -31,7 +33,9 @@ struct relay_request {
     bool has_conflict;
     uint8_t conflict[SEGMENT_EPOCH_SIZE]; /* an epoch in which two machines sent segments */
     bool renewed;                         /* it was the current one: there is a new one now */
-    uint64_t number;                      /* of the database */
+    struct store_verdict verdict;         /* of the centre, about the database */
+    bool apart;                           /* what was held counts here only */
+    uint64_t number, held;                /* of the database */
     uint64_t again;                       /* segments that a restored centre gets again */
     struct store_segment found;           /* bytes: owned; id 0: none */
 
@@ -98,12 +102,16 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
         return;
     }
     r->number = ledger.number;
+    r->held = ledger.held;
     if (!r->met) { /* the relay only says why it cannot send anything: what is open goes on growing */
         return;
     }
     r->through = r->through ? r->through : ledger.newest;
     if (r->has_conflict) {
         relay_leave_epoch(r, store, r->conflict);
+    }
+    if (!r->status) {
+        r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
     }
     if (!r->status) {
         r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
@@ -194,6 +202,11 @@ static void relay_fetch_done(struct writer_job *job)
                   "the centre was restored from a backup: %" PRIu64 " segments that it had acknowledged are sent again",
                   r->again);
     }
+    if (!r->status && r->apart) {
+        log_write(LOG_LEVEL_NOTICE, NULL,
+                  "the centre has a later state of this host's database, which was restored from a backup: what live "
+                  "processes counted until the start counts on this host only");
+    }
     relay_log_renewed(r);
     r->service->counts.fetched += !r->status && r->found.id;
     out->id = r->found.id;
@@ -202,6 +215,7 @@ static void relay_fetch_done(struct writer_job *job)
     out->epoch = (struct message_bytes){r->found.epoch, r->found.id ? sizeof r->found.epoch : 0};
     out->through = r->through;
     out->number = r->number;
+    out->held = r->held;
     relay_answer(r, &m);
 }
 
@@ -266,6 +280,10 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     r->backup = m->backup;
     r->after = m->after;
     r->through = m->through;
+    r->verdict = (struct store_verdict){.went_back = m->went_back, .number = m->number};
+    if (m->number > NUMBER_MOST) {
+        return profd_error_set(e, PROFD_MALFORMED, "number of FETCH is above 2^62");
+    }
     if (m->backup > INT64_MAX || m->after > INT64_MAX || m->through > INT64_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "a number of FETCH is above 2^63-1");
     }

@@ -40,7 +40,12 @@ struct store_arrival {
     const char *name;              /* a value of a label, not empty */
     int64_t clock;                 /* ns: how far its clock is ahead */
     uint64_t number;               /* last number of its database */
+    uint64_t held;                 /* 1 + that number before its start, if it waits for the answer; 0: it does not */
     int64_t now;                   /* ns */
+};
+struct store_admission {
+    bool restored;
+    uint64_t number; /* the greatest that is known of its database; 0: none is */
 };
 
 /* A segment from a host. */
@@ -53,6 +58,7 @@ struct store_delivery {
     const char *fault;             /* then: why */
     const uint8_t *bytes;          /* as it came */
     size_t size;
+    uint64_t number;  /* last of the host's database before the segment was sealed; 0: it did not say */
     int64_t received; /* ns */
 };
 struct store_receipt {

@@ -50,8 +50,8 @@ static enum profd_status reserve_mark(struct memory_centre *c, struct profd_erro
     return memory_reserve(&c->marks, c->mark_count, &c->mark_capacity, 1, sizeof *c->marks, e);
 }
 
-enum profd_status memory_admit_hosts(struct store *base, const struct store_arrival *list, size_t n, bool *restored,
-                                     struct profd_error *e)
+enum profd_status memory_admit_hosts(struct store *base, const struct store_arrival *list, size_t n,
+                                     struct store_admission *out, struct profd_error *e)
 {
     struct memory_store *s = memory_self(base);
     struct memory_centre *c = &s->centre;
@@ -66,7 +66,9 @@ enum profd_status memory_admit_hosts(struct store *base, const struct store_arri
             return no_memory(e);
         }
         struct memory_host *h = find_host(c, list[i].host);
-        restored[i] = h && list[i].number < h->number;
+        const struct store_arrival *a = &list[i];
+        const uint64_t before = h ? h->number : 0;
+        out[i] = (struct store_admission){.restored = (a->held ? a->held - 1 : a->number) < before, .number = before};
         if (!h) {
             h = &c->hosts[c->host_count++];
             *h = (struct memory_host){.name = NULL};
@@ -75,8 +77,8 @@ enum profd_status memory_admit_hosts(struct store *base, const struct store_arri
         free(h->name);
         h->name = name;
         h->clock = list[i].clock;
-        h->number = list[i].number;
-        if (restored[i]) {
+        h->number = a->held ? before : a->number;
+        if (out[i].restored) {
             mark(s, list[i].now / SEGMENT_HOUR, (size_t)(h - c->hosts), (uint32_t)INEXACT_RESTORED);
         }
     }

@@ -279,7 +279,7 @@ static void apply(struct harvesting *x, size_t i, char **names)
     }
     if (x->spares.staged) {
         const struct memory_upload *u = &s->uploads[p->upload != NONE ? p->upload : s->upload_count - 1];
-        memory_forward(&s->relay, &x->spares.staged[i], u->series, p->upload == NONE, &x->uploads[i]);
+        memory_forward(&s->relay, &x->spares.staged[i], u->series, p->upload == NONE, &x->uploads[i], h->since);
     }
 }
 

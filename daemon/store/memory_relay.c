@@ -25,6 +25,12 @@ enum profd_status memory_relay_begin(struct store *base, const uint8_t epoch[SEG
     struct memory_store *s = memory_self(base);
     struct memory_relay *r = &s->relay;
     if (!r->active) {
+        int64_t seconds = 0;
+        for (unsigned i = 0; i < 4; i++) {
+            seconds = seconds << 8 | epoch[i];
+        }
+        r->held = s->number + 1;
+        r->held_since = (seconds + 1) * INT64_C(1000000000);
         struct store_amount pending = {0};
         add_pending(r, &pending);
         r->outside = accepted_of(s);
@@ -54,6 +60,31 @@ static enum profd_status seal_again(struct memory_relay *r, struct memory_segmen
     x->state = MEMORY_SEALED;
     x->number = 0;
     x->outcome = STORE_SEGMENT_COUNTED;
+    return PROFD_OK;
+}
+
+enum profd_status memory_relay_resolve(struct store *base, const struct store_verdict *verdict, bool *apart,
+                                       struct profd_error *e)
+{
+    (void)e;
+    struct memory_store *s = memory_self(base);
+    struct memory_relay *r = &s->relay;
+    *apart = r->held && verdict->went_back;
+    for (size_t i = 0; i < r->count; i++) {
+        struct memory_segment *x = &r->segments[i];
+        if (x->held && *apart) {
+            outgoing_amount_add(&r->withdrawn, &x->amount);
+            x->amount = (struct store_amount){0};
+            x->apart = true;
+        }
+        x->state = x->held ? MEMORY_CLOSED : x->state;
+        x->held = false;
+    }
+    if (*apart) {
+        r->apart_before = r->held_since;
+        s->number = verdict->number > s->number ? verdict->number : s->number;
+    }
+    r->held = 0;
     return PROFD_OK;
 }
 
@@ -97,10 +128,12 @@ enum profd_status memory_seal_segments(struct store *base, uint64_t through, int
     *sealed = 0;
     for (size_t i = 0; i < r->count && waiting < LIMIT_SEGMENTS_SEALED && status == PROFD_OK; i++) {
         struct memory_segment *x = &r->segments[i];
-        if (x->state > MEMORY_CLOSED || x->id > through) {
+        if (x->state > MEMORY_CLOSED || x->held || x->id > through) {
             continue;
         }
-        status = x->marked ? PROFD_OK : memory_segment_fold(x, e);
+        status = x->marked  ? PROFD_OK
+                 : x->apart ? memory_segment_reduce(x, SEGMENT_DROPPED, e)
+                            : memory_segment_fold(x, e);
         if (status == PROFD_OK) {
             x->state = MEMORY_SEALED;
             x->changed = now;
@@ -210,7 +243,7 @@ enum profd_status memory_get_relay(struct store *base, struct store_relay *out, 
     (void)e;
     const struct memory_store *s = memory_self(base);
     const struct memory_relay *r = &s->relay;
-    *out = (struct store_relay){.active = false};
+    *out = (struct store_relay){.number = s->number};
     if (!r->known) {
         return PROFD_OK;
     }
@@ -221,6 +254,7 @@ enum profd_status memory_get_relay(struct store *base, struct store_relay *out, 
                                 .withdrawn = r->withdrawn,
                                 .newest = r->newest,
                                 .number = s->number,
+                                .held = r->held,
                                 .met = r->met,
                                 .backup = r->backup};
     outgoing_amount_subtract(&out->accepted, &r->outside);

@@ -117,12 +117,12 @@ enum profd_status memory_stage(struct memory_relay *r, const struct store_upload
     return status == PROFD_OK && parts > 0 && !reserve(r, parts) ? no_memory(e) : status;
 }
 
-static struct memory_segment *find_open(struct memory_relay *r, uint64_t series, int64_t end)
+static struct memory_segment *find_open(struct memory_relay *r, uint64_t series, int64_t end, bool held, bool apart)
 {
     for (size_t i = r->count; i-- > 0;) {
         struct memory_segment *x = &r->segments[i];
-        if (x->state == MEMORY_OPEN && x->series == series && x->since <= end && x->until > end &&
-            memcmp(x->epoch, r->epoch, sizeof x->epoch) == 0) {
+        if (x->state == MEMORY_OPEN && x->held == held && x->apart == apart && x->series == series && x->since <= end &&
+            x->until > end && memcmp(x->epoch, r->epoch, sizeof x->epoch) == 0) {
             return x;
         }
     }
@@ -130,12 +130,14 @@ static struct memory_segment *find_open(struct memory_relay *r, uint64_t series,
 }
 
 void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64_t series, uint64_t uploads,
-                    const struct store_upload *u)
+                    const struct store_upload *u, int64_t since)
 {
     const int64_t hour = u->end / SEGMENT_HOUR;
+    const bool apart = since != 0 && since < r->apart_before,
+               held = !apart && since != 0 && r->held && since < r->held_since;
     for (size_t i = 0; staged->parts != NULL; i++) {
         struct memory_part *p = staged->parts;
-        struct memory_segment *x = find_open(r, series, u->end);
+        struct memory_segment *x = find_open(r, series, u->end, held, apart);
         if (x != NULL && x->weight + p->chunk.weight > LIMIT_SEGMENT_ROWS) {
             x->state = MEMORY_CLOSED;
             x = NULL;
@@ -145,6 +147,8 @@ void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64
             *x = (struct memory_segment){.id = ++r->newest,
                                          .sequence = ++r->sequence,
                                          .series = series,
+                                         .held = held,
+                                         .apart = apart,
                                          .hour = hour,
                                          .opened = u->received,
                                          .bytes = staged->heads[i],
@@ -154,7 +158,7 @@ void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64
             staged->heads[i] = NULL;
         }
         p->chunk.part.uploads = p->chunk.amount.uploads = i == 0 ? uploads : 0;
-        outgoing_amount_add(&x->amount, &p->chunk.amount);
+        outgoing_amount_add(apart ? &r->withdrawn : &x->amount, &p->chunk.amount);
         x->weight += p->chunk.weight;
         staged->parts = p->next;
         p->next = NULL;
@@ -215,6 +219,7 @@ enum profd_status memory_withdraw(struct memory_relay *r, uint64_t series, struc
         const struct store_amount gone = x->amount;
         if (x->series == series && x->state <= MEMORY_CLOSED && !x->marked) {
             status = memory_segment_reduce(x, SEGMENT_WITHDRAWN, e);
+            x->held = x->apart = false;
             x->state = MEMORY_CLOSED;
             outgoing_amount_add(&r->withdrawn, &gone);
         }

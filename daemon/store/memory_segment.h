@@ -18,6 +18,8 @@ struct memory_segment {
     int64_t hour, since, until, opened, changed;
     enum memory_state state;
     bool marked; /* only its key is left */
+    bool held;   /* not sealed until store_relay_resolve */
+    bool apart;  /* only its key is sent, as SEGMENT_DROPPED; amount is 0 */
     struct store_amount amount;
     uint64_t weight, number;
     enum store_segment_outcome outcome;
@@ -31,6 +33,8 @@ struct memory_relay {
     uint8_t epoch[SEGMENT_EPOCH_SIZE], incarnation[STORE_INCARNATION_SIZE];
     uint64_t sequence, newest, backup;
     struct store_amount outside, acknowledged, rejected, withdrawn;
+    uint64_t held;                    /* 1 + number of the store before the start, until store_relay_resolve */
+    int64_t held_since, apart_before; /* ns: as in table relay */
     struct outgoing_pace pace;
     struct memory_segment *segments; /* by ascending id */
     size_t count, capacity;
@@ -47,9 +51,10 @@ struct memory_staged {
 enum profd_status memory_stage(struct memory_relay *r, const struct store_upload *uploads, size_t n,
                                struct memory_staged **out, struct profd_error *e);
 void memory_staged_done(struct memory_staged *staged, size_t n);
-/* Adds a staged upload to the open segment of its series and hour. uploads: 1, or 0 for what another one grew by. */
+/* Adds a staged upload to the open segment of its series and hour. uploads: 1, or 0 for what another one grew by.
+ * since: store_harvest.since, or 0. */
 void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64_t series, uint64_t uploads,
-                    const struct store_upload *u);
+                    const struct store_upload *u, int64_t since);
 /* The series is deleted. */
 enum profd_status memory_withdraw(struct memory_relay *r, uint64_t series, struct profd_error *e);
 /* Gives a segment its final bytes. */

@@ -304,7 +304,7 @@ enum profd_status memory_put_uploads(struct store *base, const struct store_uplo
         if (outcomes[i] == STORE_STORED) {
             memory_put_upload(s, &uploads[i], &spares.copies[i], spares.names + names);
             if (spares.staged) {
-                memory_forward(&s->relay, &spares.staged[i], s->uploads[s->upload_count - 1].series, 1, &uploads[i]);
+                memory_forward(&s->relay, &spares.staged[i], s->uploads[s->upload_count - 1].series, 1, &uploads[i], 0);
             }
         }
         names += uploads[i].build_count;

@@ -3,7 +3,12 @@
  * After store_relay_begin, the transaction that accepts an upload or the difference of a harvest also adds it to the
  * open segment of its series and hour. A segment has its key from its opening, is sealed when it is to be sent, is sent
  * until the centre acknowledges it, and is kept for a centre that is restored from a backup. Always:
- * accepted since the first store_relay_begin = acknowledged + withdrawn + sealed + open. */
+ * accepted since the first store_relay_begin = acknowledged + withdrawn + sealed + open.
+ *
+ * A database may have been restored from a backup, and the centre may have what a live process counted since then. So
+ * after a start, differences that began before it are held in segments of their own, which are not sealed until the
+ * centre has said whether it knows a later state of this database (store_relay_resolve). If it does, they are
+ * withdrawn: they count on this host only, and the hours are sent as SEGMENT_DROPPED. */
 #ifndef PROFD_STORE_SEGMENTS_H
 #define PROFD_STORE_SEGMENTS_H
 
@@ -28,10 +33,18 @@ struct store_relay {
     uint64_t unreadable_segments; /* of the open ones, those that can never be sealed */
     uint64_t newest;              /* id of the segment opened last; 0: none */
     uint64_t number;              /* last number given to what was accepted: decreases only by a restore */
+    uint64_t held;                /* 1 + that number before this start, until store_relay_resolve; 0: resolved */
     int64_t oldest;               /* ns: when the oldest that is not acknowledged was opened; 0: there is none */
     bool met;                     /* a centre has answered: the next two are its */
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t backup;
+};
+
+/* What the centre says of this database. went_back: it has segments of a later state. number: of that state, at least.
+ */
+struct store_verdict {
+    bool went_back;
+    uint64_t number;
 };
 
 /* A sealed segment. Borrowed until each returns. */

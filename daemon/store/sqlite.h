@@ -15,7 +15,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 8
+#define SQLITE_SCHEMA_VERSION 9
 #define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
@@ -89,7 +89,9 @@ struct sqlite_store {
     bool no_folding; /* a sum that was to be folded cannot be read: verification says which */
     bool relaying;   /* what is accepted goes into segments of this epoch, too */
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE];
-    bool relay_settled; /* table relay says so */
+    bool relay_settled;    /* table relay says so */
+    bool relay_unresolved; /* the centre has not said since the start whether this database went back */
+    int64_t relay_since;   /* ns: of the start, rounded up to a second */
     struct outgoing_pace relay_pace;
     int64_t intervals_checked; /* ns: when the slices of hosts were added up; large: they take too much */
     bool intervals_large;

@@ -36,6 +36,7 @@ struct arriving {
 struct origin {
     int64_t host, epoch, clock;
     const char *name;
+    uint64_t number;            /* greatest that is known of its database */
     uint64_t mark, mark_number; /* of the epoch */
 };
 
@@ -60,6 +61,7 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     const char *name = sqlite_text(q, 1);
     o->host = sqlite3_column_int64(q, 0);
     o->clock = sqlite3_column_int64(q, 2);
+    o->number = (uint64_t)sqlite3_column_int64(q, 3);
     o->name = arena_copy(a->arena, name, strlen(name));
     sqlite_finish(q);
     return o->name ? PROFD_OK : no_memory(e);
@@ -318,8 +320,11 @@ static enum profd_status put_new(struct arriving *a, const struct store_delivery
     static const struct store_amount nothing = {0, 0, 0};
     enum profd_status status = PROFD_OK;
     r->outcome = d->segment ? STORE_SEGMENT_COUNTED : STORE_SEGMENT_PUT_ASIDE;
-    if (is_counts(d)) {
-        return put_counts(a, d, o, r, e);
+    if (d->number > o->number) {
+        status = sqlite_run(a->s, SQL_FLEET_HOST_NUMBER, VALUES(INTEGER(o->host), INTEGER(d->number)), e);
+    }
+    if (status != PROFD_OK || is_counts(d)) {
+        return status == PROFD_OK ? put_counts(a, d, o, r, e) : status;
     }
     if (!d->segment) {
         status = put_aside(a, d, o, e);

@@ -28,6 +28,7 @@ void sqlite_batch_init(struct sqlite_batch *b, struct sqlite_store *s)
 {
     b->s = s;
     b->changed = false;
+    b->since = 0;
     hashmap_init(&b->builds, 0);
     sqlite_tally_init(&b->tally);
 }
@@ -85,7 +86,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     bool saturated = false;
     enum profd_status status = b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e);
     if (status == PROFD_OK && b->s->relaying) {
-        status = sqlite_segment_add(b->s, u, series->id, one, e);
+        status = sqlite_segment_add(b->s, u, series->id, one, b->since, e);
     }
     if (status != PROFD_OK) {
         return status;

@@ -8,6 +8,7 @@ struct sqlite_batch {
     struct sqlite_store *s;
     struct hashmap builds; /* build, user → what is added to the row that lists show */
     struct sqlite_tally tally;
+    int64_t since; /* store_harvest.since of what is added; 0 at first */
     bool changed;
 };
 

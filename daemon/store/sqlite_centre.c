@@ -7,6 +7,8 @@
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
 
+#define RESTORED_HOURS_MOST (366 * 24) /* a clock that was wrong must not fill the database */
+
 enum profd_status sqlite_centre_load(struct sqlite_store *s, struct sqlite_centre *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -87,7 +89,7 @@ enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, st
 
 /* What was said of a host before. *id is 0 if it is new. */
 static enum profd_status find_host(struct sqlite_store *s, const struct store_arrival *a, int64_t *id, uint64_t *number,
-                                   struct profd_error *e)
+                                   int64_t *last, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -99,32 +101,48 @@ static enum profd_status find_host(struct sqlite_store *s, const struct store_ar
     if (row) {
         *id = sqlite3_column_int64(q, 0);
         *number = (uint64_t)sqlite3_column_int64(q, 3);
+        *last = sqlite3_column_int64(q, 4);
         sqlite_finish(q);
     }
     return status;
 }
 
-static enum profd_status admit_host(struct sqlite_store *s, const struct store_arrival *a, bool *restored, bool *marked,
-                                    struct profd_error *e)
+/* What the host had not sent when it was restored is missing in the hours since it was there last. */
+static enum profd_status mark_restored(struct sqlite_store *s, int64_t host, int64_t last, int64_t now, bool *marked,
+                                       struct profd_error *e)
 {
-    int64_t id = 0;
+    const int64_t to = now / SQLITE_HOUR;
+    int64_t hour = last / SQLITE_HOUR;
+    enum profd_status status = PROFD_OK;
+    hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
+    for (; hour <= to && status == PROFD_OK; hour++) {
+        status = sqlite_hour_mark(s, hour, host, (uint32_t)INEXACT_RESTORED, marked, e);
+    }
+    return status;
+}
+
+/* A host that holds something apart asks whether its database went back. It is not told by its number now, but by that
+ * of its start; and its number is raised by what it delivers after it has the answer. So the question may be asked
+ * again after an answer that was lost. */
+static enum profd_status admit_host(struct sqlite_store *s, const struct store_arrival *a, struct store_admission *out,
+                                    bool *marked, struct profd_error *e)
+{
+    int64_t id = 0, last = 0;
     uint64_t before = 0;
-    enum profd_status status = find_host(s, a, &id, &before, e);
+    enum profd_status status = find_host(s, a, &id, &before, &last, e);
     if (status != PROFD_OK) {
         return status;
     }
-    *restored = id != 0 && a->number < before;
+    *out = (struct store_admission){.restored = (a->held ? a->held - 1 : a->number) < before, .number = before};
     status = sqlite_run(s, SQL_FLEET_HOST_SET,
                         VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
-                               INTEGER(a->number), INTEGER(*restored)),
+                               INTEGER(a->held ? before : a->number), INTEGER(out->restored)),
                         e);
-    return status == PROFD_OK && *restored
-               ? sqlite_hour_mark(s, a->now / SQLITE_HOUR, id, (uint32_t)INEXACT_RESTORED, marked, e)
-               : status;
+    return status == PROFD_OK && out->restored ? mark_restored(s, id, last, a->now, marked, e) : status;
 }
 
-enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arrival *list, size_t n, bool *restored,
-                                     struct profd_error *e)
+enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arrival *list, size_t n,
+                                     struct store_admission *out, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     bool marked = false;
@@ -136,7 +154,7 @@ enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arri
         return status;
     }
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        status = admit_host(s, &list[i], &restored[i], &marked, e);
+        status = admit_host(s, &list[i], &out[i], &marked, e);
     }
     if (status == PROFD_OK && marked) {
         status = sqlite_centre_touch(s, ++s->state.number, e);

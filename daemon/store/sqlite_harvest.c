@@ -254,6 +254,7 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
     if (first) {
         status = add_instance(x->batch.s, h, &i, e);
     }
+    x->batch.since = h->since;
     if (status == PROFD_OK && h->upload.counts_size > 0) {
         status = put_counts(x, &h->upload, &i, e);
     } else if (status == PROFD_OK && i.has_upload) { /* it is read again or has ended, and reports state that */

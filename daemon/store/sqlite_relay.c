@@ -58,6 +58,9 @@ enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error
     if (status == PROFD_OK && begins && !r.active) {
         status = settle_outside(s, &r, e);
     }
+    if (status == PROFD_OK && s->relaying && s->relay_unresolved && !r.held) {
+        status = sqlite_relay_hold(s, &r, e); /* of the epoch before */
+    }
     if (begins) {
         r.sequence = 0;
         memcpy(r.epoch, s->relay_epoch, sizeof r.epoch);
@@ -73,11 +76,64 @@ enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error
 enum profd_status sqlite_relay_begin(struct store *base, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
+    int64_t seconds = 0;
     (void)e;
+    for (unsigned i = 0; i < 4; i++) { /* an epoch begins with the seconds of its start */
+        seconds = seconds << 8 | epoch[i];
+    }
+    if (!s->relaying) { /* otherwise another machine has the epoch before */
+        s->relay_unresolved = true;
+        s->relay_since = (seconds + 1) * INT64_C(1000000000);
+    }
     s->relaying = true;
     s->relay_settled = false;
     memcpy(s->relay_epoch, epoch, sizeof s->relay_epoch);
     return PROFD_OK;
+}
+
+static enum profd_status resolve(struct sqlite_store *s, const struct store_verdict *verdict, struct profd_error *e)
+{
+    struct sqlite_relay r;
+    enum profd_status status = s->relay_settled ? PROFD_OK : sqlite_relay_settle(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_relay_load(s, &r, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status =
+        verdict->went_back ? sqlite_relay_reject_held(s, &r, e) : sqlite_run(s, SQL_SEGMENT_HELD_RELEASE, NULL, 0, e);
+    r.held = 0;
+    if (status == PROFD_OK) {
+        status = sqlite_relay_save(s, &r, e);
+    }
+    if (status == PROFD_OK && verdict->went_back && (int64_t)verdict->number > s->state.number) {
+        s->state.number = (int64_t)verdict->number;
+        status = sqlite_save_state(s, e);
+    }
+    return status;
+}
+
+enum profd_status sqlite_relay_resolve(struct store *base, const struct store_verdict *verdict, bool *apart,
+                                       struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct sqlite_relay r;
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    *apart = false;
+    if (status != PROFD_OK || (!r.held && (!s->relay_unresolved || !verdict->went_back))) {
+        s->relay_unresolved &= status != PROFD_OK;
+        return status;
+    }
+    status = sqlite_write_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_write_end(s, resolve(s, verdict, e), e);
+    }
+    if (status == PROFD_OK) {
+        *apart = verdict->went_back;
+        s->relay_unresolved = false;
+    }
+    return status;
 }
 
 /* A row of SQL_SEGMENT_KEPT_NEXT. */
@@ -363,8 +419,16 @@ static enum profd_status get_relay(struct sqlite_store *s, struct store_relay *o
     bool found;
     *out = (struct store_relay){.active = false};
     enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status != PROFD_OK || !r.known) {
+    if (status == PROFD_OK) {
+        status = sqlite_load_state(s, &state, e);
+    }
+    if (status != PROFD_OK) {
         return status;
+    }
+    out->number = (uint64_t)state.number;
+    out->held = r.held ? r.held : s->relay_unresolved ? out->number + 1 : 0;
+    if (!r.known) {
+        return PROFD_OK;
     }
     out->active = r.active;
     out->acknowledged = r.acknowledged;
@@ -373,15 +437,11 @@ static enum profd_status get_relay(struct sqlite_store *s, struct store_relay *o
     out->met = r.met;
     out->backup = r.backup;
     memcpy(out->incarnation, r.incarnation, sizeof out->incarnation);
-    status = sqlite_load_state(s, &state, e);
-    if (status == PROFD_OK) {
-        status = sum_states(s, out, &pending, e);
-    }
+    status = sum_states(s, out, &pending, e);
     if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
     }
     out->newest = (uint64_t)newest;
-    out->number = (uint64_t)state.number;
     if (!r.active) { /* what was accepted since is not known apart */
         out->accepted = pending;
         outgoing_amount_add(&out->accepted, &r.acknowledged);

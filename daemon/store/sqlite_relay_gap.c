@@ -1,10 +1,12 @@
-/* What a host that was restored from a backup tells the centre about the time that it has lost. */
+/* A host that was restored from a backup: what it tells the centre about the time that it has lost, and what it does
+ * not forward because the centre may have it. */
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
 
+#define SECOND INT64_C(1000000000)
 #define GAP_HOURS_MOST (366 * INT64_C(24)) /* a clock that was wrong must not fill the database */
 
 /* The hours from the latest sign of life in the backup until now. */
@@ -22,16 +24,15 @@ static enum profd_status find_gap(struct sqlite_store *s, const struct sqlite_re
         return status;
     }
     opened = sqlite3_column_int64(q, 0);
-    *now = sqlite3_column_int64(q, 1) * INT64_C(1000000000);
+    *now = sqlite3_column_int64(q, 1) * SECOND;
     sqlite_finish(q);
     for (unsigned i = 0; i < 4; i++) { /* an epoch begins with the seconds of its start */
         started = started << 8 | r->epoch[i];
     }
-    started *= INT64_C(1000000000);
+    started *= SECOND;
     *to = *now / SQLITE_HOUR;
-    *from = (opened > started ? opened : started) / SQLITE_HOUR;
+    *from = r->known ? (opened > started ? opened : started) / SQLITE_HOUR : *to;
     *from = *from > *to ? *to : *from;
-    *from = *to - *from < GAP_HOURS_MOST ? *from : *to - GAP_HOURS_MOST + 1;
     return PROFD_OK;
 }
 
@@ -58,14 +59,15 @@ static enum profd_status add_mark(struct sqlite_store *s, const uint8_t epoch[SE
                : status;
 }
 
-static enum profd_status add_marks(struct sqlite_store *s, const struct sqlite_relay *r, struct profd_error *e)
+/* Of the hours from .. to: a year of them at most. */
+static enum profd_status add_marks(struct sqlite_store *s, int64_t from, int64_t to, int64_t now, struct profd_error *e)
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
-    int64_t from = 0, to = 0, now = 0;
+    enum profd_status status = PROFD_OK;
+    from = to - from < GAP_HOURS_MOST ? from : to - GAP_HOURS_MOST + 1;
     if (getrandom(epoch, sizeof epoch, 0) != (ssize_t)sizeof epoch) {
         return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch of segments");
     }
-    enum profd_status status = find_gap(s, r, &from, &to, &now, e);
     for (unsigned i = 0; i < 4; i++) {
         epoch[i] = (uint8_t)((uint64_t)now / 1000000000u >> (24 - 8 * i));
     }
@@ -75,13 +77,93 @@ static enum profd_status add_marks(struct sqlite_store *s, const struct sqlite_r
     return status;
 }
 
+/* What began before then counts here only; the hours of the gap, and later those in which it is accepted, are marked.
+ */
+static enum profd_status begin_apart(struct sqlite_store *s, struct sqlite_relay *r, int64_t before, int64_t from,
+                                     int64_t to, int64_t now, struct profd_error *e)
+{
+    enum profd_status status = add_marks(s, from, to, now, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    r->apart_before = before > r->apart_before ? before : r->apart_before;
+    r->apart_hour = to;
+    return sqlite_relay_save(s, r, e);
+}
+
 enum profd_status sqlite_relay_mark_gap(struct sqlite_store *s, struct profd_error *e)
 {
     struct sqlite_relay r;
+    int64_t from = 0, to = 0, now = 0;
     enum profd_status status = sqlite_relay_load(s, &r, e);
     if (status != PROFD_OK || !r.known || !r.active) {
         return status;
     }
     status = sqlite_write_begin(s, e);
-    return status == PROFD_OK ? sqlite_write_end(s, add_marks(s, &r, e), e) : status;
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = find_gap(s, &r, &from, &to, &now, e);
+    if (status == PROFD_OK) {
+        status = begin_apart(s, &r, now + SECOND, from, to, now, e);
+    }
+    return sqlite_write_end(s, status, e);
+}
+
+enum profd_status sqlite_relay_hold(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
+{
+    int64_t to = 0, now = 0;
+    r->held = (uint64_t)s->state.number + 1;
+    r->held_since = s->relay_since;
+    return find_gap(s, r, &r->held_hour, &to, &now, e);
+}
+
+enum profd_status sqlite_relay_judge(struct sqlite_store *s, int64_t since, enum sqlite_fate *fate,
+                                     struct profd_error *e)
+{
+    struct sqlite_relay r;
+    *fate = SQLITE_FORWARDED;
+    if (since == 0 || since >= s->relay_since) {
+        return PROFD_OK;
+    }
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    if (status == PROFD_OK && since < r.apart_before) {
+        *fate = SQLITE_APART;
+    } else if (status == PROFD_OK && r.held && since < r.held_since) {
+        *fate = SQLITE_HELD;
+    }
+    return status;
+}
+
+enum profd_status sqlite_relay_set_apart(struct sqlite_store *s, int64_t end, const struct store_amount *amount,
+                                         struct profd_error *e)
+{
+    struct sqlite_relay r;
+    const int64_t hour = end / SQLITE_HOUR;
+    enum profd_status status = sqlite_relay_load(s, &r, e);
+    if (status == PROFD_OK && hour > r.apart_hour) {
+        status = add_marks(s, r.apart_hour + 1, hour, end, e);
+        r.apart_hour = hour;
+    }
+    outgoing_amount_add(&r.withdrawn, amount);
+    return status == PROFD_OK ? sqlite_relay_save(s, &r, e) : status;
+}
+
+enum profd_status sqlite_relay_reject_held(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
+{
+    int64_t from = 0, to = 0, now = 0;
+    bool found = true;
+    enum profd_status status = find_gap(s, r, &from, &to, &now, e);
+    while (status == PROFD_OK && found) {
+        sqlite3_stmt *q;
+        status = sqlite_start(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, &q, e);
+        if (status == PROFD_OK) {
+            status = sqlite_next(s, q, &found, e);
+        }
+        if (status == PROFD_OK && found) {
+            status = sqlite_segment_reduce(s, q, SEGMENT_DROPPED, &r->withdrawn, e);
+        }
+    }
+    const int64_t held_hour = r->held_hour < to ? r->held_hour : to;
+    return status == PROFD_OK ? begin_apart(s, r, r->held_since, held_hour, to, now, e) : status;
 }

@@ -1,4 +1,5 @@
-/* The row of table relay, and columns that it shares with table segment. */
+/* The row of table relay, columns that it shares with table segment, and what remains of a segment that is not sent. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/sqlite_segment.h"
@@ -49,7 +50,12 @@ enum profd_status sqlite_relay_load(struct sqlite_store *s, struct sqlite_relay 
                                  .rejected = sqlite_amount(q, 9),
                                  .withdrawn = sqlite_amount(q, 12),
                                  .met = sqlite3_column_bytes(q, 15) > 0,
-                                 .backup = (uint64_t)sqlite3_column_int64(q, 16)};
+                                 .backup = (uint64_t)sqlite3_column_int64(q, 16),
+                                 .held = (uint64_t)sqlite3_column_int64(q, 17),
+                                 .held_since = sqlite3_column_int64(q, 18),
+                                 .held_hour = sqlite3_column_int64(q, 19),
+                                 .apart_before = sqlite3_column_int64(q, 20),
+                                 .apart_hour = sqlite3_column_int64(q, 21)};
     status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
     if (status == PROFD_OK && out->met) {
         status = read_bytes(s, q, 15, "an incarnation", out->incarnation, sizeof out->incarnation, e);
@@ -66,6 +72,34 @@ enum profd_status sqlite_relay_save(struct sqlite_store *s, const struct sqlite_
                       VALUES(INTEGER(r->active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence),
                              AMOUNT(r->outside), AMOUNT(r->acknowledged), AMOUNT(r->rejected), AMOUNT(r->withdrawn),
                              BLOB(r->met ? r->incarnation : (const uint8_t *)"", r->met ? sizeof r->incarnation : 0),
-                             INTEGER(r->backup)),
+                             INTEGER(r->backup), INTEGER(r->held), INTEGER(r->held_since), INTEGER(r->held_hour),
+                             INTEGER(r->apart_before), INTEGER(r->apart_hour)),
                       e);
+}
+
+enum profd_status sqlite_segment_reduce(struct sqlite_store *s, sqlite3_stmt *q, enum segment_kind kind,
+                                        struct store_amount *gone, struct profd_error *e)
+{
+    uint8_t epoch[SEGMENT_EPOCH_SIZE], *bytes = NULL;
+    size_t size = 0;
+    const int64_t id = sqlite3_column_int64(q, 0), sequence = sqlite3_column_int64(q, 2),
+                  hour = sqlite3_column_int64(q, 3);
+    const struct store_amount amount = sqlite_amount(q, 4);
+    enum profd_status status = sqlite_segment_epoch(s, q, 1, epoch, e);
+    sqlite_finish(q);
+    if (status == PROFD_OK) {
+        status = outgoing_mark(kind, epoch, (uint64_t)sequence, hour, &bytes, &size, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
+    }
+    free(bytes);
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_SEGMENT_WITHDRAW, VALUES(INTEGER(id), INTEGER(size)), e);
+    }
+    outgoing_amount_add(gone, &amount);
+    return status;
 }

@@ -17,13 +17,13 @@ struct open_segment {
     uint64_t weight, parts, part_bytes;
 };
 
-static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t end, struct open_segment *out,
-                                   bool *found, struct profd_error *e)
+static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t end, bool held,
+                                   struct open_segment *out, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     *found = false;
     enum profd_status status = sqlite_start(
-        s, SQL_SEGMENT_OPEN_FIND,
+        s, held ? SQL_SEGMENT_HELD_FIND : SQL_SEGMENT_OPEN_FIND,
         VALUES(INTEGER(series), INTEGER(end / SQLITE_HOUR), BLOB(s->relay_epoch, sizeof s->relay_epoch), INTEGER(end)),
         &q, e);
     if (status == PROFD_OK) {
@@ -95,33 +95,45 @@ static enum profd_status add_part(struct sqlite_store *s, struct open_segment *t
 
 /* A segment that could become too large is closed, and another one opened. */
 static enum profd_status add_chunk(struct sqlite_store *s, const struct store_upload *u, int64_t series,
-                                   const struct outgoing_chunk *c, struct profd_error *e)
+                                   const struct outgoing_chunk *c, bool held, struct profd_error *e)
 {
     struct open_segment to;
     bool found;
-    enum profd_status status = find_open(s, series, u->end, &to, &found, e);
+    enum profd_status status = find_open(s, series, u->end, held, &to, &found, e);
     if (status == PROFD_OK && found && (to.weight + c->weight > LIMIT_SEGMENT_ROWS || to.parts + 1 >= PARTS_MOST)) {
-        status = sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                            VALUES(INTEGER(to.id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e);
+        status = held ? PROFD_OK
+                      : sqlite_run(s, SQL_SEGMENT_STATE_SET,
+                                   VALUES(INTEGER(to.id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e);
         found = false;
     }
     if (status == PROFD_OK && !found) {
         status = open_new(s, u, series, &to, e);
+        if (status == PROFD_OK && held) {
+            status = sqlite_run(s, SQL_SEGMENT_STATE_SET,
+                                VALUES(INTEGER(to.id), INTEGER(SEGMENT_HELD), INTEGER(u->received)), e);
+        }
     }
     return status == PROFD_OK ? add_part(s, &to, c, e) : status;
 }
 
 enum profd_status sqlite_segment_add(struct sqlite_store *s, const struct store_upload *u, int64_t series,
-                                     const struct sqlite_sums *one, struct profd_error *e)
+                                     const struct sqlite_sums *one, int64_t since, struct profd_error *e)
 {
     const struct outgoing_chunk *chunks;
     const struct store_amount amount = {one->uploads, one->ticks, one->calls};
     size_t n = 0;
+    enum sqlite_fate fate;
+    enum profd_status status = sqlite_relay_judge(s, since, &fate, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (fate == SQLITE_APART) {
+        return sqlite_relay_set_apart(s, u->end, &amount, e);
+    }
     struct arena *a = arena_new(0);
-    enum profd_status status =
-        a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : no_memory(e);
+    status = a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : no_memory(e);
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = add_chunk(s, u, series, &chunks[i], e);
+        status = add_chunk(s, u, series, &chunks[i], fate == SQLITE_HELD, e);
     }
     arena_free(a);
     return status;
@@ -223,35 +235,11 @@ static enum profd_status withdraw_one(struct sqlite_store *s, int64_t series, st
                                       bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE], *bytes = NULL;
-    size_t size = 0;
     enum profd_status status = sqlite_start(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, e);
     if (status == PROFD_OK) {
         status = sqlite_next(s, q, found, e);
     }
-    if (status != PROFD_OK || !*found) {
-        return status;
-    }
-    const int64_t id = sqlite3_column_int64(q, 0), sequence = sqlite3_column_int64(q, 2),
-                  hour = sqlite3_column_int64(q, 3);
-    const struct store_amount gone = sqlite_amount(q, 4);
-    status = sqlite_segment_epoch(s, q, 1, epoch, e);
-    sqlite_finish(q);
-    if (status == PROFD_OK) {
-        status = outgoing_mark(SEGMENT_WITHDRAWN, epoch, (uint64_t)sequence, hour, &bytes, &size, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_BYTES_SET, VALUES(INTEGER(id), BLOB(bytes, size)), e);
-    }
-    free(bytes);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SEGMENT_WITHDRAW, VALUES(INTEGER(id), INTEGER(size)), e);
-    }
-    outgoing_amount_add(withdrawn, &gone);
-    return status;
+    return status == PROFD_OK && *found ? sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, withdrawn, e) : status;
 }
 
 enum profd_status sqlite_segment_withdraw(struct sqlite_store *s, int64_t series, struct profd_error *e)

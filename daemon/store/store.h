@@ -128,7 +128,9 @@ struct store_harvest {
     const uint8_t *parents; /* instances of the processes that count this one among their children, one after the other,
                                if no earlier harvest named them. They must be of the same user or of user 0 */
     size_t parent_count;
-    bool told; /* this harvest makes the sums inexact by itself: no child is missing any more */
+    int64_t since; /* ns: of all that was counted before then, nothing is in it; 0: none of it can have been forwarded
+                      by a later state of this database */
+    bool told;     /* this harvest makes the sums inexact by itself: no child is missing any more */
 };
 /* OVER_SHARE: nothing is stored. The counts stay in the memory of the process and are stored by a later harvest. Until
  * then the instance counts as not read (STORE_UNREAD), so its reports are not exact. A harvest without ticks and calls
@@ -429,6 +431,11 @@ enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_pro
  * it at every start, and when another machine has this epoch, with a new one. Writes nothing itself. Without it nothing
  * that the handle accepts is forwarded, and existing segments stay. */
 enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
+/* Decides upon what is held since the start (segments.h), before anything is sealed. If the database went back, its
+ * numbers continue behind those that the centre knows, so that this is noticed once; *apart says whether it did. Does
+ * nothing if nothing is held. */
+enum profd_status store_relay_resolve(struct store *s, const struct store_verdict *verdict, bool *apart,
+                                      struct profd_error *e);
 /* Records the state of the centre. If its incarnation has changed, it was restored and may lack what it had
  * acknowledged: all kept segments are sealed again, and those that were removed are sent as SEGMENT_DROPPED; *again is
  * their number. backup: the latest backup of the centre contains all numbers up to this one. */
@@ -456,10 +463,10 @@ enum profd_status store_get_relay(struct store *s, struct store_relay *out, stru
 
 /* --- What a centre accepts from hosts (arrivals.h). On the writing handle, each call one transaction --- */
 
-/* restored[i]: the host's database gave greater numbers before: it was restored from a backup. Its live processes may
- * be counted twice in the hour of now, which is marked. */
-enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n, bool *restored,
-                                    struct profd_error *e);
+/* out[i].restored: the host's database gave greater numbers before: it was restored from a backup. Counts of its live
+ * processes may be missing in the hour of now, which is marked. */
+enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
+                                    struct store_admission *out, struct profd_error *e);
 void store_set_detail(struct store *s, const struct store_detail *detail);
 /* Counts segments, and says what became of each. A key that came before with the same digest changes nothing. Of one
  * with another digest, the first stays, and its hour is marked; so is an hour of a segment that was dropped or cannot

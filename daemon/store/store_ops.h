@@ -105,6 +105,8 @@
        struct profd_error *e),                                                                                         \
       (s, policy, now, progress, e))                                                                                   \
     V(relay_begin, (struct store * s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e), (s, epoch, e))  \
+    V(relay_resolve, (struct store * s, const struct store_verdict *verdict, bool *apart, struct profd_error *e),      \
+      (s, verdict, apart, e))                                                                                          \
     V(relay_meet,                                                                                                      \
       (struct store * s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,          \
        struct profd_error *e),                                                                                         \
@@ -119,8 +121,9 @@
        struct profd_error *e),                                                                                         \
       (s, policy, now, progress, e))                                                                                   \
     V(admit_hosts,                                                                                                     \
-      (struct store * s, const struct store_arrival *list, size_t n, bool *restored, struct profd_error *e),           \
-      (s, list, n, restored, e))                                                                                       \
+      (struct store * s, const struct store_arrival *list, size_t n, struct store_admission *out,                      \
+       struct profd_error *e),                                                                                         \
+      (s, list, n, out, e))                                                                                            \
     V(attest,                                                                                                          \
       (struct store * s, const struct store_attestation *list, size_t n, struct store_attested *out,                   \
        struct profd_error *e),                                                                                         \

@@ -11,9 +11,11 @@ import uuid
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 from harness import BUILD, LONG, PROFD, Daemon, Tap, run, until  # noqa: E402,F401
 from judge import calls_of, difference, sums  # noqa: E402,F401
+from memory import Counter  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from relaying import Sender, equation  # noqa: E402,F401
 from tls_bed import GATE, Bed  # noqa: E402,F401
+from wire import Wire  # noqa: E402
 
 ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
 FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [""])[0]
@@ -60,14 +62,19 @@ class Machine(Daemon):
 
 
 class Host:
-    """port: of the gate, or of a proxy in front of it. The program begins to upload at once, unless builds is empty."""
+    """port: of the gate, or of a proxy in front of it. The program begins to upload at once, unless builds is empty.
+    live: builds of processes that count while they live."""
 
-    def __init__(self, bed, name, pair, seed, port=None, programs=None, builds=ARCS, pause=0.0, rate=0.5, **more):
+    def __init__(self, bed, name, pair, seed, port=None, programs=None, builds=ARCS, live=(), pause=0.0, rate=0.5,
+                 **more):
         self.name, self.bed, self.proxy = name, bed, Proxy(port or bed.port, seed, rate)
-        self.daemon = Machine("--relay", f"tls://localhost:{self.proxy.port}", programs=programs, **more)
+        self.daemon = Machine("--relay", f"tls://localhost:{self.proxy.port}", "--harvest-interval", "1s",
+                              programs=programs, **more)
         self.relay = bed.relay(self.daemon, f"relay-{name}", pair, relay=f"tls://localhost:{self.proxy.port}")
         self.relay.program = programs.relay if programs else self.relay.program
         self.sender = Sender(self.daemon, random.Random(seed), builds, 1, pause)
+        self.live = [Counter(self.daemon.socket, f"{seed}/{b}", build_id=b) for b in live]
+        self.builds, self.counted = [*builds, *live], {}
         if builds:
             self.sender.start()
 
@@ -83,8 +90,20 @@ class Host:
         relay = self.ledger()
         return relay["acknowledged"]["uploads"] == relay["accepted"]["uploads"] and not relay["sealed_segments"]
 
+    def end_live(self):
+        """The live processes end, and have been read for the last time."""
+        for c in self.live:
+            self.counted[c.build_id] = c.stop()
+        self.live = []
+        with Wire(self.daemon.socket) as w:
+            w.send("SYNC", tag=9)
+            while (answer := w.take()) and answer[1] != 9:
+                pass
+
     def end(self):
         self.sender.ended = True
+        for c in self.live:
+            c.stop()
         self.relay.stop()
         self.proxy.stop()
         self.daemon.stop()
@@ -99,7 +118,7 @@ def truth_of(hosts):
     """build → calls, as the programs counted them."""
     out = {}
     for h in hosts:
-        for (build, _), n in h.sender.sent.items():
+        for build, n in [*((build, n) for (build, _), n in h.sender.sent.items()), *h.counted.items()]:
             out[build] = out.get(build, 0) + n
     return out
 

@@ -154,7 +154,8 @@ class Counter:
     """A process of its own that counts by hand, attaches, and attaches again whenever the daemon has gone. stop()
     returns how many calls it made; it is alone in knowing."""
 
-    def __init__(self, path, seed, uid=0):
+    def __init__(self, path, seed, uid=0, build_id=None):
+        self.build_id = build_id
         ours, theirs = os.pipe()
         self.result = ours
         self.pid = os.fork()
@@ -175,7 +176,7 @@ class Counter:
         signal.signal(signal.SIGUSR1, lambda *_: (unseen.append(1), stopped.append(1)))
         if uid:
             os.setresuid(uid, uid, uid)
-        memory, link = Memory(name="/bin/counter"), None
+        memory, link = Memory(name="/bin/counter", build_id=self.build_id), None
         while not stopped:
             memory.call(rng.randrange(1, 1000), rng.randrange(16))
             if link is None:

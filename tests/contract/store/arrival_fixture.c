@@ -91,10 +91,10 @@ struct sender *eight_hours(uint8_t identity)
 bool admit(struct fixture *f, const struct sender *s, const char *name, int64_t clock, uint64_t number)
 {
     struct store_arrival a = {.name = name, .clock = clock, .number = number, .now = NOON + DAY};
-    bool restored;
+    struct store_admission admission;
     memcpy(a.host, s->identity, sizeof a.host);
-    OK(f, store_admit_hosts(f->w, &a, 1, &restored, &f->e));
-    return restored;
+    OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
+    return admission.restored;
 }
 
 struct store_receipt deliver(struct fixture *f, const struct store_delivery *d)

@@ -40,9 +40,9 @@ static void run_on(struct fixture *centre, uint8_t identity)
     struct fixture host;
     struct made m;
     uint64_t n;
-    bool restored;
+    struct store_admission admission;
     memset(a.host, identity, sizeof a.host);
-    OK(centre, store_admit_hosts(centre->w, &a, 1, &restored, &centre->e));
+    OK(centre, store_admit_hosts(centre->w, &a, 1, &admission, &centre->e));
     fixture_open(&host, false);
     OK(&host, store_relay_begin(host.w, epoch, &host.e));
     OK(&host, store_relay_meet(host.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &n, &host.e));

@@ -507,3 +507,78 @@ Test(store_engines, segments_have_the_same_bytes)
         fixture_close(&f[k]);
     }
 }
+
+static bool resolve(struct fixture *f, bool went_back, uint64_t number)
+{
+    bool apart = !went_back;
+    OK(f, store_relay_resolve(f->w, &(struct store_verdict){went_back, number}, &apart, &f->e));
+    return apart;
+}
+
+static void harvest_since(struct fixture *f, unsigned process, uint64_t base, int64_t end, uint64_t n, int64_t since)
+{
+    struct made_harvest x;
+    make_harvest(&x, 1, process, base, end, n);
+    x.h.since = since;
+    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+}
+
+/* Starts at START, after something was accepted; what the processes 1 and 2 counted before that is then read. */
+static void begin_with_old_counts(struct fixture *f)
+{
+    const uint32_t seconds = START / 1000000000;
+    const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {(uint8_t)(seconds >> 24), (uint8_t)(seconds >> 16),
+                                               (uint8_t)(seconds >> 8), (uint8_t)seconds};
+    put_at(f, 1, 9, 1, NOON, 1);
+    OK(f, store_relay_begin(f->w, epoch, &f->e));
+    harvest_since(f, 1, 0, START + MINUTE, 3, START - HOUR);
+    harvest_since(f, 2, 0, START + 2 * HOUR, 4, START - 1);
+    harvest_since(f, 1, 1, START + MINUTE, 5, START + MINUTE);
+    put_at(f, 1, 9, 2, START + MINUTE, 6);
+    cr_assert(ledger(f).held > 1 && ledger(f).held <= ledger(f).number);
+}
+
+/* Before the centre has answered, what processes counted before the start is not sealed; then it is. */
+STORE_TEST(segment_is_held_until_the_centre_has_answered)
+{
+    begin_with_old_counts(f);
+    cr_assert_eq(ledger(f).open.uploads, 3, "5 grew the upload of 3");
+    cr_assert_eq(seal(f, UINT64_MAX), 1);
+    cr_assert_eq(ledger(f).sealed.ticks, 1 + 5 + 1 + 6);
+    const uint8_t other[SEGMENT_EPOCH_SIZE] = {255, 1};
+    OK(f, store_relay_begin(f->w, other, &f->e)); /* another machine has the epoch: that is no start */
+    cr_assert(!resolve(f, false, 1000) && ledger(f).held == 0);
+    cr_assert_eq(seal(f, UINT64_MAX), 2);
+    const struct store_relay r = ledger(f);
+    cr_assert(r.open_segments == 0 && r.withdrawn.uploads == 0 && r.number < 1000);
+    harvest_since(f, 2, 1, START + 2 * HOUR, 4, START - 1);
+    cr_assert_eq(seal(f, UINT64_MAX), 1, "it was answered");
+}
+
+/* The centre has a later state: what was held counts here only, and what is read later of the time before the start. */
+STORE_TEST(segment_of_a_database_that_went_back)
+{
+    begin_with_old_counts(f);
+    cr_assert(resolve(f, true, 1000) && !resolve(f, true, 2000));
+    struct store_relay r = ledger(f);
+    cr_assert(r.held == 0 && r.number >= 1000 && r.number < 2000);
+    cr_assert(r.withdrawn.uploads == 2 && r.withdrawn.ticks == 1 + 3 + 1 + 4 && r.open.ticks == 1 + 5 + 1 + 6);
+    harvest_since(f, 3, 0, START + 3 * HOUR, 7, START - 1);
+    harvest_since(f, 3, 1, START + 3 * HOUR, 8, START + 3 * HOUR);
+    r = ledger(f);
+    cr_assert(r.withdrawn.uploads == 3 && r.withdrawn.ticks == 2 + 7 + 1 + 7);
+    uint64_t number = 0, dropped = 0, ticks = 0;
+    meet(f, first_centre, 0);
+    while (seal(f, UINT64_MAX)) {
+        struct sent *sent = list_sent(f, 0);
+        for (size_t i = 0; i < sent->n; i++) {
+            const int64_t hour = sent->s[i].hour - START / HOUR;
+            dropped |= sent->s[i].kind == SEGMENT_DROPPED && hour >= 0 && hour < 8 ? 1u << hour : 0;
+            acknowledge(f, &sent->s[i], first_centre, ++number, STORE_SEGMENT_COUNTED);
+        }
+        ticks += sent->ticks;
+        free_sent(sent);
+    }
+    cr_assert_eq(dropped & 5, 5, "the hours of what was held are marked");
+    cr_assert_eq(ticks, 1 + 5 + 1 + 6 + 1 + 8);
+}
