@@ -86,9 +86,10 @@ class Host:
         return self.daemon.json("status", "--json")["store"]["relay"]
 
     def settled(self):
-        """True when everything that the host accepted is acknowledged."""
+        """True when everything that the host accepted, and has not set apart, is acknowledged."""
         relay = self.ledger()
-        return relay["acknowledged"]["uploads"] == relay["accepted"]["uploads"] and not relay["sealed_segments"]
+        return (relay["acknowledged"]["uploads"] + relay["withdrawn"]["uploads"] == relay["accepted"]["uploads"]
+                and not relay["sealed_segments"] + relay["open_segments"])
 
     def end_live(self):
         """The live processes end, and have been read for the last time."""
