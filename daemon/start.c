@@ -1,7 +1,6 @@
 /* Starts the components in the order of their dependencies. */
 #include <fcntl.h>
 #include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>

@@ -102,6 +102,11 @@ enum profd_status profd_error_set(struct profd_error *e, enum profd_status statu
     return status;
 }
 
+enum profd_status profd_no_memory(struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory is left");
+}
+
 enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
 {
     if (e != NULL) {

@@ -64,6 +64,9 @@ enum profd_status profd_error_set(struct profd_error *e, enum profd_status statu
 enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The sentence of an allocation that failed. Returns PROFD_NO_MEMORY. */
+enum profd_status profd_no_memory(struct profd_error *e);
+
 /* Columns of the list. An unknown code is described as INTERNAL (text "unknown status"). */
 const char *profd_status_name(enum profd_status status); /* "MALFORMED" */
 const char *profd_status_text(enum profd_status status); /* "malformed data" */

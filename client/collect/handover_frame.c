@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "client/collect/collect.h"
 #include "client/collect/handover_page.h"
 #include "client/collect/module.h"
 #include "client/collect/raw.h"

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,5 @@
 #include "client/collect/option.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>

@@ -1,7 +1,6 @@
 /* Replaces dlclose(): the counts of an object are stored under its name before its addresses are reused. */
 #include <dlfcn.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/collect/collect.h"

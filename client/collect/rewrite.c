@@ -6,14 +6,12 @@
 
 #include <link.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include "client/collect/module.h"
 #include "client/collect/module_image.h"
 #include "client/collect/option.h"
 #include "client/collect/raw.h"
 #include "client/collect/rewrite_object.h"
-#include "client/collect/stub.h"
 #include "client/collect/table.h"
 
 #define OBJECTS_MAX 256u

@@ -1,8 +1,6 @@
 /* Finds the one call of the collector in each function of the unwinder's table. */
 #include "client/collect/rewrite_find.h"
 
-#include <stddef.h>
-
 #include "client/collect/rewrite_decode.h"
 
 #if defined __x86_64__

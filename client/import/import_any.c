@@ -9,7 +9,6 @@
 #include "import/import_perf.h"
 #include "import/import_pprof.h"
 #include "proto/limits.h"
-#include "proto/utf8.h"
 
 #define PARSER_MEMORY ((size_t)1 << 30)
 

@@ -8,11 +8,6 @@
 #include "core/table.h"
 #include "proto/limits.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to place a profile");
-}
-
 struct place_arcs {
     struct profd_arc *list; /* in order of arrival, each once */
     uint32_t count, capacity;
@@ -77,7 +72,7 @@ static enum profd_status add_pairs(struct place *w, bool *saturated, struct prof
                                       .to = to_outside ? 0 : to->entry,
                                       .calls = pair->calls};
         if (!add_arc(&arcs, w->arena, &arc, saturated)) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
     }
     enum profd_status status = PROFD_OK;
@@ -105,7 +100,7 @@ static enum profd_status add_histogram(struct place *w, const uint32_t *order, u
     uint32_t *index = ARENA_ARRAY(w->arena, end - first, uint32_t);
     uint64_t *ticks = ARENA_ARRAY(w->arena, end - first, uint64_t);
     if (!index || !ticks) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     span.low = w->frames[order[first]].at < span.low ? w->frames[order[first]].at : span.low;
     span.high = last >= span.high ? last + 1 : span.high;
@@ -140,7 +135,7 @@ static enum profd_status add_ticks(struct place *w, bool *saturated, struct prof
     uint32_t *order = ARENA_ARRAY(w->arena, (size_t)p->frame_count * 2 + 1, uint32_t), n = 0;
     bool ignored = false;
     if (!order) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (uint32_t i = 0; i < p->frame_count; i++) {
         sum_add(&w->notes->ticks, p->frames[i].ticks, &ignored);
@@ -161,7 +156,8 @@ static enum profd_status add_ticks(struct place *w, bool *saturated, struct prof
     return status;
 }
 
-enum profd_status place_counts_add(struct place *w, struct profd_error *e)
+/* Adds ticks and pairs to the upload. All frames must be placed. */
+static enum profd_status place_counts_add(struct place *w, struct profd_error *e)
 {
     bool saturated = w->profile->saturated;
     enum profd_status status = add_ticks(w, &saturated, e);
@@ -332,7 +328,8 @@ static bool place_by_name(struct place *w, const struct place_object *k, const s
     return true;
 }
 
-enum profd_status place_frames_find(struct place *w, struct profd_error *e)
+/* Places all frames. NO_MEMORY. */
+static enum profd_status place_frames_find(struct place *w, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
     enum profd_status status = find_biases(w, e);
@@ -513,7 +510,7 @@ static enum profd_status place_run(struct place *w, struct import_shelf *shelf, 
     w->frames = ARENA_ARRAY(w->arena, (size_t)p->frame_count + 1, struct place_frame);
     w->spans = ARENA_ARRAY(w->arena, LIMIT_BUILDS, struct place_span);
     if (!w->objects || !w->frames || !w->spans) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     enum profd_status status = profd_upload_new(&w->upload, e);
     if (status == PROFD_OK) {
@@ -530,7 +527,7 @@ enum profd_status import_place_profile(struct import_shelf *shelf, const struct 
 {
     struct place w = {.profile = p, .notes = notes, .arena = arena_new(0)};
     if (!w.arena) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     enum profd_status status = place_run(&w, shelf, strict, e);
     if (status == PROFD_OK) {

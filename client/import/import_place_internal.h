@@ -41,10 +41,4 @@ struct place_span {
     uint64_t low, high;
 };
 
-/* Places all frames. NO_MEMORY. */
-enum profd_status place_frames_find(struct place *w, struct profd_error *e);
-
-/* Adds ticks and pairs to the upload. All frames must be placed. */
-enum profd_status place_counts_add(struct place *w, struct profd_error *e);
-
 #endif

@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/limits.h"
-
 #define CONNECT_MS 200
 #define ANSWER_MS 10000
 

@@ -69,11 +69,6 @@ static enum profd_status spool_get(struct profd_delivery *d, bool create, struct
     return status;
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload on its way");
-}
-
 static void item_free(struct delivery_item *item)
 {
     if (!item) {
@@ -335,7 +330,7 @@ static void earlier_start(struct profd_delivery *d, const char *name)
         } else {
             item_free(item);
             item = NULL;
-            status = no_memory(&why);
+            status = profd_no_memory(&why);
         }
         for (size_t i = 0; i < u.object_count && status == PROFD_OK && d->conn; i++) {
             status = conn_offer_path(d->conn, u.objects[i].build_id, u.objects[i].path, &why);
@@ -399,7 +394,7 @@ enum profd_status profd_delivery_open(const struct profd_options *o, profd_outco
         TAILQ_INIT(&d->items);
     }
     if (status == PROFD_OK && (!d || !options_copy(d, o))) {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     }
     if (status == PROFD_OK) {
         d->sink = sink;
@@ -423,7 +418,7 @@ enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct pr
 {
     const struct profd_executable **grown = realloc(d->executables, (d->executable_count + 1) * sizeof *grown);
     if (!grown) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     d->executables = grown;
     d->executables[d->executable_count++] = x;
@@ -454,7 +449,7 @@ enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct p
     size_t n = objects_of(d, u, objects, sizeof objects / sizeof objects[0]);
     struct delivery_item *item = item_new(name, objects, n);
     if (!item) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     item->id = d->id;
     item->id.sequence++;

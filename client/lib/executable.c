@@ -12,7 +12,6 @@
 
 #include "core/arena.h"
 #include "elf/elf_debuglink.h"
-#include "elf/elf_read.h"
 #include "proto/limits.h"
 
 /* Symbols and their names; what a worker may take too (limits.h). */

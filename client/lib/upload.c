@@ -101,11 +101,6 @@ static size_t capacity_for(size_t capacity, size_t need)
     return next;
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload of this size");
-}
-
 enum profd_status profd_upload_add_build(struct profd_upload *u, const char *build_id, const char *name,
                                          uint32_t *index, struct profd_error *e)
 {
@@ -129,7 +124,7 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
     if (u->build_count == u->build_capacity) {
         size_t capacity = capacity_for(u->build_capacity, (size_t)u->build_count + 1);
         if (!array_grow(&u->builds, capacity, sizeof *u->builds)) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         u->build_capacity = capacity;
     }
@@ -137,7 +132,7 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
     if (!id_copy || !name_copy) {
         free(id_copy);
         free(name_copy);
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     u->builds[u->build_count] = (struct message_build){.build_id = id_copy, .name = name_copy};
     if (index) {
@@ -176,7 +171,7 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
     if (u->label_count == u->label_capacity) {
         size_t capacity = capacity_for(u->label_capacity, (size_t)u->label_count + 1);
         if (!array_grow(&u->labels, capacity, sizeof *u->labels)) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         u->label_capacity = capacity;
     }
@@ -184,7 +179,7 @@ enum profd_status profd_upload_add_label(struct profd_upload *u, const char *nam
     if (!name_copy || !value_copy) {
         free(name_copy);
         free(value_copy);
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     u->labels[u->label_count++] = (struct message_label){.name = name_copy, .value = value_copy};
     u->label_bytes += bytes;
@@ -217,7 +212,7 @@ static enum profd_status bins_reserve(struct profd_upload *u, size_t more, struc
         size_t capacity = capacity_for(u->bin_capacity, need);
         if (!array_grow(&u->counts.bin_index, capacity, sizeof(uint32_t)) ||
             !array_grow(&u->counts.bin_ticks, capacity, sizeof(uint64_t))) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         u->bin_capacity = capacity;
     }
@@ -272,7 +267,7 @@ static enum profd_status histogram_add(struct profd_upload *u, const struct prof
     if (c->histogram_count == u->histogram_capacity) {
         size_t capacity = capacity_for(u->histogram_capacity, (size_t)c->histogram_count + 1);
         if (!array_grow(&c->histograms, capacity, sizeof *c->histograms)) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         u->histogram_capacity = capacity;
     }
@@ -315,7 +310,7 @@ static enum profd_status arcs_reserve(struct profd_upload *u, size_t more, struc
             !array_grow(&c->to_build, capacity, sizeof(uint32_t)) ||
             !array_grow(&c->from, capacity, sizeof(uint64_t)) || !array_grow(&c->to, capacity, sizeof(uint64_t)) ||
             !array_grow(&c->calls, capacity, sizeof(uint64_t))) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         u->arc_capacity = capacity;
     }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "admin/aside.h"
-#include "store/store.h"
 
 #define DATABASE ASIDE_DATABASE
 #define PART DATABASE ".restore-part" /* not yet checked */

@@ -33,8 +33,11 @@ static enum profd_status file_parse(const char *file, const struct compat_symbol
     return PROFD_OK;
 }
 
-enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s, struct arena *a,
-                                       struct compat_pattern *out)
+/* Splits text at the last ':'. Without a ':', a spec that contains a '.' is a file, and one that begins with a digit is
+ * a line. The file is the path that ends in the spec's file name; of several, the last one in the symbol table.
+ * O(symbols) with a file. NO_MEMORY. */
+static enum profd_status compat_pattern_parse(const char *text, size_t n, const struct compat_symbols *s,
+                                              struct arena *a, struct compat_pattern *out)
 {
     struct compat_pattern p = {0};
     char *copy = arena_copy(a, text, n);
@@ -73,8 +76,9 @@ static bool pattern_matches(const struct compat_pattern *p, const struct compat_
     return p->file == NULL || p->file == file || (file[0] != '\0' && strcmp(p->file, file) == 0);
 }
 
-enum profd_status compat_pattern_ranges(const struct compat_pattern *p, const struct compat_symbols *s, struct arena *a,
-                                        struct compat_range **out, uint32_t *count)
+/* Lists the matches, ascending. O(symbols). NO_MEMORY. */
+static enum profd_status compat_pattern_ranges(const struct compat_pattern *p, const struct compat_symbols *s,
+                                               struct arena *a, struct compat_range **out, uint32_t *count)
 {
     uint32_t n = 0, last = COMPAT_NONE;
     for (uint32_t i = 0; i < s->count; i++) {

@@ -1,5 +1,4 @@
 /* Shared by the readers of all formats: capacity for arcs and bins, and their sums. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "compat/compat_gmon_internal.h"

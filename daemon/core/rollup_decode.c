@@ -4,7 +4,6 @@
 #include "core/rollup.h"
 #include "core/rollup_columns.h"
 #include "core/rollup_format.h"
-#include "core/rollup_merge.h"
 #include "core/sum.h"
 #include "proto/counts.h"
 #include "proto/deflate.h"

@@ -3,11 +3,6 @@
 #include "core/sort.h"
 #include "core/sum.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
-}
-
 /* ranks[i]: how many of the n rows arrived before row i. items has space for 2n; the first n have the ranks as keys. */
 static void rank_rows(struct sort_item *items, const uint64_t *commits, uint32_t n, uint32_t *ranks)
 {
@@ -90,7 +85,7 @@ enum profd_status rollup_make_segment(const struct rollup *r, const struct rollu
                                .shares = ARENA_ARRAY(a, rows * ROLLUP_GROUPS, uint64_t)};
     if (c.rank == NULL || c.groups == NULL || c.shares == NULL || !make_arc_ranks(r, a, c.rank) ||
         !make_histograms(r, a, &c)) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     make_shares(spread->bins, r->bin_count, c.groups, &c);
     make_shares(spread->arcs, r->arc_count, c.groups + r->bin_count, &c);
@@ -148,7 +143,7 @@ enum profd_status rollup_from_segment(const struct segment *s, const struct prof
                                    ARENA_ARRAY(a, (size_t)c->arc_count * ROLLUP_GROUPS, uint64_t)};
     if (out.histograms == NULL || out.bin_ticks == NULL || out.calls == NULL || out.commit == NULL ||
         out.rank == NULL || shares.bins == NULL || shares.arcs == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     const uint64_t *next = c->shares;
     take_histograms(c, at, out.histograms);

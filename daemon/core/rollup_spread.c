@@ -6,7 +6,6 @@
 #include "core/rollup_columns.h"
 #include "core/rollup_format.h"
 #include "core/sum.h"
-#include "proto/deflate.h"
 #include "proto/varint.h"
 
 static uint64_t row_mask(const uint64_t *shares)

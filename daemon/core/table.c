@@ -1,6 +1,5 @@
 #include "core/table.h"
 
-#include <stddef.h>
 #include <string.h>
 
 bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const void *context)

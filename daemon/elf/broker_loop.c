@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include "elf/broker_wire.h"
-#include "elf/sandbox.h"
 
 /* How a worker ended. */
 struct outcome {

@@ -1,9 +1,5 @@
 #include "elf/elf_id.h"
 
-#include <inttypes.h>
-
-#include "proto/limits.h"
-
 #define NOTES_MAX (UINT64_C(1) << 20)
 
 /* Searches notes. True if a build-id was found. */

@@ -20,11 +20,6 @@ struct elf_imports {
     uint32_t count;
 };
 
-/* Fills the list, ascending by word. If a word has several relocations, one with a name is used. Malformed tables lead
- * to a note. NO_MEMORY, LIMIT. O(relocations + imports log imports). */
-enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_imports *out,
-                                   struct profd_error *e);
-
 /* Returns the import of the word at this address; NULL if there is none. O(log n). */
 struct elf_import *elf_imports_at(const struct elf_imports *i, uint64_t word);
 

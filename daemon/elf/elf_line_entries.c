@@ -1,7 +1,6 @@
 #include "elf/elf_line_entries.h"
 
 #include "core/compare.h"
-#include "proto/limits.h"
 
 /* Forms of entries only; the others are in elf_line_cursor.h. */
 enum {

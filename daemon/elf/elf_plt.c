@@ -187,8 +187,10 @@ static enum profd_status read_all(struct reader *r, struct elf_build *b, struct 
     return PROFD_OK;
 }
 
-enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_imports *out,
-                                   struct profd_error *e)
+/* Fills the list, ascending by word. If a word has several relocations, one with a name is used. Malformed tables lead
+ * to a note. NO_MEMORY, LIMIT. O(relocations + imports log imports). */
+static enum profd_status elf_imports_read(struct elf_build *b, const struct elf_file *f, struct elf_imports *out,
+                                          struct profd_error *e)
 {
     struct elf_imports p = {0};
     struct reader r = {.f = f, .out = &p};

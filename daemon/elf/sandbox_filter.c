@@ -1,13 +1,10 @@
 #include "elf/sandbox_filter.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

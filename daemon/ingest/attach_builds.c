@@ -17,11 +17,6 @@ static int compare_named(const void *a, const void *b)
     return order != 0 ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the modules of a process");
-}
-
 /* Any bytes become text. */
 static const char *name_copy(struct arena *a, const struct attach_module *m)
 {
@@ -95,7 +90,7 @@ static enum profd_status builds_fill(const struct named *named, const uint32_t *
             struct attach_build *build = &b->build[b->count];
             *build = (struct attach_build){.id = m->id, .name = name_copy(a, m), .low = m->low, .high = m->high};
             if (!build->name) {
-                return no_memory(e);
+                return profd_no_memory(e);
             }
             b->of_module[named[i].number] = b->count++;
         }
@@ -114,7 +109,7 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
     b.of_module = ARENA_ARRAY(a, n, uint32_t);
     b.build = ARENA_ARRAY(a, n < LIMIT_BUILDS ? n : LIMIT_BUILDS, struct attach_build);
     if (!named || !first || !b.of_module || !b.build) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < n; i++) {
         b.of_module[i] = COUNTS_NOWHERE;
@@ -125,7 +120,7 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
     }
     if (count > 0 && named[0].number == 1) { /* before the program has its row, there is nothing to call the others */
         if (!twins_find(named, count, a, first)) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         status = builds_fill(named, first, count, a, &b, e);
     }

@@ -1,5 +1,4 @@
 /* What a harvest brought, in the form of every upload's counts. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ingest/attach_internal.h"

@@ -1,5 +1,4 @@
 /* One harvest: read, subtract, validate, encode. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ingest/attach_internal.h"
@@ -33,11 +32,6 @@ static void harvesting_done(struct harvesting *w)
     attach_inside_free(w->in);
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a harvest");
-}
-
 static bool label_is_known(const struct store_label *labels, size_t n, const char *name, size_t name_size)
 {
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +52,7 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
     const char *name, *value;
     bool bad;
     if (!labels) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     w->label_left_out = image->header.counters[ATTACH_COUNTER_LABELS_LEFT_OUT] > 0;
     while (attach_label_next(image, &at, &name, &name_size, &value, &bad)) {
@@ -72,7 +66,7 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
         labels[n].name = arena_copy(w->in->arena, name, name_size);
         labels[n].value = arena_copy(w->in->arena, value, size - name_size - 1);
         if (!labels[n].name || !labels[n].value) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         n++;
     }
@@ -284,7 +278,7 @@ enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker
     struct build_cache *cache = ingest_checker_get_cache(checker);
     struct harvesting w = {.p = p, .first = !p->snapshot, .in = attach_inside_new()};
     if (!w.in) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     build_cache_begin(cache, generation);
     enum profd_status status = run(&w, cache, received, end, h, e);

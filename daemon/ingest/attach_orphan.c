@@ -89,11 +89,6 @@ static bool texts_keep(struct attach_inside *in, struct attach_snapshot *s)
     return true;
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to close a process");
-}
-
 enum profd_status attach_close_orphan(const struct store_instance *i, int64_t now, struct attach_harvest *h,
                                       struct profd_error *e)
 {
@@ -109,7 +104,7 @@ enum profd_status attach_close_orphan(const struct store_instance *i, int64_t no
         in->snapshot = malloc(i->snapshot_size);
     }
     if (!in || !in->snapshot || !texts_keep(in, &s)) {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     } else {
         struct attach_snapshot kept = s;
         kept.labels = in->summary.labels;

@@ -14,11 +14,6 @@ static uint64_t start_judge(const struct attach_delivery *d)
     return (uint64_t)(d->start > d->received && d->start <= late ? d->received : d->start < 0 ? 0 : d->start);
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a harvest");
-}
-
 enum profd_status attach_upload_validate(const struct attach_delivery *d, struct attach_inside *in,
                                          struct store_upload *u, struct profd_error *e)
 {
@@ -26,7 +21,7 @@ enum profd_status attach_upload_validate(const struct attach_delivery *d, struct
     struct message_label *labels = ARENA_ARRAY(in->arena, d->label_count + 1, struct message_label);
     char *host = arena_copy(in->arena, d->host, strlen(d->host));
     if (!builds || !labels || !host) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < d->build_count; i++) {
         builds[i] = (struct message_build){d->builds[i].id.text, d->builds[i].name};

@@ -1,7 +1,6 @@
 #include "ingest/build_cache.h"
 
 #include <search.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,11 +113,6 @@ static struct build_cache_node *open_node(struct build_cache *cache, uint32_t ui
     return node;
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check an upload");
-}
-
 /* Copies the bounds: the store lends one at a time. */
 static enum profd_status load_bounds(struct build_cache *cache, struct build_cache_node *node, struct profd_error *e)
 {
@@ -130,7 +124,7 @@ static enum profd_status load_bounds(struct build_cache *cache, struct build_cac
     }
     uint8_t *copy = n > 0 ? malloc(n) : NULL;
     if (n > 0 && !copy) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     cache->bytes += n;
     cache->bytes -= node->size;
@@ -150,7 +144,7 @@ enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t ui
 {
     struct build_cache_node *node = open_node(cache, uid, build_id);
     if (!node) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (!node->asked || node->generation != cache->generation) {
         enum profd_status status = load_bounds(cache, node, e);
@@ -171,7 +165,7 @@ enum profd_status build_cache_has_object(struct build_cache *cache, uint32_t uid
 {
     struct build_cache_node *node = open_node(cache, uid, build_id);
     if (!node) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (!node->judged || node->judged_at != cache->generation) {
         enum profd_status status = store_has_object(cache->store, uid, build_id, &node->has, e);
@@ -249,7 +243,7 @@ enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, in
     for (size_t i = 0; i < n; i++) {
         bool fresh = false;
         node = open_node(cache, uid, builds[i].id.text);
-        enum profd_status status = node ? is_new(cache, node, &fresh, e) : no_memory(e);
+        enum profd_status status = node ? is_new(cache, node, &fresh, e) : profd_no_memory(e);
         if (status != PROFD_OK) {
             return status;
         }
@@ -260,7 +254,7 @@ enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, in
     }
     struct build_cache_allowance *a = open_allowance(cache, uid, received);
     if (!a) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (cost > a->left) {
         *retry_after_ms = (uint32_t)((cost - a->left) / LIMIT_BUILDS_PER_HOUR_PER_UID / 1000000u) + 1;

@@ -1,5 +1,4 @@
 /* ATTACH: a process sends the descriptor of the memory that it counts in, for the first time or again. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

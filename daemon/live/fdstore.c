@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log/log.h"
 #include "log/notify.h"
 #include "live/live_internal.h"
 

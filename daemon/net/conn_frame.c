@@ -1,5 +1,4 @@
 /* What becomes of a frame: greeting, or its handler. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "net/conn_internal.h"

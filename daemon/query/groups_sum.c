@@ -40,11 +40,6 @@ struct adding {
     int64_t chunk, chunk_width; /* what is being asked for: its start, and its length; 0: everything */
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to group uploads");
-}
-
 static const char *find_value(const struct store_row *row, const char *name)
 {
     for (size_t i = 0; i < row->label_count; i++) {
@@ -202,7 +197,7 @@ static enum profd_status add_upload(struct adding *g, struct group *to, const st
     }
     add_calls(to, c.from_build, c.to_build, c.calls, c.arc_count, only);
     counts_done(&c);
-    return status == PROFD_OK ? status : no_memory(e);
+    return status == PROFD_OK ? status : profd_no_memory(e);
 }
 
 static enum profd_status add_rolled(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
@@ -222,7 +217,7 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
         }
     }
     add_calls(to, r.from_build, r.to_build, r.calls, r.arc_count, only);
-    return status == PROFD_OK ? status : no_memory(e);
+    return status == PROFD_OK ? status : profd_no_memory(e);
 }
 
 /* A total of a host. Its seconds are those of the usual dimension. */
@@ -238,7 +233,7 @@ static enum profd_status add_total(struct adding *g, struct group *to, const str
         }
     }
     sum_add(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls, &saturated);
-    return add_ticks(g, to, usual, 1, NULL, 0) == PROFD_OK ? PROFD_OK : no_memory(e);
+    return add_ticks(g, to, usual, 1, NULL, 0) == PROFD_OK ? PROFD_OK : profd_no_memory(e);
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
@@ -246,7 +241,7 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     struct adding *g = context;
     uint32_t number, only = COUNTS_NOWHERE;
     if (find_group(g, row, &number) != PROFD_OK || add_source(g, number, row) != PROFD_OK) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (uint32_t i = 0; g->request->alone && i < row->build_count; i++) {
         if (strcmp(row->builds[i].id.text, g->request->filter.build_id) == 0) {
@@ -297,8 +292,9 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
     struct store_living unread;
     struct store_matcher *matchers =
         ARENA_ARRAY(g->arena, filter.matcher_count + r->label_count + 1, struct store_matcher);
-    enum profd_status status =
-        matchers != NULL ? store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e) : no_memory(e);
+    enum profd_status status = matchers != NULL
+                                   ? store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e)
+                                   : profd_no_memory(e);
     uint32_t reasons = 0;
     if (status == PROFD_OK) {
         status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
@@ -368,7 +364,7 @@ static enum profd_status choose_dimension(const struct adding *g, const char **o
     for (const char *at = next_dimension(g, NULL); at != NULL; at = next_dimension(g, at)) {
         list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
         if (list == NULL) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         list[n++] = (struct report_dimension){.name = at};
     }
@@ -395,7 +391,7 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     }
     struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
     if (out == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (n > 0) {
         qsort_r(g->groups, n, sizeof *g->groups, group_compare, &request);
@@ -423,7 +419,7 @@ enum profd_status groups_add_up(const struct groups_request *request, struct are
     enum profd_status status =
         store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
     if (status == PROFD_OK) {
-        status = g.scratch == NULL   ? no_memory(e)
+        status = g.scratch == NULL   ? profd_no_memory(e)
                  : request->step > 0 ? ask_steps(&g, e)
                                      : ask(&g, request->filter.since, request->filter.until, e);
     }

@@ -5,7 +5,6 @@
 
 #include "proto/limits.h"
 #include "query/answers.h"
-#include "query/etag.h"
 #include "query/query.h"
 
 /* Whether processes are found again does not change what is stored, but what is said of it. */

@@ -1,5 +1,4 @@
 /* /api/v1/functions: the functions of all programs with matching uploads, joined by name. */
-#include <inttypes.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,11 +207,6 @@ struct asking {
     bool failed;
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to join functions");
-}
-
 /* Programs, if the window can hold anything of them. */
 static bool take_build(void *context, const struct build_row *row)
 {
@@ -274,7 +268,7 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
         status = store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e);
     }
     if (status == PROFD_OK && q->failed) {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     }
     if (status == PROFD_OK) {
         status = find_edges(q, digest, e);

@@ -1,5 +1,4 @@
 /* /api/v1/labels and /api/v1/labels/{name}/values */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

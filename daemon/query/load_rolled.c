@@ -184,18 +184,13 @@ void rolled_done(struct rolled *r)
     }
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up sums");
-}
-
 static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint32_t builds, uint32_t *number,
                                     struct profd_error *e)
 {
     bool added;
     uint32_t known = r->maps.count;
     if (set_add(&r->maps, map, builds * sizeof *map, number, &added) != PROFD_OK) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (!added) {
         return PROFD_OK;
@@ -203,7 +198,7 @@ static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint3
     struct group *groups = arena_extend(r->arena, r->groups, known, &r->group_capacity, sizeof *groups);
     struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
     if (groups == NULL || sum == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     r->groups = groups;
     groups[known] = (struct group){.map = map, .builds = builds, .sum = sum};
@@ -244,7 +239,7 @@ static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows,
     struct rollup total;
     struct rollup_sum *block = rollup_sum_new_plain(r->block);
     uint64_t *key = make_key(r, rows, n, r->arcs_only);
-    enum profd_status status = block != NULL && key != NULL ? PROFD_OK : no_memory(e);
+    enum profd_status status = block != NULL && key != NULL ? PROFD_OK : profd_no_memory(e);
     for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
         status = add_decoded(r, &rows[i], block, e);
     }
@@ -273,8 +268,8 @@ static enum profd_status add_block(struct rolled *r, const struct waiting *rows,
     }
     for (int arcs_only = 0; status == PROFD_OK && !found && arcs_only <= (r->arcs_only ? 1 : 0); arcs_only++) {
         uint64_t *key = make_key(r, rows, n, arcs_only == 1);
-        status =
-            key == NULL ? no_memory(e) : cache_add(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, sum, &found, e);
+        status = key == NULL ? profd_no_memory(e)
+                             : cache_add(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, sum, &found, e);
     }
     return status == PROFD_OK && !found ? add_fresh(r, rows, n, sum, e) : status;
 }
@@ -337,7 +332,7 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
         arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
     if (waiting == NULL || bytes == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     r->waiting = waiting;
     waiting[r->waiting_count] = (struct waiting){.group = group,
@@ -359,7 +354,7 @@ static enum profd_status note_orders(struct rolled *r, const struct group *g, st
     const struct rollup *t = &g->total;
     uint64_t *first = ARENA_ARRAY(r->arena, g->builds, uint64_t);
     if (first == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     memset(first, 0xff, g->builds * sizeof *first);
     for (uint32_t i = 0; i < t->histogram_count; i++) {
@@ -419,7 +414,7 @@ enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_
         return rollup_make_profile(&r->groups[0].total, r->arena, p, e);
     }
     struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
-    enum profd_status status = sum != NULL ? rollup_sum_add_profile(sum, p, e) : no_memory(e);
+    enum profd_status status = sum != NULL ? rollup_sum_add_profile(sum, p, e) : profd_no_memory(e);
     for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
         const struct group *g = &r->groups[i];
         status = rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->alone, e);

@@ -142,11 +142,6 @@ struct series {
     struct render_series head; /* what is known of the function so far */
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a series");
-}
-
 /* What a report says of the function; zeros if the function is not in the report. */
 static enum profd_status describe(struct series *s, const struct work *w, struct series_row *row, struct profd_error *e)
 {
@@ -165,7 +160,7 @@ static enum profd_status describe(struct series *s, const struct work *w, struct
             s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
             s->head.address = f->address;
         }
-        return s->head.name != NULL ? PROFD_OK : no_memory(e);
+        return s->head.name != NULL ? PROFD_OK : profd_no_memory(e);
     }
     return PROFD_OK;
 }
@@ -202,7 +197,7 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
     struct series_row *grown =
         status == PROFD_OK ? arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *grown) : NULL;
     if (grown == NULL) {
-        return status != PROFD_OK ? status : no_memory(e);
+        return status != PROFD_OK ? status : profd_no_memory(e);
     }
     s->rows = grown;
     s->rows[s->count++] = row;

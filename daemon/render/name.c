@@ -1,7 +1,6 @@
 #include "render/name.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "core/table.h"

@@ -1,6 +1,5 @@
 #include "requests/object.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>

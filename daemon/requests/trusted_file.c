@@ -1,6 +1,5 @@
 #include "requests/trusted_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "core/rollup_segment.h"
 #include "core/share.h"
 #include "core/sum.h"
-#include "proto/label.h"
 
 /* In 63 bits of the commit and 32 of the rank: hour, start of the epoch in seconds, sequence, and a rank below
  * LIMIT_SEGMENT_ROWS. What needs more bits is as the largest number that fits. */
@@ -16,11 +15,6 @@
 _Static_assert(LIMIT_SEGMENT_ROWS <= 1u << RANK_BITS, "ranks fit");
 _Static_assert(SEQUENCE_LOW + RANK_BITS == 32, "ranks and the rest of the sequence fit");
 _Static_assert(HOUR_BITS + 32 + SEQUENCE_BITS - SEQUENCE_LOW == 63, "the rest fits a number of the database");
-
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment that has arrived");
-}
 
 static uint64_t at_most(uint64_t n, unsigned bits)
 {
@@ -98,7 +92,7 @@ static enum profd_status set_labels(struct arena *a, const struct segment *s, co
     size_t n = 0, bytes = detail ? sizeof host - 1 + strlen(name) : 0;
     bool placed = !detail;
     if (labels == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < s->label_count; i++) {
         const struct message_label *l = &s->labels[i];
@@ -135,7 +129,7 @@ static enum profd_status set_builds(struct arena *a, const struct segment *s, st
     struct store_build *builds = ARENA_ARRAY(a, s->build_count, struct store_build);
     struct share *shares = ARENA_ARRAY(a, s->build_count, struct share);
     if (builds == NULL || shares == NULL) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     memset(shares, 0, s->build_count * sizeof *shares);
     if (share_add_rollup(shares, &out->counts)) {

@@ -25,11 +25,6 @@ static void pattern_give(void *block, void *arena)
     (void)arena;
 }
 
-static enum profd_status pattern_no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a regular expression");
-}
-
 /* The error message of PCRE2. */
 static const char *pattern_words(int error, char *words, size_t size)
 {
@@ -49,7 +44,7 @@ static enum profd_status pattern_compile_code(pcre2_compile_context *context, st
         return PROFD_OK;
     }
     if (error == PCRE2_ERROR_NOMEMORY || error == PCRE2_ERROR_HEAP_FAILED) {
-        return pattern_no_memory(e);
+        return profd_no_memory(e);
     }
     return profd_error_set(e, PROFD_BAD_QUERY, "the regular expression \"%.200s\" is wrong at offset %zu: %s", p->text,
                            offset, pattern_words(error, words, sizeof words));
@@ -66,12 +61,12 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
     pcre2_general_context *general = pcre2_general_context_create(pattern_take, pattern_give, a);
     pcre2_compile_context *context = general != NULL ? pcre2_compile_context_create(general) : NULL;
     if (p == NULL || context == NULL) {
-        return pattern_no_memory(e);
+        return profd_no_memory(e);
     }
     p->text = arena_copy(a, text, n);
     p->limits = pcre2_match_context_create(general);
     if (p->text == NULL || p->limits == NULL) {
-        return pattern_no_memory(e);
+        return profd_no_memory(e);
     }
     enum profd_status status = pattern_compile_code(context, p, e);
     if (status != PROFD_OK) {
@@ -79,7 +74,7 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
     }
     p->data = pcre2_match_data_create(1, general);
     if (p->data == NULL) {
-        return pattern_no_memory(e);
+        return profd_no_memory(e);
     }
     pcre2_set_match_limit(p->limits, LIMIT_PATTERN_STEPS);
     pcre2_set_depth_limit(p->limits, LIMIT_PATTERN_DEPTH);

@@ -176,8 +176,6 @@ void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void 
 /* Compares what is forwarded with what was accepted. */
 void memory_verify_segments(struct memory_store *s, void (*mismatch)(void *context, const char *sentence),
                             void *context);
-/* Does it satisfy the filter, whatever its window? */
-bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f);
 /* Adds an upload to the sums of each of its builds that is this one. */
 void memory_add_sums(struct memory_build *b, const struct memory_upload *u);
 void memory_free_upload(struct memory_upload *u);

@@ -9,11 +9,6 @@
 #include "store/labels.h"
 #include "store/memory.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to store segments");
-}
-
 static struct memory_host *find_host(const struct memory_centre *c, const uint8_t *identity)
 {
     for (size_t i = 0; i < c->host_count; i++) {
@@ -63,7 +58,7 @@ enum profd_status memory_admit_hosts(struct store *base, const struct store_arri
         }
         char *name = status == PROFD_OK ? strdup(list[i].name) : NULL;
         if (!name) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         struct memory_host *h = find_host(c, list[i].host);
         const struct store_arrival *a = &list[i];
@@ -129,7 +124,7 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
     uint8_t *counts = NULL;
     size_t size = 0;
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? incoming_read(a, d, h->name, true, h->clock, &in, e) : no_memory(e);
+    enum profd_status status = a ? incoming_read(a, d, h->name, true, h->clock, &in, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = rollup_encode(&in.counts, &counts, &size, e);
     }

@@ -31,11 +31,6 @@ struct harvesting {
     struct arena *scratch;
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
-}
-
 static size_t find_instance(const struct memory_store *s, uint32_t uid, const uint8_t *name)
 {
     for (size_t i = 0; i < s->instance_count; i++) {
@@ -91,7 +86,7 @@ static enum profd_status plan_growth(struct harvesting *x, struct plan *p, size_
     uint32_t builds = (uint32_t)u->build_count;
     p->shares = calloc(u->build_count, sizeof *p->shares);
     if (!p->shares) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     enum profd_status status = counts_decode(u->counts, u->counts_size, builds, &old, e);
     if (status != PROFD_OK) {
@@ -125,7 +120,7 @@ static enum profd_status plan_harvest(struct harvesting *x, size_t i, enum store
     }
     p->snapshot = malloc(h->snapshot_size + 1);
     if (!p->snapshot) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (h->snapshot_size > 0) {
         memcpy(p->snapshot, h->snapshot, h->snapshot_size);
@@ -289,7 +284,7 @@ static enum profd_status prepare(struct harvesting *x, struct profd_error *e)
     x->plans = calloc(x->n, sizeof *x->plans);
     x->scratch = arena_new(0);
     if (!x->uploads || !x->plans || !x->scratch) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < x->n; i++) {
         if (x->harvests[i].upload.counts_size > 0) {
@@ -346,7 +341,7 @@ enum profd_status memory_get_instance(struct store *base, uint32_t uid, const ui
     const struct memory_instance *m = &s->instances[at];
     uint8_t *copy = malloc(m->snapshot_size + 1);
     if (!copy) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     memcpy(copy, m->snapshot, m->snapshot_size);
     *generation = m->generation;

@@ -6,11 +6,6 @@
 #include "store/labels.h"
 #include "store/memory.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
-}
-
 static int compare_builds(const void *a, const void *b)
 {
     const struct memory_build *x = *(struct memory_build *const *)a, *y = *(struct memory_build *const *)b;
@@ -25,7 +20,7 @@ static enum profd_status sort_visible(struct memory_store *s, const struct store
     struct memory_build **list = calloc(s->build_count + 1, sizeof(struct memory_build *));
     size_t n = 0;
     if (!list) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < s->build_count; i++) {
         if (store_scope_has(scope, s->builds[i].uid)) {
@@ -85,7 +80,7 @@ static enum profd_status make_row(const struct memory_store *s, struct memory_bu
 {
     uint32_t *uids = calloc(n, sizeof *uids);
     if (!uids) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     add_rows(rows, n, r, uids);
     struct memory_choice choice =
@@ -300,7 +295,8 @@ enum profd_status memory_get_living(struct store *base, enum store_living_kind k
     return PROFD_OK;
 }
 
-bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f)
+/* Does it satisfy the filter, whatever its window? */
+static bool memory_matches(const struct memory_upload *u, const struct store_scope *scope, const struct store_filter *f)
 {
     uint32_t position;
     return store_scope_has(scope, u->uid) && upload_has(u, f->build_id, &position) &&

@@ -3,11 +3,6 @@
 
 #include "store/memory.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
-}
-
 static bool contains(const struct store_senders *of, uint32_t uid)
 {
     for (size_t i = 0; i < of->uid_count; i++) {
@@ -224,7 +219,7 @@ enum profd_status memory_put_object(struct store *base, const struct store_objec
     struct memory_object fresh = {.encoded = malloc(o->encoded_size + 1), .bounds = malloc(o->bounds_size + 1)};
     char *note = strdup(o->note);
     bool trusted;
-    enum profd_status status = fresh.encoded && fresh.bounds && note ? PROFD_OK : no_memory(e);
+    enum profd_status status = fresh.encoded && fresh.bounds && note ? PROFD_OK : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = memory_reserve(&s->objects, s->object_count, &s->object_capacity, 1, sizeof *s->objects, e);
     }
@@ -292,7 +287,7 @@ enum profd_status memory_get_object(struct store *base, const struct store_sende
     const struct memory_object *o = &s->objects[choice.object];
     uint8_t *block = malloc(o->encoded_size + 1);
     if (!block) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     memcpy(block, o->encoded, o->encoded_size);
     naming->variants = 0;

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
-}
-
 static void free_part(struct memory_part *p)
 {
     while (p != NULL) {
@@ -77,7 +72,7 @@ static enum profd_status stage(struct arena *a, const struct store_upload *u, st
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         *end = copy_part(&chunks[i]);
         status = *end != NULL && out->heads != NULL ? outgoing_open(u, later, 1, &out->heads[i], &out->head_size, e)
-                                                    : no_memory(e);
+                                                    : profd_no_memory(e);
         out->head_count += status == PROFD_OK;
         end = *end != NULL ? &(*end)->next : end;
     }
@@ -108,13 +103,13 @@ enum profd_status memory_stage(struct memory_relay *r, const struct store_upload
     }
     struct arena *a = arena_new(0);
     *out = calloc(n, sizeof **out);
-    enum profd_status status = a != NULL && *out != NULL ? PROFD_OK : no_memory(e);
+    enum profd_status status = a != NULL && *out != NULL ? PROFD_OK : profd_no_memory(e);
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = uploads[i].counts_size > 0 ? stage(a, &uploads[i], &(*out)[i], e) : PROFD_OK;
         parts += (*out)[i].head_count;
     }
     arena_free(a);
-    return status == PROFD_OK && parts > 0 && !reserve(r, parts) ? no_memory(e) : status;
+    return status == PROFD_OK && parts > 0 && !reserve(r, parts) ? profd_no_memory(e) : status;
 }
 
 static struct memory_segment *find_open(struct memory_relay *r, uint64_t series, int64_t end, bool held, bool apart)

@@ -7,11 +7,6 @@
 #include "store/labels.h"
 #include "store/memory.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the store");
-}
-
 static struct memory_sender *find_sender(struct memory_store *s, const struct store_upload *u)
 {
     /* From the end, because the latest senders are looked up most. */
@@ -118,7 +113,7 @@ static enum profd_status copy_upload(const struct store_upload *u, struct memory
         memory_free_upload(c);
     }
     buffer_done(&labels);
-    return good ? PROFD_OK : no_memory(e);
+    return good ? PROFD_OK : profd_no_memory(e);
 }
 
 void memory_spares_done(struct memory_spares *p)
@@ -151,7 +146,7 @@ enum profd_status memory_spares_take(struct memory_store *s, const struct store_
                                 .name_count = builds,
                                 .n = n};
     if (!p->copies || !p->senders || !p->names) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     enum profd_status status =
         memory_reserve(&s->uploads, s->upload_count, &s->upload_capacity, n, sizeof *s->uploads, e);
@@ -169,11 +164,11 @@ enum profd_status memory_spares_take(struct memory_store *s, const struct store_
         status = copy_upload(&uploads[i], &p->copies[i], e);
         p->senders[i] = malloc(sizeof **p->senders);
         if (!p->senders[i]) {
-            status = no_memory(e);
+            status = profd_no_memory(e);
         }
         for (size_t b = 0; status == PROFD_OK && b < uploads[i].build_count; b++) {
             if (!(p->names[k++] = strdup(uploads[i].builds[b].name))) {
-                status = no_memory(e);
+                status = profd_no_memory(e);
             }
         }
     }

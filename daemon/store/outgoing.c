@@ -9,11 +9,6 @@
 
 static const struct profile_order first_of_all = {0, 0};
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
-}
-
 /* Data that was valid and cannot be read again is damaged. */
 static enum profd_status damaged(enum profd_status status, struct profd_error *e)
 {
@@ -46,7 +41,7 @@ enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoc
 {
     struct message_build *builds = calloc(u->build_count + 1, sizeof *builds);
     struct message_label *labels = calloc(u->label_count + 1, sizeof *labels);
-    enum profd_status status = builds != NULL && labels != NULL ? PROFD_OK : no_memory(e);
+    enum profd_status status = builds != NULL && labels != NULL ? PROFD_OK : profd_no_memory(e);
     for (size_t i = 0; i < u->build_count && status == PROFD_OK; i++) {
         builds[i] = (struct message_build){u->builds[i].id.text, name_of(&u->builds[i])};
     }
@@ -136,7 +131,7 @@ static enum profd_status cut(struct cutting *x, const struct counts *rows, struc
     uint8_t *kept = ARENA_ARRAY(x->arena, size, uint8_t);
     if (chunks == NULL || kept == NULL) {
         free(bytes);
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     memcpy(kept, bytes, size);
     free(bytes);
@@ -207,7 +202,7 @@ static enum profd_status cut_arcs(struct cutting *x, const struct counts *c, str
 static enum profd_status cut_all(struct cutting *x, const struct counts *c, struct profd_error *e)
 {
     x->histograms = ARENA_ARRAY(x->arena, c->histogram_count, struct counts_histogram);
-    enum profd_status status = x->histograms != NULL ? cut_bins(x, c, e) : no_memory(e);
+    enum profd_status status = x->histograms != NULL ? cut_bins(x, c, e) : profd_no_memory(e);
     return status == PROFD_OK ? cut_arcs(x, c, e) : status;
 }
 
@@ -231,7 +226,7 @@ enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, 
             .amount = *amount,
             .weight = (uint32_t)weight};
     } else {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     }
     counts_done(&c);
     if (status == PROFD_OK) {
@@ -247,12 +242,13 @@ enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *byte
     struct rollup r;
     struct rollup_spread spread;
     *s = (struct outgoing_sum){.arena = arena_new(0)};
-    enum profd_status status = s->arena != NULL ? segment_decode(bytes, size, &s->segment, e) : no_memory(e);
+    enum profd_status status = s->arena != NULL ? segment_decode(bytes, size, &s->segment, e) : profd_no_memory(e);
     if (status != PROFD_OK) {
         return damaged(status, e);
     }
     s->sum = rollup_sum_new(s->arena);
-    status = s->sum != NULL ? rollup_from_segment(&s->segment, &first_of_all, s->arena, &r, &spread, e) : no_memory(e);
+    status =
+        s->sum != NULL ? rollup_from_segment(&s->segment, &first_of_all, s->arena, &r, &spread, e) : profd_no_memory(e);
     return status == PROFD_OK ? rollup_sum_add(s->sum, &r, &spread, e) : status;
 }
 
@@ -312,7 +308,7 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
         return damaged(status, e);
     }
     struct arena *a = arena_new(0);
-    status = a != NULL ? rollup_from_segment(&s, &first_of_all, a, &r, &spread, e) : no_memory(e);
+    status = a != NULL ? rollup_from_segment(&s, &first_of_all, a, &r, &spread, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         amount->uploads = s.uploads;
         rollup_totals(&r, &amount->ticks, &amount->calls);

@@ -19,11 +19,6 @@ struct build_delta {
     struct sqlite_shown more;
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to sum up a batch of uploads");
-}
-
 void sqlite_batch_init(struct sqlite_batch *b, struct sqlite_store *s)
 {
     b->s = s;
@@ -72,7 +67,7 @@ static enum profd_status add_to_builds(struct sqlite_batch *b, const struct stor
             d = hashmap_put(&b->builds, &key, sizeof key, &fresh, sizeof fresh);
         }
         if (!d) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         add_to_delta(&d->more, one, i, i == u->program);
     }
@@ -93,7 +88,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     }
     struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
     if (!sums) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     sqlite_sums_add(sums, one);
     struct sqlite_state *t = &b->s->state;

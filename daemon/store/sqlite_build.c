@@ -54,18 +54,13 @@ static void building_done(struct building *b)
     *b = (struct building){.row_id = 0};
 }
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of builds");
-}
-
 static enum profd_status add_uid(struct building *b, uint32_t uid, struct profd_error *e)
 {
     if (b->uid_count == b->uid_capacity) {
         size_t capacity = b->uid_capacity == 0 ? 8 : 2 * b->uid_capacity;
         uint32_t *uids = realloc(b->uids, capacity * sizeof *uids);
         if (!uids) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         b->uids = uids;
         b->uid_capacity = capacity;
@@ -95,7 +90,7 @@ static enum profd_status add_user_row(struct building *b, sqlite3_stmt *q, struc
         b->added = added;
         b->name = strdup(sqlite_text(q, 3));
         if (!b->name) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
     }
     r->is_program |= sqlite3_column_int(q, 4) != 0;

@@ -3,11 +3,6 @@
 
 #define SECOND INT64_C(1000000000)
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-}
-
 /* Finds the next uploads to roll up. */
 static enum profd_status find_raw(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
                                   int64_t *series, int64_t *hour, bool *found, struct profd_error *e)
@@ -112,7 +107,7 @@ static enum profd_status fold_once(struct sqlite_store *s, int64_t series, int l
                                    const struct sqlite_budget *budget, struct profd_error *e)
 {
     struct arena *a = arena_new(0), *scratch = arena_new(0);
-    enum profd_status status = a && scratch ? fold(s, a, scratch, series, level, at, budget, e) : no_memory(e);
+    enum profd_status status = a && scratch ? fold(s, a, scratch, series, level, at, budget, e) : profd_no_memory(e);
     arena_free(a);
     arena_free(scratch);
     return status;

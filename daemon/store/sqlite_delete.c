@@ -5,11 +5,6 @@
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remove a build");
-}
-
 /* Sets the sentence why there is nothing to delete. */
 static enum profd_status refuse(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
                                 int64_t build, struct profd_error *e)
@@ -74,7 +69,7 @@ static enum profd_status doom_program(struct sqlite_store *s, const struct store
 {
     char users[SQLITE_SCOPE_TEXT];
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? PROFD_OK : no_memory(e);
+    enum profd_status status = a ? PROFD_OK : profd_no_memory(e);
     for (bool found = true; status == PROFD_OK && found;) {
         int64_t series = 0;
         status = sqlite_find(s, SQL_SERIES_OF_PROGRAM,

@@ -2,7 +2,6 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
-#include "store/sqlite_centre.h"
 
 enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, bool *detail, struct profd_error *e)
 {

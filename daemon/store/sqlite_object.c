@@ -4,11 +4,6 @@
 
 #include "store/sqlite_users.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable's symbols");
-}
-
 /* The content in a row that begins with size, compressed, encoded; a new block. */
 static enum profd_status take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e)
@@ -17,7 +12,7 @@ static enum profd_status take_content(struct sqlite_store *s, sqlite3_stmt *q, u
     const uint8_t *stored = sqlite_blob(q, 2, &n);
     uint8_t *block = malloc(raw > 0 ? raw : 1);
     if (!block) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     bool good;
     if (sqlite3_column_int(q, 1) != 0) {
@@ -70,7 +65,7 @@ static enum profd_status add_object(struct sqlite_store *s, int64_t build, const
     size_t bound = ZSTD_compressBound(o->encoded_size);
     uint8_t *packed = o->encoded_size > 0 ? malloc(bound) : NULL;
     if (o->encoded_size > 0 && !packed) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     size_t n = packed ? ZSTD_compress(packed, bound, o->encoded, o->encoded_size, 1) : 0;
     bool compressed = packed && !ZSTD_isError(n) && n < o->encoded_size;
@@ -253,7 +248,7 @@ static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const 
     }
     struct sqlite_known *entry = status == PROFD_OK ? malloc(sizeof *entry + n) : NULL;
     if (status == PROFD_OK && !entry) {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     }
     if (entry) {
         *entry = (struct sqlite_known){.known = known, .bounds_size = n};
@@ -296,7 +291,7 @@ static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const 
         known = hashmap_put(&s->known, key, sizeof uid + n, entry, size);
         free(entry);
         if (!known) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
     } else {
         free(s->bounds);

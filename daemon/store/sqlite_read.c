@@ -6,11 +6,6 @@
 #include "store/sqlite_interval.h"
 #include "store/sqlite_select.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to select uploads");
-}
-
 static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
 {
     const char *cached = hashmap_find(&r->hosts, &id, sizeof id);
@@ -30,7 +25,7 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
             sqlite_finish(q);
         }
         if (!cached) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
     }
     *host = cached;
@@ -80,7 +75,7 @@ static enum profd_status name_hosts(struct reading *r, struct arena *a, const ui
     enum profd_status status = sqlite_hosts_decode(a, bytes, n, &ids, &row->host_count, e);
     const char **names = status == PROFD_OK ? ARENA_ARRAY(a, row->host_count + 1, const char *) : NULL;
     if (status == PROFD_OK && !names) {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     }
     for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
         status = find_host(r, ids[i], &names[i], e);
@@ -108,7 +103,7 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     row.counts = sqlite_blob(q, ROLLUP_COUNTS, &row.counts_size);
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size);
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? name_hosts(r, a, hosts, hosts_size, &row, e) : no_memory(e);
+    enum profd_status status = a ? name_hosts(r, a, hosts, hosts_size, &row, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
     }
@@ -180,7 +175,7 @@ static enum profd_status give_total(void *context, const struct sqlite_host_tota
                                                                       g->r->filter->matcher_count);
     buffer_done(&text);
     if (failed) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     if (!wanted) {
         return PROFD_OK;

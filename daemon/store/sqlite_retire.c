@@ -1,7 +1,6 @@
 /* Retention: removes whole days, oldest first; rows of deleted series; symbols of builds that are no longer used. */
 #include <string.h>
 
-#include "core/sum.h"
 #include "store/quota.h"
 #include "store/sqlite_centre.h"
 #include "store/sqlite_interval.h"
@@ -10,11 +9,6 @@
 #define RAW_AT_ONCE 1000 /* above this number, single uploads of a day are rolled up before they are removed */
 #define SHARE_SPARE 16   /* a sixteenth of a user's share is kept free for new uploads */
 #define OBJECT_PATIENCE (24 * SQLITE_HOUR) /* symbols may arrive before uploads */
-
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remove uploads");
-}
 
 /* What one call does. */
 struct retiring {
@@ -318,7 +312,7 @@ static enum profd_status retire_of_user(struct retiring *r, int64_t now, bool *f
         return status;
     }
     struct arena *a = arena_new(0);
-    status = a ? retire_series(r, a, series, hour, hour / 24, e) : no_memory(e);
+    status = a ? retire_series(r, a, series, hour, hour / 24, e) : profd_no_memory(e);
     arena_free(a);
     return status;
 }
@@ -339,7 +333,7 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     if (*found) {
         struct arena *a = arena_new(0);
         /* Removes all days of a series that are too old at once, so that its sum of all time is computed once. */
-        status = a ? retire_series(r, a, series, hour, hour / 24 < aged ? aged - 1 : hour / 24, e) : no_memory(e);
+        status = a ? retire_series(r, a, series, hour, hour / 24 < aged ? aged - 1 : hour / 24, e) : profd_no_memory(e);
         arena_free(a);
         return status;
     }

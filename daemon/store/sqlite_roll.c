@@ -15,11 +15,6 @@ struct rolling {
     bool all; /* no upload of the hour is left */
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-}
-
 /* Adds a row of SQL_RAW_EACH. */
 static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const struct sqlite_identity *series,
                                   struct profd_error *e)
@@ -54,7 +49,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
     if (status == PROFD_OK && !known &&
         !sqlite_hosts_merge(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
-        status = no_memory(e);
+        status = profd_no_memory(e);
     }
     return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
 }
@@ -168,7 +163,7 @@ enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64
     bool found;
     *readable = true;
     enum profd_status status =
-        r.arena ? sqlite_users_flush(s, e) : no_memory(e); /* only the following may be rolled back */
+        r.arena ? sqlite_users_flush(s, e) : profd_no_memory(e); /* only the following may be rolled back */
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e);
     }

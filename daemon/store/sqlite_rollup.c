@@ -11,11 +11,6 @@
 #define SLICE_NANOSECONDS 20000000 /* uploads wait this long for a slice */
 #define SLICE_UPLOADS 512
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-}
-
 static int64_t work_now(void)
 {
     struct timespec t;
@@ -56,7 +51,7 @@ enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t
     uint64_t id = 0, step;
     int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each takes a byte at least */
     if (!ids) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     while (in < end) {
         if (!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id) {
@@ -173,7 +168,7 @@ enum profd_status sqlite_folding_begin(struct sqlite_folding *f, struct arena *a
 {
     *f = (struct sqlite_folding){.arena = a, .sum = rollup_sum_new(a)};
     f->out = (struct sqlite_rolled){.number = INT64_MAX, .first = INT64_MAX, .last = INT64_MIN};
-    return f->sum ? PROFD_OK : no_memory(e);
+    return f->sum ? PROFD_OK : profd_no_memory(e);
 }
 
 enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqlite_rolled *row, struct profd_error *e)
@@ -189,7 +184,7 @@ enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqli
     out->inexact |= row->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
     if (!sqlite_hosts_merge(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
                             &out->host_count)) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
 }
@@ -219,7 +214,7 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
     size_t counts_size = 0, spread_size = 0, hosts_size;
     uint64_t ticks, calls;
     uint8_t *hosts = encode_hosts(a, row->hosts, row->host_count, &hosts_size);
-    enum profd_status status = hosts ? rollup_encode(&row->counts, &counts, &counts_size, e) : no_memory(e);
+    enum profd_status status = hosts ? rollup_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = rollup_encode_spread(&row->counts, &row->spread, &spread, &spread_size, e);
     }

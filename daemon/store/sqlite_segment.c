@@ -5,11 +5,6 @@
 
 #define PARTS_MOST (1 << 24) /* numbers of parts of one segment; they begin again when parts are folded */
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add to a segment");
-}
-
 /* An open segment's row. */
 struct open_segment {
     int64_t id;
@@ -131,7 +126,7 @@ enum profd_status sqlite_segment_add(struct sqlite_store *s, const struct store_
         return sqlite_relay_set_apart(s, u->end, &amount, e);
     }
     struct arena *a = arena_new(0);
-    status = a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : no_memory(e);
+    status = a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : profd_no_memory(e);
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         status = add_chunk(s, u, series, &chunks[i], fate == SQLITE_HELD, e);
     }

@@ -9,11 +9,6 @@
 
 #define MINUTE INT64_C(60000000000)
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to select uploads");
-}
-
 static void *grow(void *array, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity) {
@@ -37,7 +32,7 @@ static enum profd_status take_set(struct reading *r, sqlite3_stmt *q, struct ser
     info->builds = ARENA_ARRAY(r->arena, n / 4 + 1, struct store_build);
     info->rows = rows;
     if (!rows || !info->builds) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (size_t i = 0; i < info->build_count; i++) {
         rows[i] = sqlite_set_build(set, i);
@@ -52,14 +47,14 @@ static enum profd_status take_labels(struct reading *r, const uint8_t *text, siz
     size_t count = 0;
     char *copy = arena_copy(r->arena, (const char *)text, n);
     if (!copy) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     for (const char *p = copy; labels_next(&p, copy + n, &pair);) {
         count++;
     }
     struct store_label *labels = ARENA_ARRAY(r->arena, count + 1, struct store_label);
     if (!labels) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     count = 0;
     for (const char *p = copy; labels_next(&p, copy + n, &labels[count]);) {
@@ -102,7 +97,7 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
     }
     struct series_info *grown = grow(r->series, r->series_count, &r->series_capacity, sizeof *grown);
     if (!grown) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     r->series = grown;
     struct series_info *info = &r->series[r->series_count];
@@ -153,7 +148,7 @@ static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid
     }
     build->name = arena_copy(r->arena, name, strlen(name));
     sqlite_finish(q);
-    return build->name ? PROFD_OK : no_memory(e);
+    return build->name ? PROFD_OK : profd_no_memory(e);
 }
 
 static enum profd_status name_series(struct reading *r, const struct series_info *info, struct profd_error *e)
@@ -289,7 +284,7 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
         struct row_ref *grown = grow(r->refs, r->ref_count, &r->ref_capacity, sizeof *grown);
         if (!grown) {
             sqlite_finish(q);
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         r->refs = grown;
         r->refs[r->ref_count++] = (struct row_ref){
@@ -402,7 +397,7 @@ enum profd_status sqlite_reading_init(struct reading *r, struct sqlite_store *s,
 {
     *r = (struct reading){.s = s, .filter = filter, .arena = arena_new(0)};
     hashmap_init(&r->hosts, 0);
-    return r->arena ? PROFD_OK : no_memory(e);
+    return r->arena ? PROFD_OK : profd_no_memory(e);
 }
 
 void sqlite_reading_done(struct reading *r)

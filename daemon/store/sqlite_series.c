@@ -5,11 +5,6 @@
 #include "store/labels.h"
 #include "store/sqlite.h"
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remember a series");
-}
-
 /* Row id of a text in a table: from the cache, from the table, or new. */
 static enum profd_status intern_text(struct sqlite_store *s, struct hashmap *cache, enum sqlite_sql find,
                                      enum sqlite_sql add, const char *text, int64_t *id, struct profd_error *e)
@@ -30,7 +25,7 @@ static enum profd_status intern_text(struct sqlite_store *s, struct hashmap *cac
         return status;
     }
     if (!hashmap_put(cache, text, strlen(text), &row, sizeof row)) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     *id = row;
     return PROFD_OK;
@@ -70,7 +65,7 @@ static enum profd_status find_series(struct sqlite_store *s, const struct store_
     buffer_init(&labels, SQLITE_CACHE_BYTES);
     labels_encode(u->labels, u->label_count, &labels);
     bool found = false;
-    enum profd_status status = labels.failed ? no_memory(e) : PROFD_OK;
+    enum profd_status status = labels.failed ? profd_no_memory(e) : PROFD_OK;
     if (status == PROFD_OK) {
         status = sqlite_find(
             s, SQL_SERIES_FIND,
@@ -132,7 +127,7 @@ enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct stor
                                        const struct sqlite_series **series, struct profd_error *e)
 {
     if (!make_key(s, u)) {
-        return no_memory(e);
+        return profd_no_memory(e);
     }
     const struct sqlite_series *cached = hashmap_find(&s->series, s->key.data, s->key.size);
     if (cached) {
@@ -142,7 +137,7 @@ enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct stor
     size_t size = sizeof(struct sqlite_series) + u->build_count * sizeof(int64_t);
     struct sqlite_series *entry = calloc(1, size);
     uint8_t *set = calloc(u->build_count, 4);
-    enum profd_status status = entry && set ? PROFD_OK : no_memory(e);
+    enum profd_status status = entry && set ? PROFD_OK : profd_no_memory(e);
     if (status == PROFD_OK) {
         entry->build_count = (uint32_t)u->build_count;
         status = load_series(s, u, entry, set, e);
@@ -152,7 +147,7 @@ enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct stor
         if (cached) {
             *series = cached;
         } else {
-            status = no_memory(e);
+            status = profd_no_memory(e);
         }
     }
     free(entry);

@@ -1,7 +1,6 @@
 /* Checks that the tables of a database are those of the schema version that it claims. They are compared with those of
  * a new database of that version, by the texts of their statements without white space and comments. */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/sqlite.h"

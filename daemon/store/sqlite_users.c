@@ -7,7 +7,6 @@
 #define SQLITE_ENABLE_PREUPDATE_HOOK /* declares what the library must have */
 #include "store/sqlite_users.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* What the bytes are noted under. GONE: not bytes, but the user of a row that the transaction has removed. */
@@ -125,7 +124,7 @@ static enum profd_status find_user(struct sqlite_store *s, const struct key *k, 
                        found, e);
 }
 
-enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t bytes, struct profd_error *e)
+static enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t bytes, struct profd_error *e)
 {
     return bytes == 0 ? PROFD_OK : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
 }

@@ -14,7 +14,6 @@ enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error 
 void sqlite_users_discard(struct sqlite_store *s);
 /* The first series with rows of an older version that are not charged yet; 0: none is charged; INT64_MAX: all are. */
 enum profd_status sqlite_users_counted(struct sqlite_store *s, int64_t *before, struct profd_error *e);
-enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t bytes, struct profd_error *e);
 
 /* Fills in what users store. */
 enum profd_status sqlite_users_list(struct sqlite_store *s, struct store_totals *t, struct profd_error *e);

@@ -17,11 +17,6 @@ struct round {
     uint64_t uploads, ticks, calls, raw_uploads, raw_bytes, live_bytes;
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
-}
-
 /* Adds a row of SQL_SERIES_EVERY. */
 static enum profd_status add_series(struct round *r, sqlite3_stmt *q, struct profd_error *e)
 {
@@ -48,7 +43,7 @@ static enum profd_status add_series(struct round *r, sqlite3_stmt *q, struct pro
             x = hashmap_put(&r->shown, &key, sizeof key, &none, sizeof none);
         }
         if (!x) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         sqlite_shown_add(x, &sums, i, sqlite3_column_int64(q, SQLITE_SUM_COLUMNS + 1) == key.build);
     }

@@ -1,8 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "core/sum.h"
 #include "store/sqlite_segment.h"
 #include "store/sqlite_verify.h"
 

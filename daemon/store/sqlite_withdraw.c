@@ -16,11 +16,6 @@ struct part {
     bool anew;           /* add up the remainder: the build may not be a program any more */
 };
 
-static enum profd_status no_memory(struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to remove uploads from the lists");
-}
-
 void sqlite_withdrawal_init(struct sqlite_withdrawal *w)
 {
     hashmap_init(&w->parts, 0);
@@ -44,7 +39,7 @@ enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqli
             p = hashmap_put(&w->parts, &key, sizeof key, &none, sizeof none);
         }
         if (!p) {
-            return no_memory(e);
+            return profd_no_memory(e);
         }
         sum_add(&p->uploads, gone->uploads, &saturated);
         sum_add(&p->processes, gone->processes, &saturated);
