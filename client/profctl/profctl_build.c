@@ -19,10 +19,10 @@ static bool is_prefix(const char *text)
            (strlen(text) >= PREFIX_LEAST && text[strspn(text, "0123456789abcdefABCDEF")] == '\0');
 }
 
-static bool row_has_name(const struct rows *builds, size_t i, const char *name)
+static bool row_has_name(const struct rows *builds, size_t i, bool program, const char *name)
 {
     const char *path = rows_text(builds, i, "name"), *slash = strrchr(path, '/');
-    return rows_flag(builds, i, "is_program") && strcmp(slash ? slash + 1 : path, name) == 0;
+    return rows_flag(builds, i, "is_program") == program && strcmp(slash ? slash + 1 : path, name) == 0;
 }
 
 /* "5559b53474f7 (version 1.2, last seen 2026-11-22T16:35:09Z)" */
@@ -40,13 +40,13 @@ static void row_describe(struct profd_conn *conn, const struct rows *builds, siz
     rows_free(versions);
 }
 
-static enum profd_status list_builds(struct profd_conn *conn, const struct rows *builds, const char *name, size_t count,
-                                     struct profd_error *e)
+static enum profd_status list_builds(struct profd_conn *conn, const struct rows *builds, bool program, const char *name,
+                                     size_t count, struct profd_error *e)
 {
     char list[sizeof e->sentence] = "", one[128];
     size_t used = 0, listed = 0;
     for (size_t i = 0; i < rows_count(builds) && listed < LISTED_MOST; i++) {
-        if (!row_has_name(builds, i, name)) {
+        if (!row_has_name(builds, i, program, name)) {
             continue;
         }
         row_describe(conn, builds, i, one, sizeof one);
@@ -77,8 +77,9 @@ static enum profd_status list_programs(const struct rows *builds, const char *na
             before[listed++] = own;
         }
     }
-    return profd_error_set(e, PROFD_NOT_FOUND, "no program \"%.80s\" has profiles%s%s; `profctl builds` lists all",
-                           name, listed ? "; the latest that have are " : "", list);
+    return profd_error_set(e, PROFD_NOT_FOUND,
+                           "no program or library \"%.80s\" has profiles%s%s; `profctl builds --all` lists all", name,
+                           listed ? "; the latest programs that have are " : "", list);
 }
 
 static bool begins_id(const struct rows *builds, const char *prefix)
@@ -90,12 +91,25 @@ static bool begins_id(const struct rows *builds, const char *prefix)
     return found;
 }
 
-/* The build of the program with that name. What has the form of the beginning of a build-id is one if no program has
- * the name. */
+/* Counts the programs, or the libraries, with that name; id is the latest. */
+static size_t count_named(const struct rows *builds, bool program, const char *name, char id[ID_SIZE])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rows_count(builds); i++) {
+        if (row_has_name(builds, i, program, name) && count++ == 0) {
+            (void)snprintf(id, ID_SIZE, "%s", rows_text(builds, i, "build_id"));
+        }
+    }
+    return count;
+}
+
+/* The build of the program with that name, or of the library if there is no such program. What has the form of the
+ * beginning of a build-id is one if no program has the name. */
 static enum profd_status find_name(struct profd_conn *conn, const char *name, char id[ID_SIZE], struct profd_error *e)
 {
     struct ask_target target;
     struct rows *builds = NULL;
+    bool program = true;
     size_t count = 0;
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
@@ -103,20 +117,21 @@ static enum profd_status find_name(struct profd_conn *conn, const char *name, ch
     if (status == PROFD_OK) {
         status = rows_sort(builds, "last_seen", true, e);
     }
-    for (size_t i = 0; status == PROFD_OK && i < rows_count(builds); i++) {
-        if (row_has_name(builds, i, name) && count++ == 0) {
-            (void)snprintf(id, ID_SIZE, "%s", rows_text(builds, i, "build_id"));
-        }
+    if (status == PROFD_OK) {
+        count = count_named(builds, true, name, id);
+        program = count > 0;
+        count = program ? count : count_named(builds, false, name, id);
     }
     if (status == PROFD_OK && count == 0 && !is_prefix(name)) {
         status = list_programs(builds, name, e);
     } else if (status == PROFD_OK && count == 0 && !begins_id(builds, name)) {
-        status = profd_error_set(e, PROFD_NOT_FOUND,
-                                 "no program \"%s\" has profiles, and no stored build-id begins with it; `profctl "
-                                 "builds --all` lists both",
-                                 name);
+        status = profd_error_set(
+            e, PROFD_NOT_FOUND,
+            "no program or library \"%s\" has profiles, and no stored build-id begins with it; `profctl "
+            "builds --all` lists both",
+            name);
     } else if (count > 1) {
-        status = list_builds(conn, builds, name, count, e);
+        status = list_builds(conn, builds, program, name, count, e);
     }
     rows_free(builds);
     return status;

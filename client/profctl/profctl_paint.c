@@ -8,6 +8,7 @@
 
 #define KEY_COLUMNS 10 /* of the heading: "Not called" */
 #define NAME_LEAST 24  /* columns that a name keeps, however narrow the terminal is */
+#define OWN_LEAST 12   /* of these, before the arguments */
 
 void paint_init(struct paint *p, const struct look *look)
 {
@@ -60,7 +61,70 @@ static size_t bytes_of_columns(const char *text, size_t n, size_t columns)
     return i;
 }
 
-/* The line, with the middle of its name cut out where it is wider than the terminal. */
+/* Bytes of "operator" with its brackets, which are none, at text; 0 if there is none. */
+static size_t operator_size(const char *text, size_t n)
+{
+    static const char word[] = "operator";
+    size_t i = sizeof word - 1;
+    if (n < i || memcmp(text, word, i) != 0) {
+        return 0;
+    }
+    while (i < n && text[i] != ' ' && memchr("<>()[]-=*", text[i], 9) &&
+           (text[i] != '(' || (i + 1 < n && text[i + 1] == ')'))) {
+        i += text[i] == '(' ? 2 : 1;
+    }
+    return i;
+}
+
+/* Where the arguments of a function are inside its brackets, the last that are in no others and follow a name. False if
+ * there are none, or brackets do not match. */
+static bool find_arguments(const char *text, size_t n, size_t *first, size_t *end)
+{
+    size_t depth = 0, begin = 0, skip;
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        if ((skip = operator_size(text + i, n - i)) > 0) {
+            i += skip - 1;
+        } else if (text[i] == '-' && i + 1 < n && text[i + 1] == '>') {
+            i++;
+        } else if (memchr("<([{", text[i], 4)) {
+            begin = depth++ == 0 ? i + 1 : begin;
+        } else if (memchr(">)]}", text[i], 4) && depth-- == 0) {
+            return false;
+        } else if (text[i] == ')' && depth == 0 && begin > 1 && text[begin - 1] == '(' && text[begin - 2] != ' ' &&
+                   text[begin - 2] != ':') {
+            *first = begin;
+            *end = i;
+            found = true;
+        }
+    }
+    return found && depth == 0;
+}
+
+/* A name with arguments in that number of columns: as much of the arguments as fits; if none of them fits, the end of
+ * the name in front of them, because a function's own name stands there. */
+static void called_write(const char *name, size_t n, size_t first, size_t end, size_t columns, const struct look *look,
+                         FILE *out)
+{
+    const char *inner = first < end ? look->dots : "";
+    size_t dots = look->dots[0] == '.' ? 3 : 1, head = text_columns(name, first);
+    size_t tail = text_columns(name + end, n - end) + (first < end ? dots : 0), bytes;
+    if (head + tail <= columns) {
+        first += bytes_of_columns(name + first, end - first, columns - head - tail);
+        (void)fprintf(out, "%.*s", (int)first, name);
+    } else {
+        size_t from = 0, left = columns > tail + dots + OWN_LEAST ? columns - tail - dots : OWN_LEAST;
+        while (text_columns(name + from, first - from) > left) {
+            (void)character_columns(name + from, first - from, &bytes);
+            from += bytes;
+        }
+        (void)fprintf(out, "%s%.*s", look->dots, (int)(first - from), name + from);
+    }
+    (void)fprintf(out, "%s%.*s", inner, (int)(n - end), name + end);
+}
+
+/* The line, with a part of its name cut out where it is wider than the terminal: of the arguments, else of the middle.
+ */
 static void line_write(const struct paint *p, FILE *out)
 {
     size_t columns = p->look->columns, at = p->name_column, width = text_columns(p->line, p->size);
@@ -72,6 +136,12 @@ static void line_write(const struct paint *p, FILE *out)
     size_t name = width - at;
     if (name <= available) {
         (void)fwrite(p->line, 1, p->size, out);
+        return;
+    }
+    size_t first = 0, end = 0;
+    if (find_arguments(p->line + at, p->size - at, &first, &end)) {
+        (void)fwrite(p->line, 1, at, out);
+        called_write(p->line + at, p->size - at, first, end, available, p->look, out);
         return;
     }
     size_t last = (available - dots) / 2,

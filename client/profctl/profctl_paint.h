@@ -1,4 +1,4 @@
-/* A report's text on its way to a person: shares in colour, long names cut in the middle. The daemon's text itself has
+/* A report's text on its way to a person: shares in colour, long names cut. The daemon's text itself has
  * neither. */
 #ifndef PROFD_CLIENT_PROFCTL_PAINT_H
 #define PROFD_CLIENT_PROFCTL_PAINT_H

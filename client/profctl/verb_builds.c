@@ -9,6 +9,7 @@
 #include "profctl/profctl_look.h"
 #include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
+#include "proto/object_note.h"
 
 #define ID_LEAST 8
 #define NAME_MOST 40
@@ -59,6 +60,11 @@ static const char *row_name(const struct table *t, size_t i)
     return !t->full && slash && slash[1] ? slash + 1 : name;
 }
 
+static const char *table_title(const struct table *t)
+{
+    return t->all ? "PROGRAM OR LIBRARY" : "PROGRAM";
+}
+
 /* The common beginning of two ids, at most 40 characters. */
 static size_t common_length(const char *a, const char *b)
 {
@@ -72,7 +78,7 @@ static size_t common_length(const char *a, const char *b)
 /* One length for all ids: the longest common prefix of two adjacent ids in sorted order, plus one digit. */
 static enum profd_status measure(struct table *t, struct rows *by_id, struct profd_error *e)
 {
-    size_t n = rows_count(t->rows), longest = strlen("PROGRAM");
+    size_t n = rows_count(t->rows), longest = strlen(table_title(t));
     enum profd_status status = rows_sort(by_id, "build_id", false, e);
     t->id_least = ID_LEAST;
     for (size_t i = 1; status == PROFD_OK && i < n; i++) {
@@ -90,6 +96,11 @@ static enum profd_status measure(struct table *t, struct rows *by_id, struct pro
     return status;
 }
 
+static const char *row_names(const struct rows *rows, size_t i, const char *note)
+{
+    return !rows_flag(rows, i, "symbols") ? "no" : strstr(note, OBJECT_NOTE_EXPORTED) != NULL ? "exported" : "yes";
+}
+
 static void row_print(const struct table *t, size_t i)
 {
     char age[64], calls[32], seconds[40];
@@ -101,11 +112,11 @@ static void row_print(const struct table *t, size_t i)
     } else { /* to the second: more is in the JSON */
         (void)snprintf(age, sizeof age, "%.19s%s", seen[0] ? seen : "-", strlen(seen) > 19 ? "Z" : "");
     }
-    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11s %14s %-5s %-5s %s%s%s%s\n", t->name_width, row_name(t, i),
+    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11s %14s %-5s %-8s %s%s%s%s\n", t->name_width, row_name(t, i),
            t->id_width, t->full ? 128 : t->id_width, rows_text(t->rows, i, "build_id"),
            rows_number(t->rows, i, "uploads"), rows_number(t->rows, i, "processes_started"), seconds, calls,
-           rows_flag(t->rows, i, "exact") ? "yes" : "no", rows_flag(t->rows, i, "symbols") ? "yes" : "no", age,
-           note[0] ? " (" : "", note, note[0] ? ")" : "");
+           rows_flag(t->rows, i, "exact") ? "yes" : "no", row_names(t->rows, i, note), age, note[0] ? " (" : "", note,
+           note[0] ? ")" : "");
 }
 
 static void table_print(const struct table *t)
@@ -116,7 +127,7 @@ static void table_print(const struct table *t)
             continue;
         }
         if (shown++ == 0) {
-            printf("%-*s %-*s %8s %9s %11s %14s %-5s %-5s %s\n", t->name_width, "PROGRAM", t->id_width, "BUILD",
+            printf("%-*s %-*s %8s %9s %11s %14s %-5s %-8s %s\n", t->name_width, table_title(t), t->id_width, "BUILD",
                    "UPLOADS", "PROCESSES", "OWN SECONDS", "OWN CALLS", "EXACT", "NAMES", "LAST SEEN");
         }
         row_print(t, i);
@@ -178,9 +189,13 @@ const struct profctl_verb verb_builds = {
     .arguments = "",
     .summary = "List the programs that have profiles",
     .details =
-        "EXACT is yes if no call and no tick was lost, NAMES if function names are known. BUILD is the shortest "
-        "unique prefix\nof the build-id. OWN SECONDS and OWN CALLS are those of the program's own file; report adds "
-        "its libraries; ~ marks\ncalls that were sampled, not counted.\n",
+        "EXACT is yes if no call and no tick was lost. NAMES is yes if function names are known, and exported if only\n"
+        "those of exported functions are. BUILD is the shortest unique prefix of the build-id. OWN SECONDS and OWN "
+        "CALLS\n"
+        "are those of the program's own file; report adds its libraries; ~ marks calls that were sampled, not "
+        "counted.\n"
+        "report also takes the name of a library, and shows it in all programs. A live process has one of UPLOADS for\n"
+        "each slice of time that is stored.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_most = 0,

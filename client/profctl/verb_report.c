@@ -25,6 +25,7 @@ static const struct profctl_option options[] = {
     OPTION_MATCH,
     {"flat", 0, NULL, "print only the flat profile"},
     {"graph", 0, NULL, "print only the call graph"},
+    {"not-called", 0, NULL, "print only the instrumented functions without calls and ticks"},
     {"focus", 0, "NAME", "print only entries with this in a function name"},
     {"limit", 0, "N", "print only the first N functions"},
     {"rows", 0, "N", "print at most N callers, callees and members each (default 100 with --limit, otherwise 0: all)"},
@@ -43,6 +44,8 @@ static const struct profctl_option options[] = {
 /* Options that are parameters of the same name. */
 #define PARAMETERS "since|until|focus|limit|rows|sort|scope|dimension|geometry|uid"
 
+static const char *const VIEWS[] = {"flat", "graph", "not-called"};
+
 static enum profd_status target_build(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
 {
     char id[160];
@@ -54,13 +57,16 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     if (call->json && format && strcmp(format, "json") != 0) {
         return profd_error_set(e, PROFD_USAGE, "report: --json and -f %s exclude each other", format);
     }
-    if (profctl_value(call, "flat") && profctl_value(call, "graph")) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "report: --flat and --graph exclude each other; omit both to print both");
+    const char *view = NULL;
+    for (size_t i = 0; i < sizeof VIEWS / sizeof VIEWS[0]; i++) {
+        if (profctl_value(call, VIEWS[i]) && view) {
+            return profd_error_set(e, PROFD_USAGE, "report: --%s and --%s exclude each other", view, VIEWS[i]);
+        }
+        view = profctl_value(call, VIEWS[i]) ? VIEWS[i] : view;
     }
     ask_target_init(t, "/api/v1/builds/{}/report", id);
     ask_target_add(t, "format", call->json ? "json" : drawing_is_format(format) ? "dot" : format ? format : "text");
-    ask_target_add(t, "view", profctl_value(call, "flat") ? "flat" : profctl_value(call, "graph") ? "graph" : NULL);
+    ask_target_add(t, "view", view);
     ask_target_add(t, "empty", "error");
     ask_target_add(t, "static", profctl_value(call, "static") ? "1" : NULL);
     bool text = !call->json && !profctl_value(call, "output") && (!format || strcmp(format, "text") == 0);

@@ -187,7 +187,8 @@ const struct profctl_verb verb_top = {
     .name = "top",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Show the functions with the most time, updated continuously",
-    .details = "Ends with Ctrl-C.\n",
+    .details = "Counts of live processes are those of the daemon's latest harvest, every ten seconds unless configured "
+               "otherwise;\nthe line Live says how old they are. Ends with Ctrl-C.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -4,6 +4,7 @@
 
 #include "core/local_names.h"
 #include "proto/limits.h"
+#include "proto/object_note.h"
 
 /* Section numbers above 65279 are in a separate table. */
 static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index, struct profd_error *e)
@@ -286,8 +287,7 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
         status = read_table(b, t, flags, e);
     }
     if (status == PROFD_OK && b->object->only_dynamic) {
-        elf_build_note(
-            b, "Only exported functions have names, because it is stripped; a debug file would name the others.");
+        elf_build_note(b, OBJECT_NOTE_EXPORTED ", because it is stripped; a debug file would name the others.");
     }
     return status;
 }

@@ -248,6 +248,11 @@ static enum profd_status check_mode(const struct params *p, const struct options
                                    compat ? "compat" : "true", o->format->name);
         }
     }
+    if (!o->format->lists_rows && o->show.view == RENDER_VIEW_NOT_CALLED) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "view=not-called has no meaning for format=%s: it is for json and text",
+                               o->format->name);
+    }
     if (!o->format->lists_rows && params_find(p, "rows") != NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY, "rows= has no meaning for format=%s: it is for json and text",
                                o->format->name);

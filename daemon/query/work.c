@@ -328,7 +328,8 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
     if (status == PROFD_OK) {
         w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
     }
-    if (status == PROFD_OK && w->options.empty_is_error && focus != NULL && !render_find_focus(w->report, focus)) {
+    if (status == PROFD_OK && w->options.empty_is_error && focus != NULL &&
+        w->options.show.view != RENDER_VIEW_NOT_CALLED && !render_find_focus(w->report, focus)) {
         status =
             profd_error_set(e, PROFD_NOTHING,
                             "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)", focus);

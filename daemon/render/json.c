@@ -229,7 +229,7 @@ static const char *sort_name(enum render_sort sort)
 
 static const char *view_name(enum render_view view)
 {
-    static const char *const NAMES[] = {"both", "flat", "graph"};
+    static const char *const NAMES[] = {"both", "flat", "graph", "not-called"};
     return NAMES[view];
 }
 

@@ -17,7 +17,7 @@
 #include "proto/status.h"
 
 enum render_sort { RENDER_SORT_INDEX, RENDER_SORT_SELF, RENDER_SORT_TOTAL, RENDER_SORT_CALLS };
-enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
+enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH, RENDER_VIEW_NOT_CALLED };
 
 /* What a reader may ask of a report: X(type, field, parameter, modes, values). A row is a field of struct render_choice
  * and a parameter of reports; a further choice is a row here and the format that follows it.
@@ -29,7 +29,7 @@ enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH };
  * (name_short.h). focus: only functions with this text in their name or raw name. */
 #define RENDER_CHOICES(X)                                                                                              \
     X(uint32_t, sort, "sort", TRUE_MODE, WORDS("index, self, total, calls"))                                           \
-    X(uint32_t, view, "view", ANY_MODE, WORDS("both, flat, graph"))                                                    \
+    X(uint32_t, view, "view", ANY_MODE, WORDS("both, flat, graph, not-called"))                                        \
     X(uint32_t, limit, "limit", TRUE_MODE, NUMBERS(0, 4000000000u))                                                    \
     X(uint32_t, rows, "rows", TRUE_MODE, NUMBERS(0, 4000000000u))                                                      \
     X(uint32_t, short_names, "names", TRUE_MODE, WORDS("full, short"))                                                 \

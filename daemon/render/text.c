@@ -1,6 +1,44 @@
 /* format=text: the true-mode tables for people, in the layout that users of gprof know. */
+#include <inttypes.h>
+
 #include "render/formats.h"
 #include "render/text_internal.h"
+
+/* The functions of the line "Not called", cut by focus and limit as in JSON. */
+static enum profd_status add_not_called(const struct render_input *in, struct arena *a, struct buffer *out,
+                                        struct profd_error *e)
+{
+    struct report idle = *in->report;
+    struct name_list names;
+    uint32_t shown = 0, left = 0;
+    idle.functions = idle.not_called;
+    idle.function_count = idle.not_called_count;
+    enum profd_status status = name_list_make(&idle, in->show.short_names, a, &names, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    buffer_add_text(out, "\nNot called:\n\n");
+    for (uint32_t i = 0; i < idle.function_count; i++) {
+        if (in->show.focus != NULL && !render_has_focus(&idle.functions[i], in->show.focus)) {
+            continue;
+        }
+        if (in->show.limit != 0 && shown == in->show.limit) {
+            left++;
+            continue;
+        }
+        shown++;
+        buffer_add(out, names.text[i], names.length[i]);
+        if (idle.build_count > 1) {
+            buffer_add_text(out, "  in ");
+            name_add_safe(out, name_find_base(idle.build_names[idle.functions[i].build]));
+        }
+        buffer_add_char(out, '\n');
+    }
+    if (left > 0) {
+        buffer_add_format(out, "(%" PRIu32 " more)\n", left);
+    }
+    return PROFD_OK;
+}
 
 enum profd_status text_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
@@ -22,6 +60,9 @@ enum profd_status text_render(const struct render_input *in, struct arena *a, st
     text_add_heading(&t);
     if (in->provenance->uploads == 0) {
         return PROFD_OK;
+    }
+    if (in->show.view == RENDER_VIEW_NOT_CALLED) {
+        return add_not_called(in, a, out, e);
     }
     if (in->show.view != RENDER_VIEW_GRAPH) {
         status = text_add_flat(&t, e);

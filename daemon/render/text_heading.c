@@ -36,13 +36,27 @@ static const char *scope_words(const char *scope)
     return "program: all builds together, in processes of this program";
 }
 
-static void add_sources(struct buffer *out, const struct provenance *p)
+/* A live process is stored in slices, which are no uploads to a person: where all processes had a collector, their
+ * number is left out. */
+static void add_processes(struct buffer *out, const struct provenance *p, const struct coverage *c)
 {
+    const bool live = c != NULL && c->any && c->counters[COLLECTOR_PROCESSES] == p->processes;
     buffer_add_text(out, "From      ");
-    add_count(out, p->uploads, "upload", "uploads");
-    buffer_add_text(out, ", ");
-    add_count(out, p->processes, "process started", "processes started");
-    buffer_add_text(out, ", ");
+    if (!live) {
+        add_count(out, p->uploads, "upload", "uploads");
+        buffer_add_text(out, ", ");
+    }
+    if (live && p->processes == 0) {
+        buffer_add_text(out, "processes that started before this time, ");
+    } else {
+        add_count(out, p->processes, "process started", "processes started");
+        buffer_add_text(out, ", ");
+    }
+}
+
+static void add_sources(struct buffer *out, const struct provenance *p, const struct coverage *c)
+{
+    add_processes(out, p, c);
     add_count(out, p->hosts, "machine", "machines");
     if (p->host_labels > 0 && p->host_labels != p->hosts) {
         buffer_add_text(out, ", ");
@@ -218,7 +232,7 @@ static void add_self_time(const struct text_parts *t, const char *whose, double 
 static void add_shown(const struct text_parts *t)
 {
     const struct selection *s = t->shown, *flat = t->flat_shown;
-    if (s->hidden == 0) {
+    if (s->hidden == 0 || t->in->show.view == RENDER_VIEW_NOT_CALLED) {
         return;
     }
     buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; ", s->function_count,
@@ -288,7 +302,7 @@ void text_add_heading(const struct text_parts *t)
         }
         return;
     }
-    add_sources(t->out, in->provenance);
+    add_sources(t->out, in->provenance, in->coverage);
     add_exactness(t->out, in);
     text_add_collector(t);
     add_total(t->out, in->report, text_calls_mark(in));
@@ -296,7 +310,7 @@ void text_add_heading(const struct text_parts *t)
     if (in->show.focus != NULL) {
         buffer_add_text(t->out, "Focus     ");
         name_add_safe(t->out, in->show.focus);
-        buffer_add_text(t->out, render_find_focus(in->report, in->show.focus)
+        buffer_add_text(t->out, in->show.view == RENDER_VIEW_NOT_CALLED || render_find_focus(in->report, in->show.focus)
                                     ? "\n"
                                     : ": no function with calls or time has this in its name\n");
     }

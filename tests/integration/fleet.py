@@ -56,6 +56,10 @@ def main():
                       and basis["counted_functions"] == len(counting(exe)),
                       f"{name}: not_called is what calls mcount, has no call and no tick, and gprof -z prints",
                       (basis, sorted(never ^ idle)))
+            text = d.ctl("report", exe, "--not-called").stdout.split("\nNot called:\n\n")[1].splitlines()
+            names = [f["name"] for f in report["not_called"]]
+            tap.point(len(text) == len(names) and all(line.startswith(name) for line, name in zip(text, names)),
+                      f"{name}: the text lists them", (text[:9], names[:9]))
             listed = run("gprof", "-b", "-z", "-p", exe, *files, env=dict(os.environ, LC_ALL="C", CXXFILT="")).stdout
             unlisted = [f["name"] for f in report["not_called"] if f["name"] not in listed]
             tap.point(not unlisted, f"{name}: gprof -z prints all of not_called", unlisted)

@@ -2,11 +2,12 @@
 is not confirmed once the process has ended, even without anything new."""
 import datetime
 import json
+import os
 import re
 import time
 
 from attach import sync, wait_for
-from harness import PROFCTL, Daemon, Tap
+from harness import PROFCTL, Daemon, Tap, run
 from look import SGR, Terminal, terminal_env
 from restart import Bed, begin
 
@@ -26,6 +27,11 @@ def live(tap, d, p, began):
     tap.point(bool(LINE.search(text)), "text: the time, which stays true in a file", text[:800])
     shown = SGR.sub("", Terminal([PROFCTL, "report", p.exe, "--no-pager"], terminal_env(d)).text)
     tap.point(bool(SHOWN.search(shown)), "on a terminal: how long ago that was", shown[:800])
+    shown = SGR.sub("", Terminal([PROFCTL, "top", p.exe, "-n", "1"], terminal_env(d)).text)
+    tap.point(bool(SHOWN.search(shown)), "top: so does it", shown[:800])
+    said_by = re.search(r"^From .*$", text, re.M).group()
+    tap.point(said_by.startswith("From      1 process started, 1 machine"),
+              "a live process is no number of uploads", said_by)
     done = d.ctl("report", p.exe, "--json", "--until", said["as_of"])
     past = json.loads(done.stdout)["provenance"] if done.returncode == 0 else {"live": 0, "as_of": None}
     tap.point((past["live"], past["as_of"]) == (0, None), "a time range that ends before the latest reading is not "
@@ -52,11 +58,30 @@ def ended(tap, d, p):
     tap.point(not LINE.search(text), "the text has no such line", text[:800])
 
 
+def library(tap, d):
+    done = d.ctl("report", "libc.so.6")
+    tap.point(done.returncode == 0 and "\nScope     everywhere: " in done.stdout, "report of a library's name", done)
+
+
+def unticked(tap, d):
+    exe = os.path.join(d.folder, "spin")
+    source = "#include <time.h>\nint main(void) { while (clock() < CLOCKS_PER_SEC / 5) { } return 0; }\n"
+    built = run("gcc", "-pg", "-x", "c", "-o", exe, "-", input=source)
+    assert built.returncode == 0, built.stderr
+    assert d.ctl("run", "--clock", "off", "--", exe).returncode == 0
+    text, said = d.ctl("report", exe).stdout, json.loads(d.ctl("report", exe, "--json").stdout)["collector"]
+    tap.point(re.search(r"^ +\d+ms without ticks: the clock was off$", text, re.M) is not None
+              and said["without_ticks_reason"] == "the clock was off" and said["without_ticks_seconds"] >= 0.19,
+              "why there are no ticks: the collector's clock was off", (text[:1200], said))
+
+
 with Tap() as tap, Daemon("--harvest-interval", "1s") as d, Bed(harvester=False) as bed:
     began = time.time()
     p = begin(d, bed)
     try:
         live(tap, d, p, began)
+        library(tap, d)
         ended(tap, d, p)
     finally:
         p.end()
+    unticked(tap, d)

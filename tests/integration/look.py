@@ -105,9 +105,13 @@ def test_width(tap, d, exe):
         tap.point(len(shown) == len(plain) and max(map(len, tables)) <= max(columns, 49 + 24)
                   and any("…" in line for line in tables),
                   f"{columns} columns: no line of the tables is wider", max(tables, key=len))
-        wrong = [(a, b) for a, b in zip(shown, plain) if a != b
-                 and not ("…" in a and b.startswith(a.split("…")[0]) and b.endswith(a.split("…")[1]))]
-        tap.point(not wrong, "a cut name keeps its beginning and its end", wrong[:2])
+        cut = [(a, b) for a, b in zip(shown, plain) if a != b]
+        wrong = [(a, b) for a, b in cut if "…" not in a
+                 or not re.fullmatch(".+".join(re.escape(part) for part in a.split("…")), b)]
+        tap.point(not wrong, "a cut name keeps its end, and its beginning or its own name", wrong[:2])
+        own = [(a, m.group(1)) for a, b in cut if (m := re.search(r"(\w{1,9})\([^()]*\)(?: const)?(?: \[\d+\])?$", b))]
+        lost = [(a, name) for a, name in own if f"{name}(" not in a]
+        tap.point(own and not lost, "a function with arguments keeps its own name", lost[:2])
         tap.point(all(a == b for a, b in zip(shown, plain) if len(b) <= columns), "what fits stays whole")
     wide = Terminal([PROFCTL, "report", exe, "--no-pager", "--wide"], env, 80).text
     tap.point("…" not in wide and wide.splitlines() == plain, "--wide cuts nothing")

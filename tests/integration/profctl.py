@@ -427,6 +427,9 @@ def test_names(tap, d, folder):
     words = [w for e, v, t in zip(exes, ("one", "two"), seen) for w in (build_id(e)[:12], "version " + v, t)]
     says(tap, d.ctl("report", "kv-server"), 65, ["2 builds", *words],
          "two builds of one name: build-ids, versions and times")
+    table = d.ctl("builds", "--all").stdout
+    tap.point(table.startswith("PROGRAM OR LIBRARY ") and d.ctl("builds").stdout.startswith("PROGRAM "),
+              "builds --all: libraries are not listed as programs", table)
     says(tap, d.ctl("report", "kv-serve"), 66, ["kv-serve", "profctl builds"], "part of a name is none")
     tap.point(d.ctl("report", build_id(exes[0])[:12]).returncode == 0, "and the advice works")
     hexadecimal = compile_c(folder, "cafe", "-pg -O0 -Wl,--build-id=0xbeef" + "b" * 36)

@@ -303,6 +303,33 @@ Test(render_text, times_have_the_digits_of_their_ticks)
     free(text);
 }
 
+Test(render_text, functions_that_were_not_called_are_a_view)
+{
+    static const struct report_function idle[] = {{NAMED("idle"), .address = 0x401050},
+                                                  {NAMED("unused"), .address = 0x401060},
+                                                  {NAMED("unused"), .address = 0x401070}};
+    struct report r = cycle_report;
+    struct render_input in = cycle_input();
+    r.not_called = idle;
+    r.not_called_count = 3;
+    r.counted_functions = 8;
+    in.report = &r;
+    in.show.view = RENDER_VIEW_NOT_CALLED;
+    char *text = render(&in);
+    contains(text, "\nNot called 3 of 8 instrumented functions (no call and no tick)\n\nNot called:\n\n"
+                   "idle\nunused [0x401060]\nunused [0x401070]\n");
+    cr_assert(strstr(text, "Flat profile") == NULL && strstr(text, "Call graph") == NULL);
+    free(text);
+    in.show.limit = 1;
+    text = render(&in);
+    contains(text, "\nNot called:\n\nidle\n(2 more)\n");
+    free(text);
+    in.show.focus = "unu";
+    text = render(&in);
+    contains(text, "Focus     unu\n\nNot called:\n\nunused [0x401060]\n(1 more)\n");
+    free(text);
+}
+
 /* 0.00 is 0. What is above 0 and would read so is "<0.01", as wide as its column. */
 Test(render_text, nothing_above_0_reads_0)
 {

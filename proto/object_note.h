@@ -1,0 +1,8 @@
+/* What is remarked of an executable, where it is more than a sentence for people. */
+#ifndef PROFD_PROTO_OBJECT_NOTE_H
+#define PROFD_PROTO_OBJECT_NOTE_H
+
+/* The beginning of the remark about a stripped file: profctl shows such names as "exported". */
+#define OBJECT_NOTE_EXPORTED "Only exported functions have names"
+
+#endif
