@@ -74,6 +74,7 @@
 #define LIMIT_GATE_IDLE_SECONDS 60             /* without a request */
 #define LIMIT_GATE_IN_FLIGHT 32u               /* unanswered requests of one connection; then it isn't read */
 #define LIMIT_GATE_BYTES (24u << 20)           /* of requests of up to LIMIT_FRAME_SMALL, of all connections */
+#define LIMIT_GATE_BYTES_PER_HOST (4u << 20)   /* of these, of the connections of one host; then it waits */
 #define LIMIT_GATE_LARGE_BYTES (65u << 20)     /* of larger ones, beside that: one of any size, or several */
 
 /* live processes (DECISIONS 23–25) */

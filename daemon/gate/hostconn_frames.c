@@ -28,7 +28,25 @@ static size_t *hostconn_account(struct hostconns *h, size_t charge)
     return charge > LIMIT_FRAME_SMALL ? &h->large_memory : &h->memory;
 }
 
-/* Memory is given in order. Large frames have memory of their own, so that slow ones hold up only large ones. */
+/* Do other connections of this host have so much that it cannot get more? It may have as much as would then be left for
+ * the others, so that some hosts together leave something. Large frames count, too: a host gets one of them at a time.
+ */
+static bool hostconn_exceeds_share(const struct hostconn *c, size_t need)
+{
+    const struct hostconn *o;
+    size_t sum = 0;
+
+    TAILQ_FOREACH(o, &c->all->conns, next)
+    {
+        if (o != c && o->charge && !memcmp(o->host.host, c->host.host, sizeof c->host.host)) {
+            sum += o->charge;
+        }
+    }
+    return sum && (sum + need > LIMIT_GATE_BYTES_PER_HOST || c->all->memory + sum + need > LIMIT_GATE_BYTES);
+}
+
+/* Memory is given in order. Large frames have memory of their own, so that slow ones hold up only large ones; and a
+ * host that has its share holds up only itself. */
 bool hostconn_take_memory(struct hostconn *c)
 {
     struct hostconns *h = c->all;
@@ -39,6 +57,10 @@ bool hostconn_take_memory(struct hostconn *c)
     const size_t most = large ? LIMIT_GATE_LARGE_BYTES : LIMIT_GATE_BYTES;
     const struct hostconn *first = TAILQ_FIRST(&h->queues[wait]);
 
+    if (hostconn_exceeds_share(c, need)) {
+        hostconn_set_wait(c, HOSTCONN_FOR_HOST);
+        return false;
+    }
     if ((first && first != c) || h->memory > LIMIT_GATE_BYTES || *account + need > most) {
         hostconn_set_wait(c, wait);
         return false;

@@ -234,10 +234,22 @@ static bool hostconns_retry(struct hostconn *c)
 void hostconns_wake(struct hostconns *h)
 {
     static const enum hostconn_wait order[] = {HOSTCONN_FOR_DAEMON, HOSTCONN_FOR_MEMORY, HOSTCONN_FOR_LARGE};
+    struct hostconn_list *own = &h->queues[HOSTCONN_FOR_HOST];
     struct hostconn *c;
+    unsigned n = 0;
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         while ((c = TAILQ_FIRST(&h->queues[order[i]])) != NULL && hostconns_retry(c)) {
+        }
+    }
+    TAILQ_FOREACH(c, own, waits)
+    {
+        n++;
+    }
+    while (n-- > 0 && (c = TAILQ_FIRST(own)) != NULL) { /* each is looked at: they are of several hosts */
+        if (!hostconns_retry(c) && c->wait == HOSTCONN_FOR_HOST) {
+            TAILQ_REMOVE(own, c, waits);
+            TAILQ_INSERT_TAIL(own, c, waits);
         }
     }
 }

@@ -16,7 +16,14 @@ enum hostconn_state {
 };
 
 /* What a connection waits for before it is read further. */
-enum hostconn_wait { HOSTCONN_READY, HOSTCONN_FOR_MEMORY, HOSTCONN_FOR_LARGE, HOSTCONN_FOR_DAEMON, HOSTCONN_WAITS };
+enum hostconn_wait {
+    HOSTCONN_READY,
+    HOSTCONN_FOR_MEMORY,
+    HOSTCONN_FOR_LARGE,
+    HOSTCONN_FOR_HOST, /* other connections of the same host have the memory that a host may have */
+    HOSTCONN_FOR_DAEMON,
+    HOSTCONN_WAITS
+};
 
 /* What the deadline is of; each has its own time (hostconn_deadline.c). */
 enum hostconn_phase {

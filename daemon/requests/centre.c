@@ -213,6 +213,7 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
     if (s) {
         hashmap_init(&s->hosts, 0);
         hashmap_init(&s->conflicts, CONFLICT_BYTES);
+        hashmap_init(&s->shares, 0);
         centre_objects_init(&s->objects);
         s->config = *config;
         s->timer = loop_timer_new(config->loop, centre_on_timer, s);
@@ -236,6 +237,7 @@ void centre_service_free(struct centre_service *s)
     free(s->items);
     hashmap_clear(&s->hosts);
     hashmap_clear(&s->conflicts);
+    hashmap_clear(&s->shares);
     centre_objects_clear(&s->objects);
     loop_timer_free(s->timer);
     free(s);

@@ -14,6 +14,7 @@
 #define WAIT_MOST_MS 10000u
 #define FLUSH_BYTES (16u << 20)
 #define HELD_MOST (64u << 20)
+#define HELD_MOST_OF_HOST (16u << 20)
 #define BUSY_RETRY_MS 2000u
 #define FIRST_CAPACITY 64u
 
@@ -85,6 +86,33 @@ static void count_item(struct centre_counts *n, const struct centre_item *x)
     n->counted += !r->again && r->outcome == STORE_SEGMENT_COUNTED;
 }
 
+/* A host must not take all of the memory: it gets one segment of any size, or several. */
+static enum profd_status join_share(struct centre_service *s, const struct centre_item *x, struct profd_error *e)
+{
+    size_t *share = hashmap_find(&s->shares, x->delivery.host, sizeof x->delivery.host);
+
+    if (share && *share + x->weight > HELD_MOST_OF_HOST) {
+        return profd_error_set(e, PROFD_BUSY, "segments of this host of %zu bytes wait to be stored; at most %u may",
+                               *share, HELD_MOST_OF_HOST);
+    }
+    if (share) {
+        *share += x->weight;
+    } else if (!hashmap_put(&s->shares, x->delivery.host, sizeof x->delivery.host, &x->weight, sizeof x->weight)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
+    }
+    return PROFD_OK;
+}
+
+static void leave_share(struct centre_service *s, const struct centre_item *x)
+{
+    size_t *share = hashmap_find(&s->shares, x->delivery.host, sizeof x->delivery.host);
+
+    *share -= x->weight;
+    if (!*share) {
+        hashmap_remove(&s->shares, share);
+    }
+}
+
 /* The only answer that lets a host forget a segment: it is durable. */
 static void answer_item(struct centre_service *s, struct centre_item *x, const uint8_t *incarnation)
 {
@@ -116,6 +144,7 @@ static void answer_item(struct centre_service *s, struct centre_item *x, const u
     }
     s->held_bytes -= x->weight;
     s->pending--;
+    leave_share(s, x);
 }
 
 static void on_flush_done(void *context, struct centre_flush *f)
@@ -241,6 +270,9 @@ enum profd_status centre_receive_deliver(void *context, struct conn *c, struct c
     if (!status && s->pending && s->held_bytes + x.weight > HELD_MOST) {
         status = profd_error_set(e, PROFD_BUSY, "segments of %zu bytes wait to be stored; at most %u may",
                                  s->held_bytes, HELD_MOST);
+    }
+    if (!status) {
+        status = join_share(s, &x, e);
     }
     if (status) {
         s->counts.refused++;

@@ -3,10 +3,12 @@
 host's segments reach the centre."""
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 
 from harness import LONG, NOBODY, Daemon, Other, Tap, run, until
 from relaying import body
@@ -55,6 +57,55 @@ def held_memory(tap, bed, witness):
               f"they are ended: {answer and answer[3].get(4, b'').decode()}", answer)
     for w in wires:
         w.close()
+
+
+class Greedy:
+    """As many connections as a host may have, each with as many requests as it may have, all as large as small ones may
+    be. They are sent until the gate takes no more."""
+
+    def __init__(self, bed, name):
+        pair = bed.authority.host(name)
+        self.wires = [TlsWire(bed, pair) for _ in range(8)]
+        for w in self.wires:
+            w.send("ARRIVE", ARRIVE)
+            w.take()
+
+    def begin(self):
+        workers = [threading.Thread(target=self.send, args=(w,), daemon=True) for w in self.wires]
+        for t in workers:
+            t.start()
+        return workers
+
+    @staticmethod
+    def send(w):
+        epoch, data = os.urandom(12), os.urandom(1000 << 10)
+        w.socket.settimeout(3)
+        try:
+            for i in range(32):
+                w.send("DELIVER", field(2, epoch) + field(3, i + 1) + field(4, data), i + 1)
+        except OSError:
+            pass
+
+    def end(self):
+        for w in self.wires:
+            w.close()
+
+
+def greedy(tap, bed, centre, witness):
+    """The centre stands still, so that nothing that the gate has received goes away."""
+    hosts = [Greedy(bed, f"greedy{i}.example") for i in range(3)]
+    centre.process.send_signal(signal.SIGSTOP)
+    try:
+        for t in [t for g in hosts for t in g.begin()]:
+            t.join(LONG)
+        with TlsWire(bed, bed.authority.host("modest.example")) as w:
+            tap.point(w.welcome and w.welcome[0] == "WELCOME",
+                      "three hosts send as much as they can while the centre stands still: another is heard", w.welcome)
+    finally:
+        centre.process.send_signal(signal.SIGCONT)
+        for g in hosts:
+            g.end()
+    tap.point(until(witness.passes), "and served when the centre goes on")
 
 
 def half_open(tap, bed, witness):
@@ -251,6 +302,7 @@ def main():
         garbage(tap, bed, witness)
         key_updates(tap, bed, witness)
         half_open(tap, bed, witness)
+        greedy(tap, bed, centre, witness)
         held_memory(tap, bed, witness)
         false_daemon(tap)
 

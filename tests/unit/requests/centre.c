@@ -194,3 +194,28 @@ Test(centre, nothing_is_acknowledged_that_a_failed_store_does_not_have)
     bed_expect_nack(gate, 3, PROFD_IO);
     close(gate);
 }
+
+/* Large segments of a host wait to be stored: it is told to wait, others are not. */
+Test(centre, a_host_does_not_take_the_memory_of_all)
+{
+    const int gate = join_gate();
+    static uint8_t large[16 << 10];
+
+    /* Its size, after the digest, says 12 MiB, to which it could be inflated. */
+    large[0] = SEGMENT_VERSION;
+    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE] = 0x80;
+    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 1] = 0x80;
+    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 2] = 0x80;
+    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 3] = 6;
+    arrive(gate, host, "a.example");
+    arrive(gate, other, "b.example");
+    put_bytes(gate, 2, host, 1, large, sizeof large);
+    put_bytes(gate, 3, host, 2, large, sizeof large);
+    put_bytes(gate, 4, other, 1, large, sizeof large);
+    bed_expect_nack(gate, 3, PROFD_BUSY);
+    expect_outcome(gate, 2, STORE_SEGMENT_PUT_ASIDE, 1);
+    bed_expect_nack(gate, 4, PROFD_FORBIDDEN); /* it waited; the epoch is the first host's */
+    put_bytes(gate, 5, host, 2, large, sizeof large);
+    expect_outcome(gate, 5, STORE_SEGMENT_PUT_ASIDE, 2);
+    close(gate);
+}
