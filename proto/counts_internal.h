@@ -20,10 +20,6 @@ enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint3
 /* Rules of limits.h. TOO_LARGE or OK. */
 enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e);
 
-/* The geometry that one of dimension "collector" must have (proto/collector.h). MALFORMED or OK. */
-enum profd_status counts_check_collector_histogram(const struct counts_histogram *h, uint32_t at,
-                                                   struct profd_error *e);
-
 /* At most one histogram has the collector's counters. MALFORMED or OK. */
 enum profd_status counts_check_collector(const struct counts *c, struct profd_error *e);
 

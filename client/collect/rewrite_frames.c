@@ -1,4 +1,4 @@
-#include "client/collect/rewrite_frames.h"
+#include "client/collect/rewrite_find.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "client/collect/rewrite_near.h"
+#include "client/collect/rewrite_object.h"
 
 #include <sys/mman.h>
 

@@ -1,8 +1,280 @@
 #include "compat/compat_symbols.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "compat/compat_sort.h"
+
+const char *compat_symbols_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
+                                      struct profd_error *e)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (options->raw_names || options->traditional) {
+            s->name[i] = s->raw[i];
+        }
+        if ((!options->file_names && !options->lines) || s->file[i][0] == '\0') {
+            continue;
+        }
+        const char *file = options->full_paths ? s->file[i] : compat_symbols_file(s->file[i]);
+        if (options->lines) {
+            s->name[i] =
+                arena_format(a, "%s (%s:%" PRIu32 " @ %" PRIx64 ")", s->name[i], file, s->line[i], s->address[i]);
+        } else {
+            s->name[i] = arena_format(a, "%s (%s:%" PRIu32 ")", s->name[i], file, s->line[i]);
+        }
+        if (s->name[i] == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u symbols", s->count);
+        }
+    }
+    return PROFD_OK;
+}
+
+/* True if the path is among the first n. */
+static bool path_known(const char *const *paths, uint32_t n, const char *path)
+{
+    for (uint32_t i = n; i-- > 0;) {
+        if (paths[i] == path || strcmp(paths[i], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lists each path once, in the order in which gprof finds them. */
+struct path_list {
+    const char **paths;
+    uint32_t count, capacity;
+};
+
+static bool path_meet(struct path_list *list, const char *path, const char *base, struct arena *a)
+{
+    if (path[0] == '\0' || strcmp(compat_symbols_file(path), base) != 0 || path_known(list->paths, list->count, path)) {
+        return true;
+    }
+    const char **paths = arena_extend(a, list->paths, list->count, &list->capacity, sizeof *paths);
+    if (paths == NULL) {
+        return false;
+    }
+    list->paths = paths;
+    list->paths[list->count++] = path;
+    return true;
+}
+
+/* Symbols are searched first, then (with -l) lines by address. */
+enum profd_status compat_symbols_source(const struct compat_symbols *s, const char *base, struct arena *a,
+                                        const char **out)
+{
+    struct path_list list = {.paths = NULL};
+    for (uint32_t i = 0; i < s->met_count; i++) {
+        if (!path_meet(&list, object_name(s->object, s->object->symbols[s->met[i]].file), base, a)) {
+            return PROFD_NO_MEMORY;
+        }
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!path_meet(&list, s->file[i], base, a)) {
+            return PROFD_NO_MEMORY;
+        }
+    }
+    if (list.count == 0) {
+        return PROFD_NOT_FOUND;
+    }
+    *out = list.paths[list.count - 1];
+    return PROFD_OK;
+}
+
+enum profd_status compat_symbols_stripe(struct compat_symbols *s, struct arena *a)
+{
+    if (s->count == 0) {
+        return PROFD_OK;
+    }
+    uint64_t first = s->address[0], span = s->address[s->count - 1] - first;
+    unsigned bits = 0;
+    while (span >> bits >= s->count) {
+        bits++;
+    }
+    uint32_t stripes = (uint32_t)(span >> bits) + 1;
+    uint32_t *before = ARENA_ARRAY(a, (size_t)stripes + 1, uint32_t);
+    if (before == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    for (uint32_t v = 0, k = 0; k < stripes; k++) {
+        while (v < s->count && (s->address[v] - first) >> bits < k) {
+            v++;
+        }
+        before[k] = v;
+    }
+    before[stripes] = s->count;
+    s->stripe = before;
+    s->stripes = stripes;
+    s->stripe_bits = bits;
+    return PROFD_OK;
+}
+
+uint32_t compat_symbols_find(const struct compat_symbols *s, uint64_t address)
+{
+    if (s->count == 0 || address < s->address[0]) {
+        return COMPAT_NONE;
+    }
+    uint32_t low = 0, n = s->count; /* the owner is in [low, low + n) */
+    if (s->stripe != NULL) {
+        uint64_t k = (address - s->address[0]) >> s->stripe_bits;
+        k = k < s->stripes ? k : s->stripes - 1;
+        low = s->stripe[k] > 0 ? s->stripe[k] - 1 : 0;
+        n = s->stripe[k + 1] - low;
+    }
+    while (n > 1) {
+        uint32_t half = n / 2;
+        low = s->address[low + half] <= address ? low + half : low;
+        n -= half;
+    }
+    return address <= s->end[low] ? low : COMPAT_NONE;
+}
+
+/* A future entry: the line of a function at an address. */
+struct entry {
+    uint64_t address;
+    uint32_t file, line, function;
+    uint8_t local; /* COMPAT_SYMBOL_STATIC or 0 */
+};
+
+static const char *entry_raw(const struct object *o, const struct entry *x)
+{
+    return object_name(o, o->line_functions[x->function].name);
+}
+
+static bool entry_same_function(const struct object *o, const struct entry *x, const struct entry *y)
+{
+    return (x->function == y->function || strcmp(entry_raw(o, x), entry_raw(o, y)) == 0) &&
+           (x->file == y->file || strcmp(object_name(o, x->file), object_name(o, y->file)) == 0);
+}
+
+/* Like the entry before it if that is of the same function, otherwise like the symbol that owns the address. */
+static uint8_t entry_local(const struct compat_symbols *s, const struct entry *e, const struct entry *front)
+{
+    if (front != NULL && entry_same_function(s->object, e, front)) {
+        return front->local;
+    }
+    uint32_t owner = compat_symbols_find(s, e->address);
+    return owner == COMPAT_NONE ? 0 : s->flags[owner] & COMPAT_SYMBOL_STATIC;
+}
+
+/* Lists the addresses at which the line or its function changes, ascending. A range that overlaps the previous one is
+ * cut. */
+static uint32_t entries_fill(const struct compat_symbols *s, uint64_t low, uint64_t high, struct entry *list)
+{
+    const struct object *o = s->object;
+    uint32_t n = 0;
+    uint64_t end = low;
+    struct entry last = {0};
+    for (uint32_t i = 0; i < o->line_count; i++) {
+        const struct object_line *l = &o->lines[i];
+        uint64_t from = l->low > end ? l->low : end;
+        if (from >= l->high || from >= high || l->function == 0) {
+            continue;
+        }
+        struct entry e = {from, l->file, l->line, l->function, 0};
+        end = l->high;
+        if (n == 0 || e.line != last.line || !entry_same_function(o, &e, &last)) {
+            e.local = entry_local(s, &e, n > 0 ? &list[n - 1] : NULL);
+            list[n++] = e;
+        }
+        last = e;
+    }
+    return n;
+}
+
+static void entry_put(struct compat_symbols *to, const struct compat_symbols *from, const struct entry *e)
+{
+    uint32_t i = to->count++;
+    to->address[i] = e->address;
+    to->end[i] = 0;
+    to->raw[i] = entry_raw(from->object, e);
+    to->name[i] = object_name(from->object, from->object->line_functions[e->function].demangled);
+    to->file[i] = object_name(from->object, e->file);
+    to->line[i] = e->line;
+    to->flags[i] = e->local;
+}
+
+static void symbol_put(struct compat_symbols *to, const struct compat_symbols *from, uint32_t k)
+{
+    uint32_t i = to->count++;
+    to->address[i] = from->address[k];
+    to->end[i] = from->end[k];
+    to->raw[i] = from->raw[k];
+    to->name[i] = from->name[k];
+    to->file[i] = from->file[k];
+    to->line[i] = from->line[k];
+    to->flags[i] = from->flags[k];
+}
+
+/* True if rule S6 keeps the symbol of the table instead of the line at its address. A function counts as the earlier
+ * one of the two. */
+static bool symbol_stays(const struct compat_symbols *s, uint32_t k, const struct entry *e)
+{
+    if ((s->flags[k] & COMPAT_SYMBOL_STATIC) != e->local) {
+        return e->local != 0;
+    }
+    if ((s->flags[k] & COMPAT_SYMBOL_FUNCTION) != 0) {
+        return true;
+    }
+    const char *label = s->raw[k], *line = entry_raw(s->object, e);
+    return line[0] == '_' && (label[0] != '_' || (label[1] != '_' && line[1] == '_'));
+}
+
+static void tables_merge(const struct compat_symbols *s, const struct entry *list, uint32_t n,
+                         struct compat_symbols *to)
+{
+    uint32_t i = 0, k = 0;
+    while (i < n || k < s->count) {
+        if (k == s->count || (i < n && list[i].address < s->address[k])) {
+            entry_put(to, s, &list[i++]);
+        } else if (i == n || s->address[k] < list[i].address) {
+            symbol_put(to, s, k++);
+        } else if (symbol_stays(s, k, &list[i])) {
+            symbol_put(to, s, k++);
+            i++;
+        } else {
+            entry_put(to, s, &list[i++]);
+            k++;
+        }
+    }
+}
+
+/* Adds the entries of -l: one for each change of the source line or its function in [low, high); none of them is a
+ * function. The last one ends before end. Called by choose. NO_MEMORY. O(symbols + lines). */
+static enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end,
+                                                  struct arena *a)
+{
+    struct entry *list = ARENA_ARRAY(a, s->object->line_count, struct entry);
+    size_t most = (size_t)s->count + s->object->line_count;
+    struct compat_symbols r = *s;
+    r.count = 0;
+    r.address = ARENA_ARRAY(a, most, uint64_t);
+    r.end = ARENA_ARRAY(a, most, uint64_t);
+    r.raw = ARENA_ARRAY(a, most, const char *);
+    r.name = ARENA_ARRAY(a, most, const char *);
+    r.file = ARENA_ARRAY(a, most, const char *);
+    r.line = ARENA_ARRAY(a, most, uint32_t);
+    r.flags = ARENA_ARRAY(a, most, uint8_t);
+    if (list == NULL || r.address == NULL || r.end == NULL || r.raw == NULL || r.name == NULL || r.file == NULL ||
+        r.line == NULL || r.flags == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    tables_merge(s, list, entries_fill(s, low, high, list), &r);
+    for (uint32_t i = 0; i < r.count; i++) {
+        if (r.end[i] == 0) {
+            r.end[i] = (i + 1 < r.count ? r.address[i + 1] : end) - 1;
+        }
+    }
+    *s = r;
+    return PROFD_OK;
+}
 
 /* What the rules look at. */
 struct choosing {

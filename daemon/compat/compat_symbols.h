@@ -41,11 +41,6 @@ struct compat_symbols {
 enum profd_status compat_symbols_choose(const struct object *object, const struct compat_options *options,
                                         struct arena *a, struct compat_symbols *out, struct profd_error *e);
 
-/* Adds the entries of -l: one for each change of the source line or its function in [low, high); none of them is a
- * function. The last one ends before end. Called by choose. NO_MEMORY. O(symbols + lines). */
-enum profd_status compat_symbols_add_lines(struct compat_symbols *s, uint64_t low, uint64_t high, uint64_t end,
-                                           struct arena *a);
-
 /* Makes the printed names: raw, demangled, with file and line. NO_MEMORY. O(symbols). */
 enum profd_status compat_symbols_name(struct compat_symbols *s, const struct compat_options *options, struct arena *a,
                                       struct profd_error *e);

@@ -12,9 +12,16 @@
 #include "core/report.h"
 #include "core/report_builds.h"
 #include "core/report_ticks.h"
-#include "core/report_uncalled.h"
 #include "core/scc.h"
 #include "proto/status.h"
+
+/* Functions that count their calls and were not called. */
+
+struct report_uncalled {
+    uint32_t counted; /* functions with machine code that calls a counter (runtime_is_counter) */
+    uint32_t count;   /* those of them without samples, and without calls in or out */
+    uint32_t *owners; /* count owners as report_builds numbers them, ascending; in the arena */
+};
 
 #define REPORT_NOWHERE UINT32_MAX
 

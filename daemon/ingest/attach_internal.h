@@ -16,8 +16,6 @@
 
 /* --- attach_open.c ------------------------------------------------------------------------------------------------ */
 
-/* The rules of attach_open. page takes the first page, aligned. */
-enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE], uint64_t *file_size, struct profd_error *e);
 /* n bytes at an offset. REFUSED: not to be read, or the file ends before; IO. */
 enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t at, struct profd_error *e);
 
@@ -77,9 +75,6 @@ struct attach_arcs {
     uint32_t *slots; /* index + 1 */
     uint32_t count, capacity, mask;
 };
-/* NO_MEMORY or OK. O(1) amortized. */
-enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e);
-void attach_arcs_done(struct attach_arcs *s);
 
 struct attach_tick {
     uint32_t build, index; /* address above the build's low */
@@ -89,10 +84,8 @@ struct attach_ticks {
     struct attach_tick *tick;
     uint32_t count, capacity;
 };
-enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e);
 /* Ascending by build and index, each once. */
 void attach_ticks_sort(struct attach_ticks *s);
-void attach_ticks_done(struct attach_ticks *s);
 
 /* --- attach_difference.c ---------------------------------------------------------------------------------------------
  */

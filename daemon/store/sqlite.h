@@ -259,10 +259,6 @@ enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_uplo
  * ------------------------------------------------------------------------------------------------ */
 
 /* Removes some of the ended instances that were last seen before. Inside a write transaction. */
-/* What a harvest of the instance with this id says of its children and its parent. first: it was not known; before: ns,
- * when it was harvested last. */
-enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct store_harvest *h, int64_t id, bool first,
-                                 int64_t before, struct profd_error *e);
 enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before, struct profd_error *e);
 
 /* --- sqlite_choose.c
@@ -303,10 +299,6 @@ enum profd_status sqlite_find_quorum(struct sqlite_store *s, int64_t build, int6
 
 /* A segment of the host came, with builds of this series: the host shall attest them. Inside a write transaction. */
 enum profd_status sqlite_await_objects(struct sqlite_store *s, int64_t series, int64_t host, struct profd_error *e);
-
-/* Inside a write transaction: reports on the builds of this series, and the lists that show them, are new from here
- * on. */
-enum profd_status sqlite_touch_series(struct sqlite_store *s, int64_t series, struct profd_error *e);
 
 /* The verbs of store.h, made from the list in store_ops.h. */
 #define SQLITE_VERB(name, parameters, arguments) enum profd_status sqlite_##name parameters;

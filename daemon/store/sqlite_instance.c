@@ -2,8 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/counts_merge.h"
+#include "core/sum.h"
+#include "proto/message.h"
 #include "store/labels.h"
 #include "store/sqlite.h"
+#include "store/sqlite_batch.h"
+#include "store/sqlite_slice.h"
 
 #define FORGET_SLICE 2000 /* instances removed in one transaction */
 
@@ -132,8 +137,10 @@ static enum profd_status adopt(struct sqlite_store *s, const struct store_harves
                : status;
 }
 
-enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct store_harvest *h, int64_t id, bool first,
-                                 int64_t before, struct profd_error *e)
+/* What a harvest of the instance with this id says of its children and its parent. first: it was not known; before: ns,
+ * when it was harvested last. */
+static enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct store_harvest *h, int64_t id, bool first,
+                                        int64_t before, struct profd_error *e)
 {
     enum profd_status status = first ? adopt(s, h, id, e) : PROFD_OK;
     if (status == PROFD_OK && h->children > 0) {
@@ -161,7 +168,9 @@ enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before
                               : status;
 }
 
-enum profd_status sqlite_touch_series(struct sqlite_store *s, int64_t series, struct profd_error *e)
+/* Inside a write transaction: reports on the builds of this series, and the lists that show them, are new from here
+ * on. */
+static enum profd_status sqlite_touch_series(struct sqlite_store *s, int64_t series, struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_SERIES_BUILDS, SQL_TOUCH_SERIES_BUILD_USERS,
                                               SQL_TOUCH_SERIES_USER};
@@ -183,4 +192,295 @@ enum profd_status sqlite_set_unread(struct store *base, uint32_t uid, const uint
     }
     status = sqlite_run(s, SQL_INSTANCE_PUT_OFF, VALUES(INTEGER(uid), BLOB(instance, STORE_INSTANCE_SIZE)), e);
     return sqlite_write_end(s, status, e);
+}
+
+/* The harvests of one transaction. */
+struct harvesting {
+    struct sqlite_batch batch;
+    struct arena *scratch;
+};
+
+/* A row of table instance. */
+struct instance {
+    bool known;
+    int64_t id;
+    uint64_t generation; /* 0: not known */
+    bool has_upload;
+    int64_t upload, series, hour;
+    int64_t seen;
+};
+
+/* An upload that may grow. */
+struct growing {
+    int64_t start, end;
+    uint32_t inexact, group;
+    uint64_t started;
+    int64_t host;
+    size_t size; /* of its counts, encoded */
+    int width;   /* number of the upload of its slice; 0: it has none yet */
+    struct counts counts;
+};
+
+static enum profd_status load_instance(struct sqlite_store *s, const struct store_harvest *h, struct instance *out,
+                                       struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    *out = (struct instance){.known = false};
+    enum profd_status status =
+        sqlite_start(s, SQL_INSTANCE_GET, VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (!row) {
+        return status;
+    }
+    *out = (struct instance){.known = true,
+                             .id = sqlite3_column_int64(q, 0),
+                             .generation = (uint64_t)sqlite3_column_int64(q, 1),
+                             .has_upload = sqlite3_column_type(q, 2) != SQLITE_NULL,
+                             .upload = sqlite3_column_int64(q, 2),
+                             .series = sqlite3_column_int64(q, 3),
+                             .hour = sqlite3_column_int64(q, 4),
+                             .seen = sqlite3_column_int64(q, 5)};
+    sqlite_finish(q);
+    return PROFD_OK;
+}
+
+/* Its row, which uploads name. */
+static enum profd_status add_instance(struct sqlite_store *s, const struct store_harvest *h, struct instance *i,
+                                      struct profd_error *e)
+{
+    enum profd_status status = sqlite_run(s, SQL_INSTANCE_ADD,
+                                          VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance),
+                                                 INTEGER(h->base + 1), INTEGER(h->upload.received), INTEGER(h->ended)),
+                                          e);
+    i->id = sqlite3_last_insert_rowid(s->db);
+    i->known = true;
+    return status;
+}
+
+static enum profd_status save_instance(struct sqlite_store *s, const struct store_harvest *h, const struct instance *i,
+                                       struct profd_error *e)
+{
+    struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
+                        series = i->has_upload ? INTEGER(i->series) : NOTHING,
+                        hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
+    enum profd_status status = sqlite_run(s, SQL_INSTANCE_SET,
+                                          VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour,
+                                                 INTEGER(h->upload.received), INTEGER(h->ended), INTEGER(s->base.run)),
+                                          e);
+    return status == PROFD_OK
+               ? sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e)
+               : status;
+}
+
+/* The upload of the instance in its hour and series, if it is still single and can be read. */
+static enum profd_status load_growing(struct sqlite_store *s, const struct instance *i, size_t builds,
+                                      struct growing *g, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    size_t n;
+    struct profd_error why;
+    *found = false;
+    enum profd_status status = sqlite_start(
+        s, SQL_UPLOAD_GROWING,
+        VALUES(INTEGER(i->upload), INTEGER(i->series), INTEGER(i->hour), INTEGER(STORE_GROWN_MOST)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, found, e);
+    }
+    if (!*found) {
+        return status;
+    }
+    *g = (struct growing){.host = sqlite3_column_int64(q, 0),
+                          .start = sqlite3_column_int64(q, 1),
+                          .end = sqlite3_column_int64(q, 1) + sqlite3_column_int64(q, 2),
+                          .inexact = (uint32_t)sqlite3_column_int64(q, 3),
+                          .started = (uint64_t)sqlite3_column_int64(q, 4),
+                          .group = (uint32_t)sqlite3_column_int64(q, 5)};
+    const uint8_t *bytes = sqlite_blob(q, 6, &n);
+    g->size = n;
+    g->width = sqlite3_column_int(q, 7);
+    status = counts_decode(bytes, n, (uint32_t)builds, &g->counts, &why);
+    *found = status == PROFD_OK;
+    if (status == PROFD_NO_MEMORY && e) {
+        *e = why;
+    }
+    sqlite_finish(q);
+    return status == PROFD_NO_MEMORY ? status : PROFD_OK; /* verification reports what cannot be read */
+}
+
+/* Difference between the counts now and before, as if they had arrived at once. */
+static void judge_gain(const struct counts *before, const struct counts *now, struct sqlite_sums *one)
+{
+    uint64_t ticks, calls;
+    struct share was[LIMIT_BUILDS] = {{0}};
+    counts_totals(now, &one->ticks, &one->calls);
+    counts_totals(before, &ticks, &calls);
+    one->ticks -= ticks;
+    one->calls -= calls;
+    bool saturated = share_add_counts(one->shares, now);
+    (void)share_add_counts(was, before);
+    for (size_t i = 0; i < one->build_count; i++) {
+        one->shares[i].nanoseconds -= was[i].nanoseconds;
+        one->shares[i].calls -= was[i].calls;
+    }
+    one->inexact |= saturated ? (uint32_t)INEXACT_SATURATED : 0;
+}
+
+/* Replaces the row by the sum, and adds the difference to all sums. */
+static enum profd_status save_grown(struct harvesting *x, const struct store_upload *u,
+                                    const struct sqlite_series *series, const struct instance *i,
+                                    const struct growing *g, const struct counts *sum, bool saturated,
+                                    const uint8_t *bytes, size_t size, struct profd_error *e)
+{
+    struct sqlite_sums one;
+    bool full = saturated;
+    uint64_t started = g->started;
+    int64_t start = u->start < g->start ? u->start : g->start, end = u->end > g->end ? u->end : g->end;
+    sum_add(&started, u->processes_started, &full);
+    sqlite_sums_init(&one, series->build_count);
+    one.processes = started - g->started;
+    one.first = u->start;
+    one.last = u->end;
+    one.inexact = g->inexact | u->inexact | (full ? (uint32_t)INEXACT_SATURATED : 0);
+    one.raw_bytes = one.live_bytes = (uint64_t)size - g->size;
+    judge_gain(&g->counts, sum, &one);
+    (void)sqlite_batch_number(&x->batch); /* no row has this number; it only advances the epochs */
+    enum profd_status status = sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
+                                          VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start),
+                                                 INTEGER(one.inexact), INTEGER(started), BLOB(bytes, size)),
+                                          e);
+    return status == PROFD_OK ? sqlite_batch_add(&x->batch, u, series, &one, e) : status;
+}
+
+/* Adds the difference to the row. *done is false if both together exceed the limits of an upload. */
+static enum profd_status grow(struct harvesting *x, const struct store_upload *u, const struct sqlite_series *series,
+                              const struct instance *i, const struct growing *g, bool *done, struct profd_error *e)
+{
+    struct counts more, sum = {0};
+    struct profd_error why;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    bool saturated = false;
+    enum profd_status status = counts_decode(u->counts, u->counts_size, series->build_count, &more, &why);
+    if (status != PROFD_OK) {
+        return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
+                               why.sentence);
+    }
+    status = counts_merge(x->scratch, &g->counts, &more, &sum, &saturated, &why);
+    if (status == PROFD_OK) {
+        status = counts_encode(&sum, &bytes, &size, &why);
+    }
+    counts_done(&more);
+    *done = status == PROFD_OK;
+    if (status == PROFD_OK) {
+        status = save_grown(x, u, series, i, g, &sum, saturated, bytes, size, e);
+    } else if (status == PROFD_TOO_LARGE) {
+        status = PROFD_OK;
+    } else {
+        (void)profd_error_set(e, status, "%s", why.sentence);
+    }
+    counts_done(&sum);
+    free(bytes);
+    return status;
+}
+
+/* Adds the difference to the instance's upload, or creates one; i then has its number. */
+static enum profd_status put_counts(struct harvesting *x, const struct store_upload *u, struct instance *i,
+                                    struct profd_error *e)
+{
+    int64_t host = 0;
+    const struct sqlite_series *series = NULL;
+    struct growing g = {0};
+    bool found = false, done = false;
+    struct sqlite_store *s = x->batch.s;
+    enum profd_status status = sqlite_intern_host(s, u->host, &host, e);
+    if (status == PROFD_OK) {
+        status = sqlite_intern_series(s, u, &series, e);
+    }
+    if (status == PROFD_OK && i->has_upload) {
+        status = sqlite_slice_adopt_of(s, x->scratch, i->id, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR) {
+        status = load_growing(s, i, series->build_count, &g, &found, e);
+    }
+    if (found) {
+        bool same_slice = g.width > 0 && sqlite_slice_at(g.width, g.end) == sqlite_slice_at(g.width, u->end);
+        if (g.host == host && g.group == u->group && same_slice) {
+            status = grow(x, u, series, i, &g, &done, e);
+        }
+        counts_done(&g.counts);
+    }
+    if (status != PROFD_OK || done) {
+        return status;
+    }
+    i->has_upload = true;
+    i->series = series->id;
+    i->hour = u->end / SQLITE_HOUR;
+    return sqlite_batch_put(&x->batch, u, host, series, i->id, &i->upload, e);
+}
+
+static enum profd_status put_harvest(struct harvesting *x, const struct store_harvest *h,
+                                     enum store_harvest_outcome *outcome, struct profd_error *e)
+{
+    struct instance i;
+    enum profd_status status = load_instance(x->batch.s, h, &i, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    *outcome = i.generation == h->base ? STORE_HARVESTED : STORE_STALE;
+    if (*outcome == STORE_STALE) {
+        return PROFD_OK;
+    }
+    const bool first = !i.known;
+    if (first) {
+        status = add_instance(x->batch.s, h, &i, e);
+    }
+    x->batch.since = h->since;
+    if (status == PROFD_OK && h->upload.counts_size > 0) {
+        status = put_counts(x, &h->upload, &i, e);
+    } else if (status == PROFD_OK && i.has_upload) { /* it is read again or has ended, and reports state that */
+        status = sqlite_touch_series(x->batch.s, i.series, e);
+    }
+    if (status == PROFD_OK) {
+        status = save_instance(x->batch.s, h, &i, e);
+    }
+    const int64_t before = !first ? i.seen : h->upload.counts_size > 0 ? h->upload.start : h->upload.received;
+    return status == PROFD_OK ? sqlite_put_kin(x->batch.s, h, i.id, first, before, e) : status;
+}
+
+enum profd_status sqlite_put_harvests(struct store *base, const struct store_harvest *harvests, size_t n,
+                                      enum store_harvest_outcome *outcomes, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    struct harvesting x = {.scratch = arena_new(0)};
+    if (!x.scratch) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for harvests");
+    }
+    enum profd_status status = sqlite_space_begin(s, e);
+    if (status == PROFD_OK) {
+        status = sqlite_write_begin(s, e);
+    }
+    if (status != PROFD_OK) {
+        arena_free(x.scratch);
+        return status;
+    }
+    sqlite_batch_init(&x.batch, s);
+    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
+        status = put_harvest(&x, &harvests[i], &outcomes[i], e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_batch_flush(&x.batch, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
+    status = sqlite_write_end(s, status, e);
+    sqlite_batch_done(&x.batch);
+    arena_free(x.scratch);
+    return status;
 }

@@ -37,11 +37,6 @@ enum profd_status sqlite_slice_remove_hours(struct sqlite_store *s, int64_t seri
 enum profd_status sqlite_slice_widen(struct sqlite_store *s, bool *found, struct store_progress *progress,
                                      struct profd_error *e);
 
-/* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
- * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
-enum profd_status sqlite_slice_enter(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds, uint64_t raw,
-                                     uint64_t live, struct profd_error *e);
-
 /* While the database is being converted: the upload of that live process gets a slice of an hour, which is what it
  * contains, unless it has one. For a process that continues with another upload before the conversion has reached it.
  * Resets scratch. */

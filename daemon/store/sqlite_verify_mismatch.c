@@ -4,6 +4,10 @@
 #include <stdio.h>
 
 #include "core/sum.h"
+#include "store/outgoing.h"
+#include "store/sqlite_centre.h"
+#include "store/sqlite_segment.h"
+#include "store/sqlite_users.h"
 #include "store/sqlite_verify.h"
 
 void sqlite_verify_tell(struct sqlite_verifying *v, const char *format, ...)
@@ -53,4 +57,252 @@ void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const 
     if (x->calls < SUM_MAX && y->calls < SUM_MAX) {
         sqlite_verify_equal(v, where, "calls", in_one, x->calls, in_other, y->calls);
     }
+}
+
+/* The three sums of a statement's only row. */
+static enum profd_status add_up(struct sqlite_store *s, enum sqlite_sql which, struct store_amount *out,
+                                struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    const struct sqlite_value tenants[] = {INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)};
+    enum profd_status status = sqlite_start(s, which, tenants, which == SQL_TENANT_SUMS ? 2 : 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    if (row) {
+        const struct store_amount sum = sqlite_amount(q, 0);
+        outgoing_amount_add(out, &sum);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+enum profd_status sqlite_verify_arrivals(struct sqlite_verifying *v, struct profd_error *e)
+{
+    struct sqlite_centre c;
+    struct store_amount stored, marks = {0};
+    int64_t number = 0, aside = 0;
+    bool orphan = false, found;
+    enum profd_status status = sqlite_centre_load(v->s, &c, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    stored = c.removed;
+    status = add_up(v->s, SQL_TENANT_SUMS, &stored, e);
+    if (status == PROFD_OK) {
+        status = add_up(v->s, SQL_ARRIVAL_SUMS, &marks, e);
+    }
+    if (status == PROFD_OK) {
+        status = add_up(v->s, SQL_EPOCH_SUMS, &marks, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find(v->s, SQL_ARRIVAL_ORPHAN, NULL, 0, &number, &orphan, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (aside > 0) {
+        sqlite_verify_tell(v,
+                           "%" PRId64
+                           " sums of what hosts have sent cannot be read and were put aside: their hours are "
+                           "marked segment-missing",
+                           aside);
+    }
+    if (orphan) {
+        sqlite_verify_tell(v, "arrival %" PRId64 " is of no epoch, or is below its mark", number);
+    }
+    sqlite_verify_amounts(v, "from hosts", "counted", &c.counted, "marks of arrivals", &marks);
+    sqlite_verify_amounts(v, "from hosts", "counted", &c.counted, "series and what was removed", &stored);
+    return PROFD_OK;
+}
+
+/* Columns of SQL_INSTANCE_EVERY. */
+enum { UID, NAME, GENERATION, UPLOAD, SERIES, HOUR, ENDED, UPLOAD_SERIES, UPLOAD_HOUR, HAS_SNAPSHOT };
+
+static bool is_null(sqlite3_stmt *q, int column)
+{
+    return sqlite3_column_type(q, column) == SQLITE_NULL;
+}
+
+/* Its upload may have been removed, but must not be another's. */
+static void verify_upload(struct sqlite_verifying *v, sqlite3_stmt *q, int64_t last, const char *where)
+{
+    int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),
+            hour = sqlite3_column_int64(q, HOUR);
+    if (is_null(q, UPLOAD) != is_null(q, SERIES) || is_null(q, UPLOAD) != is_null(q, HOUR)) {
+        sqlite_verify_tell(v, "%s: of number, series and hour of its upload some are missing", where);
+    } else if (!is_null(q, UPLOAD) && (upload < 1 || upload > last)) {
+        sqlite_verify_tell(v, "%s: its upload is %" PRId64 ", a number that was never given; the last is %" PRId64,
+                           where, upload, last);
+    } else if (!is_null(q, UPLOAD_SERIES) &&
+               (sqlite3_column_int64(q, UPLOAD_SERIES) != series || sqlite3_column_int64(q, UPLOAD_HOUR) != hour)) {
+        sqlite_verify_tell(v,
+                           "%s: upload %" PRId64 " of series %" PRId64 ", hour %" PRId64
+                           " is not its own of series %" PRId64 ", hour %" PRId64,
+                           where, upload, (int64_t)sqlite3_column_int64(q, UPLOAD_SERIES),
+                           (int64_t)sqlite3_column_int64(q, UPLOAD_HOUR), series, hour);
+    }
+}
+
+static void verify_instance(struct sqlite_verifying *v, sqlite3_stmt *q, int64_t last)
+{
+    char where[96];
+    size_t n;
+    const uint8_t *name = sqlite_blob(q, NAME, &n);
+    int64_t generation = sqlite3_column_int64(q, GENERATION), ended = sqlite3_column_int64(q, ENDED);
+    int at = snprintf(where, sizeof where, "live process ");
+    for (size_t i = 0; i < n && i < STORE_INSTANCE_SIZE; i++) {
+        at += snprintf(where + at, sizeof where - (size_t)at, "%02x", name[i]);
+    }
+    snprintf(where + at, sizeof where - (size_t)at, " of user %" PRId64, (int64_t)sqlite3_column_int64(q, UID));
+    if (n != STORE_INSTANCE_SIZE) {
+        sqlite_verify_tell(v, "%s: its name has %zu bytes, not %d", where, n, STORE_INSTANCE_SIZE);
+    }
+    if (generation < 1) {
+        sqlite_verify_tell(v, "%s: a snapshot without a generation: %" PRId64 ", the first is 1", where, generation);
+    }
+    if (sqlite3_column_int(q, HAS_SNAPSHOT) == 0) {
+        sqlite_verify_tell(v, "%s: generation %" PRId64 " without a snapshot", where, generation);
+    }
+    if (ended != 0 && ended != 1) {
+        sqlite_verify_tell(v, "%s: neither living (0) nor ended (1) but %" PRId64, where, ended);
+    }
+    verify_upload(v, q, last, where);
+}
+
+enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    struct sqlite_state state;
+    bool row = false, found = false;
+    int64_t one = 0;
+    enum profd_status status = sqlite_load_state(v->s, &state, e);
+    if (status == PROFD_OK) {
+        status = sqlite_start(v->s, SQL_INSTANCE_EVERY, NULL, 0, &q, e);
+    }
+    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+        verify_instance(v, q, state.number);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e);
+    }
+    if (status == PROFD_OK && found) {
+        sqlite_verify_tell(v, "upload %" PRId64 " is the latest of two live processes", one);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e);
+    }
+    if (status == PROFD_OK && found) {
+        sqlite_verify_tell(v, "a snapshot is of live process %" PRId64 ", which is not there", one);
+    }
+    return status;
+}
+
+/* Adds the parts of a segment. *count: how many there are. */
+static enum profd_status add_parts(struct sqlite_verifying *v, int64_t id, struct store_amount *amount, uint64_t *count,
+                                   bool *readable, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+        struct counts c;
+        struct store_amount part = {.uploads = (uint64_t)sqlite3_column_int64(q, 4)};
+        size_t n;
+        const uint8_t *bytes = sqlite_blob(q, 6, &n);
+        ++*count;
+        if (counts_decode(bytes, n, LIMIT_BUILDS, &c, NULL) != PROFD_OK) {
+            *readable = false;
+            continue;
+        }
+        counts_totals(&c, &part.ticks, &part.calls);
+        counts_done(&c);
+        outgoing_amount_add(amount, &part);
+    }
+    return status;
+}
+
+/* The current row of SQL_SEGMENT_VERIFY. */
+static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stmt *q, struct profd_error *e)
+{
+    char where[48];
+    size_t n;
+    const int64_t id = sqlite3_column_int64(q, 0);
+    const struct store_amount row = sqlite_amount(q, 2);
+    struct store_amount found = {0};
+    uint64_t parts = 0;
+    struct profd_error why = {""};
+    snprintf(where, sizeof where, "segment %" PRId64, id);
+    const uint8_t *bytes = sqlite_blob(q, 6, &n);
+    bool readable = outgoing_measure(bytes, n, &found, &why) == PROFD_OK;
+    enum profd_status status = add_parts(v, id, &found, &parts, &readable, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (!readable) {
+        sqlite_verify_tell(v, "%s cannot be read, and what it holds cannot be sent: %s", where, why.sentence);
+        return PROFD_OK;
+    }
+    sqlite_verify_equal(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
+    sqlite_verify_amounts(v, where, "row", &row, "bytes", &found);
+    return PROFD_OK;
+}
+
+static enum profd_status compare_all(struct sqlite_verifying *v, struct profd_error *e)
+{
+    struct store_relay r;
+    enum profd_status status = sqlite_get_relay(&v->s->base, &r, e);
+    if (status != PROFD_OK || !r.active) {
+        return status;
+    }
+    struct store_amount sum = r.acknowledged;
+    outgoing_amount_add(&sum, &r.withdrawn);
+    outgoing_amount_add(&sum, &r.sealed);
+    outgoing_amount_add(&sum, &r.open);
+    sqlite_verify_amounts(v, "forwarded", "accepted", &r.accepted, "acknowledged, withdrawn, sealed and open", &sum);
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_verify_segments(struct sqlite_verifying *v, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false, lone = false;
+    int64_t id = 0;
+    enum profd_status status = sqlite_start(v->s, SQL_SEGMENT_VERIFY, NULL, 0, &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+        status = compare_segment(v, q, e);
+        if (status != PROFD_OK) {
+            sqlite_finish(q);
+        }
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_find(v->s, SQL_SEGMENT_ORPHAN, NULL, 0, &id, &lone, e);
+    }
+    if (status == PROFD_OK && lone) {
+        sqlite_verify_tell(v, "bytes or parts of segment %" PRId64 " stand alone: there is no such segment", id);
+    }
+    return status == PROFD_OK ? compare_all(v, e) : status;
+}
+
+enum profd_status sqlite_verify_users(struct sqlite_verifying *v, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    int64_t counted = 0;
+    enum profd_status status = sqlite_users_counted(v->s, &counted, e);
+    if (status != PROFD_OK || counted != INT64_MAX) {
+        return status; /* rows of an older version are not charged yet */
+    }
+    status = sqlite_start(v->s, SQL_USERS_WRONG, VALUES(INTEGER(SQLITE_ROW_BYTES)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+        char where[32];
+        snprintf(where, sizeof where, "user %" PRId64, (int64_t)sqlite3_column_int64(q, 0));
+        sqlite_verify_equal(v, where, "bytes", "list of users", (uint64_t)sqlite3_column_int64(q, 1), "stored rows",
+                            (uint64_t)sqlite3_column_int64(q, 2));
+    }
+    return status;
 }
