@@ -107,13 +107,18 @@ static double limit_digits(double value, int digits)
     return digits < DIGITS_MOST ? round_to(value, digits) : value;
 }
 
+double amount_round_percent(double percent, double ticks)
+{
+    return percent > 0 && amount_digits(ticks) < DIGITS_MOST ? round_to(percent, 2) : percent;
+}
+
 void amount_add_percent(struct buffer *out, double percent, double ticks)
 {
     if (is_below(percent) || percent == 0 || amount_digits(ticks) == DIGITS_MOST) {
         amount_add(out, percent, 0);
     } else {
-        char text[BUFFER_FIXED_MOST], *end = drop_zeros(buffer_put_fixed(text, round_to(percent, 2), 0, 2));
-        buffer_add(out, text, (size_t)(end - text));
+        char text[BUFFER_FIXED_MOST], *end = buffer_put_fixed(text, amount_round_percent(percent, ticks), 0, 2);
+        buffer_add(out, text, (size_t)(drop_zeros(end) - text));
     }
     buffer_add_char(out, '%');
 }

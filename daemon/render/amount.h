@@ -28,8 +28,9 @@ void amount_add_duration(struct buffer *out, double seconds, int digits, int wid
 /* Bytes of what amount_add_duration adds with width 0. */
 int amount_duration_width(double seconds, int digits);
 
-/* Adds a percentage of that many ticks: with two decimals as amount_add does, below 1,000 ticks with two significant
- * digits, "2%", "0.25%", "81%". */
+/* A percentage of that many ticks as amount_add_percent shows it: below 1,000 ticks with two significant digits. */
+double amount_round_percent(double percent, double ticks);
+/* Adds it: with two decimals as amount_add does, below 1,000 ticks as "2%", "0.25%", "81%". */
 void amount_add_percent(struct buffer *out, double percent, double ticks);
 
 /* Decimal digits of a count. */

@@ -81,16 +81,19 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
     buffer_add_text(out, "Coverage  ");
     if (coverage_share(c, &share)) {
         const double ticks = coverage_ticks(c, r);
+        const bool above = amount_round_percent(100 * share, ticks) >= 100.005; /* reads 100.01 */
         amount_add_percent(out, 100 * share, ticks);
         buffer_add_text(out, " of the CPU time outside the collector is in functions: ");
-        add_ticks_time(out, r, coverage_attributed(c));
+        if (share >= 1 && !above) {
+            buffer_add_text(out, "all");
+        } else {
+            add_ticks_time(out, r, coverage_attributed(c));
+        }
         buffer_add_text(out, " of ");
         add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS],
                     w[COLLECTOR_INSIDE_NS] == 0 ? 3 : amount_digits(ticks));
         add_processes(out, w);
-        buffer_add_text(out, amount_digits(ticks) == 3 && 100 * share >= 100.005 /* reads 100.01 */
-                                 ? "\n" INDENT "(above 100%, because ticks are a sample of the time)\n"
-                                 : "\n");
+        buffer_add_text(out, above ? "\n" INDENT "(above 100%, because ticks are a sample of the time)\n" : "\n");
         return;
     }
     buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
@@ -113,7 +116,7 @@ static void add_overhead(struct buffer *out, const struct coverage *c, const str
     if (coverage_overhead_below(c, r, &share)) {
         buffer_add_text(out, "Overhead  below ");
         amount_add(out, ceil(10000 * share) / 100, 0);
-        buffer_add_text(out, "% of the CPU time was spent counting\n");
+        buffer_add_text(out, "% of the CPU time: no tick was inside the collector\n");
     } else if (c->counters[COLLECTOR_INSIDE_NS] != 0 && coverage_overhead(c, &share)) {
         buffer_add_text(out, "Overhead  ");
         amount_add_percent(out, 100 * share, ticks);

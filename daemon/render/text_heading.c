@@ -208,6 +208,22 @@ static void add_unnamed(struct buffer *out, const struct render_input *in)
     buffer_add_char(out, '\n');
 }
 
+/* Code that much of the time is in, although no function is known there: of the build with most of it. */
+static void add_gap(struct buffer *out, const struct report *r)
+{
+    const struct report_function *gap = NULL;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        gap = f->kind == REPORT_GAP && 100 * f->self >= r->total && (gap == NULL || f->self > gap->self) ? f : gap;
+    }
+    if (gap != NULL && gap->self > 0) {
+        buffer_add_text(out, "Names     [gap] is code of ");
+        name_add_safe(out, name_find_base(r->build_names[gap->build]));
+        buffer_add_text(out, " that no function name covers; if the file is stripped, its debug\n" INDENT
+                             "file names it: `profctl symbols FILE`\n");
+    }
+}
+
 static void add_disputed(struct buffer *out, const struct render_input *in)
 {
     for (uint32_t i = 0; in->disputed != NULL && i < in->report->build_count; i++) {
@@ -253,6 +269,7 @@ static void add_missing(const struct text_parts *t)
     if (r->unnamed_builds > 0) {
         add_unnamed(t->out, t->in);
     }
+    add_gap(t->out, r);
     add_disputed(t->out, t->in);
     if (r->counted_functions > 0) {
         buffer_add_format(t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick)\n",

@@ -38,7 +38,7 @@ const digits = (ticks) => (ticks < 10 ? 1 : ticks < 1000 ? 2 : 3);
 /** ticks: that the time comes from, where it is no exact one. */
 export function seconds(value, ticks = Infinity) {
   if (!Number.isFinite(value)) return "";
-  if (digits(ticks) < 3) return rough(Number(value.toPrecision(digits(ticks))));
+  if (digits(ticks) < 3 && Math.abs(value) < 3600) return rough(Number(value.toPrecision(digits(ticks))));
   const n = Math.abs(value);
   if (n === 0) return "0";
   if (n >= 3600) return `${(value / 3600).toFixed(2)} h`;
@@ -62,9 +62,11 @@ export const amounts = (dimension, totals) => (["seconds", "wall", undefined].in
 export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
 export const selfRange = (amount, least, most) => (Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "");
 
+/** As percent() shows it; the rule of amount_round_percent() in render/amount.c. */
+export const shownPercent = (value, ticks) => (digits(ticks) < 3 && value > 0 ? Number(value.toPrecision(2)) : value);
 export const percent = (value, ticks = Infinity) => {
   if (!Number.isFinite(value)) return "";
-  if (digits(ticks) < 3 && value >= 0.005) return `${Number(value.toPrecision(2))} %`;
+  if (digits(ticks) < 3 && value >= 0.005) return `${shownPercent(value, ticks)} %`;
   const n = Math.abs(value);
   return n > 0 && n < 0.0005 ? "<0.001 %" : `${value.toFixed(n > 0 && n < 0.0995 ? 3 : 2)} %`;
 };

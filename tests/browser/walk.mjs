@@ -265,9 +265,17 @@ async function numbers(page) {
     ["rate", [0, 0.0001, 0.25, 812.4, 10000], ["0", "<0.01", "0.25", "812", "10.0 k"]],
   ];
   for (const [name, values, wanted] of cases) {
-    const shown = await page.evaluate(async ([f, v]) => v.map((await import(new URL("format.js", document.baseURI)))[f]), [name, values]);
+    const shown = await page.evaluate(async ([f, v]) => {
+      const format = await import(new URL("format.js", document.baseURI));
+      return v.map((value) => format[f](value));
+    }, [name, values]);
     point(shown.join() === wanted.join(), `${name}: nothing above 0 reads 0`, [shown, wanted]);
   }
+  const rough = await page.evaluate(async () => {
+    const { percent, seconds } = await import(new URL("format.js", document.baseURI));
+    return [seconds(0.0123, 1), seconds(0.1234, 12), seconds(1.234, 999), seconds(1.234, 1000), percent(98.47, 193), percent(98.47, 1000)];
+  });
+  point(rough.join() === "10 ms,120 ms,1.2 s,1.23 s,98 %,98.47 %", "times and shares have the digits of their ticks", rough);
 }
 
 /** A program that ended before its first tick. */

@@ -303,6 +303,31 @@ Test(render_text, times_have_the_digits_of_their_ticks)
     free(text);
 }
 
+Test(render_text, a_gap_is_explained)
+{
+    static const char *const NAMES[] = {"/usr/lib/libx.so.1", ""};
+    struct report r = cycle_report;
+    struct report_function f[CYCLE_FUNCTIONS];
+    struct render_input in = cycle_input();
+    memcpy(f, cycle_functions, sizeof f);
+    r.functions = f;
+    r.build_names = NAMES;
+    in.report = &r;
+    char *text = render(&in);
+    cr_assert_null(strstr(text, "[gap]"));
+    free(text);
+    f[C].kind = REPORT_GAP;
+    f[C].self = 0.0194;
+    text = render(&in);
+    contains(text, "\nNames     [gap] is code of libx.so.1 that no function name covers; if the file is stripped, its "
+                   "debug\n          file names it: `profctl symbols FILE`\n");
+    free(text);
+    f[C].self = 0.019;
+    text = render(&in);
+    cr_assert_null(strstr(text, "[gap] is code"), "less than a hundredth");
+    free(text);
+}
+
 Test(render_text, functions_that_were_not_called_are_a_view)
 {
     static const struct report_function idle[] = {{NAMED("idle"), .address = 0x401050},
