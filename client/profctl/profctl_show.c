@@ -49,3 +49,13 @@ void show_amount(double value, char *out, size_t size)
         (void)snprintf(out, size, "%.2f", value);
     }
 }
+
+void show_percent(double percent, uint64_t ticks, char *out, size_t size)
+{
+    int decimals = ticks >= 1000 || percent < 0.995 ? 2 : percent < 9.95 ? 1 : 0;
+    if (percent > 0 && percent < 0.005) {
+        (void)snprintf(out, size, "<0.01%%");
+    } else {
+        (void)snprintf(out, size, "%.*f%%", decimals, percent);
+    }
+}

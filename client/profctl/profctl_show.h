@@ -13,5 +13,7 @@ void show_age_of(const char *rfc3339, int64_t now, char *out, size_t size);
 void show_bytes(uint64_t bytes, char *out, size_t size);
 /* Two decimals, "12.34"; "<0.01" for what is above 0 and would read 0.00. */
 void show_amount(double value, char *out, size_t size);
+/* A percentage of that many ticks, "80.94%"; below 1,000 ticks with two significant digits, "81%". */
+void show_percent(double percent, uint64_t ticks, char *out, size_t size);
 
 #endif

@@ -12,6 +12,14 @@
 #include "render/stacks.h"
 #include "render/stacks_flow.h"
 
+/* What all times are of, and by how many ticks they are known. */
+static void add_samples(struct buffer *out, const struct report *r)
+{
+    json_add_text(out, "dimension", r->dimension);
+    json_add_number(out, "seconds", r->total);
+    json_add_count(out, "ticks", r->ticks);
+}
+
 /* name: the whole one, NULL if label is it. */
 static void add_level(struct buffer *out, uint32_t level, double value, double self, const char *label,
                       const char *name)
@@ -77,7 +85,7 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     }
     JSON_ADD(out, "{\"synthetic\":true");
     json_add_text(out, "unit", in->report->in_seconds ? "s" : "short");
-    json_add_text(out, "dimension", in->report->dimension);
+    add_samples(out, in->report);
     json_add_text(out, "build_id", in->build_id);
     json_add_number(out, "not_followed", s.cut);
     add_undivided(out, in->report, s.flow, &names);
@@ -252,7 +260,7 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
     }
     JSON_ADD(out, "]");
     json_add_count(out, "not_shown", s.hidden);
-    json_add_text(out, "dimension", in->report->dimension);
+    add_samples(out, in->report);
     json_add_exact(out, in->provenance->inexact);
     json_add_exact_parts(out, in->provenance->inexact);
     JSON_ADD(out, "}\n");

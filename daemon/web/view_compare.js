@@ -45,9 +45,9 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short) : el("span", { title: rows[i].name }, rows[i].short), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
     { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(amount(Math.abs(change(i))), change(i)) },
     { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => amount(a(i).self) },
-    { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => amount(b(i).self * scale) },
+    { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => amount(b(i).self * scale, b(i).self) },
     { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => amount(a(i).total) },
-    { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => amount(b(i).total * scale) },
+    { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => amount(b(i).total * scale, b(i).total) },
     { key: "dtotal", title: "Δ total", hint: "B − A, after scaling, including callees", numeric: true, value: (i) => Math.abs(whole(i)), cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)) },
     { key: "acalls", title: `${mark}Calls A`, hint, numeric: true, value: (i) => a(i).calls, cell: (i) => format.count(a(i).calls) },
     { key: "bcalls", title: `${mark}Calls B`, hint, numeric: true, value: (i) => b(i).calls, cell: (i) => format.count(b(i).calls) },
@@ -89,7 +89,7 @@ export async function draw(main, state, signal) {
   const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
   const mark = sampled(a.report) || sampled(b.report) ? "~" : "";
   const open = (i) => rows[i].a && go(there(rows[i]));
-  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension), mark, state, !mark && !lacksTicks(a.report) && !lacksTicks(b.report)), count: rows.length, state, sort: "delta", tall: true, open });
+  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension, a.report.totals), mark, state, !mark && !lacksTicks(a.report) && !lacksTicks(b.report)), count: rows.length, state, sort: "delta", tall: true, open });
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
@@ -97,7 +97,7 @@ export async function draw(main, state, signal) {
   };
   const filter = filterField(() => state, "Filter functions", "Filter (regex)", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
-  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension)(report.totals.seconds)}, ${format.many(report.totals, "calls", "call", "calls")}, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
+  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension, report.totals)(report.totals.seconds)}, ${format.many(report.totals, "calls", "call", "calls")}, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
   replace(
     main,
     el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show unscaled times" : "scale B to A's CPU time")),

@@ -137,7 +137,7 @@ function picture(graph, total, state, redraw) {
 }
 
 /** How amounts read, and what stands before calls that were sampled. */
-const lookOf = (graph) => ({ amount: format.amounts(graph.dimension), mark: sampled({ provenance: graph }) ? "~" : "" });
+const lookOf = (graph) => ({ amount: format.amounts(graph.dimension, graph), mark: sampled({ provenance: graph }) ? "~" : "" });
 
 function table(graph, state) {
   const look = lookOf(graph);

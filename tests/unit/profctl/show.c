@@ -20,3 +20,22 @@ Test(profctl_show, nothing_above_0_reads_0)
     shows(12.345, "12.35");
     shows(1e12, "1000000000000.00");
 }
+
+static void percents(double value, uint64_t ticks, const char *expected)
+{
+    char text[40];
+    show_percent(value, ticks, text, sizeof text);
+    cr_assert_str_eq(text, expected);
+}
+
+Test(profctl_show, a_percentage_has_the_digits_of_its_ticks)
+{
+    percents(80.94, 1000, "80.94%");
+    percents(80.94, 999, "81%");
+    percents(100, 3, "100%");
+    percents(9.96, 3, "10%");
+    percents(9.94, 3, "9.9%");
+    percents(0.257, 3, "0.26%");
+    percents(0.0001, 3, "<0.01%");
+    percents(0, 0, "0.00%");
+}

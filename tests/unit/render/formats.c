@@ -242,6 +242,18 @@ Test(render_formats, a_cycle_with_several_callers_is_not_divided_among_them)
     free(text);
 }
 
+/* A reader of pictures knows by how many ticks a time is known. */
+Test(render_formats, pictures_have_the_ticks_of_their_times)
+{
+    static const char *const FORMATS[] = {"flamegraph", "nodegraph"};
+    struct render_input in = cycle_input();
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        char *text = render(FORMATS[i], &in);
+        expect(text, "\"dimension\":\"seconds\",\"seconds\":1.93,\"ticks\":193");
+        free(text);
+    }
+}
+
 /* A random forest of functions that call later ones, with times divided as gprof divides them. */
 static void make_random(struct arena *a, struct report *r, uint32_t n, unsigned *seed)
 {
