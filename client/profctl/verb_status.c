@@ -201,13 +201,20 @@ static void centre_print(const struct state *s)
     if (json_is_object(c)) {
         const int64_t now = (int64_t)time(NULL), last = json_integer_value(json_object_get(c, "last")),
                       damaged = json_integer_value(json_object_get(c, "damaged_sums")),
-                      quarantined = json_integer_value(json_object_get(c, "quarantined"));
+                      quarantined = json_integer_value(json_object_get(c, "quarantined")),
+                      attested = json_integer_value(json_object_get(c, "attested_builds")),
+                      disputed = json_integer_value(json_object_get(c, "disputed_builds"));
         char age[32] = "";
         show_age(last, now, age, sizeof age);
         printf("centre   hosts %" JSON_INTEGER_FORMAT ", uploads counted %" PRIu64 ", segments %" JSON_INTEGER_FORMAT
                "%s%s\n",
                json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),
                json_integer_value(json_object_get(c, "segments")), last ? ", the last " : "", last ? age : "");
+        if (attested) {
+            printf("names    of %" PRId64 " %s from hosts: %" PRId64
+                   " attested by a quorum of hosts or sent by an operator, %" PRId64 " disputed\n",
+                   attested, attested == 1 ? "build" : "builds", attested - disputed, disputed);
+        }
         if (damaged) {
             printf("CENTRE   stored sums that cannot be read: %" PRId64 "; see profctl verify\n", damaged);
         }

@@ -6,6 +6,8 @@
 #include "gate/hostconns_internal.h"
 #include "proto/message.h"
 
+#define AMPLE (LIMIT_GATE_BYTES / 4) /* below, shares are not looked at: that takes a pass over all connections */
+
 void hostconn_set_wait(struct hostconn *c, enum hostconn_wait wait)
 {
     struct hostconns *h = c->all;
@@ -57,7 +59,7 @@ bool hostconn_take_memory(struct hostconn *c)
     const size_t most = large ? LIMIT_GATE_LARGE_BYTES : LIMIT_GATE_BYTES;
     const struct hostconn *first = TAILQ_FIRST(&h->queues[wait]);
 
-    if (hostconn_exceeds_share(c, need)) {
+    if ((large || h->memory > AMPLE) && hostconn_exceeds_share(c, need)) {
         hostconn_set_wait(c, HOSTCONN_FOR_HOST);
         return false;
     }

@@ -58,7 +58,7 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
         status = store_admit_hosts(store, list, n, admissions, &e);
     }
     if (!status) {
-        status = store_get_centre(store, &centre, &e);
+        status = store_get_greeting(store, &centre, &e);
     }
     for (size_t i = 0; i < n; i++) {
         struct arrive *a = arrive_of(jobs[i]);

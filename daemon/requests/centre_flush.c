@@ -75,7 +75,7 @@ static enum profd_status store_flush(struct centre_flush *f, struct store *store
         }
     }
     if (!status) {
-        status = store_get_centre(store, &centre, e);
+        status = store_get_greeting(store, &centre, e);
         memcpy(f->incarnation, centre.incarnation, sizeof f->incarnation);
     }
     return status;

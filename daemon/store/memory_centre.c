@@ -334,3 +334,8 @@ void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void 
         mismatch(context, "from hosts: what was counted is not what is stored");
     }
 }
+
+enum profd_status memory_get_greeting(struct store *base, struct store_centre *out, struct profd_error *e)
+{
+    return memory_get_centre(base, out, e);
+}

@@ -381,7 +381,7 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
 {
     enum profd_status status = sqlite_centre_load(a->s, &a->centre, e);
     if (status == PROFD_OK && n > 0) {
-        status = sqlite_host_detail(a->s, list[n - 1].received, &a->detail, e);
+        status = sqlite_host_detail(a->s, list[n - 1].received, n, &a->detail, e);
     }
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = put_segment(a, &list[i], &receipts[i], e);

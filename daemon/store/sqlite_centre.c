@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/outgoing.h"
+#include "store/sqlite_host_total.h"
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
 
@@ -174,36 +175,56 @@ static enum profd_status get_counts(struct sqlite_store *s, struct store_centre 
     } counts[] = {{SQL_FLEET_HOST_COUNT, offsetof(struct store_centre, hosts)},
                   {SQL_TENANT_SERIES, offsetof(struct store_centre, series)},
                   {SQL_ROLLUP_ASIDE_COUNT, offsetof(struct store_centre, damaged)},
+                  {SQL_VARIANT_BUILDS, offsetof(struct store_centre, attested)},
+                  {SQL_VARIANT_DISPUTED, offsetof(struct store_centre, disputed)},
                   {SQL_QUARANTINE_COUNT, offsetof(struct store_centre, quarantined)},
                   {SQL_QUARANTINE_BYTES, offsetof(struct store_centre, quarantine_bytes)}};
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0] && status == PROFD_OK; i++) {
         int64_t n = 0;
         bool found;
-        const bool series = counts[i].which == SQL_TENANT_SERIES;
+        const bool series = counts[i].which == SQL_TENANT_SERIES, disputed = counts[i].which == SQL_VARIANT_DISPUTED;
         status = sqlite_find(s, counts[i].which,
-                             (const struct sqlite_value[]){INTEGER(out->last / SQLITE_HOUR), INTEGER(STORE_TENANT_LAST),
-                                                           INTEGER(STORE_TENANT)},
-                             series ? 3 : 0, &n, &found, e);
+                             (const struct sqlite_value[]){INTEGER(disputed ? STORE_QUORUM : out->last / SQLITE_HOUR),
+                                                           INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)},
+                             series     ? 3
+                             : disputed ? 1
+                                        : 0,
+                             &n, &found, e);
         memcpy((char *)out + counts[i].at, &n, sizeof n);
     }
     return status;
 }
 
+static enum profd_status get_row(struct sqlite_store *s, struct store_centre *out, struct profd_error *e)
+{
+    struct sqlite_centre c;
+    enum profd_status status = sqlite_centre_load(s, &c, e);
+    if (status == PROFD_OK) {
+        *out = (struct store_centre){
+            .number = c.number, .backup = c.backup, .last = c.last, .counted = c.counted, .removed = c.removed};
+        memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
+    }
+    return status;
+}
+
+enum profd_status sqlite_get_greeting(struct store *base, struct store_centre *out, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = get_row(s, out, e);
+    return status == PROFD_OK ? sqlite_tenant_series(s, out->last / SQLITE_HOUR, &out->series, e) : status;
+}
+
 enum profd_status sqlite_get_centre(struct store *base, struct store_centre *out, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
-    struct sqlite_centre c;
     bool began;
     enum profd_status status = sqlite_read_begin(s, &began, e);
     if (status != PROFD_OK) {
         return status;
     }
-    status = sqlite_centre_load(s, &c, e);
+    status = get_row(s, out, e);
     if (status == PROFD_OK) {
-        *out = (struct store_centre){
-            .number = c.number, .backup = c.backup, .last = c.last, .counted = c.counted, .removed = c.removed};
-        memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
         status = get_counts(s, out, e);
     }
     if (status == PROFD_OK) {

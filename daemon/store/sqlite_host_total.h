@@ -12,8 +12,12 @@ struct sqlite_host_total {
     struct sqlite_sums sums;
 };
 
-/* Shall the host of what arrives at that time stand in the series? Reads the number of series of hosts. */
-enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, bool *detail, struct profd_error *e);
+/* Shall the host of what arrives at that time stand in the series? That many segments are put now. Exact: the series of
+ * hosts are counted anew when the hour changes, and when segments since the last count could have reached the limit. */
+enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, size_t segments, bool *detail,
+                                     struct profd_error *e);
+/* The number of series of hosts, of a second ago at most. On the writing handle. */
+enum profd_status sqlite_tenant_series(struct sqlite_store *s, int64_t hour, uint64_t *out, struct profd_error *e);
 /* What a segment adds to sums. */
 void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out);
 /* Adds a segment to the total of its series, hour and host (row of fleet_host). Inside a write transaction. */

@@ -480,6 +480,9 @@ enum profd_status store_attest(struct store *s, const struct store_attestation *
                                struct store_attested *out, struct profd_error *e);
 /* On any handle. */
 enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e);
+/* On the writing handle: only what a host is told. series may be that of a second ago; counts of hosts, sums and
+ * quarantine are 0. O(1), but for one pass over the series and hosts of two hours in a second. */
+enum profd_status store_get_greeting(struct store *s, struct store_centre *out, struct profd_error *e);
 /* The reasons for which hours of the filter are marked, of hosts that its matchers of the label `host` select: bits of
  * enum message_inexact. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,

@@ -81,6 +81,7 @@
       (struct store * s, uint64_t after, bool (*each)(void *context, const struct store_segment *segment),             \
        void *context, struct profd_error *e),                                                                          \
       (s, after, each, context, e))                                                                                    \
+    V(get_greeting, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                \
     V(get_centre, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                  \
     V(get_marks,                                                                                                       \
       (struct store * s, const struct store_scope *scope, const struct store_filter *filter, uint32_t *reasons,        \

@@ -80,11 +80,17 @@ def quorum(tap, centre, hosts):
     names, disputed = report(centre)
     tap.point(not names and "no quorum" in (disputed or ""), "two hosts against one name nothing together",
               (names, disputed))
+    n, text = centre_counts(centre), centre.ctl("status").stdout
+    tap.point(n["attested_builds"] > 1 and n["disputed_builds"] == 1
+              and f"names    of {n['attested_builds']} " in text and ", 1 disputed\n" in text,
+              "status says how many builds are disputed", (n, text))
     tap.point(report(centre, "a")[0] == {"honest"} and report(centre, "d")[0] == {"liar"},
               "each of them names its own", (report(centre, "a"), report(centre, "d")))
     c.work()
     names, disputed = report(centre)
     tap.point(names == {"honest"} and disputed is None, "three of four hosts are a quorum", (names, disputed))
+    left = centre_counts(centre)
+    tap.point(left["disputed_builds"] == 0, "the build is not disputed any more", (n, left))
     names, disputed = report(centre, "d")
     tap.point(names == {"honest"} and disputed is None, "which names functions of the fourth, too", (names, disputed))
     metrics = centre.get("/metrics")[2].decode()
