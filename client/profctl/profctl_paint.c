@@ -69,9 +69,11 @@ static size_t operator_size(const char *text, size_t n)
     if (n < i || memcmp(text, word, i) != 0) {
         return 0;
     }
-    while (i < n && text[i] != ' ' && memchr("<>()[]-=*", text[i], 9) &&
-           (text[i] != '(' || (i + 1 < n && text[i + 1] == ')'))) {
-        i += text[i] == '(' ? 2 : 1;
+    if (n > i + 1 && (memcmp(text + i, "()", 2) == 0 || memcmp(text + i, "[]", 2) == 0)) {
+        return i + 2;
+    }
+    while (i < n && memchr("<>-=", text[i], 4)) {
+        i++;
     }
     return i;
 }
@@ -117,6 +119,9 @@ static void called_write(const char *name, size_t n, size_t first, size_t end, s
         while (text_columns(name + from, first - from) > left) {
             (void)character_columns(name + from, first - from, &bytes);
             from += bytes;
+        }
+        if (strncmp(name + from, look->dots, strlen(look->dots)) == 0) { /* those of a short name */
+            from += strlen(look->dots);
         }
         (void)fprintf(out, "%s%.*s", look->dots, (int)(first - from), name + from);
     }

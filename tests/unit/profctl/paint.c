@@ -37,3 +37,35 @@ Test(profctl_paint, small_numbers_are_numbers)
     cr_assert_not_null(strstr(text, "\n               <0.01   <0.01       1/1           nothing [4]\n"), "%s", text);
     free(text);
 }
+
+/* A name on a terminal of 48 columns, of which it has 24. */
+static void cuts(const char *name, const char *expected)
+{
+    const struct look look = {.terminal = true, .columns = 48, .dots = "…"};
+    static struct paint paint;
+    char *text = NULL, line[256];
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    cr_assert_not_null(out);
+    int n = snprintf(line, sizeof line, "Flat profile:\n\n%23s\n%23s name\n%24s%s\n", "%", "time", "", name);
+    paint_init(&paint, &look);
+    paint_run(&paint, line, (size_t)n, out);
+    paint_end(&paint, out);
+    cr_assert_eq(fclose(out), 0);
+    snprintf(line, sizeof line, "name\n%24s%s\n", "", expected);
+    cr_assert_not_null(strstr(text, line), "'%s' is not in\n%s", expected, text);
+    free(text);
+}
+
+Test(profctl_paint, a_cut_name_keeps_the_name_of_the_function)
+{
+    cuts("insert(int, char) [123]", "insert(int, char) [123]");
+    cuts("shop::insert(int, char) [12]", "shop::insert(int,…) [12]");
+    cuts("shop::inventory::insert(int) [12]", "…ventory::insert(…) [12]");
+    cuts("inventory<…>::row<…>::insert() [12]", "…::row<…>::insert() [12]");
+    cuts("shop::iterator::operator*() const [12]", "…::operator*() const [12]");
+    cuts("std::operator< <char>(char, int)", "std::operator< <char>(…)");
+    cuts("f::{lambda(int, char)#1}::operator()(int) const", "…1}::operator()(…) const");
+    cuts("(anonymous namespace)::inventory::insert", "(anonymous n…ory::insert");
+    cuts("a_long_name_of_a_c_function_without_arguments", "a_long_name_…t_arguments");
+}
