@@ -55,84 +55,52 @@ size_t message_upload_weight(const uint8_t *payload, size_t n)
     return weight;
 }
 
+static const struct {
+    uint32_t bit;
+    const char *name, *meaning;
+} reasons[] = {
+    {INEXACT_THREADS_UNKNOWN, "threads-unknown", "a gmon.out does not say whether calls of several threads were lost"},
+    {INEXACT_CALLER_BUCKET, "caller-bucket",
+     "a gmon.out rounds callers down to 16 bytes: one may be taken for the function before it"},
+    {INEXACT_BINS_16_BIT, "16-bit-bins", "a gmon.out counts at most 65,535 ticks in one place, then begins at 0 again"},
+    {INEXACT_CLOCK, "clock", "a sender's clock was wrong: its counts are in the time range of their arrival"},
+    {INEXACT_SATURATED, "saturated", "a sum reached 2^63-1 and is larger"},
+    {INEXACT_LOST, "lost", "a program could not count everything, or an import says that counts were lost"},
+    {INEXACT_PAUSED, "paused", "counting was paused for some time"},
+    {INEXACT_TICKS_OUTSIDE, "ticks-outside", "an import left out ticks in no known build, such as those of the kernel"},
+    {INEXACT_END_NOT_SEEN, "end-not-seen", "a process ended while it could not be read: its last counts are missing"},
+    {INEXACT_NOT_READ, "not-read", "a live process has not been read since the daemon was started"},
+    {INEXACT_LABEL_LEFT_OUT, "label-left-out",
+     "a label of a process was invalid: the process is not found by that label"},
+    {INEXACT_SHARED_BINS, "shared-bins",
+     "histogram bins hold code of several functions: self times marked ~ in the flat profile are estimates"},
+    {INEXACT_SEGMENT_MISSING, "segment-missing",
+     "a host sent counts that could not be read, or does not have them any more: they are missing"},
+    {INEXACT_RESTORED, "restored", "a host was restored from a backup: counts of its live processes may be missing"},
+    {INEXACT_HOST_TOTALS, "host-totals",
+     "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions"},
+    {INEXACT_SAMPLED, "sampled",
+     "a program does not count its calls: their number is how often a tick found the callee below its caller"},
+};
+
 const char *message_inexact_name(uint32_t bit)
 {
-    switch (bit) {
-    case INEXACT_THREADS_UNKNOWN:
-        return "threads-unknown";
-    case INEXACT_CALLER_BUCKET:
-        return "caller-bucket";
-    case INEXACT_BINS_16_BIT:
-        return "16-bit-bins";
-    case INEXACT_CLOCK:
-        return "clock";
-    case INEXACT_SATURATED:
-        return "saturated";
-    case INEXACT_LOST:
-        return "lost";
-    case INEXACT_PAUSED:
-        return "paused";
-    case INEXACT_TICKS_OUTSIDE:
-        return "ticks-outside";
-    case INEXACT_END_NOT_SEEN:
-        return "end-not-seen";
-    case INEXACT_NOT_READ:
-        return "not-read";
-    case INEXACT_LABEL_LEFT_OUT:
-        return "label-left-out";
-    case INEXACT_SHARED_BINS:
-        return "shared-bins";
-    case INEXACT_SEGMENT_MISSING:
-        return "segment-missing";
-    case INEXACT_RESTORED:
-        return "restored";
-    case INEXACT_HOST_TOTALS:
-        return "host-totals";
-    case INEXACT_SAMPLED:
-        return "sampled";
-    default:
-        return NULL;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        if (reasons[i].bit == bit) {
+            return reasons[i].name;
+        }
     }
+    return NULL;
 }
 
 const char *message_inexact_meaning(uint32_t bit)
 {
-    switch (bit) {
-    case INEXACT_THREADS_UNKNOWN:
-        return "a gmon.out does not say whether calls of several threads were lost";
-    case INEXACT_CALLER_BUCKET:
-        return "a gmon.out rounds callers down to 16 bytes: one may be taken for the function before it";
-    case INEXACT_BINS_16_BIT:
-        return "a gmon.out counts at most 65,535 ticks in one place, then begins at 0 again";
-    case INEXACT_CLOCK:
-        return "a sender's clock was wrong: its counts are in the time range of their arrival";
-    case INEXACT_SATURATED:
-        return "a sum reached 2^63-1 and is larger";
-    case INEXACT_LOST:
-        return "a program could not count everything, or an import says that counts were lost";
-    case INEXACT_END_NOT_SEEN:
-        return "a process ended while it could not be read: its last counts are missing";
-    case INEXACT_SAMPLED:
-        return "a program does not count its calls: their number is how often a tick found the callee below its caller";
-    case INEXACT_TICKS_OUTSIDE:
-        return "an import left out ticks in no known build, such as those of the kernel";
-    case INEXACT_PAUSED:
-        return "counting was paused for some time";
-    case INEXACT_NOT_READ:
-        return "a live process has not been read since the daemon was started";
-    case INEXACT_SEGMENT_MISSING:
-        return "a host sent counts that could not be read, or does not have them any more: they are missing";
-    case INEXACT_RESTORED:
-        return "a host was restored from a backup: counts of its live processes may be missing";
-    case INEXACT_HOST_TOTALS:
-        return "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions";
-    case INEXACT_LABEL_LEFT_OUT:
-        return "a label of a process was invalid: the process is not found by that label";
-    case INEXACT_SHARED_BINS:
-        return "histogram bins hold code of several functions: self times marked ~ in the flat profile are estimates";
-    default:
-        return NULL;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        if (reasons[i].bit == bit) {
+            return reasons[i].meaning;
+        }
     }
+    return NULL;
 }
 
 uint32_t message_inexact_parse(const char *text, size_t n)

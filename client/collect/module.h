@@ -2,11 +2,26 @@
 #ifndef PROFD_COLLECT_MODULE_H
 #define PROFD_COLLECT_MODULE_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "client/collect/unwind.h"
 #include "proto/attach.h"
+
+/* Reads the ELF header of an object in memory, without the loader's help or locks. */
+
+struct module_image {
+    uint64_t low, high;           /* link-time, of all segments */
+    uint64_t text_low, text_high; /* of the executable ones */
+    uint64_t bias;
+    struct unwind_place unwind; /* as mapped */
+    uint16_t id_size;
+    uint8_t id[BUILDID_BYTES_MAX];
+};
+
+/* Finds the object of an address by the loader; false if there is none. Preserves vector registers. */
+bool module_image_find(uintptr_t pc, struct dl_find_object *found);
 
 /* Location of an address. module is ATTACH_MODULE_NONE if the address is in no object, or not in its code. */
 struct module_place {

@@ -8,7 +8,6 @@
 #include <sched.h>
 
 #include "client/collect/module.h"
-#include "client/collect/module_image.h"
 #include "client/collect/option.h"
 #include "client/collect/raw.h"
 #include "client/collect/rewrite_object.h"

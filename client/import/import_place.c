@@ -1,12 +1,48 @@
-#include "import/import_place_internal.h"
-
 #include <string.h>
 
 #include "core/compare.h"
 #include "core/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
+#include "import/import_place.h"
+#include "lib/upload.h"
 #include "proto/limits.h"
+
+/* An object of the profile. */
+struct place_object {
+    const struct import_binary *binary; /* NULL: not available */
+    uint32_t build;                     /* of the upload; PROFD_NOWHERE if outside */
+    bool used;                          /* a frame is in it */
+    bool has_bias;                      /* of IMPORT_MOVED: offset to subtract from addresses */
+    uint64_t bias;
+    bool in_file; /* of IMPORT_MOVED: addresses are offsets in the file */
+    uint32_t frames, placed;
+};
+
+/* Place of a frame. entry: first address of its function. */
+struct place_frame {
+    uint32_t build;
+    uint64_t at, entry;
+};
+
+struct place {
+    const struct import_profile *profile;
+    struct import_notes *notes;
+    struct arena *arena;
+    struct place_object *objects;
+    struct place_frame *frames;
+    struct profd_upload *upload;
+    struct place_span *spans; /* of the upload's builds: range of their histograms */
+    uint32_t build_count;
+    bool saturated; /* a sum reached its end */
+    bool lost;      /* a frame of a build could not be placed */
+    bool outside;   /* ticks in no build were left out */
+};
+
+/* Addresses of a build: [low, high). */
+struct place_span {
+    uint64_t low, high;
+};
 
 struct place_arcs {
     struct profd_arc *list; /* in order of arrival, each once */

@@ -6,7 +6,6 @@
 #include "compat/compat_callgraph.h"
 #include "compat/compat_label.h"
 #include "compat/compat_order.h"
-#include "compat/compat_prose.h"
 #include "compat/compat_run.h"
 #include "compat/compat_sort.h"
 #include "core/buffer_number.h"

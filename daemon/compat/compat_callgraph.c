@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "compat/compat_label.h"
-#include "compat/compat_prose.h"
 #include "compat/compat_sort.h"
 #include "core/buffer_number.h"
 #include "core/sort.h"

@@ -11,6 +11,14 @@
 #include "core/buffer.h"
 #include "proto/status.h"
 
+/* Explanations of the listings' columns, in our own text, at the same places as gprof's. */
+
+/* Both texts begin with an empty line. */
+void compat_prose_flat(struct buffer *out);
+void compat_prose_graph(struct buffer *out);
+/* With the title of -T: it is printed before the page of the call graph. */
+void compat_prose_graph_old(struct buffer *out);
+
 #define COMPAT_LABEL_INDEX 16
 
 /* Labels of all symbols: "f <cycle 1> [3]"; the index is in round brackets if the symbol has no entry. */

@@ -2,7 +2,6 @@
 
 #include "core/rollup_map.h"
 #include "core/rollup_merge.h"
-#include "core/rollup_run.h"
 #include "core/sum.h"
 #include "proto/limits.h"
 #include "proto/collector.h"

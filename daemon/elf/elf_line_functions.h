@@ -30,10 +30,6 @@ struct line_spans {
     bool damaged; /* something was left out */
 };
 
-/* Finds all copies. NO_MEMORY. O(bytes + spans log spans); done() is wanted after a failure, too. */
-enum profd_status line_spans_find(struct entry_file *d, struct line_spans *out, struct profd_error *e);
-void line_spans_done(struct line_spans *s);
-
 /* Makes the object's lines from rows without functions: the rows of .text, split where the function changes. Fills the
  * object's line_functions. Rows must ascend; where they overlap, the first one has the addresses. NO_MEMORY, IO. O(n
  * log n) in rows + spans + symbols. */

@@ -1,4 +1,4 @@
-#include "net/tally.h"
+#include "net/conn_internal.h"
 
 void tally_init(struct tally *t)
 {

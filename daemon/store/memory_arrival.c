@@ -1,4 +1,4 @@
-#include "store/memory_arrival.h"
+#include "store/memory.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
