@@ -5,8 +5,6 @@
 #include "log/log.h"
 #include "server_internal.h"
 
-#define RELAY_KEEP_AGE (48 * INT64_C(3600000000000)) /* ns: of acknowledged segments, at least */
-
 struct store_policy server_get_policy(const struct config *c)
 {
     return (struct store_policy){.raw_age = c->raw_age,
@@ -14,7 +12,7 @@ struct store_policy server_get_policy(const struct config *c)
                                  .keep_age = c->keep_age,
                                  .keep_bytes = c->keep_bytes,
                                  .relay_bytes = c->relay ? c->relay_keep_bytes : 0,
-                                 .relay_age = RELAY_KEEP_AGE};
+                                 .relay_age = STORE_RELAY_AGE};
 }
 
 struct status_setup server_get_setup(const struct config *c)

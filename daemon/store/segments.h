@@ -19,6 +19,7 @@
 #include "proto/segment.h"
 
 #define STORE_INCARNATION_SIZE 16
+#define STORE_RELAY_AGE (48 * INT64_C(3600000000000)) /* ns: for which hosts keep acknowledged segments, at least */
 
 struct store_amount {
     uint64_t uploads, ticks, calls; /* stop at 2^63−1 */

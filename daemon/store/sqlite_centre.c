@@ -2,6 +2,7 @@
 #include "store/sqlite_centre.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "store/outgoing.h"
 #include "store/sqlite_host_total.h"
@@ -86,6 +87,27 @@ enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, st
     }
     return status == PROFD_OK ? sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(STORE_TENANT), INTEGER(number)), e)
                               : status;
+}
+
+enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_error *e)
+{
+    struct sqlite_centre c;
+    bool changed = false;
+    enum profd_status status = sqlite_centre_load(s, &c, e);
+    const int64_t to = ((int64_t)time(NULL) * INT64_C(1000000000) - STORE_RELAY_AGE) / SQLITE_HOUR;
+    int64_t hour = status == PROFD_OK ? c.last / SQLITE_HOUR : 0;
+    if (status != PROFD_OK || c.last == 0 || hour > to) {
+        return status;
+    }
+    hour = hour < to - RESTORED_HOURS_MOST ? to - RESTORED_HOURS_MOST : hour;
+    status = sqlite_write_begin(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    for (; hour <= to && status == PROFD_OK; hour++) {
+        status = sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e);
+    }
+    return sqlite_write_end(s, status, e);
 }
 
 /* What was said of a host before. *id is 0 if it is new. */

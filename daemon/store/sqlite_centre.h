@@ -25,6 +25,10 @@ enum profd_status sqlite_centre_forget(struct sqlite_store *s, int64_t before, s
  */
 enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
                                    struct profd_error *e);
+/* Of a database that was restored from a backup: if the last segment in it came longer ago than hosts keep them, marks
+ * the hours from then on of which hosts may have removed segments. Not inside a transaction. O(hours), at most a year.
+ */
+enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_error *e);
 /* Reports on what came from hosts are new from this number on. Inside a write transaction. */
 enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, struct profd_error *e);
 

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "store/labels.h"
+#include "store/sqlite_centre.h"
 #include "store/sqlite_segment.h"
 #include "store/sqlite_select.h"
 
@@ -37,6 +38,9 @@ enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
         sqlite_direct_run(sqlite_self(base)->db, sql, "cannot set the incarnation of a centre", e);
     if (status == PROFD_OK) {
         status = sqlite_relay_mark_gap(sqlite_self(base), e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_centre_mark_gap(sqlite_self(base), e);
     }
     return status == PROFD_OK ? store_sqlite_resalt(base, e) : status;
 }

@@ -2,11 +2,13 @@
 """A centre: real hosts' segments reach it through a gate that is played here. Whatever comes twice, in another order,
 or while the centre is killed: its reports have what the hosts' reports have. `centre.py SECONDS SEED` goes on
 longer."""
+import contextlib
 import hashlib
 import json
 import os
 import random
 import signal
+import sqlite3
 import struct
 import sys
 import time
@@ -326,6 +328,21 @@ def restored(tap):
                   "a restored centre has another incarnation", (done.stderr, lost))
         tap.point(calls_of(centre) == before == calls_of(host) and centre.ctl("verify").returncode == 0,
                   "and gets again what it has lost, once", difference(before, calls_of(centre)))
+        tap.point("segment-missing" not in reasons(centre), "nothing is marked", reasons(centre))
+        with contextlib.closing(sqlite3.connect(copy)) as db, db:
+            db.execute("UPDATE centre SET last=last-3*86400*1000000000")
+        centre.stop()
+        done = run(*centre.command(), "--restore", copy, timeout=60)
+        centre.start()
+        tap.point("segment-missing" in reasons(centre), "a backup that is older than hosts keep segments: it is marked",
+                  (done.stderr, reasons(centre)))
+        g.settle()
+        tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def reasons(d):
+    with Wire(d.socket) as w:
+        return set(json.loads(w.query(f"/api/v1/builds/{ARCS[0]}/report")[1])["provenance"]["inexact_reasons"])
 
 
 def killed(tap, seconds, seed):
