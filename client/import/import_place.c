@@ -1,10 +1,11 @@
+#include "import/import_place.h"
+
 #include <string.h>
 
 #include "core/compare.h"
 #include "core/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
-#include "import/import_place.h"
 #include "lib/upload.h"
 #include "proto/limits.h"
 

@@ -249,18 +249,12 @@ static bool find_address(const struct import_binary *b, const char *text, struct
     return true;
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Exports of profd append the object or the source file, and the address, to names that are not unique: "f (libx.so)",
  * "f (a.c) [0x1234]". */
 static bool find_own(const struct import_binary *b, const char *name, size_t n, const char *file,
                      struct import_function *out)
 {
-    const char *base = base_of(profd_executable_path(b->executable));
+    const char *base = import_shelf_base(profd_executable_path(b->executable));
     char text[32];
     const char *bracket = n > 4 && name[n - 1] == ']' ? strrchr(name, '[') : NULL;
     if (bracket && strncmp(bracket, "[0x", 3) == 0 && (size_t)(name + n - bracket) < sizeof text) {
@@ -268,7 +262,7 @@ static bool find_own(const struct import_binary *b, const char *name, size_t n, 
         text[(size_t)(name + n - bracket) - 2] = '\0';
         return find_address(b, text, out);
     }
-    const char *const behind[] = {base, file ? base_of(file) : base};
+    const char *const behind[] = {base, file ? import_shelf_base(file) : base};
     for (size_t i = 0; i < 2; i++) {
         size_t size = strlen(behind[i]);
         if (n > size + 3 && name[n - 1] == ')' && strncmp(name + n - 1 - size, behind[i], size) == 0 &&

@@ -18,4 +18,14 @@ static inline void sum_add(uint64_t *sum, uint64_t value, bool *saturated)
     *sum = result;
 }
 
+/* Takes part away. False, with nothing changed: the sum is saturated or smaller than the part. */
+static inline bool sum_subtract(uint64_t *from, uint64_t part)
+{
+    if (*from >= SUM_MAX || part > *from) {
+        return false;
+    }
+    *from -= part;
+    return true;
+}
+
 #endif

@@ -43,25 +43,15 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
     }
 }
 
-/* False if a saturated sum hides the remainder. */
-static bool subtract(uint64_t *from, uint64_t part)
-{
-    if (*from >= SUM_MAX || part > *from) {
-        return false;
-    }
-    *from -= part;
-    return true;
-}
-
 bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part)
 {
-    bool good = subtract(&to->uploads, part->uploads) && subtract(&to->processes, part->processes) &&
-                subtract(&to->ticks, part->ticks) && subtract(&to->calls, part->calls) &&
-                subtract(&to->raw_uploads, part->raw_uploads) && subtract(&to->raw_bytes, part->raw_bytes) &&
-                subtract(&to->live_bytes, part->live_bytes);
+    bool good = sum_subtract(&to->uploads, part->uploads) && sum_subtract(&to->processes, part->processes) &&
+                sum_subtract(&to->ticks, part->ticks) && sum_subtract(&to->calls, part->calls) &&
+                sum_subtract(&to->raw_uploads, part->raw_uploads) && sum_subtract(&to->raw_bytes, part->raw_bytes) &&
+                sum_subtract(&to->live_bytes, part->live_bytes);
     for (size_t i = 0; good && i < to->build_count; i++) {
-        good = subtract(&to->shares[i].nanoseconds, part->shares[i].nanoseconds) &&
-               subtract(&to->shares[i].calls, part->shares[i].calls);
+        good = sum_subtract(&to->shares[i].nanoseconds, part->shares[i].nanoseconds) &&
+               sum_subtract(&to->shares[i].calls, part->shares[i].calls);
     }
     return good && part->first > to->first && part->last < to->last && part->inexact == 0;
 }

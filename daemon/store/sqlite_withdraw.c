@@ -69,24 +69,14 @@ static void read_shown(sqlite3_stmt *q, struct sqlite_shown *x)
                                .inexact = (uint32_t)sqlite3_column_int64(q, 7)};
 }
 
-/* False if a saturated sum hides the remainder. */
-static bool take_away(uint64_t *from, uint64_t part)
-{
-    if (*from >= SUM_MAX || part > *from) {
-        return false;
-    }
-    *from -= part;
-    return true;
-}
-
 /* Subtracts; false if the remainder must be added up again. */
 static bool subtract_part(struct sqlite_shown *x, const struct part *p)
 {
     if (p->anew || p->first <= x->first || p->last >= x->last || (p->lost & x->inexact) != 0) {
         return false;
     }
-    return take_away(&x->uploads, p->uploads) && take_away(&x->processes, p->processes) &&
-           take_away(&x->nanoseconds, p->nanoseconds) && take_away(&x->calls, p->calls);
+    return sum_subtract(&x->uploads, p->uploads) && sum_subtract(&x->processes, p->processes) &&
+           sum_subtract(&x->nanoseconds, p->nanoseconds) && sum_subtract(&x->calls, p->calls);
 }
 
 void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, size_t place, bool program)
