@@ -2,6 +2,7 @@
 """profd-gate against clients that do what no relay does. Each attack is bounded; during it or right after it another
 host's segments reach the centre."""
 import os
+import random
 import shutil
 import signal
 import socket
@@ -106,6 +107,103 @@ def greedy(tap, bed, centre, witness):
         for g in hosts:
             g.end()
     tap.point(until(witness.passes), "and served when the centre goes on")
+
+
+def early_data(tap, bed, witness):
+    """A connection that is resumed could send data before its certificate is known."""
+    pair, session = bed.authority.host("early.example"), os.path.join(bed.folder, "session")
+    client = ["openssl", "s_client", "-connect", f"127.0.0.1:{bed.port}", "-cert", pair[0], "-key", pair[1], "-CAfile",
+              bed.authority.ca]
+    first = run(*client, "-sess_out", session, stdin=subprocess.DEVNULL, timeout=LONG)
+    tap.point("New, TLSv1.3" in first.stdout and "Post-Handshake New Session Ticket" not in first.stdout,
+              "no session can be resumed, so that no data comes before the certificate", first.stdout[-600:])
+    with open(os.path.join(bed.folder, "data"), "wb") as f:
+        f.write(header("HELLO", 0, 4) + b"\x08\x01\x10\x01")
+    again = run(*client, *(["-sess_in", session] if os.path.exists(session) else []), "-early_data", f.name,
+                stdin=subprocess.DEVNULL, timeout=LONG)
+    tap.point("Early data was accepted" not in again.stdout and witness.passes(),
+              "early data is not accepted, and another host is served", again.stdout[-600:])
+
+
+def pieces(tap, bed, centre):
+    """Each byte of all frames is a TLS record of its own."""
+    before = centre.counts()["quarantined"]
+    with TlsWire(bed, bed.authority.host("pieces.example"), hello=False) as w:
+        deliver = field(2, os.urandom(12)) + field(3, 1) + field(4, b"no segment")
+        for kind, data in (("HELLO", field(1, 1) + field(2, 1) + field(3, "x")), ("ARRIVE", ARRIVE),
+                           ("DELIVER", deliver)):
+            for byte in header(kind, 7, len(data)) + data:
+                w.raw(bytes([byte]))
+        answers = [w.take()[0] for _ in range(3)]
+    tap.point(answers == ["WELCOME", "ADMIT", "ACKNOWLEDGE"] and centre.counts()["quarantined"] == before + 1,
+              "frames that come byte by byte", answers)
+
+
+def half_closed(tap, bed, witness):
+    """The client ends its side right after a request."""
+    for what in ("DELIVER", "ARRIVE", "HELLO"):
+        with TlsWire(bed, bed.authority.host("half.example"), hello=what != "HELLO") as w:
+            if what == "DELIVER":
+                w.send("ARRIVE", ARRIVE)
+                w.take()
+                w.send("DELIVER", field(2, os.urandom(12)) + field(3, 1) + field(4, b"x"))
+            elif what == "ARRIVE":
+                w.send("ARRIVE", ARRIVE)
+            socket.socket(fileno=os.dup(w.socket.fileno())).shutdown(socket.SHUT_WR)
+            try:
+                ended = w.ended()
+            except ssl.SSLError: # an alert, and then the end
+                ended = True
+            tap.point(ended, f"a connection that is half closed after {what} is ended")
+    tap.point(witness.passes(), "and another host is served")
+
+
+def attest_garbage(tap, bed, witness):
+    """ATTEST and OBJECT_BYTES whose fields are not what they should be."""
+    pair, dice = bed.authority.host("garbage.example"), random.Random(1)
+    answers = {}
+    for i in range(60):
+        kind = ("ATTEST", "OBJECT_BYTES")[i % 2]
+        data = dice.randbytes(dice.randrange(300)) if i % 3 else b"".join(
+            field(n, dice.choice((dice.randbytes(40), dice.getrandbits(64), "x" * 200))) for n in range(2, 7))
+        with TlsWire(bed, pair) as w:
+            w.send("ARRIVE", ARRIVE)
+            w.take()
+            w.send(kind, data)
+            answer = w.take()
+            key = answer and answer[0]
+            answers[key] = answers.get(key, 0) + 1
+    tap.point(set(answers) <= {"NACK", "ATTESTED", None} and answers.get("NACK", 0) > 30,
+              "ATTEST and OBJECT_BYTES of nothing that makes sense are refused", answers)
+    tap.point(bed.gate.process.poll() is None and witness.passes(), "and another host is served")
+
+
+def same_names(tap, bed, centre):
+    """Two hosts with names that differ by case only have their own identities."""
+    before = centre.counts()["hosts"]
+    for name in ("Twin.example", "twin.example"):
+        with TlsWire(bed, bed.authority.host(name)) as w:
+            w.send("ARRIVE", ARRIVE)
+            w.take()
+    tap.point(centre.counts()["hosts"] == before + 2, "names that differ by case only are two hosts", centre.counts())
+
+
+def key_files(tap):
+    """What is no regular file where the key should be: refused at once, without waiting for a writer."""
+    with Bed("/nonexistent/profd.sock") as bed:
+        good = bed.keys["gate_key"]
+        fifo, folder, link, loop = (os.path.join(bed.folder, n) for n in ("fifo", "folder", "link", "loop"))
+        os.mkfifo(fifo, 0o600)
+        os.mkdir(folder, 0o700)
+        os.symlink(loop, loop)
+        os.symlink(good, link)
+        for what, path in (("a FIFO", fifo), ("a directory", folder), ("a device", "/dev/zero"),
+                           ("a symbolic link to itself", loop)):
+            bed.gate.configure(**{**bed.keys, "gate_key": path})
+            done = run(bed.gate.program, "--config", bed.gate.file, timeout=LONG)
+            tap.point(done.returncode == 78 and path in done.stderr, f"the key is {what}: exit 78", done)
+        bed.gate.configure(**{**bed.keys, "gate_key": link})
+        tap.point(bed.start(), "a symbolic link to a key is followed", bed.gate.logged())
 
 
 def half_open(tap, bed, witness):
@@ -302,6 +400,12 @@ def main():
         garbage(tap, bed, witness)
         key_updates(tap, bed, witness)
         half_open(tap, bed, witness)
+        early_data(tap, bed, witness)
+        pieces(tap, bed, centre)
+        half_closed(tap, bed, witness)
+        attest_garbage(tap, bed, witness)
+        same_names(tap, bed, centre)
+        key_files(tap)
         greedy(tap, bed, centre, witness)
         held_memory(tap, bed, witness)
         false_daemon(tap)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """profd-relay against centres and proxies that do not keep the protocol: it says what was wrong, profd's ledger stays
 true, and afterwards a good centre gets everything."""
+import os
 import socket
 import ssl
 import struct
@@ -8,7 +9,7 @@ import threading
 
 from harness import Daemon, Tap, run
 from relaying import body, equation
-from tls_bed import Bed, relay_once
+from tls_bed import Bed, openssl, relay_once
 from wire import Wire, field, fields, header, sender_number
 
 BUILD = "e7" * 20
@@ -234,8 +235,50 @@ def told_of_conflict(tap, bed):
                   "a centre that tells of a conflict: profd goes on with a new epoch", (done, epochs, d.logged()))
 
 
+class Slowly:
+    """A socket that sends each byte as a TLS record of its own."""
+
+    def __init__(self, s):
+        self.recv, self.one = s.recv, s
+
+    def sendall(self, data):
+        for byte in data:
+            self.one.sendall(bytes([byte]))
+
+
+def in_pieces(tap, bed):
+    centre = Centre(bed)
+
+    def serve(p):
+        p.socket = Slowly(p.socket)
+        p.admit()
+        tag, m = p.take()
+        p.put("ACKNOWLEDGE", acknowledgement(m[2], m[3]), tag)
+        p.rest()
+
+    centre.serve = serve
+    with Daemon("--relay", "tls://c:1") as d:
+        r = bed.relay(d, "patient", bed.authority.host("patient.example"), relay=f"tls://127.0.0.1:{centre.port}")
+        with Wire(d.socket) as w:
+            w.send("UPLOAD", body(sender_number(), 1, BUILD, 1, 5))
+            while w.take()[0] != "ACK":
+                pass
+        done, relay = relay_once(r), d.json("status", "--json")["store"]["relay"]
+        tap.point(done.returncode == 0 and relay["acknowledged"]["uploads"] == 1,
+                  "a centre that answers byte by byte: the segment is acknowledged", (done, relay))
+        old, request = (os.path.join(bed.folder, n) for n in ("old.crt", "old.csr"))
+        openssl("req", "-new", "-key", bed.authority.key, "-subj", "/CN=ca", "-out", request)
+        openssl("x509", "-req", "-in", request, "-signkey", bed.authority.key, "-days", "-1", "-out", old)
+        r = bed.relay(d, "late", bed.authority.host("late.example"), relay=f"tls://127.0.0.1:{centre.port}",
+                      relay_ca=old)
+        done = relay_once(r)
+        tap.point(done.returncode not in (0, -9) and "expired" in done.stderr,
+                  f"the issuer of the centre has expired: {done.stderr.strip()[-90:]}", done)
+
+
 def main():
     with Tap() as tap, Bed("/nonexistent") as bed:
+        in_pieces(tap, bed)
         hostile_centres(tap, bed)
         hostile_proxies(tap, bed)
         told_of_conflict(tap, bed)
